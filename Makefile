@@ -117,6 +117,10 @@ bench-reads: setup
 bench-clustering: setup
 	$(RUN) benchmarks/clustering.py $(ARGS)
 
+.PHONY: bench-layouts
+bench-layouts: setup  ## Measure the object-store layout beside the default one
+	$(RUN) benchmarks/layouts.py $(ARGS)
+
 .PHONY: bench-long
 bench-long: setup
 	$(RUN) benchmarks/long_lived.py $(ARGS)

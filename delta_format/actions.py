@@ -54,7 +54,7 @@ def new_adds(
     if schema is None:
         return []
     paths = [file.path for file in change.new_files]
-    stored = dict(zip(paths, meta_client.run_map(meta_client.storage.head, paths), strict=True))
+    stored = dict(zip(paths, meta_client.run_map(meta_client.data.head, paths), strict=True))
     now = now_ms()
     adds: list[LogAction] = []
     for file in change.new_files:
@@ -69,7 +69,7 @@ def new_adds(
         adds.append(
             {
                 "add": {
-                    "path": spelled(file.path),
+                    "path": spelled(meta_client.files.below_root(file.path)),
                     "partitionValues": partition_values(
                         file.path, file.columns, schema, partition_by
                     ),

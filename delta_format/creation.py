@@ -239,9 +239,9 @@ def _is_misspelled(meta_client: MetaClientView, live: Iterable[LiveFile]) -> boo
     Files that were removed count: a vacuum of Delta of Spark that goes by them would delete the
     file that is present under the right spelling.
     """
-    if any(file.spelling != spelled(file.path) for file in live):
+    if any(file.spelling != spelled(plain(file.spelling)) for file in live):
         return True
-    storage = meta_client.storage
+    storage = meta_client.root
     versions = [one.path for one in storage.list(LOG_FOLDER) if one.name.endswith(".json")]
     return any(meta_client.run_map(lambda path: _misspells(storage.read(path)), versions))
 
@@ -266,7 +266,7 @@ def _begin_again(meta_client: MetaClientView, first: _First) -> None:
     """
     forget_handles()
     forget_reports()
-    storage = meta_client.storage
+    storage = meta_client.root
     names = [one.name for one in storage.list(LOG_FOLDER)]
     for name in sorted(names, key=lambda name: (name.endswith(".json"), name)):
         storage.delete(f"{LOG_FOLDER}/{name}")

@@ -131,7 +131,7 @@ def require_writable(head: Head) -> None:
             head.root,
             f"has a Delta log with {', '.join(sorted(unknown))}, which is not written here",
             "Have the engine that set it drop it. Where the log is that of a Hudi table, "
-            f"`hudi table repair {head.root}` makes it from the timeline.",
+            f"`hudi table repair {head.places.base_path}` makes it from the timeline.",
         )
     require_removals_allowed(head)
 

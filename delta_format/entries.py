@@ -58,7 +58,7 @@ class Entries:
         """
         numbers = {one.path: number_of(one.name, CHECKPOINT) for one in files}
         last = max(numbers, key=lambda path: numbers[path], default=None)
-        storage, found = meta_client.storage, cls()
+        storage, found = meta_client.root, cls()
         with translated(root_of(meta_client)):
             since = -1
             if last is not None and numbers[last] >= 0:

@@ -40,7 +40,7 @@ from delta_format.log import (
 from delta_format.log_actions import LogAction, transaction
 from delta_format.log_files import prune
 from delta_format.options import TRANSACTION_RETENTION
-from delta_format.paths import plain
+from delta_format.paths import is_below, plain
 from delta_format.snapshot import Snapshot
 from hudi_core.spi import ACTION_KEY, INSTANT_KEY, Instant, MetaClientView
 
@@ -51,8 +51,6 @@ _SHARE: Final = 4
 _MOST: Final = 100_000
 """Entries that leave at once: their version is opened as a whole."""
 _OF_INSTANT: Final = re.compile(r"hudi:([0-9]+)")
-_UNSAFE: Final = frozenset(("", ".", ".."))
-"""Names of folders in a path that may lead out of the table."""
 _SCHEMA_AND_INSTANT: Final = 2
 """Versions that an instant makes at most."""
 
@@ -77,7 +75,7 @@ def forget(meta_client: MetaClientView, archived: Iterable[Instant]) -> None:
     if mark is None or (_is_fresh(head) and not is_all):
         return
     active = {one.requested_time for one in instants} - gone
-    files = list(meta_client.storage.list(LOG_FOLDER))
+    files = list(meta_client.root.list(LOG_FOLDER))
     entries = Entries.read(meta_client, files)
     needed = _first_needed(head, active)
     rises = [] if mark == head.watermark else [watermark_at(mark)]
@@ -99,7 +97,7 @@ def forget(meta_client: MetaClientView, archived: Iterable[Instant]) -> None:
         )
     if is_all:
         # nothing is gone back to: the log begins with the version that was just made
-        needed, files = head.version + 1, list(meta_client.storage.list(LOG_FOLDER))
+        needed, files = head.version + 1, list(meta_client.root.list(LOG_FOLDER))
     prune(meta_client, files, needed)
 
 
@@ -164,9 +162,9 @@ def _leaving(
 def _removals(meta_client: MetaClientView, removed: Sequence[str]) -> Iterator[LogAction]:
     """Removals of files that are deleted, dated back."""
     paths = {one: plain(one) for one in removed}
-    paths = {one: path for one, path in paths.items() if not _UNSAFE & {*path.split("/")}}
+    paths = {one: path for one, path in paths.items() if is_below(path)}
     folders = sorted({path.rpartition("/")[0] for path in paths.values()})
-    listed = meta_client.run_map(meta_client.storage.list_names, folders)
+    listed = meta_client.run_map(meta_client.root.list_names, folders)
     names = {folder: frozenset(some) for folder, some in zip(folders, listed, strict=True)}
     for spelling, path in paths.items():
         folder, _, name = path.rpartition("/")

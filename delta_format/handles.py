@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 from deltalake import DeltaTable
 
 from delta_format.library import LIBRARY_ERRORS
-from delta_format.location import store_options, table_uri
+from delta_format.location import root_of, store_options, table_uri
 from delta_format.log_files import file_of, require_readable_log
 from hudi_core.spi import MetaClientView, StorageError
 
@@ -140,10 +140,10 @@ def _was_there(meta_client: MetaClientView, version: int, began_ms: float) -> bo
     is taken for older than it is; where it is ahead, young logs are opened once more.
     """
     try:
-        file = meta_client.storage.head(file_of(version))
+        file = meta_client.root.head(file_of(version))
     except StorageError:
         return False
-    rounded = 0 if meta_client.base_path.startswith("/") else _SECOND_MS
+    rounded = 0 if root_of(meta_client).startswith("/") else _SECOND_MS
     return file is not None and 0 < file.modified_ms + rounded < began_ms
 
 
@@ -163,6 +163,6 @@ def tag_of_version(meta_client: MetaClientView, version: int) -> str | None:
     ``None`` where there is no such file, or its tag cannot be had.
     """
     try:
-        return meta_client.storage.version(file_of(version))[1]
+        return meta_client.root.version(file_of(version))[1]
     except StorageError:
         return None

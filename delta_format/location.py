@@ -11,13 +11,13 @@ LOG_FOLDER = "_delta_log"
 
 
 def root_of(meta_client: MetaClientView) -> str:
-    """Return the root of the Delta table: the table's own folder.
+    """Return the Delta table's root: the table's folder, or its storage path.
 
     An absolute path or a URI.
 
     Files outside of it, and paths that lead out of it, are read by few engines only.
     """
-    return str(meta_client.base_path)
+    return meta_client.files.roots[0]
 
 
 def require_same_root(meta_client: MetaClientView) -> None:
@@ -29,11 +29,12 @@ def require_same_root(meta_client: MetaClientView) -> None:
         It does.
     """
     root, given = root_of(meta_client), LOCATION.read(meta_client)
+    place = "table's folder" if meta_client.files.is_plain else "storage path"
     if given is not None and given.rstrip("/") not in (root, f"file://{root}", ""):
         raise InvalidOptionError(
             "hoodie.table.format.delta.location",
             given,
-            f"it is not the table's folder, {root}",
+            f"it is not the {place}, {root}",
             "Leave it out.",
         )
 
@@ -53,4 +54,5 @@ def store_options(meta_client: MetaClientView) -> dict[str, str]:
     options = StorageOptions()
     if isinstance(meta_client, TableMetaClient):
         options = meta_client.storage_options
-    return options.for_object_store()
+    bucket = root_of(meta_client).partition("://")[2].partition("/")[0]
+    return options.at(bucket).for_object_store()

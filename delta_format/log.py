@@ -37,6 +37,7 @@ from hudi_core.spi import (
     WRITE_ACTIONS,
     Action,
     CommitConflictError,
+    DataPlaces,
     HudiError,
     Instant,
     MetaClientView,
@@ -111,6 +112,8 @@ class Head:
         The library's handle, which stays at that version until something is written by it.
     root
         Path or URI of the table.
+    places
+        Where the table's data files are.
     reports
         What that version and those before it report of themselves.
     handle
@@ -120,6 +123,7 @@ class Head:
     table: DeltaTable
     root: str
     reports: Reports
+    places: DataPlaces
     handle: Handle | None = None
     _recorded: dict[str, int | None] = field(default_factory=dict, init=False, repr=False)
 
@@ -197,7 +201,7 @@ class Head:
         reports = self._newest_reports(_FEW + 2 * instants)
         stranger = _foreign(reports)
         if stranger is not None:
-            _tell_of(self.root, stranger.version, stranger.text)
+            _tell_of(self.root, self.places.base_path, stranger.version, stranger.text)
         held, taken, unsaved = set(), set(), set()
         for info in reports:  # the newest first
             time = info.get(INSTANT_KEY)
@@ -277,8 +281,8 @@ class Head:
             raise CommitConflictError(
                 f"{stranger.text} of the Delta log of {self.root} was not written through Hudi",
                 "Nothing was written. See what that version changed; where it may go, take its "
-                f"file out of {LOG_FOLDER}, or let `hudi table repair {self.root}` rebuild the "
-                "log, and write to this table through Hudi only.",
+                f"file out of {LOG_FOLDER}, or let `hudi table repair {self.places.base_path}` "
+                "rebuild the log, and write to this table through Hudi only.",
                 version=stranger.version,
                 operation=stranger.operation,
             )
@@ -340,7 +344,7 @@ def _foreign(newest_first: Iterable[Mapping[str, Any]]) -> _Stranger | None:
 
 
 @lru_cache(maxsize=256)
-def _tell_of(root: str, version: int, text: str) -> None:
+def _tell_of(root: str, base_path: str, version: int, text: str) -> None:
     """Warn of a foreign version, once."""
     del version
     _log.warning(
@@ -348,7 +352,7 @@ def _tell_of(root: str, version: int, text: str) -> None:
         "and files that it removed are missing. `hudi table repair %s` rebuilds the log.",
         text,
         root,
-        root,
+        base_path,
     )
 
 
@@ -383,7 +387,7 @@ class Recent:
 
 def has_log(meta_client: MetaClientView) -> bool:
     """Whether a table has a Delta log, damaged or not."""
-    return any(True for _ in meta_client.storage.list(LOG_FOLDER))
+    return any(True for _ in meta_client.root.list(LOG_FOLDER))
 
 
 def open_log(
@@ -428,4 +432,5 @@ def open_log(
 
 
 def _head(meta_client: MetaClientView, table: DeltaTable, handle: Handle | None = None) -> Head:
-    return Head(table, root_of(meta_client), Reports(meta_client, table), handle)
+    reports = Reports(meta_client, table)
+    return Head(table, root_of(meta_client), reports, meta_client.files, handle)

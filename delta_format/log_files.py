@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from delta_format.location import LOG_FOLDER
+from delta_format.location import LOG_FOLDER, root_of
 from hudi_core.spi import CorruptMetadataError, FileStatus, MetaClientView, require_no_links
 
 MAX_BYTES: Final = 1 << 28
@@ -52,12 +52,12 @@ def require_readable_log(meta_client: MetaClientView, since: int | None = None) 
     CorruptMetadataError
         A file is too large.
     """
-    if since is not None and meta_client.storage.head(file_of(since + 1)) is None:
+    if since is not None and meta_client.root.head(file_of(since + 1)) is None:
         return
     for one in _all(meta_client):
         if one.size > MAX_BYTES:
             raise CorruptMetadataError(
-                f"{meta_client.base_path}/{one.path}",
+                f"{root_of(meta_client)}/{one.path}",
                 f"its {one.size} bytes are more than the {MAX_BYTES} accepted",
                 f"`hudi table repair {meta_client.base_path}` rebuilds the log from the timeline "
                 "and the data files.",
@@ -65,8 +65,8 @@ def require_readable_log(meta_client: MetaClientView, since: int | None = None) 
 
 
 def _all(meta_client: MetaClientView) -> list[FileStatus]:
-    found = list(meta_client.storage.list(LOG_FOLDER, recursive=True))
-    require_no_links(meta_client.base_path, [one.path for one in found])
+    found = list(meta_client.root.list(LOG_FOLDER, recursive=True))
+    require_no_links(root_of(meta_client), [one.path for one in found])
     return found
 
 
@@ -79,9 +79,9 @@ def sweep(meta_client: MetaClientView) -> None:
         The store does not answer.
     """
     before = time.time() * 1000 - _DEAD_MS
-    for one in meta_client.storage.list(LOG_FOLDER):
+    for one in meta_client.root.list(LOG_FOLDER):
         if one.modified_ms < before and _STAGED.fullmatch(one.name):
-            meta_client.storage.delete(one.path)
+            meta_client.root.delete(one.path)
 
 
 def prune(meta_client: MetaClientView, files: Iterable[FileStatus], needed: int) -> None:
@@ -109,8 +109,8 @@ def prune(meta_client: MetaClientView, files: Iterable[FileStatus], needed: int)
     if not old or not _is_reached_past(meta_client, first, found):
         return
     versions = sorted(path for path, name in old.items() if VERSION.fullmatch(name))
-    meta_client.storage.discard(sorted(old.keys() - set(versions)))
-    meta_client.storage.discard(versions)
+    meta_client.root.discard(sorted(old.keys() - set(versions)))
+    meta_client.root.discard(versions)
 
 
 def _is_reached_past(meta_client: MetaClientView, first: int, files: Iterable[FileStatus]) -> bool:
@@ -118,7 +118,7 @@ def _is_reached_past(meta_client: MetaClientView, first: int, files: Iterable[Fi
     if all(one.path != _LAST_CHECKPOINT for one in files):
         return True
     try:
-        marked = json.loads(meta_client.storage.read(_LAST_CHECKPOINT))["version"]
+        marked = json.loads(meta_client.root.read(_LAST_CHECKPOINT))["version"]
     except (ValueError, KeyError, TypeError):
         return False
     return isinstance(marked, int) and marked >= first

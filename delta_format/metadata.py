@@ -61,7 +61,7 @@ class DeltaLister(FileIndex):
 
     def leftovers(self) -> Iterator[str]:
         """Yield files in the log's folder that the protocol does not know."""
-        for status in self._client.storage.list(LOG_FOLDER):
+        for status in self._client.root.list(LOG_FOLDER):
             if not _OF_A_LOG.fullmatch(status.name):
                 yield status.path
 

@@ -16,6 +16,8 @@ from urllib.parse import quote, unquote
 
 _KEPT: Final = "/_-!.~'()*,;:$&+=@"
 _ESCAPED: Final = re.compile(f"[^A-Za-z0-9{re.escape(_KEPT)}]")
+_UNSAFE: Final = frozenset(("", ".", ".."))
+"""Names of folders in a path that may lead out of the table."""
 _BLANK: Final = frozenset({"Zs", "Zl", "Zp", "Cc"})
 """Unicode categories beyond ASCII that Java's URIs do not hold as they are."""
 
@@ -43,6 +45,11 @@ def plain(text: str) -> str:
         The path as the log names it, in whatever spelling.
     """
     return unquote(text)
+
+
+def is_below(path: str) -> bool:
+    """Whether a store's path stays below its root."""
+    return not _UNSAFE & {*path.split("/")} and "\0" not in path
 
 
 def _escaped(character: str) -> str:

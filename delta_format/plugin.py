@@ -61,6 +61,7 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.UNPARTITIONED,
     Capability.IDENTITY_PARTITIONS,
     Capability.TRANSFORMED_PARTITIONS,
+    Capability.STORAGE_PATH,
     Capability.REPLACE,
     Capability.CLUSTERING,
     Capability.SAVEPOINT,
@@ -69,6 +70,10 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.ADD_COLUMN,
     reasons={
         Capability.EMPTY_PARTITION_VALUES: "Delta's log has one word for null and the empty text",
+        Capability.SEVERAL_STORAGE_PATHS: "few readers of Delta open files outside the folder that "
+        "the log is in",
+        Capability.SHARED_STORAGE_PATH: "the log is in the storage path, and a vacuum deletes what "
+        "it does not name",
         Capability.DROP_COLUMN: _UNMAPPED,
         Capability.RENAME_COLUMN: _UNMAPPED,
         Capability.PROMOTE_TYPE: "types that can be widened need a later protocol of Delta, which "

@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from delta_format.change import NewFile
 from delta_format.log import Head
-from delta_format.paths import plain, spelled
+from delta_format.paths import is_below, plain, spelled
 from hudi_core.spi import (
     BaseFileName,
     ColumnStats,
@@ -85,6 +85,7 @@ class Snapshot:
     def __init__(self, head: Head) -> None:
         with head.reading():
             self._actions = pa.table(head.table.get_add_actions(flatten=True))
+        self._places = head.places
 
     @cached_property
     def _file_ids(self) -> pa.ChunkedArray:
@@ -95,14 +96,29 @@ class Snapshot:
     @cached_property
     def _paths(self) -> pa.StringArray:
         """The path of each file, as the store names it."""
-        return pa.array(map(plain, self._actions.column("path").to_pylist()), pa.string())
+        return pa.array(map(self._path, self._actions.column("path").to_pylist()), pa.string())
+
+    def _path(self, spelling: str) -> str:
+        """A file's logical path.
+
+        Of one that is not the table's, the path below the root."""
+        path = plain(spelling)
+        if self._places.is_plain or not is_below(path):
+            return path
+        return self._places.logical(path) or path
 
     def __len__(self) -> int:
         return int(self._actions.num_rows)
 
     def files(self) -> Iterator[LiveFile]:
         """Yield every file."""
-        yield from _files(self._actions)
+        yield from self._files(self._actions)
+
+    def _files(self, actions: pa.Table) -> Iterator[LiveFile]:
+        names = [name for name in actions.column_names if name.startswith(_PARTITION)]
+        for row in actions.select(["path", "size_bytes", *names]).to_pylist():
+            values = {name.removeprefix(_PARTITION): _text(row[name]) for name in names}
+            yield LiveFile(self._path(row["path"]), row["path"], row["size_bytes"], values)
 
     def of_groups(self, groups: Collection[FileGroupId]) -> dict[FileGroupId, list[LiveFile]]:
         """Return the files of some file groups.
@@ -112,7 +128,7 @@ class Snapshot:
         ids = pa.array(sorted({group.file_id for group in groups}), pa.string())
         near = self._actions.filter(pc.is_in(pc.cast(self._file_ids, pa.string()), value_set=ids))
         found: dict[FileGroupId, list[LiveFile]] = {}
-        for file in _files(near):
+        for file in self._files(near):
             if file.group in groups and file.group is not None:
                 found.setdefault(file.group, []).append(file)
         return found
@@ -126,8 +142,8 @@ class Snapshot:
         table = self._actions
         leaves = _leaves(table)
         for row in table.to_pylist():
-            path = plain(row["path"])
-            spelling = None if row["path"] == spelled(path) else row["path"]
+            path, is_usual = self._path(row["path"]), row["path"] == spelled(plain(row["path"]))
+            spelling = None if is_usual else row["path"]
             columns = _stated(row, leaves)
             yield NamedFile(path, row["size_bytes"], row["num_records"], columns, spelling)
 
@@ -181,9 +197,9 @@ class Snapshot:
         """
         table = self._actions
         leaves = _leaves(table)
-        found = map(plain, table["path"].to_pylist())
+        found = map(self._path, table["path"].to_pylist())
         wanted = pa.array([path in paths for path in found], pa.bool_())
-        rows = {plain(row["path"]): row for row in table.filter(wanted).to_pylist()}
+        rows = {self._path(row["path"]): row for row in table.filter(wanted).to_pylist()}
         return tuple(_new_file(path, rows[path], leaves) for path in paths)
 
 
@@ -227,13 +243,6 @@ def _new_file(path: str, row: Mapping[str, Any], leaves: Iterable[str]) -> NewFi
             known = ColumnStats(value, value, rows, nulls, 0, 0, 0)
             columns[name.removeprefix(_PARTITION)] = known
     return NewFile(path, row["size_bytes"], rows, columns)
-
-
-def _files(actions: pa.Table) -> Iterator[LiveFile]:
-    names = [name for name in actions.column_names if name.startswith(_PARTITION)]
-    for row in actions.select(["path", "size_bytes", *names]).to_pylist():
-        values = {name.removeprefix(_PARTITION): _text(row[name]) for name in names}
-        yield LiveFile(plain(row["path"]), row["path"], row["size_bytes"], values)
 
 
 def _text(value: Any) -> str | None:

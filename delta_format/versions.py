@@ -14,7 +14,7 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from delta_format.library import LIBRARY_ERRORS
-from delta_format.location import LOG_FOLDER
+from delta_format.location import LOG_FOLDER, root_of
 from delta_format.log import Head
 from delta_format.log_actions import LogAction, lines, now_ms
 from delta_format.log_files import file_of, sweep
@@ -64,7 +64,7 @@ def make_next(meta_client: MetaClientView, head: Head, new: NewVersion) -> None:
     """
     base = head.version
     _put(meta_client, base + 1, new, {"readVersion": base})
-    if meta_client.storage.head(file_of(base)) is None:
+    if meta_client.root.head(file_of(base)) is None:
         # so late that others have gone on and deleted old versions, this one's among them: it is
         # absent for that reason, and what was put is read by nobody
         raise AlreadyExistsError(file_of(base + 1))
@@ -98,7 +98,7 @@ def _put(
             **new.report,
         }
     }
-    meta_client.storage.put_if_absent(file_of(number), lines([info, *new.actions]))
+    meta_client.root.put_if_absent(file_of(number), lines([info, *new.actions]))
 
 
 def _checkpoint(meta_client: MetaClientView, head: Head, number: int, *, is_due: bool) -> None:
@@ -110,8 +110,8 @@ def _checkpoint(meta_client: MetaClientView, head: Head, number: int, *, is_due:
         if not is_due and (number + 1) % _interval(head.table.metadata().configuration):
             return
         head.table.update_incremental()
-        if meta_client.base_path.startswith("/"):
-            meta_client.storage.delete(_LAST_CHECKPOINT_CRC)
+        if root_of(meta_client).startswith("/"):
+            meta_client.root.delete(_LAST_CHECKPOINT_CRC)
         head.table.create_checkpoint()
         sweep(meta_client)
     except (*LIBRARY_ERRORS, StorageError) as error:

@@ -67,14 +67,27 @@ class InvalidOptionError(ConfigError):
 class OptionConflictError(ConfigError):
     """An option contradicts the value stored in the table's ``hoodie.properties``."""
 
-    def __init__(self, key: str, given: object, stored: object) -> None:
+    def __init__(self, key: str, given: object, stored: object, hint: str | None = None) -> None:
         self.key, self.given, self.stored = key, given, stored
         super().__init__(
             f"{key}={given!r} contradicts the table, which was created with {stored!r}",
-            "Drop the option to use the table's value, or write to a new table.",
+            hint or "Drop the option to use the table's value, or write to a new table.",
             key=key,
             given=given,
             stored=stored,
+        )
+
+
+class StoragePathTakenError(ConfigError):
+    """A storage path that other tables' files keep from a table."""
+
+    def __init__(self, storage_path: str, reason: str, hint: str) -> None:
+        self.storage_path, self.reason = storage_path, reason
+        super().__init__(
+            f"Data files cannot be placed below {storage_path}: {reason}",
+            hint,
+            storage_path=storage_path,
+            reason=reason,
         )
 
 
@@ -538,13 +551,12 @@ class UnknownTableFormatError(PluginError):
 
 
 class PluginConflictError(PluginError):
-    """Two distributions claim the same format name."""
+    """Two distributions claim the same name, by default that of a format."""
 
-    def __init__(self, name: str, distributions: Sequence[str]) -> None:
+    def __init__(self, name: str, distributions: Sequence[str], kind: str = "table format") -> None:
         self.name, self.distributions = name, tuple(distributions)
         super().__init__(
-            f"The table format {name!r} is provided by several distributions: "
-            f"{', '.join(distributions)}",
+            f"The {kind} {name!r} is provided by several distributions: {', '.join(distributions)}",
             "Uninstall all but one of them.",
             name=name,
             distributions=tuple(distributions),
@@ -554,10 +566,12 @@ class PluginConflictError(PluginError):
 class PluginLoadError(PluginError):
     """The plugin's entry point cannot be imported."""
 
-    def __init__(self, name: str, distribution: str, reason: str) -> None:
+    def __init__(
+        self, name: str, distribution: str, reason: str, kind: str = "table format"
+    ) -> None:
         self.name, self.distribution, self.reason = name, distribution, reason
         super().__init__(
-            f"The table format {name!r} of distribution {distribution} cannot be loaded: {reason}",
+            f"The {kind} {name!r} of distribution {distribution} cannot be loaded: {reason}",
             f"Reinstall or upgrade {distribution}.",
             name=name,
             distribution=distribution,

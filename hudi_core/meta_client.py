@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Final, TypeVar
 
 from hudi_core.config.resolve import resolve_again
+from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_table import stored_config
 from hudi_core.config.support import require_writable_table
 from hudi_core.config.table import TableConfig
@@ -25,12 +26,11 @@ from hudi_core.model.instant_time import InstantTime, parse_query_time
 from hudi_core.model.metering import NO_METER, Meter
 from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.storage.layout import Layout, StrategyLayout
+from hudi_core.storage.data_files import DataFiles
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
-from hudi_core.storage.strategy import STRATEGY_KEY, storage_strategy
 from hudi_core.timeline.active import LAYOUT_1, ActiveTimeline
 from hudi_core.timeline.archived import ArchivedTimeline
 from hudi_core.timeline.clock import TimelineClock
@@ -101,9 +101,26 @@ class TableMetaClient:
     meter: Meter = field(default=NO_METER, repr=False)
 
     @cached_property
-    def layout(self) -> Layout:
-        """Where a file of the table physically is."""
-        return StrategyLayout(storage_strategy(self.config.raw.get(STRATEGY_KEY)))
+    def files(self) -> DataFiles:
+        """The table's data files, for whoever opens or names them."""
+        return DataFiles.of(self.base_path, self.storage_options, self.config)
+
+    @cached_property
+    def data(self) -> Storage:
+        """Data files under their logical paths.
+
+        Whoever lists, sizes or deletes them asks this storage, and :attr:`storage` for all else.
+        It is the same one where data files lie in the table's folder.
+        """
+        return self.files.over(self.storage, fsync=StoreKeys.fsync.read(self.options))
+
+    @cached_property
+    def root(self) -> Storage:
+        """The storage of the table's folder, or of its first storage path."""
+        if self.files.is_plain:
+            return self.storage
+        fsync = StoreKeys.fsync.read(self.options)
+        return open_storage(self.files.root, self.storage_options, fsync=fsync)
 
     @cached_property
     def scratch(self) -> Storage:

@@ -51,6 +51,7 @@ from hudi_core.model.actions import (
 )
 from hudi_core.model.capability import SCHEMA_EVOLUTION, Capability, FormatCapabilities
 from hudi_core.model.client import (
+    DataPlaces,
     FileSystemViewManager,
     MetaClientView,
     RunMap,
@@ -119,6 +120,7 @@ from hudi_core.schema.arrow_types import field_id, leaves
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.data_files import require_no_links
 from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.strategy import StorageStrategy
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.locks import InProcessLock
 from hudi_core.view.storage_lister import StorageLister
@@ -155,6 +157,7 @@ __all__ = [
     "ConfigError",
     "ConflictResolutionStrategy",
     "CorruptMetadataError",
+    "DataPlaces",
     "FileColumns",
     "FileGroup",
     "FileGroupId",
@@ -213,6 +216,7 @@ __all__ = [
     "StorageError",
     "StorageLister",
     "StorageOptions",
+    "StorageStrategy",
     "TableFormatHooks",
     "TableMetaClient",
     "TableSchema",

@@ -11,7 +11,7 @@ from hudi_core.model.capability import Capability
 from hudi_core.model.client import HeldMetadata
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.instant import Instant
-from hudi_core.model.protocols import TimelineView
+from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.timeline.timeline import Timeline
@@ -109,6 +109,13 @@ class OpenTable:
         takes_empty = Capability.EMPTY_PARTITION_VALUES in self.host.capabilities
         config = replace(self.client.config, takes_empty_partitions=takes_empty)
         return replace(self, client=replace(self.client, config=config))
+
+    @property
+    def format_storage(self) -> Storage:
+        """Storage of the format's metadata: table folder, or storage path."""
+        if Capability.SHARED_STORAGE_PATH in self.host.capabilities:
+            return self.client.storage
+        return self.client.root
 
     @property
     def afresh(self) -> OpenTable:

@@ -50,16 +50,31 @@ class TableFiles(FileIO):
         super().__init__({})
         self.storage: Storage = client.storage
         self.root = table_uri(client.base_path)
-        self._layout = client.layout if isinstance(client, TableMetaClient) else None
+        self._places = client.files
+        self._roots = tuple((table_uri(root), root) for root in client.files.roots)
 
     def data_uri(self, path: str) -> str:
         """Return a data file's URI, by the table's storage strategy."""
-        return self.uri(path if self._layout is None else self._layout.physical(path))
+        return table_uri(self._places.uri(path))
 
     def data_path(self, uri: str) -> str:
-        """The table's name of a data file; see :meth:`path`."""
-        path = self.path(uri)
-        return path if self._layout is None else self._layout.logical(path)
+        """The table's name of a data file.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The URI is not that of a file of the table.
+        """
+        if self._places.is_plain:
+            return self.path(uri)
+        spelled = _ONE_SLASH.sub("file:///", uri)
+        for place, root in self._roots:
+            below = spelled.removeprefix(f"{place}/")
+            if below != spelled and _is_safe(below):
+                path = self._places.logical(below, root)
+                if path is not None:
+                    return path
+        raise _stranger(uri, ", ".join(place for place, _ in self._roots))
 
     def uri(self, path: str) -> str:
         """Return the URI of a path relative to the base path."""
@@ -74,12 +89,8 @@ class TableFiles(FileIO):
             The URI leads out of the table.
         """
         path = self.below(uri)
-        if path is None or any(part in ("", ".", "..") for part in path.split("/")):
-            raise CorruptMetadataError(
-                uri,
-                f"the table's Iceberg metadata names it, and it is not below {self.root}",
-                "Only files of the table are read; restore its Iceberg metadata from a backup.",
-            )
+        if path is None or not _is_safe(path):
+            raise _stranger(uri, self.root)
         return path
 
     def below(self, uri: str) -> str | None:
@@ -103,6 +114,41 @@ class TableFiles(FileIO):
         """Delete a file, if it is there."""
         uri = location if isinstance(location, str) else location.location
         self.storage.delete(self.path(uri))
+
+
+def require_one_access(client: MetaClientView) -> None:
+    """Refuse storage paths that need different credentials.
+
+    Raises
+    ------
+    UnsupportedTableError
+        They are.
+    """
+    if not isinstance(client, TableMetaClient):
+        return
+    roots = (client.base_path, *client.files.roots)
+    buckets = [
+        root.partition("://")[2].partition("/")[0] for root in roots if root.startswith("s3")
+    ]
+    if len({client.storage_options.at(bucket) for bucket in buckets}) > 1:
+        raise UnsupportedTableError(
+            client.base_path,
+            "would have files in buckets that are reached with different options, and readers of "
+            "Iceberg have one set of credentials for all files of a table",
+            "Give one set for all buckets (fs.s3a.*), or use another format.",
+        )
+
+
+def _is_safe(path: str) -> bool:
+    return not any(part in ("", ".", "..") for part in path.split("/"))
+
+
+def _stranger(uri: str, roots: str) -> CorruptMetadataError:
+    return CorruptMetadataError(
+        uri,
+        f"the table's Iceberg metadata names it, and it is no file of the table: not below {roots}",
+        "Only files of the table are read; restore its Iceberg metadata from a backup.",
+    )
 
 
 def require_numbered_versions(files: TableFiles, folder: str) -> None:

@@ -34,7 +34,7 @@ from hudi_core.spi import (
 from iceberg_format import creation, rollback, services
 from iceberg_format.catalog import TableState, metadata_folder, missing
 from iceberg_format.commit import change_updates, publish, require_named_files
-from iceberg_format.files import TableFiles
+from iceberg_format.files import TableFiles, require_one_access
 from iceberg_format.found import find_table
 from iceberg_format.lineage import require_hudi_lineage
 from iceberg_format.locks import catalog_lock
@@ -53,6 +53,9 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.IDENTITY_PARTITIONS,
     Capability.TRANSFORMED_PARTITIONS,
     Capability.EMPTY_PARTITION_VALUES,
+    Capability.STORAGE_PATH,
+    Capability.SEVERAL_STORAGE_PATHS,
+    Capability.SHARED_STORAGE_PATH,
     Capability.REPLACE,
     Capability.CLUSTERING,
     Capability.SAVEPOINT,
@@ -132,7 +135,11 @@ class IcebergTableFormat:
 
     @hookimpl
     def check_creation(self, meta_client: MetaClientView) -> None:
-        """Check columns, partitions, folder, and the catalog's namespace and name."""
+        """Check columns, partitions, folder, and the catalog's namespace and name.
+
+        And that one set of credentials reaches all files.
+        """
+        require_one_access(meta_client)
         creation.check(IcebergTable.open(meta_client))
 
     @hookimpl

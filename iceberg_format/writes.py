@@ -66,7 +66,7 @@ def file_of(
 ) -> DataFile:
     """Return a stored file as manifests have it; its footer is read."""
     uri = table.files.data_uri(path)
-    rows, stats = read_footer(table.files.storage, table.files.path(uri), size, columns)
+    rows, stats = read_footer(table.client.data, path, size, columns)
     return data_file(
         uri,
         size,

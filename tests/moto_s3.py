@@ -70,23 +70,27 @@ def serving(middleware: Callable[[Any], Any]) -> Iterator[S3Service]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        endpoint = f"http://127.0.0.1:{server.port}"
-        given = {
-            "fs.s3a.access.key": "test-access-key",
-            "fs.s3a.secret.key": "test-secret-key",
-            "fs.s3a.endpoint": endpoint,
-            "fs.s3a.endpoint.region": "us-east-1",
-            "fs.s3a.path.style.access": "true",
-        }
-        filesystem = pafs.S3FileSystem(
-            access_key="test-access-key",
-            secret_key="test-secret-key",
-            endpoint_override=endpoint,
-            region="us-east-1",
-            allow_bucket_creation=True,
-        )
-        yield S3Service(endpoint, given, StorageOptions.from_options(given, {}), filesystem)
+        yield service_at(f"http://127.0.0.1:{server.port}")
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def service_at(endpoint: str) -> S3Service:
+    """How a service is reached, and its file system."""
+    given = {
+        "fs.s3a.access.key": "test-access-key",
+        "fs.s3a.secret.key": "test-secret-key",
+        "fs.s3a.endpoint": endpoint,
+        "fs.s3a.endpoint.region": "us-east-1",
+        "fs.s3a.path.style.access": "true",
+    }
+    filesystem = pafs.S3FileSystem(
+        access_key="test-access-key",
+        secret_key="test-secret-key",
+        endpoint_override=endpoint,
+        region="us-east-1",
+        allow_bucket_creation=True,
+    )
+    return S3Service(endpoint, given, StorageOptions.from_options(given, {}), filesystem)

@@ -120,12 +120,12 @@ def delete_cleaned(client: TableMetaClient, work: CleanWork) -> CleanMetadata:
         The body of the completed clean.
     """
     begin = time.monotonic()
-    delete = DeleteFile(client.storage)
+    delete = DeleteFile(client.data)
     paths = [
         join_path(partition, name) for partition in work.files for name in work.files[partition]
     ]
     list(client.run_map(delete, paths))
-    list(client.run_map(_DropPartition(client.storage), work.partitions))
+    list(client.run_map(_DropPartition(client.data), work.partitions))
     earliest = work.plan.earliest_instant_to_retain
     return CleanMetadata(
         start_clean_time=work.instant.requested_time,

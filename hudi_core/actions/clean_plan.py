@@ -35,6 +35,7 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
+from hudi_core.storage.location import stored_uri
 from hudi_core.timeline.timeline import Timeline
 
 _MERGES_SLICES: Final = frozenset({WriteOperation.COMPACT.value, None})
@@ -313,7 +314,7 @@ def make_clean_plan(
         policy=retention.rules.policy.value,
         files_to_be_deleted_per_partition={},
         file_paths_to_be_deleted_per_partition={
-            partition: tuple(CleanFileInfo(f"{root}/{path}", False) for path in one.paths)
+            partition: tuple(CleanFileInfo(stored_uri(root, path), False) for path in one.paths)
             for partition, one in sorted(partitions.items())
             if one.paths
         },

@@ -20,6 +20,7 @@ from hudi_core.model.actions import (
     ClusteringStrategy,
 )
 from hudi_core.model.files import BaseFile, FileGroupId, FileSlice, PartitionPath
+from hudi_core.storage.location import stored_uri
 
 EXECUTION_STRATEGY: Final = (
     "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
@@ -174,7 +175,9 @@ def _stored_group(group: PlannedGroup, root: str) -> ClusteringGroup:
     megabytes = float(group.size // _MIB)
     return ClusteringGroup(
         tuple(
-            ClusteringSlice(f"{root}/{file.path}", (), file.name.file_id, group.partition_path, "")
+            ClusteringSlice(
+                stored_uri(root, file.path), (), file.name.file_id, group.partition_path, ""
+            )
             for file in group.files
         ),
         {

@@ -36,7 +36,7 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.model.protocols import Storage
-from hudi_core.storage.location import parse_location
+from hudi_core.storage.location import parse_location, stored_uri
 from hudi_core.timeline.serde import decode_rollback, decode_rollback_plan, encode
 from hudi_core.timeline.timeline import Timeline, instant_key
 
@@ -192,7 +192,7 @@ def run(
             hidden = client.timeline().without(target).with_instant(target.to(State.INFLIGHT))
             client = client.seeing(hidden)
         # step undo
-        body = delete_files(client.storage, files, target, instant.requested_time)
+        body = delete_files(client.data, files, target, instant.requested_time)
         client = hooks.after_delete(client, body)
         timeline = client.timeline()
         instant = active.complete(instant, next_time(timeline), encode(body), timeline)
@@ -265,7 +265,7 @@ def make_plan(
                 partition,
                 file_id or None,
                 target.requested_time,
-                tuple(f"{root}/{join_path(partition, name)}" for name in names),
+                tuple(stored_uri(root, join_path(partition, name)) for name in names),
             )
             for file_id, names in groups.items()
         ]
@@ -321,7 +321,7 @@ def delete_files(
     deleted: dict[str, list[str]] = {}
     for partition, path in files:
         storage.delete(path)
-        deleted.setdefault(partition, []).append(f"{storage.root}/{path}")
+        deleted.setdefault(partition, []).append(stored_uri(storage.root, path))
     info = InstantInfo(target.requested_time, target.action.value)
     return RollbackMetadata(
         start_rollback_time=started,

@@ -20,7 +20,6 @@ from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.stats import ColumnStats, FileStats
 from hudi_core.schema.arrow_types import leaves
-from hudi_core.storage.data_files import open_data_file
 
 BLOOM_FOOTER: Final = b"org.apache.hudi.bloomfilter"
 
@@ -153,9 +152,8 @@ def opened_file(client: TableMetaClient, path: str) -> Iterator[pq.ParquetFile]:
     DataFileError
         The file is damaged or missing.
     """
-    physical = client.layout.physical(path)
     try:
-        with open_data_file(client.base_path, client.storage_options, physical) as source:
+        with client.files.open(path) as source:
             yield pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
     except (OSError, pa.ArrowException, ValueError, ArithmeticError) as error:
         # strings and numbers of a damaged footer may be none, too

@@ -27,9 +27,7 @@ from hudi_core.model.files import BasePath, PartitionPath
 from hudi_core.schema.alignment import align, counterpart, counterparts, stored_fields
 from hudi_core.schema.arrow_types import leaves
 from hudi_core.schema.table_schema import FILE_NAME, PARTITION_PATH, RECORD_KEY, TableSchema
-from hudi_core.storage.data_files import FetchedFiles, open_data_file
-from hudi_core.storage.layout import layout_of
-from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.data_files import DataFiles, FetchedFiles
 
 _FEW_VALUES: Final = 200_000
 
@@ -41,7 +39,7 @@ class TableFiles(Protocol):
     def base_path(self) -> BasePath: ...
 
     @property
-    def storage_options(self) -> StorageOptions: ...
+    def files(self) -> DataFiles: ...
 
     @property
     def table(self) -> TableConfig: ...
@@ -242,16 +240,9 @@ def _parquet(source: pa.NativeFile) -> pq.ParquetFile:
 def _source(
     files: TableFiles, path: str, size: int | None = None, *, is_needed_again: bool = False
 ) -> Iterator[pa.NativeFile]:
-    physical = layout_of(files.table.raw).physical(path)
+    kept = files.fetched
     try:
-        with open_data_file(
-            files.base_path,
-            files.storage_options,
-            physical,
-            size,
-            files.fetched,
-            is_needed_again=is_needed_again,
-        ) as source:
+        with files.files.open(path, size, kept, is_needed_again=is_needed_again) as source:
             yield source
     except (OSError, pa.ArrowInvalid) as error:
         raise DataFileError(files.base_path, f"{path}: {error}") from error

@@ -16,6 +16,7 @@ from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.metrics import MetricsConfig
 from hudi_core.config.options import Options
+from hudi_core.config.placement import PlacementKeys
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.services import ServicesConfig
@@ -29,6 +30,7 @@ from hudi_core.config.write import WriteConfig
 
 OPTIONS: Final[tuple[type[Options], ...]] = (
     TableKeys,
+    PlacementKeys,
     MergeKeys,
     TimeKeys,
     IndexConfig,

@@ -19,6 +19,7 @@ from hudi_core.config.kinds import (
     TableType,
 )
 from hudi_core.config.new_merging import new_merging
+from hudi_core.config.placement import placement_of
 from hudi_core.config.stored_form import properties_of
 from hudi_core.config.stored_keys import CHOSEN_ROWS, ManagedKeys
 from hudi_core.config.support import WRITABLE_VERSIONS
@@ -61,6 +62,7 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
         initial_version=version,
         complex_keygen_new_encoding=_new_encoding(options, version),
         buckets=buckets_of(options, record_key),
+        placement=placement_of(options),
     )
     _refuse_managed(options, config)
     return config

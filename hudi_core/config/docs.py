@@ -56,7 +56,11 @@ _TITLES: Final = {
     Group.LOCK: ("Locks", "How writers take turns."),
     Group.STORAGE: (
         "Storage",
-        "Never stored with a table. Values marked *secret* are shown in no message and no `repr`.",
+        (
+            "Never stored with a table. Values marked *secret* are shown in no message and no "
+            "`repr`. A bucket of S3 may have values of its own, as in Hadoop: for the bucket "
+            "`NAME`, `fs.s3a.bucket.NAME.access.key` goes before `fs.s3a.access.key`, and so on."
+        ),
     ),
     Group.METADATA: (
         "Metadata table",

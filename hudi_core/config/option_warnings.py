@@ -11,6 +11,7 @@ from typing import Final
 from hudi_core.config.catalog import DECLARED_NAMES, FORMAT_PREFIX, known_names
 from hudi_core.config.commit_keys import CommitConfig
 from hudi_core.config.foreign import foreign_options
+from hudi_core.config.placement import STRATEGY_PREFIX
 from hudi_core.config.plain_options import meant_by
 from hudi_core.errors import UnknownOptionWarning
 
@@ -91,7 +92,7 @@ def _unknown(
             meant = meant_by(name)
             if meant is not None:
                 yield (name,), f"{name} is no option and has no effect; did you mean {meant}?"
-        elif not name.startswith(FORMAT_PREFIX):
+        elif not name.startswith((FORMAT_PREFIX, STRATEGY_PREFIX)):
             near = difflib.get_close_matches(name, sorted(known_names()), n=1, cutoff=0.8)
             meant = f"; did you mean {near[0]}?" if near else "."
             yield (name,), f"{name} is not a known option and has no effect{meant}"

@@ -12,7 +12,9 @@ from hudi_core.config.key import ConfigKey, GivenOptions, Secret
 from hudi_core.config.key_generators import has_time_based, typed_fields
 from hudi_core.config.kinds import IndexType, KeyGeneratorType
 from hudi_core.config.merging import COMPARED, marker_for, require_same_merging
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.option_warnings import warn_of_options
+from hudi_core.config.placement import PlacementKeys, require_same_placement
 from hudi_core.config.stored_keys import CHOSEN_ROWS, ManagedKeys
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
@@ -75,7 +77,16 @@ def resolve_table_config(options: Mapping[str, str], stored: TableConfig | None)
         A value that cannot be used, or a new table that cannot be written.
     """
     warn_of_options(options, () if stored is None else stored.raw)
-    return new_table_config(options) if stored is None else _checked_against(options, stored)
+    made = new_table_config(options) if stored is None else _checked_against(options, stored)
+    if not made.placement.is_default and MetadataConfig.from_options(options).is_refused:
+        raise InvalidOptionError(
+            MetadataConfig.enabled.key,
+            "false",
+            "the table's data files lie below storage paths, and its metadata table alone tells "
+            "which there are",
+            "Drop the option.",
+        )
+    return made
 
 
 def resolve_again(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
@@ -114,6 +125,7 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
     compared = {TableKeys.complex_new_encoding.key, IndexConfig.index_type.key}
     compared |= {key.key for key in CHOSEN_ROWS.values() if key.is_open}
     compared |= {name for key in TimeKeys.keys for name in key.names} | COMPARED
+    compared |= {*stored.placement.properties, *(key.key for key in PlacementKeys.keys)}
     for key, value in values:
         compared.update(key.names)
         found = key.find(options)
@@ -123,6 +135,7 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
         if given is not None and given != value:
             raise OptionConflictError(*found, stored.raw.get(key.key, _shown(value)))
     require_same_merging(options, stored)
+    require_same_placement(options, stored.placement)
     stored_only = {name for key in ManagedKeys.keys for name in key.names}
     for name in (stored_only | stored.raw.keys()) & options.keys() - compared:
         was = stored.raw.get(name)

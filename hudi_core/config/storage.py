@@ -1,6 +1,7 @@
 """Options of stores, under the names of Hadoop or the cloud.
 
 Secrets are read as :class:`hudi_core.config.key.Secret`. No store option is ever kept with a table.
+A bucket of S3 may have options of its own, ``fs.s3a.bucket.NAME.x`` for ``fs.s3a.x``, as in Hadoop.
 """
 
 from __future__ import annotations

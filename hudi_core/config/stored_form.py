@@ -180,5 +180,6 @@ _OWN_FORMS: Final[Mapping[str, Callable[[TableConfig], list[Property]]]] = {
     "old_floats": partial(_form_property, TableKeys.old_floats.key),
     "merge_mode": _merge_properties,
     "buckets": lambda config: bucket_properties(config.buckets),
+    "placement": lambda config: list(config.placement.properties.items()),
 }
 """Fields that are not one property each, or not one text for each value."""

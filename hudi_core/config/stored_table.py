@@ -10,6 +10,7 @@ from hudi_core.config.key import ConfigKey
 from hudi_core.config.key_generators import fields_of, has_time_based, infer_key_generator
 from hudi_core.config.kinds import KeyGeneratorType
 from hudi_core.config.merging import stored_merging
+from hudi_core.config.placement import Placement, placement_of
 from hudi_core.config.properties import CHECKSUM_KEY, FILE_NAME, table_checksum
 from hudi_core.config.stored import Stored
 from hudi_core.config.stored_keys import ROWS, ManagedKeys
@@ -60,6 +61,7 @@ def stored_config(properties: Mapping[str, str], path: str = FILE_NAME) -> Table
         ),
         "bootstrap_base_path": read(ManagedKeys.bootstrap_base_path),
         "buckets": read.buckets(values["record_key_fields"]),
+        "placement": read.placement(),
     }
     return TableConfig(**values, raw=dict(properties))
 
@@ -137,6 +139,12 @@ class _Reader:
             return time_based(self._properties)
         except InvalidOptionError:
             return None  # such a table is read, and refused where it is written
+
+    def placement(self) -> Placement:
+        try:
+            return placement_of(self._properties)
+        except InvalidOptionError as error:
+            raise CorruptMetadataError(self._path, error.what) from error
 
     def buckets(self, record_key: tuple[str, ...]) -> Buckets | None:
         try:

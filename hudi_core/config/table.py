@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from hudi_core.config.key_generators import KEY_GENERATORS
 from hudi_core.config.kinds import (
@@ -17,6 +18,7 @@ from hudi_core.config.kinds import (
     TableType,
 )
 from hudi_core.config.merge_keys import DeleteMarker
+from hudi_core.config.placement import Placement
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table_keys import NATIVE, TableKeys
 from hudi_core.config.timebased import TimeBased
@@ -24,6 +26,8 @@ from hudi_core.model.buckets import Buckets
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
 from hudi_core.schema.avro_types import has_ids
+
+_IN_FOLDER: Final = Placement()
 
 __all__ = ["KeyGeneratorType", "MergeMode", "TableConfig", "TableType"]
 
@@ -67,6 +71,8 @@ class TableConfig:
         tables created by other writers.
     buckets
         The layout of a table with the bucket index; ``None`` for every other table.
+    placement
+        Where data files lie.
     metadata_partitions
         Partitions of the metadata table, the ones being built included.
     takes_empty_partitions
@@ -114,6 +120,7 @@ class TableConfig:
     last_column_id: int | None = None
     field_ids: Mapping[str, int] = field(default_factory=dict, repr=False, hash=False)
     buckets: Buckets | None = None
+    placement: Placement = _IN_FOLDER
     metadata_partitions: tuple[str, ...] = ()
     bootstrap_base_path: str | None = None
     takes_empty_partitions: bool = True

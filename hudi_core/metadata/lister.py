@@ -23,7 +23,7 @@ from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_pa
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, PARTITION_STATS
 from hudi_core.metadata.records import FileList
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.table import StoredPartitions, is_readable
+from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions, is_readable
 from hudi_core.metadata.value_index import groups_of_values
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.difference import Difference
@@ -45,14 +45,30 @@ def table_lister(client: MetaClientView) -> FileIndex:
 
     ``hoodie.metadata.enable=false`` and ``hoodie.metadata.validate=true`` among the options of the
     session have the storage listed, the latter beside the metadata table.
+
+    Of a table whose data files lie below storage paths the metadata table alone tells the files.
+
+    Raises
+    ------
+    CorruptMetadataError
+        Such a table has none, or it is being rebuilt.
     """
-    storage = StorageLister(client.storage, bool(client.config.partition_fields), client.run_map)
+    storage = StorageLister(client.data, bool(client.config.partition_fields), client.run_map)
     if not isinstance(client, TableMetaClient) or not is_readable(client.config):
         return storage
     config = MetadataConfig.from_options(client.options)
-    if not StoredPartitions.of(client.config).is_there or config.is_refused:
+    is_there, is_plain = StoredPartitions.of(client.config).is_there, client.files.is_plain
+    if not is_plain and not is_there:
+        raise CorruptMetadataError(
+            f"{client.base_path}/{METADATA_FOLDER}",
+            "it is missing or is being rebuilt, and nothing else tells the files of a table whose "
+            "data lies below storage paths",
+            f"Try again; where nobody is at work, `hudi table repair {client.base_path}` "
+            "rebuilds it.",
+        )
+    if not is_there or config.is_refused:
         return storage
-    metadata = MetadataLister(client, storage)
+    metadata = MetadataLister(client, storage if is_plain else None)
     return ValidatingLister(metadata, storage) if config.validate else metadata
 
 

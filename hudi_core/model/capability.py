@@ -37,6 +37,14 @@ class Capability(StrEnum):
     """Rows whose partition value is an empty text share a partition with those that have none, and
     each keeps its own value."""
 
+    # places of data files
+    STORAGE_PATH = "storage_path"
+    """Data files lie below a storage path, in folders that a storage strategy picks."""
+    SEVERAL_STORAGE_PATHS = "several_storage_paths"
+    SHARED_STORAGE_PATH = "shared_storage_path"
+    """Several tables may share a storage path: the format keeps its metadata in the table's folder.
+    Otherwise it keeps it in the storage path, which is the table's alone."""
+
     # actions
     REPLACE = "replace"
     """Whole file groups are replaced: insert_overwrite(_table), delete_partition."""

@@ -102,6 +102,47 @@ class HeldMetadata:
     earlier: object | None = None
 
 
+class DataPlaces(Protocol):
+    """Places of a table's data files, by logical paths."""
+
+    @property
+    def base_path(self) -> str: ...
+    @property
+    def is_plain(self) -> bool:
+        """Whether data files lie in the table's folder, under their own paths."""
+        ...
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Roots of data files: the table's folder, or its storage paths."""
+        ...
+
+    def uri(self, path: str, /) -> str:
+        """Path or URI at which a file really is."""
+        ...
+
+    def below_root(self, path: str, /) -> str:
+        """Where a file is, relative to its root."""
+        ...
+
+    def logical(self, below_root: str, root: str | None = None, /) -> str | None:
+        """The path of a file, from where it is.
+
+        Parameters
+        ----------
+        below_root
+            Relative to its root.
+        root
+            One of :attr:`roots`; by default the first.
+
+        Returns
+        -------
+        str or None
+            ``None`` for a file that cannot be the table's.
+        """
+        ...
+
+
 class MetaClientView(Protocol):
     """One Hudi table: its location, fixed properties and Hudi timeline."""
 
@@ -110,6 +151,24 @@ class MetaClientView(Protocol):
     @property
     def storage(self) -> Storage:
         """Metadata files below the base path."""
+        ...
+
+    @property
+    def data(self) -> Storage:
+        """Data files by their paths relative to the table, wherever they lie."""
+        ...
+
+    @property
+    def files(self) -> DataPlaces:
+        """Where data files lie."""
+        ...
+
+    @property
+    def root(self) -> Storage:
+        """Storage of the first root of data files.
+
+        For formats whose metadata lies above the data files, and names them relative to that.
+        """
         ...
 
     @property

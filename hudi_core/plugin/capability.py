@@ -55,6 +55,10 @@ def table_needs(config: TableConfig) -> tuple[Capability, ...]:
         needs.append(Capability.TRANSFORMED_PARTITIONS)
     if not config.populate_meta_fields:
         needs.append(Capability.VIRTUAL_KEYS)
+    if not config.placement.is_default:
+        needs.append(Capability.STORAGE_PATH)
+    if len(config.placement.paths) > 1:
+        needs.append(Capability.SEVERAL_STORAGE_PATHS)
     if config.drop_partition_columns:
         needs.append(Capability.DROPPED_PARTITION_COLUMNS)
     return tuple(needs)

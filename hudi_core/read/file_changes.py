@@ -134,10 +134,8 @@ class FileChanges:
             return
         # only versions that a later write of the group superseded are ever cleaned, but which ones
         # are superseded is not known without reading the commits after the window
-        probe = partial(_is_stored, self.client.storage)
-        stored = self.client.run_map(
-            probe, [self.client.layout.physical(file.path) for file in files]
-        )
+        probe = partial(_is_stored, self.client.data)
+        stored = self.client.run_map(probe, [file.path for file in files])
         for file, there in zip(files, stored, strict=True):
             if not there:
                 raise HistoryExpiredError(file.instant, file.path)

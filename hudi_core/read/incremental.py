@@ -217,9 +217,7 @@ class IncrementalQuery:
         client = self._client
         return FileComparison(
             FileScan(
-                client.base_path,
-                client.storage_options,
-                client.layout,
+                client.files,
                 self.schema,
                 names,
                 None,

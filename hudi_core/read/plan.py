@@ -155,7 +155,7 @@ def planned_file(
     partition_values: Mapping[str, str | None],
 ) -> PlannedFile:
     """Return one file of a plan with its physical place."""
-    uri = f"{client.base_path}/{client.layout.physical(path)}"
+    uri = client.files.uri(path)
     return PlannedFile(
         path, uri, size, group.partition_path, group.file_id, partition_values, instant
     )

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.files import BasePath
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
 from hudi_core.read.plan import PlannedFile, ReadPlan
-from hudi_core.storage.data_files import data_filesystem, require_no_links
-from hudi_core.storage.layout import Layout
-from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.data_files import DataFiles
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -85,9 +84,7 @@ def file_scan(
     given = [condition for condition in conditions if condition is not None]
     condition = reduce(operator.and_, given) if given else None
     return FileScan(
-        client.base_path,
-        client.storage_options,
-        client.layout,
+        client.files,
         plan.schema,
         wanted,
         condition,
@@ -101,8 +98,8 @@ class FileScan:
 
     Attributes
     ----------
-    base_path, storage_options, layout
-        The table, how to reach its files, and where they lie.
+    files
+        The table's data files.
     schema
         What files are brought to.
     columns
@@ -113,9 +110,7 @@ class FileScan:
         Most rows of one batch; ``None`` for Arrow's default.
     """
 
-    base_path: BasePath
-    storage_options: StorageOptions
-    layout: Layout
+    files: DataFiles
     schema: pa.Schema
     columns: tuple[str, ...]
     condition: Filter | None
@@ -136,10 +131,11 @@ class FileScan:
         """
         if not files:
             return
-        with self._reading(files) as (reader, fragments):
-            for batch in reader.read(fragments):
-                if batch.num_rows:
-                    yield batch
+        for some in self._by_root(files):
+            with self._reading(some) as (reader, fragments):
+                for batch in reader.read(fragments):
+                    if batch.num_rows:
+                        yield batch
 
     def table(self, files: Sequence[PlannedFile]) -> pa.Table:
         """The rows of the files in their order, all at once.
@@ -153,8 +149,19 @@ class FileScan:
         """
         if not files:
             return self.output_schema.empty_table()
-        with self._reading(files) as (reader, fragments):
-            return reader.table(fragments).cast(self.output_schema)
+        found = []
+        for some in self._by_root(files):
+            with self._reading(some) as (reader, fragments):
+                found.append(reader.table(fragments).cast(self.output_schema))
+        return found[0] if len(found) == 1 else pa.concat_tables(found)
+
+    def _by_root(self, files: Sequence[PlannedFile]) -> Iterable[Sequence[PlannedFile]]:
+        """Runs of files that lie below one root, in their order."""
+        if len(self.files.roots) == 1:
+            return (files,)
+        roots = self.files.roots_of([file.path for file in files])
+        runs = groupby(zip(roots, files, strict=True), itemgetter(0))
+        return ([file for _, file in run] for _, run in runs)
 
     @contextmanager
     def _reading(
@@ -163,13 +170,13 @@ class FileScan:
         # pyarrow.dataset imports pandas, which takes longer than all of this project
         from hudi_core.read.file_reader import PARQUET, FileReader  # noqa: PLC0415
 
-        filesystem, root = data_filesystem(self.base_path, self.storage_options)
-        paths = [self.layout.physical(file.path) for file in files]
-        require_no_links(self.base_path, paths)
-        fragments = [PARQUET.make_fragment(f"{root}/{path}", filesystem) for path in paths]
+        paths = [file.path for file in files]
+        self.files.require_no_links(paths)
+        filesystem, places = self.files.filesystem_of(paths)
+        fragments = [PARQUET.make_fragment(place, filesystem) for place in places]
         columns = list(self.columns)
         reader = FileReader(self.schema, filesystem, columns, self.condition, self.batch_rows)
         try:
             yield reader, fragments
         except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise DataFileError(self.base_path, str(error).split("\n", 1)[0]) from error
+            raise DataFileError(self.files.base_path, str(error).split("\n", 1)[0]) from error

@@ -20,7 +20,6 @@ from hudi_core.read.filters import RowFilter, require_columns
 from hudi_core.read.plan import Part, ReadPlan, ScanPlan
 from hudi_core.read.scan import file_scan
 from hudi_core.read.written_types import files_by_types
-from hudi_core.storage.data_files import require_no_links
 from hudi_core.storage.hadoop import hadoop_options, hadoop_schemes, with_scheme
 
 if TYPE_CHECKING:
@@ -51,18 +50,30 @@ def frame_of_plan(
         An unknown column, or a filter that does not fit.
     """
     require_columns(columns, plan.schema)
-    scheme = connected_scheme(spark, hadoop_schemes(client.base_path))
-    if scheme is None:
+    roots = client.files.roots
+    found = {_scheme(root): connected_scheme(spark, hadoop_schemes(root)) for root in roots}
+    schemes = {own: scheme for own, scheme in found.items() if scheme is not None}
+    if len(schemes) < len(found):
         scan = file_scan(client, plan, columns, row_filter)
         return frame_of_batches(spark, splits(plan.files), scan.read, scan.output_schema)
-    require_no_links(client.base_path, [client.layout.physical(one.path) for one in plan.files])
+    client.files.require_no_links(one.path for one in plan.files)
     files = [
-        (schema, [with_scheme(uri, scheme) for uri in uris])
+        (schema, [with_scheme(uri, schemes[_scheme(uri)]) for uri in uris])
         for schema, uris in files_by_types(client, plan)
     ]
-    options = hadoop_options(client.base_path, client.storage_options)
+    options = {
+        key: value
+        for root in roots
+        for key, value in hadoop_options(root, client.storage_options).items()
+    }
     frame = frame_of_files(spark, files, plan.schema, plan.commit_times, options)
     return frame_where(frame, row_filter, columns)
+
+
+def _scheme(uri: str) -> str:
+    """The scheme of a URI; empty for a local path."""
+    scheme, separator, _ = uri.partition("://")
+    return scheme if separator else ""
 
 
 def frame_of_scan(spark: SparkSession, plan: ScanPlan[Part]) -> DataFrame:

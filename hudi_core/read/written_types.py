@@ -16,7 +16,6 @@ from hudi_core.read.plan import PlannedFile, ReadPlan
 from hudi_core.schema.alignment import stored_fields
 from hudi_core.schema.avro_types import record_from_avro
 from hudi_core.schema.table_schema import META_COLUMNS
-from hudi_core.storage.data_files import data_filesystem
 
 
 def files_by_types(
@@ -59,7 +58,7 @@ def _schema_of_commit(text: str) -> pa.Schema:
 
 
 def _schema_of_footer(client: TableMetaClient, file: PlannedFile) -> pa.Schema:
-    filesystem, path = data_filesystem(file.uri, client.storage_options)
+    filesystem, path = client.files.filesystem(file.path)
     try:
         with (
             filesystem.open_input_file(path) as source,

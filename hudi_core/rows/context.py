@@ -15,7 +15,7 @@ from hudi_core.model.files import BasePath, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.operation import Operation
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.storage.data_files import FetchedFiles
+from hudi_core.storage.data_files import DataFiles, FetchedFiles
 from hudi_core.storage.options import StorageOptions
 
 
@@ -95,6 +95,11 @@ class WriteContext:
     def data_path(self, partition_path: PartitionPath, file_name: str) -> str:
         """The path of a new data file, relative to the table."""
         return join_path(self.preview or "", join_path(partition_path, file_name))
+
+    @cached_property
+    def files(self) -> DataFiles:
+        """The table's data files."""
+        return DataFiles.of(self.base_path, self.storage_options, self.table)
 
     def key_generator(self, schema: TableSchema) -> KeyGenerator:
         """The key generator of incoming rows with these columns."""

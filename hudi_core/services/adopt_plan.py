@@ -10,11 +10,12 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.placement import PlacementKeys
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.storage import StoreKeys
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import NATIVE, TableKeys
-from hudi_core.errors import NotATableError
+from hudi_core.errors import InvalidOptionError, NotATableError
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
 from hudi_core.metadata.enabled import enabled_partitions
 from hudi_core.model.capability import Capability
@@ -226,6 +227,13 @@ def plan_in_place(folder: Folder) -> InPlace:
     """
     source, options = folder.found, folder.table_options
     designed, _ = design_table(folder.base_path, source.table.schema, options)
+    if not designed.placement.is_default:
+        raise InvalidOptionError(
+            PlacementKeys.path.key,
+            ",".join(designed.placement.paths),
+            "the files stay where they are when a folder is adopted in place",
+            "Have the rows written again, or adopt the folder without a storage path.",
+        )
     schema = TableSchema.adopt(source.table.schema)
     if SchemaConfig.local_timestamps.read(options):
         schema = schema.with_local_timestamps()

@@ -23,7 +23,6 @@ from hudi_core.schema.avro_types import has_ids
 from hudi_core.schema.evolution import SchemaChange, altered_schema
 from hudi_core.services.after_commit import InlineServices
 from hudi_core.services.design import as_arrow_schema
-from hudi_core.storage.data_files import open_data_file
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.begin import begin
 from hudi_core.txn.schema_step import SchemaStep, require_supported
@@ -134,9 +133,8 @@ def _carries_ids(table: OpenTable, written: InstantTime, file: BaseFile) -> bool
     text = client.read_commit(instant).schema_json if instant is not None else None
     if text is not None:
         return has_ids(text)
-    physical = client.layout.physical(file.path)
     try:
-        with open_data_file(client.base_path, client.storage_options, physical) as source:
+        with client.files.open(file.path) as source:
             schema = pq.read_schema(source)
     except (OSError, pa.ArrowInvalid) as error:
         raise DataFileError(client.base_path, f"{file.path}: {error}") from error

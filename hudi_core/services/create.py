@@ -43,6 +43,7 @@ from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.services.design import design_table
 from hudi_core.services.drop import delete_contents, delete_files, empty_table
 from hudi_core.services.opening import open_table
+from hudi_core.services.placement import claim_storage, data_files_at, release_storage
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
@@ -191,10 +192,13 @@ def replace_table(
         The store failed, and the new table may be there, empty.
     """
     new = plan_table(path, schema, options)
-    read_properties(new.storage)  # there must be a table; what it is does not matter any more
+    # there must be a table; what it is does not matter any more, but for where its files are
+    stored, client = read_properties(new.storage), new.client
+    replaced = data_files_at(client.base_path, stored, client.storage_options).over(new.storage)
     lock = new.lock
     with lock.held():
-        empty_table(new.storage, new.client.base_path, WriteConfig.from_options(options), keep)
+        config = WriteConfig.from_options(options)
+        empty_table(new.storage, replaced, new.client.base_path, config, keep)
         return _make(new, lock)
 
 
@@ -207,11 +211,12 @@ def _make(new: NewTable, lock: TableLock) -> OpenTable:
     folders = new.table.host.get_metadata_folders(new.client)
     begin_creation(storage, folders)
     try:
+        claim_storage(new.client, new.table.host)
         properties = _made_ready(new)
         lock.require_lease()
     except (ConfigError, SchemaError, UnsupportedCapabilityError) as refused:
         # what was made until then is known, and nothing of it is on its way any more
-        _undo(storage, lock, folders, refused)
+        _undo(new, lock, folders, refused)
         raise
     _put_properties(storage, properties, lock)
     try:
@@ -263,10 +268,12 @@ def _put_properties(storage: Storage, properties: Mapping[str, str], lock: Table
         ) from error
 
 
-def _undo(storage: Storage, lock: TableLock, folders: Sequence[str], refused: HudiError) -> None:
+def _undo(new: NewTable, lock: TableLock, folders: Sequence[str], refused: HudiError) -> None:
     """Leave nothing of a table that was refused."""
+    storage = new.storage
     try:
         lock.require_lease()
+        release_storage(new.client.data)
         _take_away(storage, folders)
         end_creation(storage)
         delete_files(storage, LOCK_FOLDER)

@@ -29,6 +29,7 @@ from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.rows.deciding import require_delete_markers, require_merge_columns
 from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 from hudi_core.services.opening import takes_empty_partitions
+from hudi_core.services.placement import with_placement
 
 SchemaLike = Any
 """A schema of Arrow, Spark or polars, or a frame or table that has one."""
@@ -95,6 +96,7 @@ def design_table(
     host.require(*table_needs(config))
     host.check_options(given)
     host.check_schema(config, table_schema, None)
+    config = with_placement(config, base_path, host)
     return replace(config, takes_empty_partitions=takes_empty_partitions(host)), table_schema
 
 

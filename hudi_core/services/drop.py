@@ -13,6 +13,7 @@ from hudi_core.errors import ConcurrentWriterError, InvalidInstantTimeError
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant_time import parse_instant_time
 from hudi_core.model.protocols import Storage
+from hudi_core.services.placement import data_files_at, release_storage
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
@@ -54,8 +55,9 @@ def plan_drop(path: str, options: Mapping[str, str]) -> DropResult:
     """
     storage, base_path = _storage_of(path, options)
     properties = read_properties(storage)
+    data = _data_of(storage, base_path, properties, options)
     _require_no_live_writers(storage, base_path, WriteConfig.from_options(options))
-    return _found(storage, properties)
+    return _found(storage, data, properties)
 
 
 def drop_table(path: str, options: Mapping[str, str]) -> DropResult:
@@ -75,11 +77,12 @@ def drop_table(path: str, options: Mapping[str, str]) -> DropResult:
     """
     storage, base_path = _storage_of(path, options)
     config = WriteConfig.from_options(options)
-    # there must be a table; what it is does not matter any more
+    # there must be a table; what it is does not matter any more, but for where its files are
     properties = read_properties(storage)
+    data = _data_of(storage, base_path, properties, options)
     with lock_at(base_path, storage, config, properties.get(TableKeys.name.key)).held():
-        found = _found(storage, properties)
-        empty_table(storage, base_path, config)
+        found = _found(storage, data, properties)
+        empty_table(storage, data, base_path, config)
         # last, and not its folder: whoever waited makes the file again, and perhaps a table
         delete_files(storage, LOCK_FOLDER)
     return found
@@ -91,10 +94,20 @@ def _storage_of(path: str, options: Mapping[str, str]) -> tuple[Storage, BasePat
     return open_storage(base_path, store, fsync=StoreKeys.fsync.read(options)), base_path
 
 
-def _found(storage: Storage, properties: Mapping[str, str]) -> DropResult:
+def _data_of(
+    storage: Storage,
+    base_path: BasePath,
+    properties: Mapping[str, str],
+    options: Mapping[str, str],
+) -> Storage:
+    store = StorageOptions.from_options(options)
+    return data_files_at(base_path, properties, store).over(storage)
+
+
+def _found(storage: Storage, data: Storage, properties: Mapping[str, str]) -> DropResult:
     files = [
         status.size
-        for status in storage.list("", recursive=True)
+        for status in data.list("", recursive=True)
         if not status.path.startswith(f"{LOCK_FOLDER}/")
     ]
     name, table_format = properties.get(TableKeys.name.key), TableKeys.table_format.read(properties)
@@ -102,7 +115,11 @@ def _found(storage: Storage, properties: Mapping[str, str]) -> DropResult:
 
 
 def empty_table(
-    storage: Storage, base_path: BasePath, config: WriteConfig, keep: str | None = None
+    storage: Storage,
+    data: Storage,
+    base_path: BasePath,
+    config: WriteConfig,
+    keep: str | None = None,
 ) -> None:
     """Delete everything of a table but the lock's own file.
 
@@ -113,6 +130,8 @@ def empty_table(
 
     Parameters
     ----------
+    data
+        Its data files.
     keep
         Folder to leave alone, relative to the table and below its ``.hoodie``, for the table that
         takes the place of this one.
@@ -126,6 +145,7 @@ def empty_table(
     delete_contents(
         storage, (LOCK_FOLDER, PROPERTIES_PATH, *LOCK_FILES, *(() if keep is None else (keep,)))
     )
+    release_storage(data)
     storage.delete(PROPERTIES_PATH)
 
 

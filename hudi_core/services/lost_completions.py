@@ -125,7 +125,7 @@ class _Commit:
     def __init__(self, table: OpenTable, timeline: Timeline, instant: Instant) -> None:
         self._table, self._client, self._instant = table, table.client, instant
         lister = StorageLister(
-            table.client.storage, table.client.config.is_partitioned, table.client.run_map
+            table.client.data, table.client.config.is_partitioned, table.client.run_map
         )
         before, read = timeline.as_of(instant.requested_time), table.client.read_commit
         self._before = FileSystemView(
@@ -175,7 +175,7 @@ class _Commit:
         old = self._keys(before)
         updated = int(pc.sum(pc.is_in(keys, value_set=old)).as_py() or 0) if len(old) else 0
         inserted = len(keys) - updated
-        size = self._client.storage.head(path)
+        size = self._client.data.head(path)
         base = None if before is None else before.base_file
         return WriteStat(
             file_id=str(parsed.file_id),

@@ -108,9 +108,15 @@ class MetadataOperator:
         Raises
         ------
         TableServiceError
-            There is none.
+            There is none, or the table's files lie below storage paths.
         """
         client = self.table.client
+        if not client.files.is_plain:
+            raise TableServiceError(
+                f"The metadata table of {client.base_path} alone tells the table's files, as these "
+                "lie below storage paths",
+                f"`hudi table repair {client.base_path}` rebuilds it.",
+            )
         with self.lock.held():
             is_there = any(True for _ in client.storage.list(METADATA_FOLDER, recursive=True))
             if not is_there and not StoredPartitions.of(client.as_stored().config).all:
@@ -316,9 +322,7 @@ def lister_of(client: TableMetaClient) -> Listing:
     """Return the metadata table where the table has one, else its folders."""
     if has_metadata(client):
         return Listing(MetadataLister(client), True)
-    return Listing(
-        StorageLister(client.storage, client.config.is_partitioned, client.run_map), False
-    )
+    return Listing(StorageLister(client.data, client.config.is_partitioned, client.run_map), False)
 
 
 def list_files(client: TableMetaClient, partition: str) -> tuple[Sequence[FileStatus], bool]:

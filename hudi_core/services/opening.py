@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_table import stored_config
-from hudi_core.errors import NotATableError, UnsafePathError
+from hudi_core.errors import NotATableError, StorageError, UnsafePathError
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
 from hudi_core.metrics import meter_of
 from hudi_core.model.capability import Capability
@@ -16,6 +16,7 @@ from hudi_core.model.protocols import Storage
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.read.path_pattern import PathPattern, has_wildcards
+from hudi_core.storage.claims import Claim, claims_of
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
@@ -115,7 +116,40 @@ def _table_of(path: str, options: Mapping[str, str]) -> tuple[OpenTable, str]:
                 break
             if not has_wildcards(above) and table_exists(above, options):
                 return open_table(above, options), path.removeprefix(f"{above}/")
+        _require_no_claims(path, options)
         raise
+
+
+def _require_no_claims(path: str, options: Mapping[str, str]) -> None:
+    """Refuse a path below a storage path of tables, naming these.
+
+    Their files are found by their metadata tables alone: what a folder holds are files of several
+    states, and perhaps of no state.
+    """
+    above = path
+    while True:
+        name = above.rpartition("/")[2]
+        claims = [] if has_wildcards(above) else _claims_at(above, options)
+        if claims:
+            parts = set(path.split("/"))
+            own = [one for one in claims if one.table in parts] or claims
+            places = ", ".join(sorted(one.base_path for one in own))
+            raise NotATableError(
+                path,
+                f"is in a storage path, which holds data files of tables: {places}",
+                f"Read the table: hudi.read(spark, {own[0].base_path!r}), with a filter for some "
+                "partitions.",
+            )
+        above = above.removesuffix(f"/{name}")
+        if not name or not above or above.endswith((":/", "://")):
+            return
+
+
+def _claims_at(path: str, options: Mapping[str, str]) -> list[Claim]:
+    try:
+        return claims_of(open_storage(path, StorageOptions.from_options(options)))
+    except StorageError:
+        return []
 
 
 def _read_properties(storage: Storage) -> dict[str, str]:

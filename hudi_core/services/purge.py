@@ -102,7 +102,7 @@ def purge_table(
         state, done, files = _cleaned(state, lock, older_than)
         changes = _logs_of_changes(state, older_than)
         lock.require_lease()
-        list(state.client.run_map(DeleteFile(state.client.storage), changes))
+        list(state.client.run_map(DeleteFile(state.client.data), changes))
         if StoredPartitions.of(state.client.config).all:
             options = MetadataConfig.from_options(state.client.options)
             state = state.with_client(rebuild_metadata_table(state.client, options)[0])
@@ -167,7 +167,7 @@ def _cleaned(
     plan = plan_clean(
         client,
         timeline,
-        StorageLister(client.storage, client.config.is_partitioned, client.run_map),
+        StorageLister(client.data, client.config.is_partitioned, client.run_map),
         _retention(state, older_than),
         replaced=lambda: replaced_groups(timeline, client.read_commit),
     )
@@ -189,7 +189,7 @@ def _retention(state: TableState, older_than: InstantTime | None) -> Retention:
 def _logs_of_changes(state: TableState, older_than: InstantTime | None) -> Sequence[str]:
     """Paths of logs with rows as they were before a change."""
     client = state.client
-    lister = StorageLister(client.storage, client.config.is_partitioned, client.run_map)
+    lister = StorageLister(client.data, client.config.is_partitioned, client.run_map)
     listed = lister.list_files(list(lister.list_partitions()))
     found = []
     for file in chain.from_iterable(listed.values()):
@@ -210,5 +210,5 @@ def _rebuilt_format(state: TableState, progress: Progress) -> tuple[str, ...]:
     # all of it has expired: no state of the format but the present one is gone back to
     now.host.archive_instants(now.client, state.timeline.completed().instants)
     left = tuple(now.afresh.lister().leftovers())
-    list(table.client.run_map(DeleteFile(table.client.storage), left))
+    list(table.client.run_map(DeleteFile(now.format_storage), left))
     return left

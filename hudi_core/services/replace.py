@@ -20,8 +20,11 @@ from hudi_core.rows.context import WriteContext
 from hudi_core.rows.sorting import require_sortable_columns
 from hudi_core.rows.staging import normalised
 from hudi_core.schema.table_schema import TableSchema
+from hudi_core.services.placement import data_files_at
 from hudi_core.storage.location import Location, parse_location
+from hudi_core.storage.open import open_storage
 from hudi_core.storage.partition_path import require_not_nested
+from hudi_core.storage.properties_file import read_properties
 from hudi_core.write.auto_record_keys import write_config_for
 from hudi_core.write.input_schema import staged_schema
 from hudi_core.write.nesting import can_nest
@@ -46,7 +49,7 @@ def fitting_rows(data: Any, engine: Engine, context: WriteContext, operation: Op
     InvalidOptionError
         The rows are read from the very files that are about to be dropped.
     """
-    _require_foreign_files(engine.source_files(data), context.base_path)
+    _require_foreign_files(engine.source_files(data), context)
     names = engine.schema_of(data).names
     config = write_config_for(context.table, context.write, operation, names)
     if operation.writes_straight:
@@ -86,9 +89,23 @@ def _partitions_of_fitting_rows(
     yield frozenset(found)
 
 
-def _require_foreign_files(files: list[str], base_path: str) -> None:
-    root = parse_location(base_path)
-    own = next((file for file in files if _is_below(file, root)), None)
+def _require_foreign_files(files: list[str], context: WriteContext) -> None:
+    base = parse_location(context.base_path)
+    stored = read_properties(open_storage(context.base_path, context.storage_options))
+    places = data_files_at(context.base_path, stored, context.storage_options)
+    own = next(
+        (
+            file
+            for file in files
+            if _below(file, base) is not None
+            or any(
+                below is not None and places.logical(below, root) is not None
+                for root in places.roots
+                for below in (_below(file, parse_location(root)),)
+            )
+        ),
+        None,
+    )
     if own is not None:
         raise InvalidOptionError(
             "mode",
@@ -99,12 +116,16 @@ def _require_foreign_files(files: list[str], base_path: str) -> None:
         )
 
 
-def _is_below(file: str, root: Location) -> bool:
+def _below(file: str, root: Location) -> str | None:
+    """Where a file is below a folder; ``None`` where it is elsewhere."""
     try:
         place = parse_location(file)
     except HudiError:
-        return False  # of a store that holds no tables
+        return None  # of a store that holds no tables
+    own, above = place.key, root.key
     if place.is_local and root.is_local:
-        return os.path.realpath(place.key).startswith(f"{os.path.realpath(root.key)}/")
-    same_store = (place.kind, place.bucket) == (root.kind, root.bucket)
-    return same_store and place.key.startswith(f"{root.key}/")
+        own, above = os.path.realpath(own), os.path.realpath(above)
+    elif (place.kind, place.bucket) != (root.kind, root.bucket):
+        return None
+    folder = f"{above}/" if above else ""
+    return own[len(folder) :] if own.startswith(folder) and own != folder else None

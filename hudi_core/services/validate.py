@@ -157,7 +157,7 @@ class _Comparison:
         )
 
     def _orphans(self) -> tuple[str, ...]:
-        found = list(foreign_data_files(self._client.storage))
+        found = list(foreign_data_files(self._client.data))
         if self._is_readable:
             try:
                 found += self._table.lister().leftovers()
@@ -206,7 +206,7 @@ class _Comparison:
         """Return present file slices in storage, by base file path."""
         client = self._client
         view = FileSystemView(
-            StorageLister(client.storage, client.config.is_partitioned, client.run_map),
+            StorageLister(client.data, client.config.is_partitioned, client.run_map),
             fenced,
             replaced_groups(fenced, client.read_commit),
             written_files(fenced, client.read_commit),

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Self
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from hudi_core.config.table import TableConfig
 from hudi_core.errors import PathNotFoundError, StorageError, UnsafePathError
+from hudi_core.model.protocols import Storage
+from hudi_core.storage.federated import FederatedStorage
+from hudi_core.storage.layout import FederatedLayout, Layout, Place, PlainLayout, layout_of
 from hudi_core.storage.links import has_link
 from hudi_core.storage.location import StoreKind, parse_location
 from hudi_core.storage.open import open_storage
@@ -20,10 +25,10 @@ from hudi_core.storage.options import StorageOptions
 
 
 def data_filesystem(uri: str, options: StorageOptions | None = None) -> tuple[pafs.FileSystem, str]:
-    """Return a table's file system and its folder's path there.
+    """Return a file system and a folder's path there.
 
-    A data file's path in the file system is ``f"{root}/{path}"``, with the path relative to the
-    table. File systems are kept and shared, for they hold connections.
+    The path of a file below it is ``f"{root}/{path}"``. Data files may lie elsewhere than the
+    table: see :class:`DataFiles`. File systems are kept and shared, for they hold connections.
 
     Raises
     ------
@@ -31,7 +36,8 @@ def data_filesystem(uri: str, options: StorageOptions | None = None) -> tuple[pa
         The scheme is unknown, or the store is one in memory, which pyarrow cannot open.
     """
     location = parse_location(uri)
-    filesystem = _open(location.kind, location.account, options or StorageOptions())
+    found = (options or StorageOptions()).at(location.bucket)
+    filesystem = _open(location.kind, location.account, found)
     if location.is_local:
         return filesystem, location.key
     return filesystem, f"{location.bucket}/{location.key}".rstrip("/")
@@ -66,62 +72,6 @@ class FetchedFiles:
             data = self._files.pop(path, None)
             self._left += len(data or b"")
             return data
-
-
-@contextmanager
-def open_data_file(
-    uri: str,
-    options: StorageOptions | None,
-    path: str,
-    size: int | None = None,
-    fetched: FetchedFiles | None = None,
-    *,
-    is_needed_again: bool = False,
-) -> Iterator[pa.NativeFile]:
-    """A data file of a table, opened to be read.
-
-    Parameters
-    ----------
-    uri
-        The table's folder.
-    path
-        Physical path below it.
-    size
-        Its bytes, where they are known: a small one is fetched with one request.
-    fetched
-        What earlier steps have fetched.
-    is_needed_again
-        Whether a later step reads the file, too.
-
-    Raises
-    ------
-    UnsafePathError
-        See :func:`require_no_links`.
-    OSError
-        The file is missing, or the store does not answer.
-    """
-    require_no_links(uri, [path])
-    if size is not None and size <= _WHOLE_BYTES and not parse_location(uri).is_local:
-        data = None if fetched is None else fetched.take(path)
-        if data is None:
-            data = _whole(uri, options, path)
-        if fetched is not None and is_needed_again:
-            fetched.keep(path, data)
-        with pa.BufferReader(data) as source:
-            yield source
-        return
-    filesystem, root = data_filesystem(uri, options)
-    with filesystem.open_input_file(f"{root}/{path}") as source:
-        yield source
-
-
-def _whole(uri: str, options: StorageOptions | None, path: str) -> bytes:
-    try:
-        return open_storage(uri, options).read(path)
-    except PathNotFoundError as error:
-        raise FileNotFoundError(path) from error
-    except StorageError as error:
-        raise OSError(error.what) from error
 
 
 def require_no_links(uri: str, paths: Iterable[str]) -> None:
@@ -163,6 +113,178 @@ def require_no_links(uri: str, paths: Iterable[str]) -> None:
 
 def _is_below(path: str, root: str) -> bool:
     return f"{os.path.realpath(path)}/".startswith(f"{root.rstrip('/')}/")
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    """The data files of one table, for whoever opens or names them.
+
+    All paths that it takes are logical ones: relative to the table. A value that executors get.
+
+    Attributes
+    ----------
+    base_path
+        The table's folder.
+    options
+        How to reach the stores.
+    layout
+        Where each file is.
+    """
+
+    base_path: str
+    options: StorageOptions
+    layout: Layout
+
+    @classmethod
+    def of(cls, base_path: str, options: StorageOptions, table: TableConfig) -> Self:
+        """The data files of a table with this configuration.
+
+        Raises
+        ------
+        InvalidOptionError, PluginError
+            Its storage strategy cannot be used.
+        """
+        return cls(base_path, options, layout_of(base_path, table.name, table.placement))
+
+    @property
+    def root(self) -> str:
+        """The table's folder, or its first storage path."""
+        return self.layout.roots[0]
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The table's folder, or its storage paths."""
+        return self.layout.roots
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether data files lie in the table's folder."""
+        return isinstance(self.layout, PlainLayout)
+
+    def storage(self, *, fsync: bool = True) -> Storage:
+        """A storage that takes logical paths; see :class:`FederatedStorage`."""
+        return self.over(open_storage(self.base_path, self.options, fsync=fsync), fsync=fsync)
+
+    def over(self, table: Storage, *, fsync: bool = True) -> Storage:
+        """The same, with the storage of the table's folder at hand.
+
+        It is that storage itself where data files lie in the table's folder.
+        """
+        if not isinstance(self.layout, FederatedLayout):
+            return table
+        roots = [open_storage(root, self.options, fsync=fsync) for root in self.roots]
+        return FederatedStorage(table, roots, self.layout)
+
+    def uri(self, path: str, /) -> str:
+        """Path or URI at which a file really is."""
+        return self.layout.place(path).uri
+
+    def uris(self, paths: Iterable[str]) -> list[str]:
+        """The same of many files."""
+        return [place.uri for place in self.layout.places(paths)]
+
+    def below_root(self, path: str, /) -> str:
+        """Where a file is, relative to its root."""
+        return self.layout.place(path).path
+
+    def logical(self, below_root: str, root: str | None = None, /) -> str | None:
+        """The table's name of a file.
+
+        Parameters
+        ----------
+        below_root
+            Where it is, relative to its root.
+        root
+            One of :attr:`roots`; by default the first.
+
+        Returns
+        -------
+        str or None
+            ``None`` for a file that cannot be the table's.
+        """
+        return self.layout.logical(Place(root or self.root, below_root))
+
+    def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
+        """The file system of a file, and its path there."""
+        place = self.layout.place(path)
+        filesystem, root = data_filesystem(place.root, self.options)
+        return filesystem, f"{root}/{place.path}"
+
+    def filesystem_of(self, paths: Sequence[str]) -> tuple[pafs.FileSystem, list[str]]:
+        """The file system of files below one root, and their paths there."""
+        places = self.layout.places(paths)
+        filesystem, root = data_filesystem(places[0].root, self.options)
+        return filesystem, [f"{root}/{place.path}" for place in places]
+
+    def roots_of(self, paths: Sequence[str]) -> list[str]:
+        """The root of each file."""
+        return [place.root for place in self.layout.places(paths)]
+
+    @contextmanager
+    def open(
+        self,
+        path: str,
+        size: int | None = None,
+        fetched: FetchedFiles | None = None,
+        *,
+        is_needed_again: bool = False,
+    ) -> Iterator[pa.NativeFile]:
+        """A file, opened to be read.
+
+        Parameters
+        ----------
+        size
+            Its bytes, where they are known: a small one is fetched with one request.
+        fetched
+            What earlier steps have fetched.
+        is_needed_again
+            Whether a later step reads the file, too.
+
+        Raises
+        ------
+        UnsafePathError
+            See :func:`require_no_links`.
+        OSError
+            The file is missing, or the store does not answer.
+        """
+        place = self.layout.place(path)
+        require_no_links(place.root, [place.path])
+        is_local = parse_location(place.root).is_local
+        if size is not None and size <= _WHOLE_BYTES and not is_local:
+            data = None if fetched is None else fetched.take(path)
+            if data is None:
+                data = _whole(place.root, self.options, place.path)
+            if fetched is not None and is_needed_again:
+                fetched.keep(path, data)
+            with pa.BufferReader(data) as source:
+                yield source
+            return
+        filesystem, root = data_filesystem(place.root, self.options)
+        with filesystem.open_input_file(f"{root}/{place.path}") as source:
+            yield source
+
+    def require_no_links(self, paths: Iterable[str]) -> None:
+        """Refuse files that a symbolic link leads out of their root.
+
+        Raises
+        ------
+        UnsafePathError
+            See :func:`require_no_links`.
+        """
+        by_root: dict[str, list[str]] = {}
+        for place in self.layout.places(paths):
+            by_root.setdefault(place.root, []).append(place.path)
+        for root, own in by_root.items():
+            require_no_links(root, own)
+
+
+def _whole(uri: str, options: StorageOptions | None, path: str) -> bytes:
+    try:
+        return open_storage(uri, options).read(path)
+    except PathNotFoundError as error:
+        raise FileNotFoundError(path) from error
+    except StorageError as error:
+        raise OSError(error.what) from error
 
 
 @lru_cache(maxsize=64)

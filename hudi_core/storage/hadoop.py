@@ -34,6 +34,15 @@ def hadoop_options(uri: str, options: StorageOptions) -> dict[str, str]:
     """
     if parse_location(uri).kind is not StoreKind.S3:
         return {}
+    found = _hadoop_options(options)
+    for bucket, own in options.buckets:
+        of_bucket = _hadoop_options(own).items()
+        prefix = f"fs.s3a.bucket.{bucket}."
+        found |= {f"{prefix}{key.removeprefix('fs.s3a.')}": value for key, value in of_bucket}
+    return found
+
+
+def _hadoop_options(options: StorageOptions) -> dict[str, str]:
     found = {
         StoreKeys.s3_endpoint.key: options.s3_endpoint,
         StoreKeys.s3_region.key: options.s3_region,

@@ -143,6 +143,21 @@ def parse_location(uri: str) -> Location:
     return Location(kind, place, authority, key, account)
 
 
+def stored_uri(root: str, path: str) -> str:
+    """The URI by which plans name a data file, as in Hudi.
+
+    Wherever a storage strategy has placed it: the timeline holds logical paths.
+
+    Parameters
+    ----------
+    root
+        The table's folder.
+    path
+        Logical path, relative to the table.
+    """
+    return f"{root}/{path}"
+
+
 def _local(path: str) -> Location:
     if not path:
         raise UnsafePathError(path, "it is empty", "Name the table's folder.")

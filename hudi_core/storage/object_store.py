@@ -71,7 +71,7 @@ class ObjectStorage:
     def __init__(self, root: str, options: StorageOptions | None = None) -> None:
         self._location = parse_location(root)
         self._prefix = f"{self._location.key}/" if self._location.key else ""
-        self._options = options or StorageOptions()
+        self._options = (options or StorageOptions()).at(self._location.bucket)
 
     @property
     def root(self) -> str:

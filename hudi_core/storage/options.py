@@ -27,6 +27,11 @@ _AZURE_CREDENTIALS: Final[tuple[ConfigKey[Any], ...]] = (
     StoreKeys.azure_account_key,
     StoreKeys.azure_sas_token,
 )
+_S3: Final = "fs.s3a."
+_OF_BUCKET: Final = f"{_S3}bucket."
+_S3_KEYS: Final[tuple[ConfigKey[Any], ...]] = tuple(
+    key for key in StoreKeys.keys if key.key.startswith(_S3)
+)
 _ENDPOINT_FOR_S3: Final = "AWS_ENDPOINT_URL_S3"
 _KEY_FILE_VARIABLE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
 
@@ -51,6 +56,8 @@ class StorageOptions:
         Path of a service account's key file.
     azure_account, azure_account_key, azure_sas_token
         Storage account, and its key or a shared access signature.
+    buckets
+        S3 buckets that are reached in another way, by name.
     """
 
     s3_access_key: Secret | None = None
@@ -63,6 +70,11 @@ class StorageOptions:
     azure_account: str | None = None
     azure_account_key: Secret | None = None
     azure_sas_token: Secret | None = None
+    buckets: tuple[tuple[str, StorageOptions], ...] = ()
+
+    def at(self, bucket: str) -> StorageOptions:
+        """The options of a bucket: its own, or those of all."""
+        return dict(self.buckets).get(bucket, self)
 
     @classmethod
     def from_options(
@@ -82,7 +94,8 @@ class StorageOptions:
         InvalidOptionError
             A value that cannot be used, or an access key without its secret.
         """
-        source = _Source(options, os.environ if environment is None else environment)
+        variables = os.environ if environment is None else environment
+        source = _Source(options, variables)
         access, secret, token = source.group(_S3_CREDENTIALS)
         if (access is None) is not (secret is None):
             missing, given = StoreKeys.s3_access_key.key, StoreKeys.s3_secret_key.key
@@ -112,6 +125,10 @@ class StorageOptions:
             azure_account=source.read(StoreKeys.azure_account),
             azure_account_key=account_key,
             azure_sas_token=sas_token,
+            buckets=tuple(
+                (bucket, cls.from_options(own, variables))
+                for bucket, own in sorted(_by_bucket(options).items())
+            ),
         )
 
     def for_obstore(
@@ -270,6 +287,38 @@ class _Source:
             if text:
                 return key.parse_as(name, text)
         return key.default
+
+
+def _by_bucket(options: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Options of each bucket that has its own, by name.
+
+    Hadoop's ``fs.s3a.bucket.NAME.x`` goes before ``fs.s3a.x``. A bucket with credentials of its own
+    has none of the others.
+    """
+    found: dict[str, dict[str, str]] = {}
+    # the longest first: the name of a bucket may have dots, and end as the name of an option begins
+    keys = sorted(_S3_KEYS, key=lambda key: -len(key.key))
+    for name, value in options.items():
+        inner = name.removeprefix(_OF_BUCKET)
+        for key in keys if inner != name else ():
+            bucket = inner.removesuffix(f".{key.key.removeprefix(_S3)}")
+            if bucket and bucket != inner:
+                found.setdefault(bucket, {})[key.key] = value
+                break
+    return {bucket: {**_common(options, own), **own} for bucket, own in found.items()}
+
+
+def _common(options: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """The options that a bucket shares, beside its own."""
+    replaced = {name for key in _S3_KEYS if key.key in own for name in key.names}
+    credentials = {name for key in _S3_CREDENTIALS for name in key.names}
+    if not credentials.isdisjoint(own):
+        replaced |= credentials
+    return {
+        name: value
+        for name, value in options.items()
+        if name not in replaced and not name.startswith(_OF_BUCKET)
+    }
 
 
 def _revealed(secret: Secret | None) -> str | None:

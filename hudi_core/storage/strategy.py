@@ -1,71 +1,78 @@
 """Storage strategies: the upper folders of data files (RFC-60).
 
-A strategy decides upper folders only. Below them come the partition path and the file name, always.
+A strategy decides upper folders only. Below them come the table's name, the partition path and the
+file name, always, so that files can be found by a listing.
 """
 
 from __future__ import annotations
 
-from typing import Final, Protocol
-
-from hudi_core.errors import InvalidOptionError
-
-STRATEGY_KEY: Final = "hoodie.storage.strategy.class"
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
 
 
-class StorageStrategy(Protocol):
-    """Picks upper folders of data files; pure and never changing.
+class StorageStrategy(ABC):
+    """Picks the folders above the partitions of data files.
 
-    A function of names alone.
-    """
-
-    @property
-    def depth(self) -> int:
-        """How many folders the strategy puts above a partition path."""
-        ...
-
-    def location(self, partition_path: str, file_name: str) -> str:
-        """Return those folders for one data file, relative to the storage root."""
-        ...
-
-
-class DefaultStrategy:
-    """No upper folders: a data file lies in its partition's folder."""
-
-    depth: Final = 0
-
-    def location(self, partition_path: str, file_name: str) -> str:  # noqa: ARG002 (the protocol's)
-        """Return the empty path."""
-        return ""
-
-
-_STRATEGIES: Final[dict[str, type[StorageStrategy]]] = {
-    "default": DefaultStrategy,
-    "HoodieDefaultStorageStrategy": DefaultStrategy,
-}
-
-
-def storage_strategy(name: str | None) -> StorageStrategy:
-    """Return the strategy a table's properties name, from a fixed registry.
-
-    Nothing is ever imported by its name.
+    To be registered as a class under a name, as an entry point of the group
+    ``hudi.storage_strategies``; a table stores the name and the options. Folders are a function of
+    these and of the arguments alone, for ever: a file is looked for where it was once written.
+    Instances are sent to executors, so that they must be picklable.
 
     Parameters
     ----------
-    name
-        A strategy's name or the name of Hudi's Java class for it, with or without its package;
-        ``None`` for the default.
+    options
+        The table's options of the strategy: those under ``hoodie.storage.strategy.``, without that
+        prefix and without ``class``.
 
     Raises
     ------
     InvalidOptionError
-        The strategy is unknown, so the table's files cannot be found.
+        An option cannot be used.
     """
-    strategy = _STRATEGIES.get("default" if name is None else name.rpartition(".")[2])
-    if strategy is None:
-        raise InvalidOptionError(
-            STRATEGY_KEY,
-            name,
-            "the storage strategy is not known",
-            f"Known strategies: {', '.join(_STRATEGIES)}.",
-        )
-    return strategy()
+
+    depth: ClassVar[int] = 0
+    """How many folders :meth:`location` puts above a table's name."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = dict(options)
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The options as a new table stores them, defaults included.
+
+        What is left to a default is stored too, so that a default may change.
+        """
+        return self._options
+
+    @abstractmethod
+    def location(self, partition_path: str, file_id: str) -> str:
+        """The folders of one file group, relative to the storage path.
+
+        Parameters
+        ----------
+        partition_path
+            Path of the partition; empty without partitions.
+        file_id
+            Id of the file group, which its base files and logs share.
+
+        Returns
+        -------
+        str
+            As many folders as :attr:`depth` says, with ``/`` between them.
+        """
+
+    def is_location(self, folder: str) -> bool:  # noqa: ARG002 - a strategy may know its folders
+        """Whether a folder of a listing may be one of the strategy's.
+
+        A storage path may hold other folders. By default none is passed over.
+        """
+        return True
+
+
+class DefaultStrategy(StorageStrategy):
+    """No folders: partitions lie below the table's name at once."""
+
+    def location(self, partition_path: str, file_id: str) -> str:  # noqa: ARG002 (the protocol's)
+        """Return the empty path."""
+        return ""

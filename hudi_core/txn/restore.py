@@ -34,6 +34,7 @@ from hudi_core.model.actions import (
 from hudi_core.model.files import PartitionPath, join_path
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
+from hudi_core.storage.location import stored_uri
 from hudi_core.timeline.serde import decode_restore, decode_restore_plan, encode
 from hudi_core.txn.heartbeat import remove_heartbeat
 from hudi_core.txn.markers import Markers
@@ -129,7 +130,7 @@ def continue_restore(state: TableState, instant: Instant, *, is_new: bool = Fals
         for partition, names in found.items()
         for name in names
     ]
-    list(state.client.run_map(DeleteFile(state.client.storage), paths))
+    list(state.client.run_map(DeleteFile(state.client.data), paths))
     state = _recorded(state, instant, targets, files)
     body = _metadata(state.client, instant, targets, files, time.monotonic() - started)
     timeline = state.timeline
@@ -174,7 +175,7 @@ def _files(client: TableMetaClient, targets: Sequence[Instant]) -> _Files:
     """
     if not targets:
         return {}
-    lister = StorageLister(client.storage, client.config.is_partitioned, client.run_map)
+    lister = StorageLister(client.data, client.config.is_partitioned, client.run_map)
     if all(one.is_completed for one in targets):
         named = (client.read_commit(one).partition_to_write_stats for one in targets)
         partitions = [PartitionPath(path) for path in sorted(set(chain.from_iterable(named)))]
@@ -221,7 +222,7 @@ def _rollback(
     for target in targets:
         for partition, names in files.get(target.requested_time, {}).items():
             found = deleted.setdefault(partition, [])
-            found += (f"{client.storage.root}/{join_path(partition, name)}" for name in names)
+            found += (stored_uri(client.storage.root, join_path(partition, name)) for name in names)
     return RollbackMetadata(
         start_rollback_time=instant.requested_time,
         time_taken_in_millis=0,

@@ -9,7 +9,7 @@ under the table's lock.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_core.actions.rollback import (
@@ -31,7 +31,7 @@ from hudi_core.metadata.session import MetadataSession
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.undo import undo
 from hudi_core.model.actions import RollbackMetadata
-from hudi_core.model.files import PartitionPath
+from hudi_core.model.files import FileStatus, PartitionPath, join_path
 from hudi_core.model.format import Publication
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
@@ -266,7 +266,8 @@ def _must_stay(state: TableState, target: Instant) -> bool:
         require_can_be_rolled_back(state, target)
     except TableServiceError as refused:
         stats = table.client.read_commit(target).stats
-        if all(storage.head(stat.path) is not None for stat in stats if stat.path):
+        data = table.client.data
+        if all(data.head(stat.path) is not None for stat in stats if stat.path):
             _log.warning("the rollback of %s is given up: %s", target.requested_time, refused)
             return True
     return False
@@ -282,7 +283,7 @@ def files_written(table: OpenTable, target: Instant) -> Mapping[PartitionPath, S
     """
     # asked of storage: no metadata knows the files of a write that is not complete
     client = table.client
-    lister = StorageLister(client.storage, client.config.is_partitioned, client.run_map)
+    lister = StorageLister(client.data, client.config.is_partitioned, client.run_map)
     if target.is_completed:
         named = table.client.read_commit(target).partition_to_write_stats
         partitions = [PartitionPath(path) for path in named]
@@ -292,4 +293,19 @@ def files_written(table: OpenTable, target: Instant) -> Mapping[PartitionPath, S
     complete = is_of_this_boot(table.client.storage, target.requested_time)
     if not markers or not complete:
         partitions = list(lister.list_partitions())
+    elif not client.files.is_plain:
+        # a listing would look into every folder of the storage strategy
+        paths = sorted(join_path(one.partition_path, one.file_name) for one in markers)
+        there = client.run_map(client.data.head, paths)
+        return files_of_instant(_by_partition(there), target.requested_time)
     return files_of_instant(lister.list_files(partitions), target.requested_time)
+
+
+def _by_partition(
+    files: Iterable[FileStatus | None],
+) -> dict[PartitionPath, list[FileStatus]]:
+    found: dict[PartitionPath, list[FileStatus]] = {}
+    for file in files:
+        if file is not None:
+            found.setdefault(PartitionPath(file.path.rpartition("/")[0]), []).append(file)
+    return found

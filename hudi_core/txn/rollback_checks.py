@@ -139,7 +139,7 @@ def _gone(table: OpenTable, target: Instant) -> Iterator[str]:
     ]
     partitions = sorted({partition for partition, _ in [*built_on, *replaced]})
     # asked of storage, not of the format: what counts is whether the files are there
-    lister = StorageLister(client.storage, bool(client.config.partition_fields), client.run_map)
+    lister = StorageLister(client.data, bool(client.config.partition_fields), client.run_map)
     listing = lister.list_files(partitions)
     names = {path: {file.name for file in listing[path]} for path in partitions}
     parsed = {path: [*filter(None, map(BaseFileName.parse, names[path]))] for path in partitions}

@@ -371,7 +371,7 @@ class Transaction:
         """
         if self.attempts is not None and not self._may_be_complete:
             for path in sorted(self.attempts.seal()):
-                self.table.client.storage.delete(path)
+                self.table.client.data.delete(path)
 
     def _require_in_time(self, read_at: float) -> None:
         """Check that nobody rolled this write back meanwhile.
@@ -405,7 +405,7 @@ class Transaction:
     def _delete_lost_attempts(self, statuses: Sequence[WriteStatus]) -> None:
         self.lost = self._marked() - {path for status in statuses for path in status.stat.paths}
         for path in sorted(self.lost):
-            self.table.client.storage.delete(path)
+            self.table.client.data.delete(path)
 
     def _marked(self) -> set[str]:
         """Paths of all files that attempts at tasks have marked.

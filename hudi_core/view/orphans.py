@@ -10,6 +10,7 @@ from typing import Final
 
 from hudi_core.model.files import BaseFileName
 from hudi_core.model.protocols import Storage
+from hudi_core.storage.federated import FederatedStorage
 
 _DATA: Final = (".parquet", ".orc")
 _HIDDEN: Final = (".", "_")
@@ -22,7 +23,13 @@ def foreign_data_files(storage: Storage) -> Iterator[str]:
     Files that have one are distinguished by the timeline; see :mod:`hudi_core.view.unnamed`.
     """
     for status in storage.list("", recursive=True):
-        *folders, name = status.path.split("/")
-        is_hidden = any(folder.startswith(_HIDDEN) for folder in folders)
-        if not is_hidden and name.endswith(_DATA) and BaseFileName.parse(name) is None:
+        if _is_data(status.path) and BaseFileName.parse(status.name) is None:
             yield status.path
+    if isinstance(storage, FederatedStorage):
+        # nobody looks for them where they lie, whatever their names
+        yield from filter(_is_data, storage.strays())
+
+
+def _is_data(path: str) -> bool:
+    *folders, name = path.split("/")
+    return name.endswith(_DATA) and not any(folder.startswith(_HIDDEN) for folder in folders)

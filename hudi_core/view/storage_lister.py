@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from hudi_core.meta_client import run_serially
@@ -17,7 +18,10 @@ from hudi_core.model.files import (
     join_path,
 )
 from hudi_core.model.protocols import Storage
+from hudi_core.storage.federated import FederatedStorage, Prefix
 
+_FEW: Final = 4
+"""So many partitions are listed one by one in each folder of a storage strategy."""
 METADATA_FOLDER: Final = ".hoodie"
 """The folder of a table that never holds its rows."""
 
@@ -61,6 +65,18 @@ def _below(storage: Storage, folder: str) -> tuple[str, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _PrefixListing:
+    """Lists partitions in one prefix; a value, as :class:`_Probe` is."""
+
+    partitions: tuple[PartitionPath, ...] | None
+
+    def __call__(self, prefix: Prefix) -> tuple[FileStatus, ...]:
+        if self.partitions is None:
+            return prefix.list(recursive=True)
+        return tuple(file for path in self.partitions for file in prefix.list(path, False))
+
+
 class StorageLister(FileIndex):
     """Lists a table's folders; needs nothing but the storage.
 
@@ -68,10 +84,13 @@ class StorageLister(FileIndex):
     looked at, as Hudi does. Where writers left that file out, a folder that holds base files is one
     too. Cost: one call per partition to find it, one to list it.
 
+    Where a storage strategy places data files, each of its folders is listed: once, with all below
+    it, or a few partitions in each.
+
     Parameters
     ----------
     storage
-        Storage at the table's base path.
+        Of the table's data files.
     partitioned
         Whether the table has partition fields. Without them the table itself is the one partition.
     run_map
@@ -79,7 +98,9 @@ class StorageLister(FileIndex):
     """
 
     def __init__(self, storage: Storage, partitioned: bool, run_map: RunMap = run_serially) -> None:
-        self._storage = storage
+        self._prefixed = storage if isinstance(storage, FederatedStorage) else None
+        # marks of partitions stay in the table's folder
+        self._storage = storage if self._prefixed is None else self._prefixed.table_storage
         self._partitioned = partitioned
         self._run_map = run_map
 
@@ -99,11 +120,32 @@ class StorageLister(FileIndex):
                 if is_partition
             ]
             level = tuple(path for _, below in answers for path in below)
-        return sorted(found)
+        if self._prefixed is not None:
+            found += self._in_prefixes(self._prefixed, None)
+        return sorted(set(found))
 
     def list_files(
         self, partitions: Sequence[PartitionPath]
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
         """Return the files of each partition, in-flight and old ones included."""
+        if self._prefixed is not None:
+            return self._in_prefixes(self._prefixed, partitions)
         answers = self._run_map(_Listing(self._storage), list(partitions))
         return dict(zip(partitions, answers, strict=True))
+
+    def _in_prefixes(
+        self, storage: FederatedStorage, partitions: Sequence[PartitionPath] | None
+    ) -> dict[PartitionPath, tuple[FileStatus, ...]]:
+        """Files of some or all partitions, in a strategy's folders."""
+        is_few = partitions is not None and len(partitions) <= _FEW
+        listing = _PrefixListing(tuple(partitions) if partitions and is_few else None)
+        found: dict[PartitionPath, list[FileStatus]] = {path: [] for path in partitions or ()}
+        for some in self._run_map(listing, storage.prefixes()):
+            for file in some:
+                path = PartitionPath(file.path.rpartition("/")[0])
+                if partitions is None:
+                    found.setdefault(path, [])
+                if path in found:
+                    found[path].append(file)
+        by_path = attrgetter("path")
+        return {path: tuple(sorted(files, key=by_path)) for path, files in found.items()}

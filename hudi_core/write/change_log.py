@@ -28,8 +28,6 @@ from hudi_core.rows.context import WriteContext
 from hudi_core.rows.merging import Merged
 from hudi_core.schema.arrow_types import is_list
 from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY
-from hudi_core.storage.layout import layout_of
-from hudi_core.storage.open import open_storage
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.file_output import mark
 
@@ -89,13 +87,9 @@ class ChangeLog:
         }
         data = encode_log_block(BlockType.CDC, header, encode_avro_content(records))
         mark(self.context, self.partition_path, self.file_name, MarkerKind.APPEND)
-        storage = open_storage(
-            self.context.base_path,
-            self.context.storage_options,
-            fsync=self.context.write.fsync,
-        )
-        storage.put_if_absent(self._physical, data)
-        self.sizes[join_path(self.partition_path, self.file_name)] = len(data)
+        storage = self.context.files.storage(fsync=self.context.write.fsync)
+        storage.put_if_absent(self._path, data)
+        self.sizes[self._path] = len(data)
 
     def _records(
         self, schema: ParsedSchema, operation: str, before: pa.Table | None, after: pa.Table | None
@@ -118,15 +112,11 @@ class ChangeLog:
     def discard(self) -> None:
         """Delete what is written."""
         if self.sizes:
-            context = self.context
-            open_storage(context.base_path, context.storage_options, fsync=False).delete(
-                self._physical
-            )
+            self.context.files.storage(fsync=False).delete(self._path)
 
     @property
-    def _physical(self) -> str:
-        path = join_path(self.partition_path, self.file_name)
-        return layout_of(self.context.table.raw).physical(path)
+    def _path(self) -> str:
+        return join_path(self.partition_path, self.file_name)
 
 
 @contextmanager

@@ -11,8 +11,6 @@ from hudi_core.base_file.writer import BaseFileOptions, BaseFileWriter
 from hudi_core.errors import AlreadyExistsError, IncompleteCommitError
 from hudi_core.model.files import PARTITION_METADATA_FILE, PartitionPath, join_path
 from hudi_core.rows.context import WriteContext
-from hudi_core.storage.data_files import data_filesystem
-from hudi_core.storage.layout import layout_of
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.shared import require_shared
 from hudi_core.txn.markers import MarkerKind, Markers
@@ -55,7 +53,8 @@ def mark(
     metadata = join_path(partition_path, PARTITION_METADATA_FILE)
     if storage.head(metadata) is None:
         if can_nest(context.table):
-            require_unnested_partition(storage, context.table, partition_path, context.instant)
+            data = context.files.over(storage)
+            require_unnested_partition(data, context.table, partition_path, context.instant)
         depth = len(partition_path.split("/")) if partition_path else 0
         lines = ("#partition metadata", f"commitTime={context.instant}", f"partitionDepth={depth}")
         # another task of this write may be first: both say the same
@@ -71,10 +70,10 @@ def open_base_file(
 
     A file that is not closed in full is never named in a commit.
     """
-    filesystem, root = data_filesystem(context.base_path, context.storage_options)
-    path = layout_of(context.table.raw).physical(context.data_path(partition_path, file_name))
+    path = context.data_path(partition_path, file_name)
+    filesystem, place = context.files.filesystem(path)
     writer = BaseFileWriter(
-        filesystem, f"{root}/{path}", context.schema, context.table.name, _options(context)
+        filesystem, place, context.schema, context.table.name, _options(context)
     )
     try:
         yield writer
@@ -88,7 +87,7 @@ def open_base_file(
     attempts = context.attempts
     if not (markers.is_open() if attempts is None else attempts.is_open(markers.is_open)):
         # this attempt was lost: the write went on, or was undone, without it
-        storage.delete(path)
+        context.files.over(storage, fsync=False).delete(path)
         raise _takes_no_more(context)
 
 

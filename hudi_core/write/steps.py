@@ -203,7 +203,7 @@ class WriteSteps:
             client, paths = self.transaction.table.client, sorted(written)
             try:
                 require_unnested_partitions(
-                    client.storage, client.config, client.run_map, self.view, paths
+                    client.data, client.config, client.run_map, self.view, paths
                 )
             except PartitionValueError:
                 unmark_partitions(client.storage, paths, self.context.instant)

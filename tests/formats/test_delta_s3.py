@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
-import time
-import uuid
 from collections.abc import Iterator
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable
 
@@ -21,45 +15,20 @@ from hudi_core.txn.locks import StorageLock
 from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile
 from tests.formats.columns import SCHEMA
 from tests.formats.delta_tables import OPTIONS, content, row, rows
+from tests.moto_s3 import S3Service
+from tests.s3_process import s3_in_a_process
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    """Serve S3 from another process: deltalake lets no thread of its own run while it waits."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = (sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port))
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(300):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait()
+def s3_process() -> Iterator[S3Service]:
+    with s3_in_a_process() as service:
+        yield service
 
 
-def test_a_table_on_s3_is_read_by_deltalake(endpoint: str) -> None:
-    given = {
-        "fs.s3a.access.key": "test-access-key",
-        "fs.s3a.secret.key": "test-secret-key",
-        "fs.s3a.endpoint": endpoint,
-        "fs.s3a.endpoint.region": "us-east-1",
-        "fs.s3a.path.style.access": "true",
-    }
-    bucket = f"bucket-{uuid.uuid4().hex}"
-    pafs.S3FileSystem(
-        access_key="test-access-key",
-        secret_key="test-secret-key",
-        endpoint_override=endpoint,
-        region="us-east-1",
-        allow_bucket_creation=True,
-    ).create_dir(bucket)
-    root, options = f"s3://{bucket}/tables/one", {**OPTIONS, **given}
+def test_a_table_on_s3_is_read_by_deltalake(s3_process: S3Service) -> None:
+    given, root = s3_process.given, s3_process.new_root()
+    bucket = root.split("/")[2]
+    options = {**OPTIONS, **given}
     table = hudi.Table.create(root, SCHEMA, record_key="id", partition_by="city", options=options)
     away = {**row(2), "city": "São Paulo"}
     table.insert(pa.Table.from_pylist([row(0), row(1), away], SCHEMA))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.config.kinds import TableType
+from hudi_core.config.placement import Placement
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError, SchemaError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient, run_in_threads
@@ -134,10 +135,13 @@ def test_format_options_are_stored_or_given(tmp_path: Path) -> None:
 
 
 def test_files_lie_where_the_table_says(tmp_path: Path) -> None:
-    assert open_client(tmp_path).layout.physical("p=1/f.parquet") == "p=1/f.parquet"
-    strange = replace(CONFIG, raw={"hoodie.storage.strategy.class": "com.evil.Strategy"})
+    client = open_client(tmp_path)
+    assert client.files.uri("p=1/f.parquet") == f"{tmp_path}/p=1/f.parquet"
+    assert client.data is client.storage
+    assert client.root is client.storage
+    strange = replace(CONFIG, placement=Placement("far", ("s3://data",)))
     with pytest.raises(InvalidOptionError):
-        _ = open_client(tmp_path, strange).layout
+        _ = open_client(tmp_path, strange).files
 
 
 def test_tables_that_must_not_be_written(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ class ListedTable(Work):
     def lister(self) -> StorageLister:
         """The lister of the table's folders."""
         client = self.client
-        return StorageLister(client.storage, client.config.is_partitioned, client.run_map)
+        return StorageLister(client.data, client.config.is_partitioned, client.run_map)
 
     @cached_property
     def _view(self) -> FileSystemView:

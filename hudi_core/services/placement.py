@@ -1,0 +1,174 @@
+"""Storage paths of a new table, and of one that goes."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from hudi_core.config.placement import PlacementKeys, placement_of
+from hudi_core.config.table import TableConfig
+from hudi_core.config.table_keys import TableKeys
+from hudi_core.errors import InvalidOptionError, StoragePathTakenError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.capability import Capability
+from hudi_core.model.files import BasePath
+from hudi_core.model.protocols import Storage
+from hudi_core.plugin.host import FormatHost
+from hudi_core.storage.claims import Claim, own_claim, put_claim, release_claim
+from hudi_core.storage.data_files import DataFiles
+from hudi_core.storage.federated import FederatedStorage
+from hudi_core.storage.layout import layout_of
+from hudi_core.storage.location import Location, parse_location
+from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.strategies import storage_strategy
+
+_log = logging.getLogger(__name__)
+_FOLDER: Final = re.compile(r"[^\W_][^/\\]*")
+_MAX_NAME_BYTES: Final = 200
+
+
+def with_placement(config: TableConfig, base_path: str, host: FormatHost) -> TableConfig:
+    """A new table's configuration with its whole placement.
+
+    Raises
+    ------
+    InvalidOptionError, PluginError
+        The strategy cannot be used, or a storage path or the table's name cannot.
+    """
+    placement = config.placement
+    if placement.is_default:
+        return config
+    if not _FOLDER.fullmatch(config.name) or len(config.name.encode()) > _MAX_NAME_BYTES:
+        raise InvalidOptionError(
+            TableKeys.name.key,
+            config.name,
+            "it is the name of folders below the storage path, too",
+            "Begin it with a letter or digit, without slashes.",
+        )
+    strategy = storage_strategy(placement.strategy, dict(placement.options))
+    base = parse_location(base_path)
+    roots = [parse_location(path) for path in placement.paths]
+    alone = Capability.SHARED_STORAGE_PATH not in host.capabilities
+    for root in roots:
+        inner = next((one for one in roots if one is not root and _is_below(one, root)), None)
+        if _is_below(root, base):
+            raise _refused(root, "it is the table's folder, or below it")
+        if inner is not None:
+            raise _refused(root, f"another storage path, {inner.uri}, is below it")
+        if alone and _is_below(base, root):
+            what = f"the table's folder is below it, where the {host.name} format deletes files"
+            raise _refused(root, what)
+        if not root.is_local and root.key:
+            _log.warning(
+                "the storage path %s is a folder of a bucket: what else is in the bucket shares "
+                "its limits; a bucket or container of its own spreads requests best",
+                root.uri,
+            )
+    settings = tuple(sorted(strategy.settings.items()))
+    return replace(config, placement=replace(placement, options=settings))
+
+
+def _refused(root: Location, reason: str) -> InvalidOptionError:
+    hint = "Name a bucket, container or folder that has nothing else in it."
+    return InvalidOptionError(PlacementKeys.path.key, root.uri, reason, hint)
+
+
+def _is_below(inner: Location, outer: Location) -> bool:
+    """Whether a place is another one, or below it."""
+    if (inner.kind, inner.bucket) != (outer.kind, outer.bucket):
+        return False
+    accounts = {inner.account, outer.account} - {None}
+    above = f"{outer.key.rstrip('/')}/" if outer.key else ""
+    return len(accounts) < 2 and f"{inner.key}/".startswith(above)
+
+
+def claim_storage(client: TableMetaClient, host: FormatHost) -> None:
+    """Claim the name of a new table below its storage paths.
+
+    What a dead creator of the table has left of the format there goes.
+
+    Raises
+    ------
+    StoragePathTakenError
+        Another table is in the way. Nothing is left of the claims.
+    """
+    data = client.data
+    if not isinstance(data, FederatedStorage):
+        return
+    shared = Capability.SHARED_STORAGE_PATH in host.capabilities
+    folders = () if shared else tuple(host.get_metadata_folders(client))
+    claim = Claim(client.config.name, client.base_path, host.name, folders)
+    made: list[Storage] = []
+    try:
+        for root in data.root_storages:
+            if put_claim(root, claim):
+                made.append(root)
+                _require_nothing(root, folders)
+            for folder in folders:
+                root.delete_tree(folder)
+        _require_no_files(data, claim, is_new=bool(made))
+    except StoragePathTakenError:
+        for root in made:
+            root.delete(claim.path)
+        raise
+
+
+def _require_nothing(root: Storage, folders: tuple[str, ...]) -> None:
+    for folder in folders:
+        if any(True for _ in root.list(folder, recursive=True)):
+            raise StoragePathTakenError(
+                root.root, f"{folder} is there already", "Use a storage path of its own."
+            )
+
+
+def _require_no_files(data: FederatedStorage, claim: Claim, *, is_new: bool) -> None:
+    """Refuse folders of the table's name that another table has left."""
+    if not is_new:
+        return
+    for prefix in data.prefixes():
+        found = next(iter(prefix.storage.list(prefix.below(""), recursive=True)), None)
+        if found is not None:
+            raise StoragePathTakenError(
+                prefix.root,
+                f"{found.path} is there, in a folder of the table's name",
+                f"Delete the folders {claim.table} there, or give the table another name.",
+            )
+
+
+def release_storage(data: Storage) -> None:
+    """Delete a table's files below its storage paths, and its claims there.
+
+    Where a storage path does not have the table's claim, nothing is deleted.
+    """
+    if not isinstance(data, FederatedStorage):
+        return
+    table = data.table
+    own = [root for root in data.root_storages if own_claim(root, table, data.root)]
+    for prefix in data.prefixes():
+        if any(prefix.root == root.root for root in own):
+            prefix.storage.delete_tree(prefix.below(""))
+    for root in own:
+        release_claim(root, table, data.root)
+
+
+def data_files_at(
+    base_path: BasePath, properties: Mapping[str, str], options: StorageOptions
+) -> DataFiles:
+    """The data files of a table that is not opened.
+
+    Parameters
+    ----------
+    properties
+        What the table stores.
+
+    Raises
+    ------
+    InvalidOptionError, PluginError
+        They do not tell where its data files are.
+    """
+    name = properties.get(TableKeys.name.key, "")
+    layout = layout_of(base_path, name, placement_of(properties))
+    return DataFiles(base_path, options, layout)

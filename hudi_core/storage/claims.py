@@ -1,0 +1,169 @@
+"""Claims of tables to their names below a storage path.
+
+The folders below a storage path have the names of tables. Two tables of one name would read, and
+clean, each other's files, and a format that keeps its metadata in the storage path takes every file
+below it for its own. So a table that is created claims its name first, and gives it back last.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Final, Self
+
+from hudi_core.errors import (
+    AlreadyExistsError,
+    CorruptMetadataError,
+    PathNotFoundError,
+    StoragePathTakenError,
+)
+from hudi_core.model.protocols import Storage
+from hudi_core.storage.safe_path import require_safe_path
+
+CLAIMS_FOLDER: Final = ".hoodie_tables"
+"""Begins with a dot, so that no engine takes it for data."""
+_MAX_BYTES: Final = 1 << 16
+_ENDING: Final = ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a table says of itself below a storage path.
+
+    Attributes
+    ----------
+    table
+        Its name, which is that of its folders.
+    base_path
+        The table's folder.
+    table_format
+        Name of its format.
+    folders
+        Folders of the format's metadata right below the storage path; with any, no other table may
+        be there.
+    """
+
+    table: str
+    base_path: str
+    table_format: str
+    folders: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Where the claim is, below the storage path."""
+        return f"{CLAIMS_FOLDER}/{self.table}{_ENDING}"
+
+    def encode(self) -> bytes:
+        """The claim's file."""
+        return json.dumps(asdict(self), ensure_ascii=False).encode() + b"\n"
+
+    @classmethod
+    def decode(cls, data: bytes, where: str) -> Self:
+        """Read a claim's file.
+
+        Raises
+        ------
+        CorruptMetadataError
+            It is none.
+        """
+        try:
+            found = json.loads(data)
+            folders = tuple(require_safe_path(str(one)) for one in found["folders"])
+            base_path, table_format = str(found["base_path"]), str(found["table_format"])
+            return cls(str(found["table"]), base_path, table_format, folders)
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptMetadataError(
+                where,
+                f"it is no claim of a table ({error!r})",
+                "Delete it if no table has its files below that storage path.",
+            ) from error
+
+
+def claims_of(storage: Storage) -> list[Claim]:
+    """The claims below a storage path, by name."""
+    found = []
+    for one in sorted(storage.list(CLAIMS_FOLDER), key=lambda one: one.path):
+        if one.path.endswith(_ENDING):
+            claim = _read(storage, one.path)
+            if claim is not None:
+                found.append(claim)
+    return found
+
+
+def put_claim(storage: Storage, claim: Claim) -> bool:
+    """Claim a table's name below a storage path.
+
+    Of two that exclude each other at the same time, at most one stays.
+
+    Returns
+    -------
+    bool
+        Whether the claim is new: nobody has made it before.
+
+    Raises
+    ------
+    StoragePathTakenError
+        Another table has the name, or cannot share the storage path. The claim is not there.
+    """
+    try:
+        storage.put_if_absent(claim.path, claim.encode())
+    except AlreadyExistsError:
+        there = _read(storage, claim.path)
+        if there is not None and there.base_path != claim.base_path:
+            where = f"{storage.root}/{claim.path}"
+            raise StoragePathTakenError(
+                storage.root,
+                f"the table at {there.base_path} has the name {claim.table} there",
+                "Give the new table another name or storage path. Where that table is no more, "
+                f"delete {where} and the folders of that name.",
+            ) from None
+        storage.put(claim.path, claim.encode())
+        is_new = False
+    else:
+        is_new = True
+    # whoever looks after both claims were put sees the other one
+    others = [one for one in claims_of(storage) if one.table != claim.table]
+    rival = next((one for one in others if claim.folders or one.folders), None)
+    if rival is None:
+        return is_new
+    if is_new:
+        storage.delete(claim.path)
+    raise _excluding(storage.root, claim, rival)
+
+
+def _excluding(root: str, claim: Claim, rival: Claim) -> StoragePathTakenError:
+    alone = claim if claim.folders else rival
+    return StoragePathTakenError(
+        root,
+        f"the table {rival.table} at {rival.base_path} has files there, and metadata of the "
+        f"{alone.table_format} format would take the files of both for one table's",
+        "Give each such table a storage path of its own, such as a bucket.",
+    )
+
+
+def release_claim(storage: Storage, table: str, base_path: str) -> Sequence[str]:
+    """Give a name back, as the last step of a drop.
+
+    Returns the folders of the format's metadata there, which it deletes as well.
+    """
+    claim = own_claim(storage, table, base_path)
+    if claim is None:
+        return ()
+    for folder in claim.folders:
+        storage.delete_tree(folder)
+    storage.delete(claim.path)
+    return claim.folders
+
+
+def own_claim(storage: Storage, table: str, base_path: str) -> Claim | None:
+    """A table's own claim, or ``None``."""
+    claim = _read(storage, Claim(table, base_path, "").path)
+    return claim if claim is not None and claim.base_path == base_path else None
+
+
+def _read(storage: Storage, path: str) -> Claim | None:
+    try:
+        return Claim.decode(storage.read(path, _MAX_BYTES), f"{storage.root}/{path}")
+    except PathNotFoundError:
+        return None

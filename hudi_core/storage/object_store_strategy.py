@@ -1,0 +1,87 @@
+"""The storage strategy for object stores: many prefixes, by a hash.
+
+Stores limit requests by the first characters of an object's name (RFC-60, "Background"): what
+spreads evenly over many of them is not slowed down.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+import xxhash
+
+from hudi_core.config.placement import STRATEGY_PREFIX, PlacementKeys
+from hudi_core.errors import InvalidOptionError
+from hudi_core.storage.strategy import StorageStrategy
+
+_KEYS: Final = (PlacementKeys.hash_function, PlacementKeys.hash_bits, PlacementKeys.hash_input)
+_FUNCTIONS: Final = {
+    "XXHASH32": (32, xxhash.xxh32_intdigest),
+    "XXHASH64": (64, xxhash.xxh64_intdigest),
+}
+_MOST_NAMED: Final = 12
+"""Of so many bits every prefix is spelled in advance: 0.1 instead of 0.3 us a file."""
+
+
+class ObjectStoreStrategy(StorageStrategy):
+    """One folder: the first bits of a hash, as hexadecimal digits.
+
+    With 32 bits it is ``<storage path>/01f50736/<table>/<partition>/<file>``, as in RFC-60; fewer
+    bits have fewer digits. The hash has the seed 0, and its text is UTF-8: the file id, or
+    partition path and file id with a slash between them.
+    """
+
+    depth: ClassVar[int] = 1
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(options)
+        given = {f"{STRATEGY_PREFIX}{name}": value for name, value in options.items()}
+        unknown = sorted(given.keys() - {key.key for key in _KEYS})
+        if unknown:
+            raise InvalidOptionError(
+                unknown[0],
+                given[unknown[0]],
+                "the strategy object_store has no such option",
+                f"Its options: {', '.join(key.key for key in _KEYS)}.",
+            )
+        self._function = PlacementKeys.hash_function.read(given)
+        self._bits = PlacementKeys.hash_bits.read(given)
+        self._input = PlacementKeys.hash_input.read(given)
+        self._set()
+
+    def _set(self) -> None:
+        width, self._hash = _FUNCTIONS[self._function]
+        self._shift = width - self._bits
+        self._of_partition = self._input == "PARTITION_AND_FILE_ID"
+        digits = -(-self._bits // 4)
+        self._form = f"0{digits}x"
+        self._named = re.compile(f"[0-9a-f]{{{digits}}}")
+        count = 1 << self._bits if self._bits <= _MOST_NAMED else 0
+        self._names = tuple(format(number, self._form) for number in range(count))
+
+    def __getstate__(self) -> dict[str, str]:
+        return dict(self.settings)
+
+    def __setstate__(self, state: dict[str, str]) -> None:
+        self.__init__(state)  # type: ignore[misc]
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Function, bits and input of the hash."""
+        return {
+            key.key.removeprefix(STRATEGY_PREFIX): str(value)
+            for key, value in zip(_KEYS, (self._function, self._bits, self._input), strict=True)
+        }
+
+    def location(self, partition_path: str, file_id: str) -> str:
+        """Return the prefix of a file group."""
+        if self._of_partition and partition_path:
+            file_id = f"{partition_path}/{file_id}"
+        number = self._hash(file_id.encode()) >> self._shift
+        return self._names[number] if self._names else format(number, self._form)
+
+    def is_location(self, folder: str) -> bool:
+        """Whether a folder is named by as many hexadecimal digits."""
+        return self._named.fullmatch(folder) is not None
