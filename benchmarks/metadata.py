@@ -26,20 +26,24 @@ from metadata_timing import ratio_of, say
 from metadata_writes import (
     CACHED_LOOKUPS,
     FEW_LOOKUPS,
+    FILTERS,
     LOOKUPS,
     UPKEEP,
     measure_cached_lookups,
+    measure_filters,
     measure_lookups,
     measure_upkeep,
 )
+from object_store import object_store
 from run_of_cases import Compared, Section, main
 from targets import Target
 
 FILES, PARTITIONS, PLANNED_FILES = 100_000, 1000, 10_000
 UPSERT_ROWS, KEYS, SOUGHT = 2_000_000, 1_000_000, 100_000
 CACHED_KEYS = 10_000_000
+FILTERED_FILES = 400
 CACHED = "cached-lookups"
-CASES = (LISTING, PLANNING, UPKEEP, LOOKUPS, CACHED, MEMORY)
+CASES = (LISTING, PLANNING, UPKEEP, LOOKUPS, CACHED, FILTERS, MEMORY)
 _ONE, _SKEWED = "open, list one partition", "filter that fits in all partitions"
 
 TARGETS = (
@@ -61,6 +65,7 @@ TARGETS = (
     Target(FEW_LOOKUPS, "record index, HFiles", "scan of the key column", None),
     Target(CACHED_LOOKUPS, "record index, sorted cache", "scan of the key column", 1.0),
     Target(CACHED_LOOKUPS, "record index, HFiles", "scan of the key column", None),
+    Target(FILTERS, "filters in the metadata table", "filters in the footers", 1.0),
 )
 """Memory has one of its own, as its names depend on the size."""
 MEMORY_ALLOWED = 1.25
@@ -160,6 +165,10 @@ def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found
                 max(1000, round(SOUGHT * scale)),
             )
             found.timings += measure_cached_lookups(folder / CACHED, keys, sought, repeats)
+        elif case == FILTERS:
+            files = max(20, round(FILTERED_FILES * scale))
+            with object_store(folder) as store:
+                found.timings += measure_filters(store, files, repeats)
         else:
             found.growths = [measure_growth(one, repeats) for one in (small, large)]
     return found

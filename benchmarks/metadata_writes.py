@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from metadata_timing import Timing, measure, say
+from object_store import Store
 from ours import Ours
 from workload import KEY, ORDERING, PARTITION, Change, Source, cores, make_base, make_upsert
 
@@ -21,6 +22,8 @@ from hudi_core.services.opening import open_table
 
 UPKEEP, LOOKUPS, FEW_LOOKUPS = "upkeep", "lookups", "few lookups"
 CACHED_LOOKUPS = "cached lookups"
+FILTERS = "bloom"
+_KEYS_A_FILE = 1000
 COMMITS = 10
 """As many as the metadata table takes before it is compacted."""
 WITHOUT = {"hoodie.metadata.enable": "false"}
@@ -86,6 +89,44 @@ def measure_lookups(folder: Path, keys: int, sought: int, repeats: int) -> list[
         *_lookups(LOOKUPS, table, files, _some_of(stored, sought), repeats),
         *_lookups(FEW_LOOKUPS, table, files, _some_of(stored, few), repeats),
     ]
+
+
+def measure_filters(store: Store, files: int, repeats: int) -> list[Timing]:
+    """Measure which of many files in a store hold some keys, by filters of two places.
+
+    The range of every file holds nearly all keys; one in twenty holds some of those asked for.
+    """
+    count = files * _KEYS_A_FILE
+    stored = pc.utf8_lpad(pa.array(np.arange(count)).cast(pa.string()), 12, "0")
+    in_file = np.arange(count) % files
+    options = {
+        **DEFAULT,
+        **store.hudi,
+        "hoodie.index.type": "BLOOM",
+        "hoodie.metadata.index.bloom.filter.enable": "true",
+        "hoodie.copyonwrite.insert.auto.split": "false",
+        "hoodie.copyonwrite.insert.split.size": str(_KEYS_A_FILE),
+        "hoodie.parquet.small.file.limit": "0",
+    }
+    rows = pa.table({"id": stored.take(pa.array(np.argsort(in_file, kind="stable")))})
+    path = f"{store.root}/{FILTERS}"
+    table = hudi.Table.create(path, rows.schema, name="keys", record_key="id", options=options)
+    table.insert(rows)
+    if len(table.file_slices()) != files:
+        raise AssertionError(f"there are {len(table.file_slices())} files, not {files}")
+    held = stored.take(pa.array(np.flatnonzero(in_file % 20 == 0)[:: _KEYS_A_FILE // 10]))
+    absent = pc.binary_join_element_wise(stored[:: count // 1000 + 1], "x", "")
+    wanted = pa.table({"id": pa.concat_arrays([held, absent])})
+
+    def plan(asks: str) -> int:
+        given = {"hoodie.bloom.index.use.metadata": asks}
+        return table.plan("upsert", wanted, options=given).updated
+
+    calls = {
+        "filters in the metadata table": lambda: plan("true"),
+        "filters in the footers": lambda: plan("false"),
+    }
+    return measure(FILTERS, calls, repeats, len(held))
 
 
 def measure_cached_lookups(folder: Path, keys: int, sought: int, repeats: int) -> list[Timing]:

@@ -55,6 +55,17 @@ class IndexConfig(Options, group=Group.WRITE):
         "it moves to its new partition. false: it replaces the stored row in the old partition, "
         "and its partition columns keep the stored values.",
     )
+    asks_metadata: Option[bool] = Option(
+        "hoodie.bloom.index.use.metadata",
+        default=True,
+        parse=boolean,
+        doc="BLOOM and GLOBAL_BLOOM: whether bloom filters come from the metadata table, and the "
+        "ranges of keys with them, where it keeps bloom filters. Footers of files are opened of "
+        "those only that it has none of.",
+        hudi_default="false",
+        reason="A table that keeps bloom filters in its metadata table does so for this index; "
+        "what it has none of is found in footers as without.",
+    )
     bloom_moves = ConfigKey(
         "hoodie.bloom.index.update.partition.path",
         default=True,

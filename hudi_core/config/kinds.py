@@ -73,6 +73,11 @@ class IndexType(StrEnum):
         )
 
     @property
+    def asks_filters(self) -> bool:
+        """Whether bloom filters of files rule them out."""
+        return self in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
+
+    @property
     def is_record_index(self) -> bool:
         """Whether the metadata table locates keys."""
         return self in (

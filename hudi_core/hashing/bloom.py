@@ -65,6 +65,14 @@ class DynamicBloom:
         self.added = added
         self._rows = rows
 
+    @property
+    def count(self) -> int:
+        """Keys added to all rows.
+
+        Rows that are filled beyond their size count as full.
+        """
+        return self.entries * (len(self._rows) - 1) + self.added
+
     @classmethod
     def build(
         cls, keys: pa.Array | pa.ChunkedArray, entries: int, fpp: float, max_entries: int = 0

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_core.engine.base import TaskContext
+from hudi_core.index.stored_filters import StoredFilters
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.model.ranges import Mask, ValueRanges
 from hudi_core.rows.combine import Positions, winners
@@ -125,6 +126,8 @@ class Scope:
         Whether the keys are asked for before the files are known.
     key_ranges
         Ranges of the record keys in the files, where they are known.
+    filters
+        The metadata table's filters of the files, where the index asks it instead of their footers.
     """
 
     parts: tuple[StagedPart, ...]
@@ -135,6 +138,7 @@ class Scope:
     sort: bool = False
     probes_keys: bool = False
     key_ranges: ValueRanges | None = None
+    filters: StoredFilters | None = None
 
     def may_hold(self, keys: pa.Table) -> tuple[int, ...]:
         """Ordinals of the files that may hold one of the incoming keys."""

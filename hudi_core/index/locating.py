@@ -13,6 +13,7 @@ from hudi_core.base_file.reader import read_column, read_known_keys, read_record
 from hudi_core.index import index_of
 from hudi_core.index.base import Matches, join_keys
 from hudi_core.index.incoming import ORDERING, Incoming, Scope
+from hudi_core.index.stored_filters import KnownFooters
 from hudi_core.model.files import BaseFile, FileId
 from hudi_core.model.ranges import Mask
 from hudi_core.rows.combine import IntArray, Positions, existing_is_newer
@@ -23,10 +24,19 @@ from hudi_core.rows.staging import true_mask
 
 @dataclass(frozen=True, slots=True)
 class FileCandidates:
-    """Base files as an index asks for them."""
+    """Base files as an index asks for them.
+
+    Attributes
+    ----------
+    context, files
+        The write; the files.
+    known
+        What their footers say, where the metadata table has it.
+    """
 
     context: WriteContext
     files: Sequence[BaseFile]
+    known: KnownFooters | None = None
 
     def __len__(self) -> int:
         return len(self.files)
@@ -35,7 +45,8 @@ class FileCandidates:
         return self.files[ordinal].name.file_id
 
     def footer(self, ordinal: int) -> KeyFooter:
-        return read_known_keys(self.context, self.files[ordinal].path)
+        known = None if self.known is None else self.known.footer(ordinal)
+        return known or read_known_keys(self.context, self.files[ordinal].path)
 
     def keys(self, ordinal: int) -> pa.ChunkedArray:
         file = self.files[ordinal]
@@ -73,7 +84,12 @@ def locate(
     ordinals
         Which files.
     """
-    candidates = FileCandidates(context, [scope.files[ordinal][1] for ordinal in ordinals])
+    chosen = [scope.files[ordinal] for ordinal in ordinals]
+    known = None
+    if scope.filters is not None:
+        ranges = None if scope.key_ranges is None else scope.key_ranges.take(ordinals)
+        known = KnownFooters(scope.filters, chosen, ranges)
+    candidates = FileCandidates(context, [file for _, file in chosen], known)
     index = index_of(context.write.index.index_type, context.table.buckets)
     keys = incoming.keys.column("key").combine_chunks()
     return [

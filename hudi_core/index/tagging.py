@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Final
 
 import numpy as np
@@ -36,6 +36,7 @@ from hudi_core.index.incoming import (
     spill_incoming,
 )
 from hudi_core.index.locating import Found, from_table, lists, locate, numbers, to_table
+from hudi_core.index.stored_filters import StoredFilters
 from hudi_core.keygen import key_generator
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.model.ranges import Mask, ValueRanges
@@ -173,6 +174,7 @@ class Tagging:
         scopes: Sequence[Scope],
         stage: int,
         key_ranges: KeyRanges | None = None,
+        filters: StoredFilters | None = None,
     ) -> dict[PartitionPath, Tagged]:
         """Locate the rows of all scopes; return the partitions' work.
 
@@ -181,12 +183,18 @@ class Tagging:
         key_ranges
             Ranges of the record keys in files: of many files only those are read that may hold an
             incoming key.
+        filters
+            Of the files, for an index that asks them; with the ranges of all files they stand for
+            the footers.
         """
+        if filters is not None:
+            scopes = [replace(scope, filters=filters) for scope in scopes]
+            scopes = _with_ranges(scopes, key_ranges)
         narrow = [scope for scope in scopes if len(_chunks(scope)) <= 1]
         wide = [scope for scope in scopes if len(_chunks(scope)) > 1]
         found = engine.map_tasks(narrow, self.tag, stage, [_weight(scope) for scope in narrow])
-        if key_ranges is not None:
-            wide = [replace(scope, key_ranges=key_ranges(scope.files)) for scope in wide]
+        if filters is None:
+            wide = _with_ranges(wide, key_ranges)
         found += self._run_wide(engine, wide, stage)
         return {one.partition_path: one for partitions in found for one in partitions}
 
@@ -194,8 +202,11 @@ class Tagging:
         if not scopes:
             return []
         left = engine.map_tasks(scopes, self.collect, stage)
-        # the ranges have done their part
-        scopes = [replace(scope, key_ranges=None) for scope in scopes]
+        # the ranges have done their part, but for the keys that filters are asked for
+        scopes = [
+            scope if scope.filters is not None else replace(scope, key_ranges=None)
+            for scope in scopes
+        ]
         chunks = [
             file_chunks(scope, incoming.files) for scope, incoming in zip(scopes, left, strict=True)
         ]
@@ -215,9 +226,9 @@ class Tagging:
     def tag(self, task: TaskContext, scope: Scope) -> list[Tagged]:
         """Locate the rows of a scope with few files."""
         incoming = self._incoming(scope)
-        found = (
-            locate(scope, incoming, self.context, range(len(scope.files))) if scope.files else []
-        )
+        found = []
+        if scope.files:
+            found = locate(scope, incoming, self.context, scope.may_hold(incoming.keys))
         return self._merged(task, "tag", scope, incoming, found)
 
     def collect(self, task: TaskContext, scope: Scope) -> SpilledIncoming:
@@ -366,6 +377,19 @@ def _partitions(scope: Scope) -> list[tuple[PartitionPath, list[int]]]:
     for ordinal, (path, _) in enumerate(scope.files):
         files.setdefault(path, []).append(ordinal)
     return sorted(files.items())
+
+
+def _with_ranges(scopes: Sequence[Scope], key_ranges: KeyRanges | None) -> list[Scope]:
+    """The scopes with the ranges of their files, asked for once."""
+    files = [file for scope in scopes for file in scope.files]
+    ranges = key_ranges(files) if key_ranges is not None and files else None
+    if ranges is None:
+        return list(scopes)
+    ends = accumulate(len(scope.files) for scope in scopes)
+    return [
+        replace(scope, key_ranges=ranges.take(range(end - len(scope.files), end)))
+        for scope, end in zip(scopes, ends, strict=True)
+    ]
 
 
 def _chunks(scope: Scope) -> list[tuple[int, ...]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from hudi_core.base_file.footer import read_columns
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import PartitionChange
+from hudi_core.metadata.group_reader import GroupReader
 from hudi_core.metadata.key_changes import (
     DELETED,
     INSERTED,
@@ -27,16 +29,19 @@ from hudi_core.metadata.key_changes import (
     location_changes,
 )
 from hudi_core.metadata.key_records import DataFile, index_millis, value_texts
-from hudi_core.metadata.keys import partition_path, secondary_key
-from hudi_core.metadata.partition_types import RECORD_INDEX
-from hudi_core.metadata.payload import Payload
+from hudi_core.metadata.keys import secondary_key
+from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of
 from hudi_core.metadata.records import MetadataRecord, RecordLocation, RecordType, SecondaryEntry
 from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.unique_keys import group_of, held_keys
 from hudi_core.model.commit import WriteStatus
 from hudi_core.model.files import FileGroupId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.storage.data_files import data_filesystem
+
+_MAX_COMPARED: Final = 1_000
+"""Of more keys that the index knows already, their places are not compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,26 +111,51 @@ class KeyDelta:
         snapshot
             The metadata table before the write.
         change
-            See :meth:`locations`.
+            See :meth:`locations`. By partitions, a key counts for each of them by itself.
         """
-        came = [pc.unique(keys_of(table, INSERTED)) for _, table in self.files]
-        total = pa.chunked_array(came, pa.string())
-        if pc.count_distinct(total).as_py() < len(total):
-            return True
-        stored = snapshot.lookup(RECORD_INDEX, total.to_pylist())
-        gone = set[str]()
-        for keys in [
-            *(keys_of(table, DELETED) for _, table in self.files),
-            *(rows.column(RECORD_KEY) for rows in self._replaced([RECORD_KEY])),
-        ]:
-            gone.update(keys.to_pylist())
+        groups = snapshot.groups_by_owner(RECORD_INDEX)
+        if not change.owned:
+            return self._repeats(groups.get(None, ()), change.new)
         return any(
-            key in stored
-            and key not in gone
-            and _place(stored[key].payload) != _place(some.payload)
-            for some in change.alike
-            for key in some.keys.to_pylist()
+            one._repeats(groups.get(path, ()), change.owned[path].new)
+            for path, one in self.by_partition().items()
         )
+
+    def _repeats(self, groups: Sequence[GroupReader], distinct: int) -> bool:
+        came = [keys_of(table, INSERTED) for _, table in self.files]
+        total = pa.concat_arrays([pa.array([], pa.string()), *came])
+        if not len(total):
+            return False
+        if distinct < len(total):
+            came = [pc.unique(keys) for keys in came]  # a file may have rows of one key
+            total = pa.concat_arrays(came)
+            if distinct < len(total):
+                return True
+        if not any(layer.reader for group in groups for layer in group.layers):
+            return False  # nothing was there before
+        gone = [keys_of(table, DELETED) for _, table in self.files]
+        gone += [
+            rows.column(RECORD_KEY).cast(pa.string()).combine_chunks()
+            for rows in self._replaced([RECORD_KEY])
+        ]
+        left = pa.concat_arrays([pa.array([], pa.string()), *gone])
+        stays = np.arange(len(total))
+        if len(left):
+            stays = np.flatnonzero(pc.invert(pc.is_in(total, value_set=left)))
+        sought = total.take(pa.array(stays)) if len(left) else total
+        stays = stays[held_keys(groups, sought)]
+        if len(stays) > _MAX_COMPARED:
+            return True
+        files = np.repeat(np.arange(len(came)), [len(keys) for keys in came])[stays].tolist()
+        keys = total.take(pa.array(stays))
+        shards = shards_of(keys, len(groups)).tolist() if groups else []
+        for key, shard, number in zip(keys.to_pylist(), shards, files, strict=True):
+            record, file = groups[shard].lookup([key]).get(key), self.files[number][0]
+            where = None if record is None else record.payload
+            # a group may take in a key that it has: all of its rows are in one place
+            if not isinstance(where, RecordLocation) or file.group != group_of(where):
+                return True
+        return False
 
     def values(self, column: str) -> PartitionChange:
         """Changes that the write makes to the secondary index of a column.
@@ -160,12 +190,6 @@ class KeyDelta:
             return read_columns(self.client, file.path, columns)
 
         return list(self.client.run_map(one, list(self.replaced)))
-
-
-def _place(where: Payload | None) -> tuple[str, str] | None:
-    if not isinstance(where, RecordLocation):
-        return None
-    return partition_path(where.partition_name), where.file_id
 
 
 def _entries(keys: Sequence[str] | dict[str, None], is_deleted: bool) -> list[MetadataRecord]:

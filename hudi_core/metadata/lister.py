@@ -19,8 +19,14 @@ from hudi_core.metadata.column_ranges import file_ranges, partition_ranges
 from hudi_core.metadata.comparison import compare_files
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.file_lists import read_lists
+from hudi_core.metadata.key_groups import groups_of_keys
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
-from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, PARTITION_STATS
+from hudi_core.metadata.partition_types import (
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+)
 from hudi_core.metadata.records import FileList
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions, is_readable
@@ -31,6 +37,7 @@ from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
 from hudi_core.model.metering import Metric
+from hudi_core.model.protocols import TimelineView
 from hudi_core.model.ranges import ValueRanges
 from hudi_core.schema.table_schema import COMMIT_TIME
 from hudi_core.storage.safe_path import require_safe_folder
@@ -161,6 +168,16 @@ class MetadataLister(FileIndex):
             None,
             lambda: groups_of_values(self.client, self.snapshot, column, values),
             lambda one: one.groups_of_values(column, values),
+        )
+
+    def groups_of_keys(
+        self, timeline: TimelineView, partitions: Sequence[PartitionPath], keys: Sequence[str]
+    ) -> frozenset[FileGroupId] | None:
+        """File groups that hold record keys at a state, if known."""
+        return self._with_fallback(
+            RECORD_INDEX,
+            lambda: groups_of_keys(self.client, self.snapshot, timeline, partitions, keys),
+            lambda _: None,
         )
 
     def _partitions(self) -> Sequence[PartitionPath]:

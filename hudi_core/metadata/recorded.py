@@ -24,6 +24,10 @@ BULK_INSERT: Final = "BULK_INSERT_PREPPED"
 SHARDS: Final = "hudi.core.shards"
 """Key of the extra metadata of builds and compactions, see :func:`shards_stated`."""
 
+WATCHED: Final = "hudi.core.watches-keys"
+"""Key of the extra metadata of every deltacommit whose writer notes where keys get repeated; see
+:mod:`hudi_core.metadata.unique_keys`."""
+
 Shards = Mapping[str, Mapping[str, int]]
 """By partition of the metadata table: names of files, and their bytes."""
 
@@ -54,12 +58,15 @@ class RecordedFiles:
         Partitions that it wrote the first files of.
     is_bare_build
         Whether it built a partition that has no file group yet.
+    watches_keys
+        Whether its writer notes where keys get repeated.
     """
 
     sizes: Mapping[str, int]
     stated: frozenset[str]
     builds: frozenset[str]
     is_bare_build: bool
+    watches_keys: bool
 
     @classmethod
     def of(cls, write: Instant, body: CommitMetadata) -> RecordedFiles:
@@ -77,6 +84,7 @@ class RecordedFiles:
                 if write.action is Action.DELTACOMMIT and stat.prev_commit == NO_PREVIOUS_COMMIT
             ),
             is_bare_build=body.operation_type == BULK_INSERT and not body.stats,
+            watches_keys=WATCHED in body.extra_metadata,
         )
 
     def files(self, partition: str) -> Iterator[tuple[str, FileId, int]]:

@@ -7,6 +7,7 @@ nothing of it grows with the partitions or files of the table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -29,8 +30,10 @@ from hudi_core.metadata.table import (
     metadata_client,
     require_readable,
 )
+from hudi_core.metadata.unique_keys import are_watched
 from hudi_core.metadata.visible_instants import VisibleInstants, require_current
 from hudi_core.model.files import FileGroupId, FileSlice, PartitionPath
+from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.metering import Metric
 from hudi_core.model.protocols import TimelineView
@@ -52,9 +55,13 @@ class MetadataSnapshot:
         timeline: Timeline,
         counts: VisibleInstants,
         partitions: Sequence[str],
+        *,
         table: TableMetaClient,
+        seen: TimelineView,
     ) -> None:
         self._client = client
+        self.seen = seen
+        """The timeline of the table whose state it tells."""
         self._table = table
         self._timeline = timeline
         self._counts = counts
@@ -98,7 +105,7 @@ class MetadataSnapshot:
             own = metadata.timeline()
         require_current(seen, own, f"{metadata.storage.root}/{metadata.active.folder}")
         counts = VisibleInstants.of(seen, own)
-        return cls(metadata, own, counts, partitions, client)
+        return cls(metadata, own, counts, partitions, table=client, seen=seen)
 
     @property
     def root(self) -> str:
@@ -223,8 +230,43 @@ class MetadataSnapshot:
             return definitions.is_partitioned(partition)
 
         slices = self._view.latest_slices([PartitionPath(partition)])
-        records = CommitRecords(self.root, self._timeline, self._counts, self._client.read_commit)
-        return require_complete_slices(partition, slices, records, may_be_empty)
+        return require_complete_slices(partition, slices, self._records, may_be_empty)
+
+    @cached_property
+    def _records(self) -> CommitRecords:
+        return CommitRecords(self.root, self._timeline, self._counts, self._client.read_commit)
+
+    @property
+    def watches_keys(self) -> bool:
+        """Whether all that changed the record index noted repeated keys."""
+        return are_watched(self._records)
+
+    def is_of(self, timeline: TimelineView, *partitions: str) -> bool:
+        """Whether partitions tell the state that a timeline has.
+
+        Files that were compacted or built later than the timeline was read hold later changes,
+        which cannot be told from others in them.
+
+        Parameters
+        ----------
+        partitions
+            Of the metadata table.
+        """
+        seen = _completed(self.seen)
+        if _completed(timeline) != seen or self._counts.are_exceeded:
+            return False
+        builds = {
+            base.instant
+            for partition in partitions
+            for group in self.groups(partition)
+            if (base := group.slice.base_file) is not None
+        }
+        if any(
+            self._timeline.find(one, Action.DELTACOMMIT) for one in builds if not self._counts(one)
+        ):
+            return False
+        # what was built since the last instant may be of any state since
+        return not self._counts.may_be_older or _completed(self._table.active.load()) == seen
 
     def shards(self, partition: str) -> dict[PartitionPath | None, tuple[GroupFiles, ...]]:
         """Return a partition's file groups as values for tasks.
@@ -260,6 +302,14 @@ class MetadataSnapshot:
             int(number): [keys[place] for place in part.tolist()]
             for number, part in zip(numbers, parts, strict=True)
         }
+
+
+def _completed(timeline: TimelineView) -> frozenset[tuple[InstantTime, Action]]:
+    return frozenset(
+        (one.requested_time, one.action.completed_action)
+        for one in timeline.instants
+        if one.is_completed
+    )
 
 
 def _present(found: Mapping[str, MetadataRecord | None]) -> dict[str, MetadataRecord]:

@@ -18,33 +18,25 @@ from hudi_core.base_file.footer import read_columns
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
 from hudi_core.metadata.key_records import DataFile, value_texts
-from hudi_core.metadata.keys import partition_path, secondary_prefix, split_secondary_key
+from hudi_core.metadata.keys import secondary_prefix, split_secondary_key
 from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.model.files import FileGroupId, FileId
+from hudi_core.metadata.unique_keys import (
+    group_of,
+    has_repeated_keys,
+    index_option,
+    with_index_option,
+    with_repeated_keys,
+)
+from hudi_core.model.files import FileGroupId
 from hudi_core.schema.table_schema import RECORD_KEY
 
 _MAX_VALUES: Final = 1_000
 _MAX_KEYS: Final = 100_000
 """Of more, ranges of files and the files themselves are the cheaper way."""
-_REPEATED: Final = "hudi.core.repeated-keys"
-"""Option of the record index's definition: several file groups hold one key."""
 _TYPE: Final = "hudi.core.column-type"
 """Option of a secondary index's definition: the type of its column when it was built."""
-
-
-def has_repeated_keys(definitions: IndexDefinitions) -> bool:
-    """Whether several file groups of the table may hold one key."""
-    return _option(definitions, RECORD_INDEX, _REPEATED) == "true"
-
-
-def with_repeated_keys(definitions: IndexDefinitions) -> IndexDefinitions:
-    """Return the definitions with a note of repeated keys.
-
-    Several file groups hold one key.
-    """
-    return _with_option(definitions, RECORD_INDEX, _REPEATED, "true")
 
 
 def with_type(
@@ -56,13 +48,13 @@ def with_type(
     """
     if column not in schema.names:
         return definitions
-    return _with_option(definitions, index, _TYPE, str(schema.field(column).type))
+    return with_index_option(definitions, index, _TYPE, str(schema.field(column).type))
 
 
 def noting_repeated_keys(
     definitions: IndexDefinitions, client: TableMetaClient, files: Sequence[DataFile]
 ) -> IndexDefinitions:
-    """The definitions with a note where file groups share a key.
+    """The definitions with a note whether file groups share a key.
 
     Parameters
     ----------
@@ -76,7 +68,7 @@ def noting_repeated_keys(
     keys = [keys.cast(pa.string()) for keys in client.run_map(one, list(files))]
     total = pa.chunked_array(keys, pa.string())
     is_repeated = int(pc.count_distinct(total).as_py()) < len(total)
-    return with_repeated_keys(definitions) if is_repeated else definitions
+    return with_repeated_keys(definitions, are_repeated=is_repeated)
 
 
 def groups_of_values(
@@ -103,6 +95,8 @@ def groups_of_values(
     index = _reliable_index(client, snapshot, column, values.type)
     if index is None or len(values) > _MAX_VALUES:
         return None
+    if not snapshot.is_of(snapshot.seen, index, RECORD_INDEX):
+        return None
     texts = value_texts(pa.chunked_array([values.drop_null()]), column, client.base_path)
     keys: set[str] = set()
     for key in _record_keys(snapshot, index, [secondary_prefix(text) for text in texts]):
@@ -113,7 +107,7 @@ def groups_of_values(
     if len(locations) != len(keys):
         return None
     return frozenset(
-        FileGroupId(partition_path(where.partition_name), FileId(where.file_id))
+        group_of(where)
         for record in locations.values()
         if isinstance(where := record.payload, RecordLocation)
     )
@@ -135,26 +129,10 @@ def _reliable_index(
     if has_repeated_keys(definitions) or definitions.is_partitioned(RECORD_INDEX):
         return None
     for name in indexes:
-        was = _option(definitions, name, _TYPE)
+        was = index_option(definitions, name, _TYPE)
         if definitions.columns(name) == (column,) and was in (None, str(kind)):
             return name
     return None
-
-
-def _option(definitions: IndexDefinitions, index: str, name: str) -> str | None:
-    options = definitions.raw.get(index, {}).get("indexOptions")
-    found = options.get(name) if isinstance(options, dict) else None
-    return None if found is None else str(found)
-
-
-def _with_option(
-    definitions: IndexDefinitions, index: str, name: str, value: str
-) -> IndexDefinitions:
-    known = definitions.raw.get(index, {})
-    options = known.get("indexOptions")
-    noted = {**(options if isinstance(options, dict) else {}), name: value}
-    changed = {**known, "indexOptions": noted}
-    return IndexDefinitions(definitions.path, {**definitions.raw, index: changed})
 
 
 def _record_keys(snapshot: MetadataSnapshot, index: str, prefixes: list[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD
-from hudi_core.model.instant import Instant
+from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import SOLO_PREFIX, InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.timeline.timeline import Timeline
@@ -53,6 +53,34 @@ class VisibleInstants:
             return True
         # neither completed nor pending: archived, or undone with what undoes it in the log
         return time not in self.pending and self.latest is not None and time <= self.latest
+
+    @property
+    def are_exceeded(self) -> bool:
+        """Whether a base file has a deltacommit that does not count."""
+        compactions = [
+            one.requested_time for one in self.own.completed_writes() if one.action is Action.COMMIT
+        ]
+        last = max(compactions, default="")
+        return any(
+            one.effective_completion_time <= last and not self(one.requested_time)
+            for one in self.own.completed_writes()
+            if one.action is Action.DELTACOMMIT
+        )
+
+    @property
+    def may_be_older(self) -> bool:
+        """Whether the reader's timeline may be older than a build."""
+        writes = self.own.completed_writes()
+        if self.latest is None:
+            return bool(writes)
+        built = (
+            one.effective_completion_time
+            for one in writes
+            if one.requested_time.startswith(SOLO_PREFIX)
+        )
+        first = self.own.first
+        is_archived = first is not None and first.requested_time > self.latest
+        return is_archived or any(time > self.latest for time in built)
 
 
 def require_current(table: TimelineView, own: Timeline, folder: str) -> None:

@@ -21,7 +21,7 @@ from hudi_core.metadata.file_bytes import encode_first_log_file, encode_log_file
 from hudi_core.metadata.groups import Groups, ListedGroup, list_all_groups
 from hudi_core.metadata.partition_types import shard_file_id, shards_of
 from hudi_core.metadata.record_schema import table_schema
-from hudi_core.metadata.recorded import CommitRecords
+from hudi_core.metadata.recorded import WATCHED, CommitRecords
 from hudi_core.metadata.records import MetadataRecord
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.undo import undo
@@ -156,7 +156,7 @@ def complete_deltacommit(
             stats.setdefault(file.stat.partition_path or "", []).append(file.stat)
     body = CommitMetadata(
         partition_to_write_stats={name: tuple(found) for name, found in stats.items()},
-        extra_metadata={SCHEMA_KEY: table_schema(), **(extra or {})},
+        extra_metadata={SCHEMA_KEY: table_schema(), WATCHED: "true", **(extra or {})},
         operation_type=operation,
     )
     inflight = Instant(time, Action.DELTACOMMIT, State.INFLIGHT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
@@ -46,6 +47,12 @@ class ValueRanges:
         """Return ranges that say nothing."""
         anything = np.ones(count, np.bool_)
         return cls(pa.nulls(count, kind), pa.nulls(count, kind), anything, anything)
+
+    def take(self, ordinals: Sequence[int]) -> ValueRanges:
+        """The ranges of some of the items, in their order."""
+        chosen = np.array(ordinals, np.int64)
+        low, high = (side.take(pa.array(chosen)) for side in (self.minimum, self.maximum))
+        return ValueRanges(low, high, self.may_be_null[chosen], self.may_have_value[chosen])
 
     def may_hold(self, values: pa.Array) -> Mask:
         """Mask of the files that may hold one of some values.

@@ -12,7 +12,10 @@ import pyarrow as pa
 from hudi_core.config.support import require_readable_table
 from hudi_core.errors import UnknownPartitionError
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.lister import MetadataLister, table_lister
+from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.row_counts import row_counts
+from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileGroupId, FileSlice, FileStatus, PartitionPath
 from hudi_core.model.instant import Instant
@@ -20,14 +23,17 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.cleaned import require_not_cleaned
 from hudi_core.read.filters import Filter, RowFilter, to_filter
+from hudi_core.read.key_filter import KeyFilter
 from hudi_core.read.net_changes import require_no_change_column
 from hudi_core.read.path_pattern import PathPattern
 from hudi_core.read.plan import ReadPlan, planned_file, read_schema
-from hudi_core.read.prune import groups_with_values, prune, ranged_columns
+from hudi_core.read.predicate import Predicate
+from hudi_core.read.prune import groups_with_values, prune, prune_named, ranged_columns
 from hudi_core.read.pruning import PartitionPruner
 from hudi_core.read.query_times import snapshot_time
 from hudi_core.read.scan import file_scan, scan
 from hudi_core.read.state_diff import StateDiff
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
 
@@ -260,6 +266,46 @@ class SnapshotQuery:
             )
         return found
 
+    def _groups_of_keys(
+        self, predicate: Predicate, partitions: Sequence[PartitionPath]
+    ) -> frozenset[FileGroupId] | None:
+        """File groups of the keys in a predicate, if known.
+
+        The metadata table has the record index, whatever the format that lists the files.
+        """
+        if RECORD_INDEX not in StoredPartitions.of(self._client.config).complete:
+            return None
+        schema = self._client.schema_at(self._timeline)
+        keys = KeyFilter(self._client.config, schema).keys(predicate)
+        if keys is None:
+            return None
+        index = self._index
+        if not isinstance(index, MetadataLister) and isinstance(self._timeline, Timeline):
+            index = table_lister(self._client.seeing(self._timeline))
+        if not isinstance(index, MetadataLister):
+            return None
+        return index.groups_of_keys(self._timeline, partitions, sorted(keys))
+
+    def _located(
+        self,
+        groups: frozenset[FileGroupId],
+        partitions: Sequence[PartitionPath],
+        wanted: Filter,
+    ) -> tuple[FileSlice, ...] | None:
+        """The slices of some file groups that may hold a wanted row.
+
+        ``None`` where a group is not there, of which the index says that it is.
+        """
+        kept = set(partitions)
+        named = {group for group in groups if group.partition_path in kept}
+        paths = sorted({group.partition_path for group in named})
+        slices = [one for one in self.view.latest_slices(paths) if one.group in named]
+        files = [one.base_file.status for one in slices if one.base_file is not None]
+        if not len(named) == len(slices) == len(files):
+            return None
+        known = self._pruner.identity | self._client.config.former_names
+        return tuple(compress(slices, prune_named(self._index, files, wanted, self.schema, known)))
+
     def _slices(
         self,
         time: InstantTime | None,
@@ -272,6 +318,10 @@ class SnapshotQuery:
         index, predicate = self._index, wanted.predicate
         partitions = index.list_partitions() if within is None else within
         partitions = self._pruner.keep(partitions, wanted)
+        if time is None and (located := self._groups_of_keys(predicate, partitions)) is not None:
+            found = self._located(located, partitions, wanted)
+            if found is not None:
+                return found
         # of columns that paths tell, ranges tell no more
         known = self._pruner.identity | self._client.config.former_names
         kinds = ranged_columns(predicate, self.schema, known)

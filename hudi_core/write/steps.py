@@ -18,6 +18,7 @@ from hudi_core.index.incoming import Scope
 from hudi_core.index.key_ranges import key_ranges
 from hudi_core.index.record_index import RecordIndex, has_record_index
 from hudi_core.index.record_tagging import RecordTagging
+from hudi_core.index.stored_filters import StoredFilters
 from hudi_core.index.tagging import Tagged, Tagging, scopes, staged_for
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import WriteStatus
@@ -265,7 +266,15 @@ class WriteSteps:
         tasks = self._scopes(parts, base_files if uses_index else {})
         ranges = partial(key_ranges, self.transaction.table.client)
         known = ranges if uses_index and self.context.table.buckets is None else None
-        return self._tagging(in_memory).run(self.engine, tasks, _TAG, known)
+        filters = self._stored_filters() if known is not None else None
+        return self._tagging(in_memory).run(self.engine, tasks, _TAG, known, filters)
+
+    def _stored_filters(self) -> StoredFilters | None:
+        """Return the stored bloom filters the index is to ask."""
+        index = self.config.index
+        if not (index.index_type.asks_filters and index.asks_metadata):
+            return None
+        return StoredFilters.open(self.transaction.table.client, self.transaction.began)
 
     def _scopes(
         self,

@@ -70,3 +70,31 @@ def test_an_upsert_into_four_partitions_makes_so_many_requests(
     # it is put and, with the markers, deleted
     assert [one.partition(" ")[0] for one in made if "/.heartbeat/" in one] == ["PUT"]
     assert table.count() == 4000
+
+
+def test_filters_of_the_metadata_table_spare_requests_for_files(store: CountedS3) -> None:
+    options = {
+        **store.given,
+        "hoodie.index.type": "BLOOM",
+        "hoodie.metadata.index.bloom.filter.enable": "true",
+        "hoodie.parquet.small.file.limit": "0",
+    }
+    table = hudi.Table.create(
+        store.root("filtered"), SCHEMA, name="t", record_key="id", options=options
+    )
+    keys = [f"k{number:03}" for number in range(400)]
+    for part in range(20):  # the range of each holds nearly all keys
+        some = keys[part::20]
+        table.bulk_insert(pa.table({"id": some, "city": ["c"] * 20, "ts": [1] * 20}, SCHEMA))
+    found = {}
+    for asks in ("false", "true"):
+        before = len(store.requests())
+        late = pa.table({"id": ["k200", "k1995"], "city": ["c", "c"], "ts": [2, 2]}, SCHEMA)
+        plan = table.plan("upsert", late, options={"hoodie.bloom.index.use.metadata": asks})
+        assert (plan.updated, plan.inserted) == (1, 1)
+        made = store.requests()[before:]
+        found[asks] = Counter(one.endswith(".parquet") for one in made)
+    assert found["false"][True] >= 20
+    assert found["true"][True] == 1
+    # one for each file group of the partition of filters, which is listed, and its log files
+    assert found["true"][False] < found["false"][False] + 40

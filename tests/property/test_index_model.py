@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import hypothesis.strategies as st
 import pyarrow as pa
@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 import hudi_core as hudi
 from hudi_core.engine.base import InputFunction, TaskFunction
 from hudi_core.engine.local import LocalEngine
-from hudi_core.index import tagging
+from hudi_core.index import locating, tagging
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from tests.foreign import by_hudi_rs
@@ -59,6 +59,12 @@ PARTITIONED_RECORD_INDEX = {
     "hoodie.metadata.record.level.index.enable": "true",
     "hoodie.metadata.record.level.index.min.filegroup.count": "2",
     "hoodie.metadata.index.column.stats.enable": "false",
+}
+
+
+BLOOM_FILTERS = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
 }
 
 
@@ -153,6 +159,10 @@ class Model:
         return list(best.values())
 
 
+def refused(*_: Any) -> NoReturn:
+    raise AssertionError("the footer of a file is opened whose filter the metadata table has")
+
+
 def runnable(step: Step, held: dict[str, Row]) -> Step:
     """Inserts look nothing up: they bring new keys, each once."""
     if step.operation != "insert":
@@ -245,6 +255,8 @@ def test_every_index_gives_the_same_table(
 ) -> None:
     folder = tmp_path_factory.mktemp("indexes")
     tables = {index: new_table(folder / index, index, event_time) for index in INDEXES}
+    filtered = "BLOOM by metadata"
+    tables[filtered] = new_table(folder / "filtered", "BLOOM", event_time, **BLOOM_FILTERS)
     model = Model(event_time)
     for step in (runnable(step, model.held) for step in plan):
         if not step.rows:
@@ -253,6 +265,8 @@ def test_every_index_gives_the_same_table(
         for index, table in tables.items():
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(tagging, "_FILES_PER_TASK", 1 if wide else 32)
+                if index == filtered:
+                    patch.setattr(locating, "read_known_keys", refused)
                 engine = ApartEngine() if wide else None
                 result = getattr(table, step.operation)(data(step), engine=engine)
             assert (result.inserted, result.updated, result.deleted) == counts, index
@@ -264,6 +278,7 @@ def test_every_index_gives_the_same_table(
     event_time=st.booleans(),
     moves=st.booleans(),
     kind=st.sampled_from(["simple", "bloom", "record"]),
+    filters=st.booleans(),
     wide=st.booleans(),
     apart=st.booleans(),
 )
@@ -274,10 +289,12 @@ def test_global_indexes_follow_moved_keys(
     event_time: bool,
     moves: bool,
     kind: str,
+    filters: bool,
     wide: bool,
     apart: bool,
 ) -> None:
     options = {f"hoodie.{kind}.index.update.partition.path": str(moves).lower()}
+    options |= BLOOM_FILTERS if filters and kind == "bloom" else {}
     path = tmp_path_factory.mktemp("moves") / "table"
     index = "RECORD_INDEX" if kind == "record" else f"GLOBAL_{kind.upper()}"
     table = new_table(path, index, event_time, **options)
@@ -288,6 +305,8 @@ def test_global_indexes_follow_moved_keys(
             continue
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(tagging, "_FILES_PER_TASK", 1 if wide else 32)
+            if filters:
+                patch.setattr(locating, "read_known_keys", refused)
             result = getattr(table, step.operation)(data(step), engine=engine)
         assert (result.inserted, result.updated, result.deleted) == model.apply(step)
         check(table, model.held)

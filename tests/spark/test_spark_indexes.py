@@ -50,7 +50,7 @@ def content(table: hudi.Table) -> Content:
     return sorted(tuple(one[name] for name in names) for one in table.to_arrow().to_pylist())
 
 
-def history(path: Path, index: str, spark: Any) -> tuple[Content, Content]:
+def history(path: Path, index: str, spark: Any, **options: str) -> tuple[Content, Content]:
     """Run the same writes here and on executors."""
     found = []
     for place in ("local", "spark"):
@@ -69,6 +69,7 @@ def history(path: Path, index: str, spark: Any) -> tuple[Content, Content]:
                 "hoodie.fs.fsync": "false",
                 **(RECORD_INDEX if index == "RECORD_INDEX" else {}),
                 **(PARTITIONED_RECORD_INDEX if index == "RECORD_LEVEL_INDEX" else {}),
+                **options,
             },
         )
         moved = 1 if index.startswith("GLOBAL") or index == "RECORD_INDEX" else 0
@@ -100,8 +101,9 @@ def test_executors_do_the_same(tmp_path: Path, spark: Any, index: str) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("filters", ["false", "true"])
 def test_many_files_are_many_tasks(
-    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: Any, filters: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[int] = []
     real = tagging.Tagging._run_wide
@@ -113,6 +115,7 @@ def test_many_files_are_many_tasks(
     # the driver cuts the scopes; executors need not know how
     monkeypatch.setattr(tagging, "_FILES_PER_TASK", 2)
     monkeypatch.setattr(tagging.Tagging, "_run_wide", counted)
-    local, distributed = history(tmp_path, "GLOBAL_BLOOM", spark)
+    kept = {"hoodie.metadata.index.bloom.filter.enable": filters}
+    local, distributed = history(tmp_path, "GLOBAL_BLOOM", spark, **kept)
     assert distributed == local
     assert max(looks) > 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import date
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -91,3 +92,24 @@ def test_every_row_is_in_a_planned_file(spark: SparkSession, table: hudi.Table) 
     planned = set(table._snapshot().plan(None, row_filter).uris)
     rows = table.read(spark).where("id >= 30").select(input_file_name().alias("file")).distinct()
     assert {unquote(urlparse(row.file).path) for row in rows.collect()} == planned
+
+
+def test_spark_reads_the_files_of_a_record_key(spark: SparkSession, tmp_path: Path) -> None:
+    options = {
+        **OPTIONS,
+        "hoodie.metadata.global.record.level.index.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "false",
+    }
+    made = hudi.Table.create(
+        str(tmp_path / "t"), SCHEMA, record_key="id", partition_by="p", options=options
+    )
+    rows = [{"id": n, "p": f"p{n % 5}", "x": float(n)} for n in range(20)]
+    made.insert(pa.Table.from_pylist(rows, schema=SCHEMA))
+    read = made.read(spark, filter=[("id", "=", 7)])
+    assert len(read.inputFiles()) == 1
+    assert [row["x"] for row in read.collect()] == [7.0]
+    found = plan_read(SourceOptions.of({"path": made.path}), SCHEMA.names, [("id", "in", [7, 12])])
+    [planned] = [file for task in found.tasks for file in task if isinstance(file, PlannedFile)]
+    assert planned.partition_path == "p2"
+    frame = spark.read.format("hudi").load(made.path).where("id = 7")
+    assert [row.x for row in frame.collect()] == [7.0]

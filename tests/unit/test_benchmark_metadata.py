@@ -18,7 +18,7 @@ def test_all_who_answer_a_question_find_the_same(tmp_path: Path) -> None:
     page.write_text(PAGE)
 
     sizes = ("--scale", "0.01", "--repeats", "1")
-    cases = ("--cases", "listing", "planning", "lookups", "cached-lookups")
+    cases = ("--cases", "listing", "planning", "lookups", "cached-lookups", "bloom")
     place = ("--markdown", page, "--scratch", scratch)
     done = run("metadata.py", *sizes, *cases, "--json", *place)
 
@@ -31,6 +31,7 @@ def test_all_who_answer_a_question_find_the_same(tmp_path: Path) -> None:
     assert {answer for (case, _), answer in answers.items() if case == "planning"} == {100}
     assert {answer for (case, _), answer in answers.items() if "lookups" in case} == {9, 900}
     assert answers["cached lookups", "record index, sorted cache"] == 900
+    assert {answer for (case, _), answer in answers.items() if case == "bloom"} == {10}
     assert all(one["ratio"] > 0 for one in found["targets"])
     assert "### planning" in page.read_text()
     assert page.read_text().startswith("before\n")

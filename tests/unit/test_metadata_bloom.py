@@ -78,6 +78,8 @@ def test_bytes_are_those_of_the_definition(entries: int, max_entries: int) -> No
     for count in (0, 1, 3, 4, 9, 10, 12, 13, len(keys)):
         built = DynamicBloom.build(pa.array(keys[:count], pa.string()), entries, 1e-3, max_entries)
         assert built.to_base64() == plain_filter(keys[:count], entries, 1e-3, max_entries)
+        if count <= max(entries, max_entries // entries * entries):
+            assert built.count == count
 
 
 @pytest.mark.parametrize("count", [1, 31, 32, 90])

@@ -45,7 +45,8 @@ def test_it_is_built_and_dropped_like_any_partition(tmp_path: Path) -> None:
     operator(table, ON).index("record_index")
     client = hudi.Table.open(table.path)._opened.client
     definition = read_definitions(client.storage, client.config).raw["record_index"]
-    assert definition["indexOptions"] == {"isPartitioned": "true"}
+    watched = {"hudi.core.repeated-keys": "false"}
+    assert definition["indexOptions"] == {"isPartitioned": "true", **watched}
     assert definition["indexName"] == definition["indexType"] == "record_index"
     # those of a partition without rows are there, too: other engines make those of new ones only
     assert group_ids(table) == {f"record-index-{path}-0000-0" for path in ("rome", "a%2Fb", "oslo")}

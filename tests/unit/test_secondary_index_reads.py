@@ -13,7 +13,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config.write import WriteConfig
 from hudi_core.metadata.index_definitions import read_definitions
-from hudi_core.metadata.value_index import has_repeated_keys
+from hudi_core.metadata.unique_keys import has_repeated_keys
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.txn.table_lock import table_lock
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from hudi_core.config.index_keys import IndexConfig
+from hudi_core.config.write import WriteConfig
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.key_delta import KeyDelta, changes_of_files
 from hudi_core.metadata.key_records import DataFile
 from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
 from hudi_core.metadata.partitions.work import Commit
-from hudi_core.metadata.value_index import has_repeated_keys, with_repeated_keys
+from hudi_core.metadata.unique_keys import (
+    has_repeated_keys,
+    has_unique_keys,
+    with_repeated_keys,
+    without_note,
+)
+from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import FileGroupId
 
 
@@ -60,10 +68,40 @@ class KeyChanges:
     def note_repeated(self) -> None:
         """Note it where several file groups come to hold one key.
 
-        Readers of secondary indexes must know.
+        Readers of the record index must know.
         """
         commit = self.commit
         if RECORD_INDEX not in commit.stored.all or has_repeated_keys(commit.definitions):
             return
-        if self.locations.new and self._delta.repeats(commit.snapshot, self.locations):
-            commit.definitions = with_repeated_keys(commit.definitions)
+        if has_unique_keys(commit.definitions) and not commit.snapshot.watches_keys:
+            # another engine has changed the index since
+            commit.definitions = without_note(commit.definitions)
+        has_readers = any(name.startswith(SECONDARY_INDEX) for name in commit.stored.all)
+        if (has_readers or has_unique_keys(commit.definitions)) and self._are_repeated:
+            commit.definitions = with_repeated_keys(commit.definitions, are_repeated=True)
+
+    @cached_property
+    def _are_repeated(self) -> bool:
+        commit = self.commit
+        is_partitioned = commit.definitions.is_partitioned(RECORD_INDEX)
+        if self._has_looked(everywhere=not is_partitioned):
+            return False
+        return self._delta.repeats(commit.snapshot, self.locations)
+
+    def _has_looked(self, *, everywhere: bool) -> bool:
+        """Whether the write has looked for its keys among stored ones.
+
+        Parameters
+        ----------
+        everywhere
+            Whether that is the whole table.
+        """
+        commit, config = self.commit, self.commit.client.config
+        if commit.metadata.operation_type != WriteOperation.UPSERT or commit.listed is None:
+            return False  # others may have committed since it looked
+        options = commit.client.options
+        is_enough = IndexConfig.index_type.read(options).is_global or not (
+            everywhere and config.is_partitioned
+        )
+        combines = WriteConfig.combine_before_upsert.read(options)
+        return is_enough and combines and config.buckets is None and bool(config.record_key_fields)

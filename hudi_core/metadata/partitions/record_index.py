@@ -17,7 +17,7 @@ from hudi_core.metadata.index_definitions import IndexDefinitions, with_index
 from hudi_core.metadata.key_records import all_locations
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.merging import present
-from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX, group_place
+from hudi_core.metadata.partition_types import RECORD_INDEX, group_place
 from hudi_core.metadata.partitions.base import Layout, MetadataPartition, Reading
 from hudi_core.metadata.partitions.comparison import Comparison
 from hudi_core.metadata.partitions.key_changes import KeyChanges
@@ -26,7 +26,7 @@ from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Work
 from hudi_core.metadata.records import MetadataRecord, RecordLocation
 from hudi_core.metadata.table import metadata_storage
-from hudi_core.metadata.value_index import noting_repeated_keys
+from hudi_core.metadata.unique_keys import with_repeated_keys
 from hudi_core.model.difference import Difference
 from hudi_core.model.files import BaseFileName, LogFileName, PartitionPath
 
@@ -117,7 +117,9 @@ class RecordIndex(MetadataPartition):
     # --- its records ---------------------------------------------------------------------------
 
     def of_commit(self, commit: Commit) -> PartitionChange:
-        return commit.shared(KeyChanges).locations
+        keys = commit.shared(KeyChanges)
+        keys.note_repeated()
+        return keys.locations
 
     def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
         config = table.config
@@ -128,10 +130,15 @@ class RecordIndex(MetadataPartition):
         made = with_index(
             table.definitions, table.client.config, self.name, options=_form(is_owned)
         )
-        if any(name.startswith(SECONDARY_INDEX) for name in made.raw):
-            made = noting_repeated_keys(made, table.client, table.current)
-        table.definitions = made
-        return all_locations(table.client, table.current, table.times)
+        locations = [*all_locations(table.client, table.current, table.times)]
+        each_once = {
+            (one.payload.partition_name, one.key) if is_owned else one.key
+            for one in locations
+            if isinstance(one.payload, RecordLocation)
+        }
+        are_repeated = len(each_once) < len(locations)
+        table.definitions = with_repeated_keys(made, are_repeated=are_repeated)
+        return locations
 
     def group_count(self, layout: Layout) -> int:
         config, is_whole = layout.config, layout.owner is None

@@ -90,7 +90,7 @@ class SecondaryIndex(MetadataPartition):
     def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
         (column,) = table.definitions.columns(self.name)
         made = with_type(table.definitions, self.name, column, table.client.schema.arrow)
-        if RECORD_INDEX in made.raw:
+        if RECORD_INDEX in made.raw and not made.is_partitioned(RECORD_INDEX):
             made = noting_repeated_keys(made, table.client, table.current)
         table.definitions = made
         return all_entries(table.client, table.current, column)
