@@ -25,7 +25,7 @@ LOCK = ROOT / "requirements.lock"
 # readers for the tests that need other releases than the rest: each has a lock and a folder
 READERS = sorted((ROOT / "tests" / "readers").glob("*.lock"))
 PREPARED = VENV / "prepared"  # the key of the last complete set-up, and the Java it found
-FORMATS = ("delta_format", "iceberg_format")  # projects of their own beside the core
+PROJECTS = ("delta_format", "iceberg_format", "plugins/conformance")  # beside the core
 ENVIRONMENT = VENV / "environment"  # what the Makefile and the tests hand to Spark, as shell lines
 
 OLDEST_PYTHON = (3, 11)
@@ -93,7 +93,7 @@ def main() -> None:
 def fingerprint() -> str:
     """Return a digest of everything the environment is made from."""
     digest = hashlib.sha256()
-    projects = [ROOT / "pyproject.toml", *(ROOT / name / "pyproject.toml" for name in FORMATS)]
+    projects = [ROOT / "pyproject.toml", *(ROOT / name / "pyproject.toml" for name in PROJECTS)]
     for path in (LOCK, *READERS, *projects, Path(__file__)):
         digest.update(path.read_bytes())
     # an editable install knows the packages that were there when it was made
@@ -167,7 +167,7 @@ def install_packages() -> None:
         shutil.rmtree(folder, ignore_errors=True)
         pip("install", "--require-hashes", "--no-deps", "--target", folder, "-r", reader)
     say("installing the project, editable")
-    for project in (ROOT, *(ROOT / name for name in FORMATS)):
+    for project in (ROOT, *(ROOT / name for name in PROJECTS)):
         pip("install", "--no-deps", "--no-build-isolation", "-e", project)
     show_data_sources(next(VENV.glob("lib*/python*/site-packages")))
 

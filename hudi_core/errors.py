@@ -496,7 +496,7 @@ class LostCompletionError(CorruptMetadataError):
 
 
 class PluginError(HudiError):
-    """A table-format plugin cannot be used."""
+    """A table format or another extension cannot be used."""
 
 
 class UnknownTableFormatError(PluginError):
@@ -550,16 +550,73 @@ class UnknownTableFormatError(PluginError):
         )
 
 
+class UnknownExtensionError(PluginError):
+    """No installed distribution provides an extension of that name.
+
+    Parameters
+    ----------
+    kind
+        What was looked for: ``key generator``, ``lock provider``, ...
+    name
+        Its name.
+    known
+        The names that there are: those built in, and those that are installed.
+    group
+        The entry-point group that was searched.
+    near
+        The known name that ``name`` may be a misspelling of.
+    given
+        The option that names it, with its text; ``None`` where the table does.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        known: Sequence[str],
+        group: str,
+        *,
+        near: str | None = None,
+        given: str | None = None,
+    ) -> None:
+        self.kind, self.name, self.known = kind, name, tuple(known)
+        self.group, self.near, self.given = group, near, given
+        what = (
+            f"o installed plugin provides the {kind} {name!r} (known: {', '.join(known) or 'none'})"
+        )
+        super().__init__(
+            f"N{what}" if given is None else f"{given} cannot be used: n{what}",
+            f"Did you mean {near!r}?"
+            if near is not None
+            else f"Install the distribution that registers it under the entry-point group {group}, "
+            "wherever the table is written: with Spark on the executors, too.",
+            kind=kind,
+            name=name,
+            known=tuple(known),
+            group=group,
+            near=near,
+            given=given,
+        )
+
+    def given_as(self, option: str, text: str) -> UnknownExtensionError:
+        """The same error of an option that names the extension."""
+        given = f"{option}={text!r}"
+        return UnknownExtensionError(
+            self.kind, self.name, self.known, self.group, near=self.near, given=given
+        )
+
+
 class PluginConflictError(PluginError):
-    """Two distributions claim the same name, by default that of a format."""
+    """Two distributions claim the same name of a format or extension."""
 
     def __init__(self, name: str, distributions: Sequence[str], kind: str = "table format") -> None:
-        self.name, self.distributions = name, tuple(distributions)
+        self.name, self.distributions, self.kind = name, tuple(distributions), kind
         super().__init__(
             f"The {kind} {name!r} is provided by several distributions: {', '.join(distributions)}",
             "Uninstall all but one of them.",
             name=name,
             distributions=tuple(distributions),
+            kind=kind,
         )
 
 
@@ -570,24 +627,47 @@ class PluginLoadError(PluginError):
         self, name: str, distribution: str, reason: str, kind: str = "table format"
     ) -> None:
         self.name, self.distribution, self.reason = name, distribution, reason
+        self.kind = kind
         super().__init__(
             f"The {kind} {name!r} of distribution {distribution} cannot be loaded: {reason}",
             f"Reinstall or upgrade {distribution}.",
             name=name,
             distribution=distribution,
             reason=reason,
+            kind=kind,
         )
 
 
 class PluginContractError(PluginError):
-    """A plugin broke the contract of :mod:`hudi_core.hookspecs`."""
+    """A plugin broke its contract: :mod:`hudi_core.hookspecs`, or its base class."""
 
-    def __init__(self, name: str, reason: str) -> None:
-        self.name, self.reason = name, reason
+    def __init__(self, name: str, reason: str, *, kind: str = "table format") -> None:
+        self.name, self.reason, self.kind = name, reason, kind
+        contract = (
+            "hudi_core.hookspecs says what each hook owes"
+            if kind == "table format"
+            else "docs/extension_points.md says what each method owes"
+        )
         super().__init__(
-            f"The table format {name!r} breaks its contract: {reason}",
-            "Report it to the plugin's authors; hudi_core.hookspecs says what each hook owes.",
+            f"The {kind} {name!r} breaks its contract: {reason}",
+            f"Report it to the plugin's authors; {contract}.",
             name=name,
+            reason=reason,
+            kind=kind,
+        )
+
+
+class ExtensionCallError(PluginError):
+    """A method of an extension failed with a foreign error."""
+
+    def __init__(self, kind: str, name: str, method: str, reason: str) -> None:
+        self.kind, self.name, self.method, self.reason = kind, name, method, reason
+        super().__init__(
+            f"The {kind} {name!r} failed in {method}: {reason}",
+            "Report it to the plugin's authors.",
+            kind=kind,
+            name=name,
+            method=method,
             reason=reason,
         )
 

@@ -1,10 +1,13 @@
-"""Names for authors of a table format or an observer to import.
+"""Names for authors of table formats, observers and extensions to import.
 
-They import nothing else of the project.
+They import nothing else of the project. The bases of the small extension points are imported at
+first use: what a key generator needs on an executor is not what a lock needs.
 
 These names are the promise: a plugin that uses only them keeps working within a major version.
 :mod:`hudi_core.hookspecs` is the text to read first.
 """
+
+from typing import TYPE_CHECKING, Final
 
 from hudi_core.base_file.footer import Footer, read_footer, read_statistics
 from hudi_core.base_file.footer_statistics import footer_statistics
@@ -16,6 +19,7 @@ from hudi_core.errors import (
     CommitStateUnknownError,
     ConfigError,
     CorruptMetadataError,
+    ExtensionCallError,
     HudiError,
     IncompleteCommitError,
     InstantNotFoundError,
@@ -28,11 +32,14 @@ from hudi_core.errors import (
     StorageError,
     TableServiceError,
     UnfinishedMoveError,
+    UnknownExtensionError,
     UnsafePathError,
     UnsupportedCapabilityError,
     UnsupportedTableError,
 )
+from hudi_core.extension.foreign import Raised, attempt
 from hudi_core.hookspecs import TableFormatHooks, hookimpl
+from hudi_core.lazy import lazy_names
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.actions import (
@@ -113,7 +120,6 @@ from hudi_core.model.ranges import ValueRanges
 from hudi_core.model.stats import ColumnStats, FileStats, Scalar
 from hudi_core.model.timeline_zone import TimelineZone
 from hudi_core.plugin.fenced import Lineage, fence, pending_publications
-from hudi_core.plugin.foreign import Raised, attempt
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FORMAT_GROUP, OBSERVER_GROUP
 from hudi_core.schema.arrow_types import field_id, leaves
@@ -124,6 +130,34 @@ from hudi_core.storage.strategy import StorageStrategy
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.locks import InProcessLock
 from hudi_core.view.storage_lister import StorageLister
+
+if TYPE_CHECKING:
+    from hudi_core.config.extension_points import load_extension
+    from hudi_core.index.base import Candidates, Matches, join_keys
+    from hudi_core.index.named import BaseIndex
+    from hudi_core.keygen.base import KeyColumn, KeyColumns
+    from hudi_core.keygen.named import BaseKeyGenerator
+    from hudi_core.model.conflict_strategy import BaseConflictStrategy
+    from hudi_core.rows.merger import BaseRecordMerger
+    from hudi_core.txn.locks.base import BaseLockProvider
+    from hudi_core.txn.locks.place import LockPlace
+
+_HOMES: Final = {
+    "BaseConflictStrategy": "hudi_core.model.conflict_strategy",
+    "BaseIndex": "hudi_core.index.named",
+    "BaseKeyGenerator": "hudi_core.keygen.named",
+    "BaseLockProvider": "hudi_core.txn.locks.base",
+    "BaseRecordMerger": "hudi_core.rows.merger",
+    "Candidates": "hudi_core.index.base",
+    "KeyColumn": "hudi_core.keygen.base",
+    "KeyColumns": "hudi_core.keygen.base",
+    "LockPlace": "hudi_core.txn.locks.place",
+    "Matches": "hudi_core.index.base",
+    "join_keys": "hudi_core.index.base",
+    "load_extension": "hudi_core.config.extension_points",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 __all__ = [
     "ACTION_KEY",
@@ -141,9 +175,15 @@ __all__ = [
     "Action",
     "ActionInstant",
     "AlreadyExistsError",
+    "BaseConflictStrategy",
     "BaseFile",
     "BaseFileName",
+    "BaseIndex",
+    "BaseKeyGenerator",
+    "BaseLockProvider",
     "BasePath",
+    "BaseRecordMerger",
+    "Candidates",
     "Capability",
     "CleanFileInfo",
     "CleanMetadata",
@@ -158,6 +198,7 @@ __all__ = [
     "ConflictResolutionStrategy",
     "CorruptMetadataError",
     "DataPlaces",
+    "ExtensionCallError",
     "FileColumns",
     "FileGroup",
     "FileGroupId",
@@ -183,11 +224,15 @@ __all__ = [
     "InstantNotFoundError",
     "InstantTime",
     "InvalidOptionError",
+    "KeyColumn",
+    "KeyColumns",
     "Lineage",
     "LockError",
+    "LockPlace",
     "LockProvider",
     "LogFile",
     "LogFileName",
+    "Matches",
     "MetaClientView",
     "MetadataFactory",
     "NamedFile",
@@ -228,6 +273,7 @@ __all__ = [
     "TimelineZone",
     "TouchConflicts",
     "UnfinishedMoveError",
+    "UnknownExtensionError",
     "UnsafePathError",
     "UnsupportedCapabilityError",
     "UnsupportedTableError",
@@ -240,7 +286,9 @@ __all__ = [
     "field_id",
     "footer_statistics",
     "hookimpl",
+    "join_keys",
     "leaves",
+    "load_extension",
     "outgoing_groups",
     "parse_instant_time",
     "pending_publications",

@@ -33,7 +33,7 @@ def table_document(table: Table) -> dict[str, Any]:
         "record_key": list(config.record_key_fields),
         "partition_by": list(config.partition_fields),
         "hive_style": config.hive_style,
-        "key_generator": config.keygen_type.value,
+        "key_generator": config.keygen_name,
         "ordering_field": ",".join(config.ordering_fields) or None,
         "merge_mode": config.merge_mode.value,
         "timezone": config.timezone,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hudi_core.config.extension_points import KEY_GENERATOR_POINT
 from hudi_core.config.index_keys import buckets_of
 from hudi_core.config.key import ConfigKey
 from hudi_core.config.key_generators import (
@@ -18,6 +19,7 @@ from hudi_core.config.kinds import (
     KeyGeneratorType,
     TableType,
 )
+from hudi_core.config.named_generators import NamedKeyGenerator
 from hudi_core.config.new_merging import new_merging
 from hudi_core.config.placement import placement_of
 from hudi_core.config.stored_form import properties_of
@@ -27,6 +29,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.timebased import TimeBased, TimeKeys, chosen_time_based
 from hudi_core.errors import InvalidOptionError
+from hudi_core.extension.registry import named_by
 
 _ONLY: Final[tuple[tuple[ConfigKey[Any], tuple[object, ...]], ...]] = (
     (TableKeys.table_type, (TableType.COPY_ON_WRITE,)),
@@ -35,8 +38,6 @@ _ONLY: Final[tuple[tuple[ConfigKey[Any], tuple[object, ...]], ...]] = (
     (TableKeys.populate_meta_fields, (True,)),
     (TableKeys.base_file_format, ("PARQUET",)),
     (TableKeys.timezone, ("UTC",)),
-    (TableKeys.key_generator, (None, *KEY_GENERATORS)),
-    (TableKeys.key_generator_class, (None, *KEY_GENERATORS)),
 )
 """What this release writes, where Hudi offers more."""
 
@@ -72,6 +73,10 @@ def _key_generation(options: Mapping[str, str], record_key: tuple[str, ...]) -> 
     """How keys and partition paths are made: fields of ``TableConfig``."""
     partition = TableKeys.partition_path.read(options)
     keygen = _key_generator(options, record_key, partition)
+    named = None
+    if not isinstance(keygen, KeyGeneratorType):
+        named = _named_key_generator(keygen, options, record_key)
+        keygen = KeyGeneratorType.USER_PROVIDED
     if keygen is KeyGeneratorType.NON_PARTITION:
         partition = ()  # Hudi's class takes fields, and makes no paths of them
     names, types = fields_of(keygen, partition)
@@ -80,6 +85,7 @@ def _key_generation(options: Mapping[str, str], record_key: tuple[str, ...]) -> 
         "partition_fields": names,
         "partition_types": types,
         "keygen_type": keygen,
+        "named_keygen": named,
         "time_based": _time_based(options, keygen, types),
     }
 
@@ -105,13 +111,13 @@ def _refuse_others(
 
 def _key_generator(
     options: Mapping[str, str], record_key: tuple[str, ...], partition: tuple[str, ...]
-) -> KeyGeneratorType:
+) -> KeyGeneratorType | str:
     by_class = TableKeys.key_generator_class.read(options)
     by_type = TableKeys.key_generator.read(options)
-    if by_class and by_type and by_class is not by_type:
+    if by_class and by_type and by_class != by_type:
         raise InvalidOptionError(
             TableKeys.key_generator.key,
-            by_type.value,
+            str(by_type),
             f"{TableKeys.key_generator_class.key} names a generator of type {by_class}",
             "Give one of the two.",
         )
@@ -120,6 +126,16 @@ def _key_generator(
     if chosen is None:
         return inferred
     key = TableKeys.key_generator_class if by_class else TableKeys.key_generator
+    if not isinstance(chosen, KeyGeneratorType):
+        return chosen
+    if chosen not in KEY_GENERATORS:
+        names = (*KEY_GENERATORS, *(each.name for each in KEY_GENERATOR_POINT.installed()))
+        raise InvalidOptionError(
+            key.key,
+            options[next(name for name in key.names if name in options)],
+            "it is not supported for writing",
+            f"Supported: {', '.join(names)}.",
+        )
     if chosen is KeyGeneratorType.SIMPLE and not partition:
         chosen = inferred  # as Hudi stores it: keys are the same, and so is the path
     # Hudi's option of the type gives way to the fields; to its class the fields do
@@ -132,6 +148,24 @@ def _key_generator(
             f"Drop the option; {inferred} fits.",
         )
     return chosen
+
+
+def _named_key_generator(
+    name: str, options: Mapping[str, str], record_key: tuple[str, ...]
+) -> NamedKeyGenerator:
+    """The key generator that another distribution provides for a new table."""
+    keys = (TableKeys.key_generator_class, TableKeys.key_generator)
+    given = next(filter(None, (key.find(options) for key in keys)), (keys[1].key, name))
+    with named_by(*given):
+        named = NamedKeyGenerator.chosen(name, options)
+    if not record_key:
+        raise InvalidOptionError(
+            TableKeys.key_generator.key,
+            name,
+            "it makes keys of the values of rows, and the table has no record key",
+            f"Name columns in {TableKeys.record_key_fields.key}.",
+        )
+    return named
 
 
 def _require_types(stated: tuple[str, ...], types: tuple[str, ...]) -> None:

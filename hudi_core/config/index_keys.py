@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Self
 
+from hudi_core.config.extension_points import NamedIndex, index_type
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import IndexType
 from hudi_core.config.options import Option, Options
@@ -32,11 +33,10 @@ class IndexConfig(Options, group=Group.WRITE):
     with, or stays where its key is stored. The options of buckets are for :func:`buckets_of`.
     """
 
-    index_type: Option[IndexType] = Option(
+    index_type: Option[IndexType | NamedIndex] = Option(
         "hoodie.index.type",
         default=IndexType.SIMPLE,
-        parse=IndexType,
-        choices=tuple(IndexType),
+        parse=index_type,
         doc="How incoming keys find the file groups that hold them. SIMPLE reads the keys of "
         "every file of the partitions concerned. BLOOM rules files out by the range of their keys "
         "and by their bloom filters first. The GLOBAL_ ones look into all partitions: a key is "
@@ -45,7 +45,8 @@ class IndexConfig(Options, group=Group.WRITE):
         "the whole table, and only files that hold one of the keys are read. RECORD_LEVEL_INDEX "
         "does so with a record index that is kept by partitions: a key is unique in its "
         "partition. BUCKET computes the file group from the key; it is the layout of a table, "
-        "chosen before its first rows and kept with it.",
+        "chosen before its first rows and kept with it. Or the name of an index that an installed "
+        "distribution provides (`docs/extension_points.md`).",
     )
     moves_partition: Option[bool] = Option(
         "hoodie.simple.index.update.partition.path",

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Final, Generic, TypeVar
 
 from hudi_core.errors import InvalidOptionError
+from hudi_core.extension.registry import named_by
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -210,7 +211,8 @@ def parsed(
         if choices:
             hint = f"Supported: {', '.join(choices)}."
             text = _chosen(choices, text)
-        return parse(text)
+        with named_by(name, text):
+            return parse(text)
     except ValueError as error:
         shown = _HIDDEN if is_secret else text
         raise InvalidOptionError(name, shown, str(error), hint) from error

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Final, Self
 
-from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.kinds import CONFLICT_CLASSES, LOCK_CLASSES, ConcurrencyMode, LockKind
+from hudi_core.config.extension_points import LOCK_POINT, conflict_granularity, lock_kind
+from hudi_core.config.key import ConfigKey, GivenOptions, Group
+from hudi_core.config.kinds import LOCK_CLASSES, ConcurrencyMode, LockKind
 from hudi_core.config.lock_servers import DynamoLockConfig, HiveLockConfig, ZookeeperLockConfig
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import integer, text_or_none
 from hudi_core.errors import InvalidOptionError
-from hudi_core.model.format import Granularity
 
 _PREFIX: Final = "hoodie.write.lock."
 _RENEWALS: Final = 10
@@ -26,26 +27,6 @@ SERVER_LOCKS: Final[Mapping[LockKind, type[Options]]] = {
 """The options of locks that a server keeps."""
 
 
-def lock_kind(text: str) -> LockKind | None:
-    """Parse a lock provider: our name for it, or Hudi's Java class."""
-    if not text:
-        return None
-    known = LOCK_CLASSES | {kind.value: kind for kind in LockKind}
-    if text not in known:
-        raise ValueError(f"it is none of {', '.join(known)}")
-    return known[text]
-
-
-def conflict_granularity(text: str) -> Granularity | None:
-    """Parse a conflict strategy: our name for it, or Hudi's Java class."""
-    if not text:
-        return None
-    known = CONFLICT_CLASSES | {kind.value: kind for kind in Granularity}
-    if text not in known:
-        raise ValueError(f"it is none of {', '.join(known)}")
-    return known[text]
-
-
 def seconds_of_minutes(text: str) -> int:
     """Parse whole minutes."""
     return 60 * integer(0)(text)
@@ -54,7 +35,8 @@ def seconds_of_minutes(text: str) -> int:
 class LockConfig(Options, group=Group.LOCK):
     """How a writer takes the table's lock.
 
-    ``expire_s`` is in seconds, its option in minutes.
+    ``expire_s`` is in seconds, its option in minutes. ``own`` are the options of a lock that
+    another distribution provides.
     """
 
     concurrency_mode: Option[ConcurrencyMode] = Option(
@@ -64,7 +46,7 @@ class LockConfig(Options, group=Group.LOCK):
         choices=tuple(ConcurrencyMode),
         doc="Whether several writers may work on the table at a time. They must share a lock.",
     )
-    provider: Option[LockKind | None] = Option(
+    provider: Option[LockKind | str | None] = Option(
         "hoodie.write.lock.provider",
         default=None,
         parse=lock_kind,
@@ -77,7 +59,8 @@ class LockConfig(Options, group=Group.LOCK):
         "share such a service). Hudi's writers take all but the first two by the names of Java "
         "classes, which are known here too: "
         + ", ".join(f"`{name}`" for name in LOCK_CLASSES)
-        + ".",
+        + ". Or the name of one that an installed distribution provides "
+        "(`docs/extension_points.md`), whose own options begin with `hoodie.write.lock.<name>.`.",
         hudi_default="ZookeeperBasedLockProvider",
         reason="A lock that needs no server works without any set-up.",
     )
@@ -90,7 +73,9 @@ class LockConfig(Options, group=Group.LOCK):
         "change one `file_group`, one `partition`, or the `table` at all. Also by the names of "
         "Hudi's Java classes "
         "`org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy` "
-        "and `...BucketIndexConcurrentFileWritesConflictResolutionStrategy`, both `file_group`.",
+        "and `...BucketIndexConcurrentFileWritesConflictResolutionStrategy`, both `file_group`. Or "
+        "the name of one that an installed distribution provides (`docs/extension_points.md`): it "
+        "refuses writes besides those that change one file group.",
         hudi_default="SimpleConcurrentFileWritesConflictResolutionStrategy",
         reason="A table format may need a coarser one.",
     )
@@ -146,6 +131,7 @@ class LockConfig(Options, group=Group.LOCK):
     zookeeper: ZookeeperLockConfig = ZookeeperLockConfig()
     dynamodb: DynamoLockConfig = DynamoLockConfig()
     hive: HiveLockConfig = HiveLockConfig()
+    own: GivenOptions = field(default_factory=GivenOptions)
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -157,8 +143,15 @@ class LockConfig(Options, group=Group.LOCK):
             Also where options of a server's lock are given, and no lock is chosen: the writers that
             have that lock would not be excluded.
         """
+        cls.conflict_strategy.read(options)
+        provider = cls.provider.read(options)
         config = cls._read(
             options,
+            own=GivenOptions(
+                LOCK_POINT.options_of(provider, options)
+                if provider is not None and not isinstance(provider, LockKind)
+                else {}
+            ),
             zookeeper=ZookeeperLockConfig.from_options(options),
             dynamodb=DynamoLockConfig.from_options(options),
             hive=HiveLockConfig.from_options(options),

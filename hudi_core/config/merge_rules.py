@@ -13,6 +13,7 @@ from typing import Final
 
 from hudi_core.config.kinds import MergeMode, PartialUpdateMode, Payload
 from hudi_core.config.merge_keys import FIRST_WITHOUT_PAYLOADS, DeleteMarker
+from hudi_core.config.named_generators import NamedMerger
 from hudi_core.config.table import TableConfig
 
 DEBEZIUM_UNAVAILABLE: Final = "__debezium_unavailable_value"
@@ -44,6 +45,9 @@ class MergeRules:
         Columns whose values say which version is the later one, the first one first: among the
         incoming rows, and of an incoming row against the stored one. Empty: the incoming row, and
         among them the one that arrived last.
+    named
+        The record merger of another distribution that makes ranks of these columns; the greater
+        one says which version is the later.
     is_sequence
         Whether the ordering column holds a file number and a position, as in ``000012.3045``.
     markers
@@ -65,6 +69,7 @@ class MergeRules:
 
     batch_order: tuple[str, ...] = ()
     stored_order: tuple[str, ...] = ()
+    named: NamedMerger | None = None
     is_sequence: bool = False
     markers: tuple[DeleteMarker, ...] = ()
     fill: Fill | None = None
@@ -96,6 +101,8 @@ def merge_rules(config: TableConfig) -> MergeRules:
     """
     markers = () if config.delete_marker is None else (config.delete_marker,)
     fields = config.ordering_fields
+    if config.named_merger is not None:
+        return MergeRules(fields, fields, config.named_merger, markers=markers)
     if config.version >= FIRST_WITHOUT_PAYLOADS or config.merge_mode is not MergeMode.CUSTOM:
         ordered = config.merge_mode is MergeMode.EVENT_TIME_ORDERING
         order = fields if ordered else ()

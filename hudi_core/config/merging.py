@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
+from hudi_core.config.extension_points import RECORD_MERGER_POINT
 from hudi_core.config.key import ConfigKey
 from hudi_core.config.kinds import MergeMode, PartialUpdateMode, Payload
 from hudi_core.config.merge_keys import (
@@ -15,6 +16,7 @@ from hudi_core.config.merge_keys import (
     MergeKeys,
     StoredMergeKeys,
 )
+from hudi_core.config.named_generators import NamedMerger, stored_name
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import InvalidOptionError, OptionConflictError
@@ -37,7 +39,7 @@ class Read(Protocol):
 # --- what a table has stored ----------------------------------------------------------------------
 
 
-def stored_merging(read: Read, version: int) -> dict[str, Any]:
+def stored_merging(read: Read, version: int, properties: Mapping[str, str]) -> dict[str, Any]:
     """How a stored table merges rows: fields of its ``TableConfig``.
 
     Parameters
@@ -46,6 +48,8 @@ def stored_merging(read: Read, version: int) -> dict[str, Any]:
         Reads the table's properties.
     version
         Of the table.
+    properties
+        As they are.
     """
     ordering = read(TableKeys.ordering)
     strategy, merging = read(TableKeys.merge_strategy), read(TableKeys.payload_class)
@@ -55,8 +59,12 @@ def stored_merging(read: Read, version: int) -> dict[str, Any]:
     declared = (read(TableKeys.merge_mode), _mode(strategy), _mode(merging))
     mode = next((one for one in declared if one is not None), default_mode(ordering))
     is_built_in = has_payloads and _mode(payload) is mode and isinstance(payload, Payload)
-    merger = None
-    if mode is MergeMode.CUSTOM and (strategy not in (None, mode) or not is_built_in):
+    merger = named = None
+    if isinstance(strategy, str) and not isinstance(strategy, MergeMode):
+        name = stored_name(strategy)
+        named = None if name is None else NamedMerger.stored(name, properties)
+    is_foreign = strategy not in (None, mode) or not is_built_in
+    if named is None and mode is MergeMode.CUSTOM and is_foreign:
         own = payload if strategy in (None, mode) else strategy
         merger = f"merge mode CUSTOM{'' if own is None else f' by {own}'}"
     field, value = read(MergeKeys.delete_field), read(MergeKeys.delete_marker)
@@ -64,6 +72,7 @@ def stored_merging(read: Read, version: int) -> dict[str, Any]:
         "ordering_fields": ordering,
         "merge_mode": mode,
         "payload": kept_payload(payload, version) if isinstance(payload, Payload) else None,
+        "named_merger": named,
         "merger": merger,
         "delete_marker": DeleteMarker(field, value) if field and value else None,
         "partial_update": read(StoredMergeKeys.partial_update),
@@ -81,10 +90,23 @@ def kept_payload(payload: Payload | None, version: int) -> Payload | None:
 
 
 def unknown_merging(config: TableConfig) -> Iterator[str]:
-    """Yield merge settings of a stored table that are not built in."""
+    """Yield merge settings of a stored table that nothing here provides.
+
+    Raises
+    ------
+    PluginError
+        A record merger that the table names is not installed.
+    """
+    named = config.named_merger
+    if named is not None:
+        RECORD_MERGER_POINT.require(named.name)
+        if config.merge_mode is not MergeMode.CUSTOM:
+            yield f"names the record merger {named.name} beside merge mode {config.merge_mode}"
     if config.merger is not None:
         yield f"merges rows by code of its own ({config.merger})"
     for name in sorted(config.raw):
+        if named is not None and name.startswith(named.prefix):
+            continue
         if name.startswith(MERGE_PROPERTY) and name not in STORED_PROPERTIES:
             yield f"merges rows by a property that is not known here ({name})"
     halves = (MergeKeys.delete_field, MergeKeys.delete_marker)
@@ -181,8 +203,12 @@ def require_same_merging(options: Mapping[str, str], stored: TableConfig) -> Non
         mode = key.read(options)
         if mode is None or mode is stored.merge_mode:
             continue
+        named = stored.named_merger
+        if named is not None and RECORD_MERGER_POINT.find_name(str(mode)) == named.name:
+            continue
         if not (mode is MergeMode.CUSTOM and by_payload):
-            raise OptionConflictError(given_name(key, options), str(mode), stored.merge_mode.value)
+            had = stored.merge_mode.value if named is None else named.name
+            raise OptionConflictError(given_name(key, options), str(mode), had)
     partial = MergeKeys.partial_update_mode
     if partial.is_given(options) and partial.read(options) not in (
         PartialUpdateMode.KEEP_VALUES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hudi_core.config.extension_points import RECORD_MERGER_POINT
 from hudi_core.config.kinds import MergeMode, PartialUpdateMode, Payload
 from hudi_core.config.merge_keys import FIRST_WITHOUT_PAYLOADS, MergeKeys
 from hudi_core.config.merge_rules import (
@@ -21,8 +22,10 @@ from hudi_core.config.merging import (
     kept_payload,
     require_same_ordering,
 )
+from hudi_core.config.named_generators import NamedMerger
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import InvalidOptionError
+from hudi_core.extension.registry import named_by
 
 
 def new_merging(options: Mapping[str, str], version: int) -> dict[str, Any]:
@@ -39,6 +42,9 @@ def new_merging(options: Mapping[str, str], version: int) -> dict[str, Any]:
         Something contradicts itself, or asks for code that is not built in.
     """
     MergeKeys.mergers.read(options)
+    named = _named_merger(options)
+    if named is not None:
+        return _named_merging(options, named)
     payload = _given_payload(options)
     ordering = _ordering(options, payload, version)
     partial, unavailable = _partial_update(options, payload, version)
@@ -50,6 +56,54 @@ def new_merging(options: Mapping[str, str], version: int) -> dict[str, Any]:
         "delete_marker": given_marker(options) or own_marker,
         "partial_update": partial,
         "unavailable_value": unavailable,
+    }
+
+
+def _named_merger(options: Mapping[str, str]) -> NamedMerger | None:
+    """The record merger of another distribution that options name."""
+    strategy = TableKeys.merge_strategy.read(options)
+    if strategy is None or isinstance(strategy, MergeMode):
+        return None
+    name = RECORD_MERGER_POINT.find_name(strategy)
+    if name is None:
+        return None
+    with named_by(given_name(TableKeys.merge_strategy, options), strategy):
+        return NamedMerger.chosen(name, options)
+
+
+def _named_merging(options: Mapping[str, str], named: NamedMerger) -> dict[str, Any]:
+    """How a new table merges rows by a named record merger."""
+    ordering = TableKeys.ordering.read(options)
+    key = given_name(TableKeys.merge_strategy, options)
+    if not ordering:
+        raise InvalidOptionError(
+            key,
+            named.name,
+            "it ranks versions of a row by ordering fields, and the table has none",
+            f"Set {TableKeys.ordering.key}.",
+        )
+    require_same_ordering(options, ordering)
+    partial = MergeKeys.partial_update_mode
+    rivals = {
+        TableKeys.merge_mode: (None, MergeMode.CUSTOM),
+        TableKeys.payload_class: (None,),
+        partial: OF_WRITE,
+    }
+    for rival, fitting in rivals.items():
+        value = rival.read(options)
+        if value not in fitting:
+            raise InvalidOptionError(
+                given_name(rival, options),
+                str(value),
+                f"rows are merged by the record merger {named.name}",
+                "Give only one of them.",
+            )
+    return {
+        "ordering_fields": ordering,
+        "merge_mode": MergeMode.CUSTOM,
+        "named_merger": named,
+        "delete_marker": given_marker(options),
+        "unavailable_value": MergeKeys.unavailable_value.read(options),
     }
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from hudi_core.config.catalog import DECLARED_NAMES, FORMAT_PREFIX, known_names
 from hudi_core.config.commit_keys import CommitConfig
+from hudi_core.config.extension_points import POINTS
 from hudi_core.config.foreign import foreign_options
 from hudi_core.config.placement import STRATEGY_PREFIX
 from hudi_core.config.plain_options import meant_by
@@ -85,6 +86,8 @@ def _unknown(
     ).strip()
     for name in options:
         if name in DECLARED_NAMES or name in stored or name in WARNED:
+            continue
+        if any(point.owns(name) for point in POINTS):
             continue
         if foreign_options().of(name) or (begin and name.startswith(begin)):
             continue  # Hudi has it, or the commit keeps it

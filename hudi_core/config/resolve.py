@@ -161,7 +161,7 @@ def _is_open(stored: TableConfig, name: str) -> bool:
 
 def _generated_as(
     options: Mapping[str, str], stored: TableConfig
-) -> tuple[KeyGeneratorType, tuple[str, ...]]:
+) -> tuple[KeyGeneratorType | str, tuple[str, ...]]:
     """The table's key generator and partition fields, as the options write theirs.
 
     A table without partitions may be written in several ways.
@@ -169,6 +169,8 @@ def _generated_as(
     by_class = TableKeys.key_generator_class.read(options)
     given = by_class or TableKeys.key_generator.read(options)
     fields = TableKeys.partition_path.read(options)
+    if stored.named_keygen is not None:
+        return stored.named_keygen.name, _written_as(options, stored)
     if stored.keygen_type is not KeyGeneratorType.NON_PARTITION:
         return stored.keygen_type, _written_as(options, stored)
     if given is KeyGeneratorType.SIMPLE and not fields:

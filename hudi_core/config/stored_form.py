@@ -100,6 +100,9 @@ def id_properties(field_ids: Mapping[str, int], last_column_id: int | None) -> l
 def _keygen_property(config: TableConfig) -> list[Property]:
     key = "hoodie.table.keygenerator.type"
     if config.keygen_type is KeyGeneratorType.USER_PROVIDED:
+        named = config.named_keygen
+        if named is not None and not config.raw:
+            return [(key, config.keygen_type.value), *named.properties.items()]
         return [(key, config.raw.get(key))]
     # SIMPLE_AVRO and SIMPLE are one type; what was stored stays
     was = config.raw.get(key)
@@ -140,6 +143,9 @@ def _merge_properties(config: TableConfig) -> list[Property]:
     mode, payload = config.merge_mode, config.payload
     properties: list[Property] = [("hoodie.record.merge.mode", mode.value)]
     fields = ",".join(config.ordering_fields) or None
+    named = config.named_merger
+    if named is not None:
+        properties += [("hoodie.record.merge.strategy.id", named.name), *named.properties.items()]
     if config.delete_marker is not None:
         properties += [
             (MergeKeys.delete_field.aliases[0], config.delete_marker.field),
@@ -157,6 +163,8 @@ def _merge_properties(config: TableConfig) -> list[Property]:
             ),
             (MergeKeys.unavailable_value.aliases[0], config.unavailable_value),
         ]
+    if named is not None:
+        return [*properties, ("hoodie.table.precombine.field", fields)]
     if payload is None:
         is_event = mode is MergeMode.EVENT_TIME_ORDERING
         payload = Payload.DEFAULT if is_event else Payload.LATEST

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hudi_core.config.key import ConfigKey, Group
+from hudi_core.config.named_generators import PARTITIONS_PROPERTY
 from hudi_core.config.options import Options
 from hudi_core.config.parsers import boolean, integer, names, text_or_none
 from hudi_core.config.stored import Stored
@@ -55,6 +56,13 @@ class ManagedKeys(Options, group=Group.TABLE):
         choices=("FIELD_PREFIXED", "VALUE_ONLY"),
         default_text="(as hoodie.write.complex.keygen.new.encoding says)",
         doc="Stored form of hoodie.write.complex.keygen.new.encoding.",
+    )
+    partitions_made = ConfigKey(
+        PARTITIONS_PROPERTY,
+        default=False,
+        parse=boolean,
+        doc="Whether a key generator that another distribution provides makes the texts of "
+        "partition fields, which are then no values of columns.",
     )
     keys_proved = ConfigKey(
         "hoodie.table.keygen.proved",

@@ -10,6 +10,11 @@ from hudi_core.config.key import ConfigKey
 from hudi_core.config.key_generators import fields_of, has_time_based, infer_key_generator
 from hudi_core.config.kinds import KeyGeneratorType
 from hudi_core.config.merging import stored_merging
+from hudi_core.config.named_generators import (
+    KEYGEN_CLASS_PROPERTY,
+    NamedKeyGenerator,
+    stored_name,
+)
 from hudi_core.config.placement import Placement, placement_of
 from hudi_core.config.properties import CHECKSUM_KEY, FILE_NAME, table_checksum
 from hudi_core.config.stored import Stored
@@ -51,7 +56,7 @@ def stored_config(properties: Mapping[str, str], path: str = FILE_NAME) -> Table
         "initial_version": values["initial_version"] or version,
         "layout_version": layout,
         **_key_generation(read, values["record_key_fields"]),
-        **stored_merging(read, version),
+        **stored_merging(read, version, properties),
         "complex_keygen_new_encoding": bool(read(ManagedKeys.complex_encoding)),
         "metadata_partitions": tuple(
             dict.fromkeys(
@@ -94,12 +99,18 @@ def _key_generation(read: _Reader, record_key: tuple[str, ...]) -> dict[str, Any
     """How keys and partition paths are made: fields of ``TableConfig``."""
     partition = read(TableKeys.partition_path)
     by_name = read(TableKeys.key_generator_class) or read(TableKeys.key_generator)
+    named = None
+    if isinstance(by_name, str) and not isinstance(by_name, KeyGeneratorType):
+        name = stored_name(read.text(KEYGEN_CLASS_PROPERTY))
+        named = None if name is None else NamedKeyGenerator.stored(name, read.properties)
+        by_name = KeyGeneratorType.USER_PROVIDED
     keygen = by_name or infer_key_generator(record_key, partition)
     partition, types = fields_of(keygen, partition)
     return {
         "partition_fields": partition,
         "partition_types": types,
         "keygen_type": keygen,
+        "named_keygen": named,
         "time_based": read.time_based(keygen, types),
     }
 
@@ -108,11 +119,11 @@ class _Reader:
     """Reads stored properties; a bad one is damage, not bad input."""
 
     def __init__(self, properties: Mapping[str, str], path: str) -> None:
-        self._properties, self._path = properties, path
+        self.properties, self._path = properties, path
 
     def __call__(self, key: ConfigKey[T]) -> T:
         try:
-            return key.read(self._properties)
+            return key.read(self.properties)
         except InvalidOptionError as error:
             raise CorruptMetadataError(self._path, error.what) from error
 
@@ -120,7 +131,7 @@ class _Reader:
         """The value of a property that is one field."""
         if key.absent is None and not key.is_required:
             return self(key)
-        is_given = key.is_given(self._properties)
+        is_given = key.is_given(self.properties)
         if not is_given and key.absent is not None:
             return key.absent
         value = self(key)
@@ -130,13 +141,13 @@ class _Reader:
 
     def text(self, name: str) -> str | None:
         """A property as it was read."""
-        return self._properties.get(name)
+        return self.properties.get(name)
 
     def time_based(self, keygen: KeyGeneratorType, types: tuple[str, ...]) -> TimeBased | None:
         if not has_time_based(keygen, types):
             return None
         try:
-            return time_based(self._properties)
+            return time_based(self.properties)
         except InvalidOptionError:
             return None  # such a table is read, and refused where it is written
 
@@ -148,6 +159,6 @@ class _Reader:
 
     def buckets(self, record_key: tuple[str, ...]) -> Buckets | None:
         try:
-            return stored_buckets(self._properties, record_key)
+            return stored_buckets(self.properties, record_key)
         except InvalidOptionError as error:
             raise CorruptMetadataError(self._path, error.what) from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from hudi_core.config.extension_points import KEY_GENERATOR_POINT
 from hudi_core.config.key_generators import KEY_GENERATORS, has_time_based
 from hudi_core.config.kinds import (
     FIELD_TYPES,
@@ -57,7 +58,10 @@ def require_readable_table(config: TableConfig, base_path: str) -> None:
 
 
 def require_writable_table(config: TableConfig, base_path: str) -> None:
-    """Raise ``UnsupportedTableError`` for a table that cannot be written without loss."""
+    """Raise ``UnsupportedTableError`` for a table that cannot be written without loss.
+
+    ``PluginError`` for one whose key generator or record merger is not installed.
+    """
     require_readable_table(config, base_path)
     for feature, hint in _unwritable(config):
         raise UnsupportedTableError(base_path, feature, hint)
@@ -104,7 +108,9 @@ def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
             )
     if not config.populate_meta_fields:
         yield "has no meta columns (hoodie.populate.meta.fields=false)", _COPY
-    if config.keygen_type not in KEY_GENERATORS:
+    if config.named_keygen is not None:
+        KEY_GENERATOR_POINT.require(config.named_keygen.name)
+    elif config.keygen_type not in KEY_GENERATORS:
         name = config.raw.get("hoodie.table.keygenerator.type", config.keygen_type.value)
         if config.keygen_type is KeyGeneratorType.USER_PROVIDED:
             name = config.raw.get("hoodie.table.keygenerator.class", name)

@@ -18,6 +18,7 @@ from hudi_core.config.kinds import (
     TableType,
 )
 from hudi_core.config.merge_keys import DeleteMarker
+from hudi_core.config.named_generators import NamedKeyGenerator, NamedMerger
 from hudi_core.config.placement import Placement
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table_keys import NATIVE, TableKeys
@@ -45,6 +46,8 @@ class TableConfig:
     ----------
     partition_fields, partition_types
         Columns without the types that a CUSTOM key generator adds to them; these types, else empty.
+    named_keygen
+        The key generator, where another distribution provides it; its type is ``USER_PROVIDED``.
     time_based
         How TIMESTAMP partition fields are made; ``None`` where there are none, or the table's
         properties are not understood.
@@ -58,9 +61,9 @@ class TableConfig:
     merge_mode, ordering_fields
         Which version of a row wins; columns that order versions, the first one first, with dots in
         the names of fields of structs.
-    payload, merger
-        Payload class that the table was created for, where it is built in; class or strategy that
-        rows are merged by, where it is not.
+    payload, named_merger, merger
+        Payload class that the table was created for, where it is built in; the record merger, where
+        another distribution provides it; any other class or strategy that rows are merged by.
     delete_marker
         Value of a column that makes a row a delete.
     partial_update, unavailable_value
@@ -93,6 +96,7 @@ class TableConfig:
     partition_fields: tuple[str, ...] = ()
     partition_types: tuple[str, ...] = ()
     keygen_type: KeyGeneratorType = KeyGeneratorType.SIMPLE
+    named_keygen: NamedKeyGenerator | None = None
     time_based: TimeBased | None = None
     complex_keygen_new_encoding: bool = False
     consistent_timestamps: bool | None = None
@@ -101,6 +105,7 @@ class TableConfig:
     merge_mode: MergeMode = MergeMode.COMMIT_TIME_ORDERING
     ordering_fields: tuple[str, ...] = ()
     payload: Payload | None = None
+    named_merger: NamedMerger | None = None
     merger: str | None = None
     delete_marker: DeleteMarker | None = None
     partial_update: PartialUpdateMode | str = PartialUpdateMode.NONE
@@ -142,10 +147,24 @@ class TableConfig:
 
         One of ``FIELD_TYPES`` each; empty where that is not known.
         """
+        named = self.named_keygen
+        if named is not None:
+            return () if named.makes_partitions else (SIMPLE_FIELD,) * len(self.partition_fields)
         form = KEY_GENERATORS.get(self.keygen_type)
         if self.partition_types or form is None or form.field_type is None:
             return self.partition_types
         return (form.field_type,) * len(self.partition_fields)
+
+    @property
+    def has_known_keygen(self) -> bool:
+        """Whether the key generator is built in, or has a name."""
+        return self.named_keygen is not None or self.keygen_type in KEY_GENERATORS
+
+    @property
+    def keygen_name(self) -> str:
+        """The key generator, as options name it."""
+        named = self.named_keygen
+        return self.keygen_type.value if named is None else named.name
 
     @property
     def may_name_one_key(self) -> bool:

@@ -141,7 +141,10 @@ class TableKeys(Options, group=Group.TABLE):
             "hoodie.compaction.record.merger.strategy",
         ),
         default_text="(as the merge mode says)",
-        doc="Hudi's id of a merge mode. Ids of other strategies are refused.",
+        doc="Hudi's id of a merge mode; or the name of a record merger that an installed "
+        "distribution provides (`docs/extension_points.md`), whose own options begin with "
+        "`hoodie.record.merge.property.<name>.` and are kept with the table. Ids of other "
+        "strategies are refused.",
     )
     key_generator = ConfigKey(
         "hoodie.datasource.write.keygenerator.type",
@@ -152,7 +155,9 @@ class TableKeys(Options, group=Group.TABLE):
         "SIMPLE with one key and one partition field, else COMPLEX",
         doc="How keys and partition paths are made: SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP "
         "(one partition field, by periods of its timestamps, as `hoodie.keygen.timebased.*` say) "
-        "or CUSTOM (each partition field SIMPLE or TIMESTAMP).",
+        "or CUSTOM (each partition field SIMPLE or TIMESTAMP). Or the name of one that an "
+        "installed distribution provides (`docs/extension_points.md`), whose own options begin "
+        "with `hoodie.table.keygenerator.<name>.` and are kept with the table.",
     )
     key_generator_class = ConfigKey(
         "hoodie.datasource.write.keygenerator.class",
@@ -161,7 +166,8 @@ class TableKeys(Options, group=Group.TABLE):
         aliases=("hoodie.table.keygenerator.class",),
         default_text="(as the type says)",
         doc="The key generator by the name of Hudi's Java class. The names of Hudi's built-in "
-        "classes stand for a type; no class is loaded.",
+        "classes stand for a type; no class is loaded. Takes the names of installed ones too, and "
+        "keeps them.",
     )
     complex_new_encoding = ConfigKey(
         "hoodie.write.complex.keygen.new.encoding",

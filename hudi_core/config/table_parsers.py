@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from hudi_core.config.extension_points import KEY_GENERATOR_POINT
 from hudi_core.config.key_generators import KEY_GENERATOR_CLASSES, KEY_GENERATOR_WORDS
 from hudi_core.config.kinds import (
     BUILT_IN_MERGERS,
@@ -36,14 +37,20 @@ def format_name(text: str) -> str:
     return text.lower()
 
 
-def key_generator(text: str) -> KeyGeneratorType:
-    """Parse the name of a key generator type."""
-    return KEY_GENERATOR_WORDS.get(text.upper(), KeyGeneratorType.USER_PROVIDED)
+def key_generator(text: str) -> KeyGeneratorType | str:
+    """Parse a key generator type; any other name stays a string."""
+    known = KEY_GENERATOR_WORDS.get(text.upper())
+    if known is not None:
+        return known
+    return KEY_GENERATOR_POINT.find_name(text) or KeyGeneratorType.USER_PROVIDED
 
 
-def key_generator_class(text: str) -> KeyGeneratorType | None:
-    """Parse a Java key generator class by a fixed registry."""
-    return KEY_GENERATOR_CLASSES.get(text, KeyGeneratorType.USER_PROVIDED) if text else None
+def key_generator_class(text: str) -> KeyGeneratorType | str | None:
+    """Parse a Java key generator class, or a name."""
+    if not text:
+        return None
+    known = KEY_GENERATOR_CLASSES.get(text)
+    return key_generator(text) if known is None else known
 
 
 def payload_class(text: str) -> Payload | str | None:

@@ -312,7 +312,7 @@ class WriteConfig(Options, group=Group.WRITE):
         return self.lock.concurrency_mode
 
     @property
-    def lock_provider(self) -> LockKind | None:
+    def lock_provider(self) -> LockKind | str | None:
         return self.lock.provider
 
     def duplicates(self, operation: Operation) -> InsertDuplicates:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from hudi_core.config.extension_points import NamedIndex
 from hudi_core.config.kinds import IndexType
 from hudi_core.index.base import Index
 from hudi_core.index.bloom import BloomIndex
 from hudi_core.index.bucket import BucketIndex
+from hudi_core.index.named import named_index
 from hudi_core.index.simple import SimpleIndex
 from hudi_core.model.buckets import Buckets
 
@@ -29,7 +31,7 @@ _INDEXES: Final[Mapping[IndexType, type[BloomIndex] | type[SimpleIndex]]] = {
 }
 
 
-def index_of(kind: IndexType, buckets: Buckets | None) -> Index:
+def index_of(kind: IndexType | NamedIndex, buckets: Buckets | None) -> Index:
     """Return the index that finds keys as an option says.
 
     Parameters
@@ -38,7 +40,12 @@ def index_of(kind: IndexType, buckets: Buckets | None) -> Index:
         A global index finds keys as its namesake does; among more files, which is not its concern.
     buckets
         The table's buckets, which it then has whatever the option says.
+
+    Raises
+    ------
+    PluginError
+        Another distribution should provide the index, and it cannot be had.
     """
     if buckets is not None:
         return BucketIndex(buckets)
-    return _INDEXES[kind]()
+    return _INDEXES[kind]() if isinstance(kind, IndexType) else named_index(kind.value)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.config.extension_points import NamedIndex
 from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.kinds import IndexType
 from hudi_core.config.metadata_keys import MetadataConfig
@@ -176,7 +177,7 @@ def has_record_index(client: TableMetaClient) -> bool:
     return RECORD_INDEX in StoredPartitions.of(client.config).complete
 
 
-def require_record_index(client: TableMetaClient, kind: IndexType) -> None:
+def require_record_index(client: TableMetaClient, kind: IndexType | NamedIndex) -> None:
     """Refuse a write whose record index the table lacks.
 
     Raises

@@ -13,6 +13,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.keygen.base import KeyColumn, KeyColumns, KeyGenerator
 from hudi_core.keygen.columns import ColumnKeys
+from hudi_core.keygen.named import named_keys
 from hudi_core.keygen.partitions import FieldStrings, ValueStrings
 from hudi_core.keygen.stored import StoredKeys, brings_keys
 from hudi_core.keygen.timestamp import TimeStrings
@@ -57,6 +58,8 @@ def key_generator(
         The table has no partition column of that name.
     SchemaError
         The type of a key or partition column has no text form.
+    PluginError
+        Another distribution should provide the key generator, and it cannot be had.
     """
     partition, types = (
         (config.partition_fields, config.field_types) if knows_partitions else ((), ())
@@ -68,6 +71,9 @@ def key_generator(
             return StoredKeys(None)
         plain = replace(schema, arrow=pa.schema([schema.arrow.field(n) for n in paths_only]))
         return StoredKeys(key_generator(config, plain, knows_partitions=knows_partitions))
+    if config.named_keygen is not None:
+        columns = KeyColumns.resolve(schema, config.record_key_fields, partition, key_form(config))
+        return named_keys(config.named_keygen, columns, path_codec(config))
     form = _writable_form(config.keygen_type)
     columns = KeyColumns.resolve(schema, config.record_key_fields, partition, key_form(config))
     if knows_partitions and not form.fits(columns.record_key, columns.partition):
@@ -93,7 +99,7 @@ def require_timestamp_columns(config: TableConfig, schema: TableSchema) -> None:
     SchemaError
         Names the column.
     """
-    for name, kind in zip(config.partition_fields, config.field_types, strict=True):
+    for name, kind in zip(config.partition_fields, config.field_types, strict=False):
         field = schema.field(name)
         if config.time_based is not None and kind == TIMESTAMP_FIELD and field is not None:
             TimeStrings(KeyColumn(name, name, ()), field.type, config.time_based, new=True)

@@ -39,8 +39,7 @@ class TouchConflicts:
 
     def candidates(self, began: TimelineView, now: TimelineView, instant: Instant) -> list[Instant]:
         """Return the writes that ``now`` holds as completed and ``began`` did not."""
-        mine = instant.requested_time
-        return [one for one in completed_since(began, now) if one.requested_time != mine]
+        return others_since(began, now, instant)
 
     def conflict(self, mine: CommitMetadata, theirs: CommitMetadata) -> str | None:
         """Changes in common; ``None`` when there are none."""
@@ -91,6 +90,12 @@ def completed_since(began: TimelineView, now: TimelineView) -> list[Instant]:
     """Return the writes that ``now`` holds as completed and ``began`` did not."""
     known = {instant.requested_time for instant in began.completed_writes()}
     return [instant for instant in now.completed_writes() if instant.requested_time not in known]
+
+
+def others_since(began: TimelineView, now: TimelineView, instant: Instant) -> list[Instant]:
+    """Return the writes but ``instant`` that were completed between two timelines."""
+    mine = instant.requested_time
+    return [one for one in completed_since(began, now) if one.requested_time != mine]
 
 
 def _replaced(metadata: CommitMetadata) -> set[FileGroupId]:

@@ -1,7 +1,7 @@
 """Calling the hooks of one format, and what happens around each call.
 
 A hook of an ability that the format does not declare is refused. Observers are called. What comes
-back is checked. :mod:`hudi_core.plugin.guard` handles errors.
+back is checked. :mod:`hudi_core.extension.guard` handles errors.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from types import UnionType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from hudi_core.errors import PluginContractError, UnsupportedCapabilityError
+from hudi_core.extension.guard import Guard
 from hudi_core.hookspecs import TableFormatHooks
 from hudi_core.model.capability import FormatCapabilities
 from hudi_core.model.format import FormatCommit, Publication
 from hudi_core.model.instant import Action
 from hudi_core.plugin import contract
-from hudi_core.plugin.guard import Guard
 from hudi_core.plugin.observers import Observer, Watch
 
 _NOTHING: Final = type(None)

@@ -15,9 +15,9 @@ from weakref import WeakKeyDictionary
 import pluggy
 
 from hudi_core.errors import PluginContractError
+from hudi_core.extension.foreign import Raised, attempt
 from hudi_core.hookspecs import PROJECT, TableFormatHooks
 from hudi_core.model.capability import SCHEMA_EVOLUTION, Capability, FormatCapabilities
-from hudi_core.plugin.foreign import Raised, attempt
 from hudi_core.schema.promotions import PROMOTIONS
 
 HOOKS: Final = tuple(

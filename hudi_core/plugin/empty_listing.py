@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_core.errors import CorruptMetadataError
+from hudi_core.extension.guard import Guard
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.client import MetaClientView
@@ -22,7 +23,6 @@ from hudi_core.model.files import FileSlice, PartitionPath
 from hudi_core.model.format import TimelineFactory
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
-from hudi_core.plugin.guard import Guard
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups
 

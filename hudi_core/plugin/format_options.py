@@ -12,7 +12,7 @@ from typing import Any, Final
 from hudi_core.config.format_option import LOCATION, NAME, FormatOption, option_key
 from hudi_core.config.key import is_secret_name
 from hudi_core.config.option_warnings import warn_once
-from hudi_core.plugin.guard import Guard
+from hudi_core.extension.guard import Guard
 
 _NEAR: Final = 0.8
 """How like a name must be to one that is declared to be taken for it, as difflib counts."""

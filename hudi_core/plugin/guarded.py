@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hudi_core.extension.guard import Guard
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.conflicts import TouchConflicts
@@ -19,7 +20,6 @@ from hudi_core.model.format import ConflictResolutionStrategy, Granularity, Time
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import LockProvider, NamesOwner, TimelineView
-from hudi_core.plugin.guard import Guard
 from hudi_core.timeline.timeline import Timeline
 
 _INSTANTS: Final = "a sequence of Instant"

@@ -14,6 +14,7 @@ from typing import Final, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
+from hudi_core.extension.guard import Guard
 from hudi_core.metadata.lister import MetadataLister, ValidatingLister
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.file_columns import FileColumns
@@ -23,7 +24,6 @@ from hudi_core.model.format import MetadataFactory, TimelineFactory
 from hudi_core.model.named_files import NamedFile
 from hudi_core.model.ranges import ValueRanges
 from hudi_core.plugin.empty_listing import EmptyListings
-from hudi_core.plugin.guard import Guard
 from hudi_core.view.storage_lister import StorageLister
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ import logging
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
+from hudi_core.extension.foreign import Raised, attempt
 from hudi_core.plugin.contract import Implementations
-from hudi_core.plugin.foreign import Raised, attempt
 
 _log = logging.getLogger(__name__)
 

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import difflib
 import logging
-import os
 import re
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.metadata import (
-    Distribution,
-    EntryPoint,
-    PackageNotFoundError,
-    entry_points,
-    requires,
-)
+from importlib.metadata import EntryPoint, PackageNotFoundError, requires
 from typing import Final
 
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import PluginConflictError, PluginLoadError, UnknownTableFormatError
-from hudi_core.plugin.foreign import Raised, attempt
+from hudi_core.extension.entry_points import (
+    FindEntryPoints,
+    distribution_of,
+    installed_entry_points,
+    name_and_version,
+)
+from hudi_core.extension.foreign import Raised, attempt
 
 FORMAT_GROUP: Final = "hudi.table_formats"
 OBSERVER_GROUP: Final = "hudi.observers"
@@ -34,9 +31,6 @@ _OWN: Final = "hudi-core"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _DISTRIBUTION: Final = re.compile(r"hudi-(?P<name>[a-z0-9_]+)-format(?![\w.-])")
 _log = logging.getLogger(__name__)
-
-FindEntryPoints = Callable[[str], Iterable[EntryPoint]]
-"""Returns the entry points of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +63,7 @@ class FormatRegistry:
     """
 
     def __init__(self, find: FindEntryPoints | None = None) -> None:
-        self._find: FindEntryPoints = find or _installed
+        self._find: FindEntryPoints = find or installed_entry_points
 
     def installed(self) -> tuple[InstalledFormat, ...]:
         """Return every claim to a format name; imports nothing.
@@ -134,7 +128,7 @@ class FormatRegistry:
         """
         found: dict[str, object] = {}
         for entry in self._find(OBSERVER_GROUP):
-            label = f"{entry.name} of {_distribution(entry)}"
+            label = f"{entry.name} of {distribution_of(entry)}"
             outcome = attempt(lambda entry=entry: _make(entry))  # type: ignore[misc]
             if isinstance(outcome, Raised):
                 _log.error("observer %s cannot be loaded", label, exc_info=outcome.error)
@@ -163,36 +157,9 @@ class FormatRegistry:
             else:
                 _log.warning(
                     "distribution %s registers the table format %r, a name that no table can have",
-                    _distribution(entry),
+                    distribution_of(entry),
                     entry.name,
                 )
-
-
-def _installed(group: str) -> Iterable[EntryPoint]:
-    places = tuple((path, _changed_ns(path or os.curdir)) for path in sys.path)
-    return _found(group, places, tuple(map(id, sys.meta_path)))
-
-
-@lru_cache(maxsize=8)
-def _found(
-    group: str, places: tuple[tuple[str, int], ...], finders: tuple[int, ...]
-) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group.
-
-    A file of every distribution is read for them.
-
-    Whoever installs or removes a distribution changes the folder that it is in, and so the
-    arguments.
-    """
-    del places, finders
-    return tuple(entry_points(group=group))
-
-
-def _changed_ns(path: str) -> int:
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return 0
 
 
 def _formats_of_the_project() -> set[str]:
@@ -213,18 +180,8 @@ def _formats_of_the_project() -> set[str]:
 
 
 def _claim(name: str, entry: EntryPoint) -> InstalledFormat:
-    version = _name_and_version(entry.dist)[1] if entry.dist else ""
-    return InstalledFormat(name, _distribution(entry), version, entry.value)
-
-
-def _distribution(entry: EntryPoint) -> str:
-    return _name_and_version(entry.dist)[0] if entry.dist else "an unnamed distribution"
-
-
-@lru_cache(maxsize=64)
-def _name_and_version(distribution: Distribution) -> tuple[str, str]:
-    """Metadata of a distribution, read once: entry points found again have it."""
-    return distribution.name, distribution.version
+    version = name_and_version(entry.dist)[1] if entry.dist else ""
+    return InstalledFormat(name, distribution_of(entry), version, entry.value)
 
 
 def _make(entry: EntryPoint) -> object:

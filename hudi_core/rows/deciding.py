@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_core.base_file.encoded_columns import plain
 from hudi_core.config.merge_keys import DeleteMarker
 from hudi_core.config.merge_rules import MergeRules
 from hudi_core.errors import SchemaError
+from hudi_core.rows.merger import ranks, require_rankable
 from hudi_core.rows.staging import true_mask
 from hudi_core.schema.arrow_types import children
 from hudi_core.schema.table_schema import IS_DELETED, TableSchema
@@ -36,6 +38,8 @@ def require_merge_columns(rules: MergeRules, schema: TableSchema) -> None:
     ------
     SchemaError
         Names the column.
+    PluginError
+        The record merger cannot be had.
     """
     for name in rules.order:
         field = schema.field(name)
@@ -54,6 +58,10 @@ def require_merge_columns(rules: MergeRules, schema: TableSchema) -> None:
                 "Create a table with another payload class.",
                 columns=[name],
             )
+    if rules.named is not None:
+        found = [schema.field(name) for name in rules.order]
+        kinds = [field.type for field in found if field is not None]
+        require_rankable(rules.named, rules.order, kinds)
 
 
 def require_delete_markers(rules: MergeRules, schema: TableSchema) -> None:
@@ -104,6 +112,8 @@ def order_values(
         The ordering fields that count here.
     """
     columns = tuple(column_of(rows, name) for name in fields)
+    if rules.named is not None:
+        return (ranks(rules.named, fields, [plain(column) for column in columns]),)
     if not rules.is_sequence:
         return columns
     return tuple(part for column in columns for part in _sequence(column))

@@ -18,6 +18,7 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from hudi_core.txn import rollback
+from hudi_core.txn.conflicts import chosen_strategy
 from hudi_core.txn.creation import end_creation
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.markers import Markers
@@ -81,6 +82,7 @@ def begin(
     LockError
         The lock stays taken.
     """
+    chosen_strategy(table.client)  # one that cannot be had is told before the work is done
     with _given_up_unless_unlocked(table) as begun, lock.held():
         state, request = _ready(table, config, plan)
         if request is None:

@@ -11,29 +11,53 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from hudi_core.config.extension_points import CONFLICT_POINT
 from hudi_core.config.lock import LockConfig
 from hudi_core.errors import CommitConflictError
+from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.conflict_strategy import BaseConflictStrategy
 from hudi_core.model.conflicts import TouchConflicts, completed_since
 from hudi_core.model.format import ConflictResolutionStrategy, Granularity
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import TimelineView
+from hudi_core.plugin.guarded import GuardedStrategy
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.added_keys import AddedKeys
 
 
 def strategies(table: OpenTable) -> Sequence[ConflictResolutionStrategy]:
-    """Return a table's conflict strategies; each can refuse a write."""
+    """Return a table's conflict strategies; each can refuse a write.
+
+    Raises
+    ------
+    PluginError
+        The options name one that another distribution should provide, and cannot be had.
+    """
     client = table.client
     groups = TouchConflicts(Granularity.FILE_GROUP, client.config.buckets is not None)
-    wanted = LockConfig.conflict_strategy.read(client.options)
-    if wanted is None:
-        further = table.host.get_conflict_resolution_strategy(client)
-    else:
-        further = TouchConflicts(wanted)
+    wanted = chosen_strategy(client)
+    further = table.host.get_conflict_resolution_strategy(client) if wanted is None else wanted
     if further is None or further == TouchConflicts(Granularity.FILE_GROUP):
         return (groups,)
     return groups, further
+
+
+def chosen_strategy(client: TableMetaClient) -> ConflictResolutionStrategy | None:
+    """Return the conflict strategy that options name.
+
+    Raises
+    ------
+    InvalidOptionError
+        The text can be no strategy's.
+    PluginError
+        Another distribution should provide it, and it cannot be had.
+    """
+    wanted = LockConfig.conflict_strategy.read(client.options)
+    if wanted is None or isinstance(wanted, Granularity):
+        return None if wanted is None else TouchConflicts(wanted)
+    named = CONFLICT_POINT.make(wanted, BaseConflictStrategy, lambda kind: kind())
+    return GuardedStrategy(CONFLICT_POINT.guard(wanted), named)
 
 
 def require_no_conflicts(

@@ -11,9 +11,9 @@ from hudi_core.storage.properties_file import PROPERTIES_PATH
 
 _FIXED: Final = (
     *("name", "table_type", "version", "table_format", "record_key_fields", "partition_fields"),
-    *("partition_types", "keygen_type", "time_based", "ordering_fields", "merge_mode", "payload"),
-    *("delete_marker", "partial_update", "unavailable_value", "hive_style", "url_encode"),
-    *("drop_partition_columns", "populate_meta_fields"),
+    *("partition_types", "keygen_type", "named_keygen", "ordering_fields", "merge_mode", "payload"),
+    *("time_based", "named_merger", "delete_marker", "partial_update", "unavailable_value"),
+    *("hive_style", "url_encode", "drop_partition_columns", "populate_meta_fields"),
 )
 """What decides where a row goes and how it is stored."""
 

@@ -339,13 +339,13 @@ class _Proof:
                 row = pc.index(wrong, True).as_py()
                 stored, made = sample.stored[row].as_py(), sample.made(form)[row].as_py()
                 feature = f"has the record key {stored!r} for a row of which its key generator "
-                feature += f"({form.keygen_type.value}) makes {made!r}"
+                feature += f"({form.keygen_name}) makes {made!r}"
                 break
         else:
             sample = next(one for one in samples if not _has_right_path(form, one))
             made = next(sample.paths(form))
             feature = f"has rows in the partition {sample.partition_path!r} for which its key "
-            feature += f"generator ({form.keygen_type.value}) makes {made!r}"
+            feature += f"generator ({form.keygen_name}) makes {made!r}"
         hint = way_out + (zone if self.spelled.timestamps or form.time_based is not None else "")
         return UnsupportedTableError(self.client.base_path, feature, hint)
 

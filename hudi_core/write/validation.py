@@ -26,10 +26,10 @@ from hudi_core.config.validators import (
     ValidatorsConfig,
 )
 from hudi_core.errors import CommitValidationError, InvalidOptionError
+from hudi_core.extension.foreign import Raised, attempt
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import ProposedCommit
-from hudi_core.plugin.foreign import Raised, attempt
 from hudi_core.read.proposed import ProposedQuery
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.schema.table_schema import TableSchema

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pytest
 
 import hudi_core as hudi
-from hudi_core.plugin import registry
+from hudi_core.extension.entry_points import installed_entry_points
 from hudi_core.spi import (
     Action,
     Capability,
@@ -340,9 +340,10 @@ class FormatConformance(OverFormat):
     ) -> None:
         native = replace(format_under_test, name="native")
         create(tmp_path / "native", native).insert(rows(0))
-        found, name = registry._installed, format_under_test.name
+        found, name = installed_entry_points, format_under_test.name
         monkeypatch.setattr(
-            registry, "_installed", lambda group: [one for one in found(group) if one.name != name]
+            "hudi_core.plugin.registry.installed_entry_points",
+            lambda group: [one for one in found(group) if one.name != name],
         )
         before = files_of(path)
         package = "hudi-core" if name == "native" else f"hudi-{name}-format"

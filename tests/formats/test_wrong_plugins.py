@@ -27,9 +27,9 @@ from hudi_core.errors import (
     UnknownOptionWarning,
     UnsupportedTableError,
 )
+from hudi_core.extension.guard import Guard
 from hudi_core.model.instant import State
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.plugin.guard import Guard
 from hudi_core.plugin.guarded import GuardedLock
 from hudi_core.plugin.host import FormatHost
 from hudi_core.services.opening import open_table

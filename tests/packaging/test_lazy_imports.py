@@ -72,7 +72,8 @@ def test_the_interface_of_plugins_neither_reads_nor_writes_rows() -> None:
 def test_every_help_comes_without_the_library() -> None:
     loaded = loaded_by(EVERY_HELP)
     assert loaded.isdisjoint({*HEAVY - {"typer"}, "pyarrow", "numpy", "hudi_core.config"})
-    beside = ("hudi_core.cli", "hudi_core.plugin")  # of plugin: how foreign code is called
+    # of extension: how foreign code is called
+    beside = ("hudi_core.cli", "hudi_core.plugin", "hudi_core.extension")
     light = {"hudi_core." + name for name in ("errors", "lazy", "spark_python", "read", "write")}
     # names that commands show, in modules that import nothing
     names = "hudi_core.metadata.partitions.names"

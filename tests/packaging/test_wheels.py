@@ -34,11 +34,17 @@ class Project:
     def files(self) -> set[str]:
         """Name every file of the packages, as the wheel should name it."""
         return {
-            path.relative_to(REPOSITORY).as_posix()
+            path.relative_to(self.home).as_posix()
             for package in self.packages
-            for path in (REPOSITORY / package).rglob("*")
+            for path in (self.home / package).rglob("*")
             if path.is_file() and "__pycache__" not in path.parts and not self._stays_out(path)
         }
+
+    @property
+    def home(self) -> Path:
+        """The folder that holds the packages."""
+        packages_inside = (REPOSITORY / self.folder / self.packages[0]).is_dir()
+        return REPOSITORY / self.folder if packages_inside else REPOSITORY
 
     def _stays_out(self, path: Path) -> bool:
         # a folder that is project and package at once also holds what describes the project
@@ -57,6 +63,7 @@ PROJECTS = {
     CORE: Project(".", core_packages()),
     "hudi-iceberg-format": Project("iceberg_format", ("iceberg_format",)),
     "hudi-delta-format": Project("delta_format", ("delta_format",)),
+    "hudi-conformance": Project("plugins/conformance", ("hudi_conformance",)),
 }
 REGISTERED = {
     CORE: {
@@ -69,6 +76,7 @@ REGISTERED = {
     "hudi-delta-format": {
         "hudi.table_formats": {"delta": "delta_format.plugin:DeltaTableFormat"},
     },
+    "hudi-conformance": {},
 }
 # what imports pyspark at its top, and is imported only where an engine is picked
 NEEDS_SPARK = ("hudi_core/engine/spark/", "pyspark_hudi/", "pyspark_org_apache_hudi/")
@@ -80,23 +88,25 @@ NEEDS_CLIENT = tuple(
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Build every wheel through its source distribution, from a copy that nothing was built in."""
-    built = {}
-    for name, project in PROJECTS.items():
-        source = tmp_path_factory.mktemp("source")
-        if project.folder == ".":
-            for file in ("pyproject.toml", "README.md", "LICENSE"):
-                shutil.copy(REPOSITORY / file, source)
-            for package in project.packages:
-                shutil.copytree(REPOSITORY / package, source / package, ignore=LEFT_BY_TOOLS)
-        else:
-            folder = REPOSITORY / project.folder
-            shutil.copytree(folder, source, ignore=LEFT_BY_TOOLS, dirs_exist_ok=True)
-        output = tmp_path_factory.mktemp("dist")
-        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", output, source)
-        [built[name]] = output.glob("*.whl")
-        assert len(list(output.glob("*.tar.gz"))) == 1
-    return built
+    return {name: build_wheel(project, tmp_path_factory) for name, project in PROJECTS.items()}
+
+
+def build_wheel(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build a wheel through its source distribution, from a copy that nothing was built in."""
+    source = tmp_path_factory.mktemp("source")
+    if project.folder == ".":
+        for file in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(REPOSITORY / file, source)
+        for package in project.packages:
+            shutil.copytree(REPOSITORY / package, source / package, ignore=LEFT_BY_TOOLS)
+    else:
+        folder = REPOSITORY / project.folder
+        shutil.copytree(folder, source, ignore=LEFT_BY_TOOLS, dirs_exist_ok=True)
+    output = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", output, source)
+    assert len(list(output.glob("*.tar.gz"))) == 1
+    [wheel] = output.glob("*.whl")
+    return wheel
 
 
 @pytest.mark.parametrize("name", PROJECTS)

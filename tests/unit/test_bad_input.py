@@ -19,6 +19,7 @@ from hudi_core.errors import (
     PartitionValueError,
     RecordKeyError,
     SchemaError,
+    UnknownExtensionError,
     UnknownTableFormatError,
 )
 from tests.unit.refusals import files, refused
@@ -244,7 +245,7 @@ def test_a_failure_after_the_first_file_is_rolled_back(path: Path) -> None:
         ("hoodie.table.format", "iceberg", OptionConflictError, ["native"]),
         ("hoodie.datasource.write.hive_style_partitioning", "true", OptionConflictError, ["false"]),
         ("hoodie.record.merge.mode", "COMMIT_TIME_ORDERING", OptionConflictError, ["EVENT_TIME"]),
-        ("hoodie.index.type", "NOPE", InvalidOptionError, ["SIMPLE"]),
+        ("hoodie.index.type", "NOPE", UnknownExtensionError, ["global_simple"]),
         ("hoodie.index.type", "RECORD_INDEX", InvalidOptionError, ["hudi metadata index"]),
         ("hoodie.index.bucket.engine", "CONSISTENT_HASHING", InvalidOptionError, ["consistent"]),
         ("hoodie.parquet.compression.codec", "nope", InvalidOptionError, ["zstd"]),

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hudi_core.cli import app
-from hudi_core.plugin import registry
+from hudi_core.extension.entry_points import installed_entry_points
 
 
 def run(*arguments: str | Path) -> Result:
@@ -63,9 +63,10 @@ def test_a_table_of_a_format_that_is_gone_is_no_wrong_usage(
 ) -> None:
     named = ("--record-key", "id", "--schema-from", schema_file, "--format", "delta")
     assert run("table", "create", tmp_path / "t", *named).exit_code == 0
-    found = registry._installed
+    found = installed_entry_points
     monkeypatch.setattr(
-        registry, "_installed", lambda group: [one for one in found(group) if one.name != "delta"]
+        "hudi_core.plugin.registry.installed_entry_points",
+        lambda group: [one for one in found(group) if one.name != "delta"],
     )
 
     shown = run("table", "show", tmp_path / "t", "--json")

@@ -23,7 +23,7 @@ from hudi_core.config.read import QueryType, ReadConfig
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.storage import StoreKeys
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import InvalidOptionError
+from hudi_core.errors import InvalidOptionError, UnknownExtensionError
 from hudi_core.model.instant_time import EARLIEST
 from hudi_core.model.operation import BULK_INSERT, UPSERT
 
@@ -146,16 +146,7 @@ def test_every_option_reaches_its_attribute(
     ("key", "text", "reason"),
     [
         ("hoodie.datasource.write.operation", "merge", "upsert, insert, bulk_insert, delete"),
-        (
-            "hoodie.index.type",
-            "FLINK_STATE",
-            (
-                r"hoodie\.index\.type='FLINK_STATE'.*Supported: SIMPLE, GLOBAL_SIMPLE, BLOOM, "
-                r"GLOBAL_BLOOM, BUCKET, RECORD_INDEX, GLOBAL_RECORD_LEVEL_INDEX, "
-                r"RECORD_LEVEL_INDEX\."
-            ),
-        ),
-        ("hoodie.index.type", "HBASE", "Supported: SIMPLE"),
+        ("hoodie.index.type", "org.acme.Index", "none of bloom, bucket, global_bloom, global_rec"),
         ("hoodie.simple.index.update.partition.path", "maybe", "neither true nor false"),
         ("hoodie.index.bucket.engine", "CONSISTENT_HASHING", "consistent-hashing buckets"),
         ("hoodie.index.bucket.engine", "x", "no such engine"),
@@ -168,7 +159,7 @@ def test_every_option_reaches_its_attribute(
         ("hoodie.table.partial.update.mode", "KEEP", "Supported: NONE, KEEP_VALUES, IGNORE_DEF"),
         ("hoodie.write.concurrency.mode", "NON_BLOCKING_CONCURRENCY_CONTROL", "SINGLE_WRITER, "),
         ("hoodie.write.lock.provider", LOCKS + "NoopLockProvider", "InProcess"),
-        ("hoodie.write.lock.provider", "os.system", "in_process, file_system"),
+        ("hoodie.write.lock.provider", "os.system", "file_system, hive_metastore, in_process"),
         ("hoodie.client.heartbeat.interval_in_ms", "0", "less than 10"),
     ],
 )
@@ -176,6 +167,14 @@ def test_what_is_not_supported_names_what_is(key: str, text: str, reason: str) -
     with pytest.raises(InvalidOptionError, match=reason) as caught:
         WriteConfig.from_options({key: text})
     assert (caught.value.key, caught.value.value) == (key, text)
+
+
+@pytest.mark.parametrize("text", ["FLINK_STATE", "HBASE"])
+def test_an_index_that_nobody_provides(text: str) -> None:
+    known = "bloom, bucket, global_bloom, global_record_level_index, global_simple, record_index"
+    with pytest.raises(UnknownExtensionError, match=known) as caught:
+        WriteConfig.from_options({"hoodie.index.type": text})
+    assert caught.value.name == text.lower()
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -17,38 +16,15 @@ from hudi_core.errors import (
     PluginLoadError,
     UnknownTableFormatError,
 )
-from hudi_core.plugin import registry
+from hudi_core.extension import entry_points as extension_entry_points
 from hudi_core.plugin.registry import FORMAT_GROUP, OBSERVER_GROUP, FormatRegistry, InstalledFormat
-
-Install = Callable[..., None]
+from tests.fake_distributions import Install, fake_distributions
 
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Puts a distribution on the path: its metadata and one module."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    before = set(sys.modules)
-
-    def put(
-        distribution: str,
-        entries: dict[str, str],
-        module: str = "",
-        code: str = "",
-        group: str = FORMAT_GROUP,
-    ) -> None:
-        info = tmp_path / f"{distribution.replace('-', '_')}-1.2.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n"
-        )
-        lines = [f"{name} = {target}" for name, target in entries.items()]
-        (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines, ""]))
-        if module:
-            (tmp_path / f"{module}.py").write_text(code)
-
-    yield put
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
+    yield from fake_distributions(tmp_path, monkeypatch, FORMAT_GROUP)
 
 
 def test_names_are_lower_case_and_sorted(install: Install) -> None:
@@ -208,7 +184,7 @@ def test_distributions_are_read_again_when_one_was_installed(
         reads.append(group)
         return entry_points(group=group)
 
-    monkeypatch.setattr(registry, "entry_points", counting)
+    monkeypatch.setattr(extension_entry_points, "entry_points", counting)
     assert "first" in FormatRegistry().names()
     assert reads == []
 

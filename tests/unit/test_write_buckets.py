@@ -125,7 +125,6 @@ def test_contradictions_name_both(tmp_path: Path, option: str, value: str, store
         ({**BUCKETS, FIELDS: "city"}, FIELDS),
         ({**BUCKETS, NUMBER: "0"}, NUMBER),
         ({**BUCKETS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}, None),
-        ({INDEX: "INMEMORY"}, INDEX),
     ],
 )
 def test_what_cannot_be(tmp_path: Path, options: dict[str, str], key: str | None) -> None:

@@ -1,5 +1,7 @@
 """Locks by name; nothing is imported by a class name.
 
+Locks of other distributions are found by the names of their entry points.
+
 A new lock is a module, its word in :class:`~hudi_core.config.kinds.LockKind`, and one line here.
 """
 
@@ -10,12 +12,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Final
 
+from hudi_core.config.extension_points import LOCK_POINT
 from hudi_core.config.extras import require_library
 from hudi_core.config.kinds import LockKind
 from hudi_core.config.lock import LockConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.protocols import LockProvider
+from hudi_core.plugin.guarded import GuardedLock
 from hudi_core.storage.location import parse_location
+from hudi_core.txn.locks.base import BaseLockProvider
 from hudi_core.txn.locks.file import FileLock
 from hudi_core.txn.locks.in_process import InProcessLock
 from hudi_core.txn.locks.lock_file import HudiFileLock
@@ -99,12 +104,17 @@ def lock_provider(place: LockPlace, config: LockConfig) -> LockProvider:
     InvalidOptionError
         The lock does not work here: for such a path, without an option that is missing, or without
         a library.
+    PluginError
+        Another distribution should provide the lock, and it cannot be had.
     """
     kind = config.provider
     if kind is None:
         is_local = parse_location(place.base_path).is_local
         kind = LockKind.FILE_SYSTEM if is_local else LockKind.IN_PROCESS
-    return _LOCKS[kind](place, config)
+    if isinstance(kind, LockKind):
+        return _LOCKS[kind](place, config)
+    lock = LOCK_POINT.make(kind, BaseLockProvider, lambda made: made(place, config.own))
+    return GuardedLock(LOCK_POINT.guard(kind), lock)
 
 
 def _require_local(config: LockConfig, place: str) -> None:

@@ -1,6 +1,6 @@
-"""Calls into a format, of its hooks and of what they return.
+"""Calls into a plugin, of its hooks and of what they return.
 
-Errors of the project pass as they are; any other becomes a ``PluginHookError``, once, so that the
+Errors of the project pass as they are; any other becomes a ``PluginError``, once, so that the
 callers have one family of errors to deal with: the two-step commit must see every failure, and must
 not have to catch everything. An interrupt of the process passes.
 """
@@ -9,22 +9,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NoReturn, TypeVar
+from typing import Final, NoReturn, TypeVar
 
-from hudi_core.errors import HudiError, PluginContractError, PluginHookError
-from hudi_core.plugin.foreign import Raised, attempt
+from hudi_core.errors import (
+    ExtensionCallError,
+    HudiError,
+    PluginContractError,
+    PluginHookError,
+)
+from hudi_core.extension.foreign import Raised, attempt
 
 T = TypeVar("T")
+
+_FORMAT: Final = "table format"
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Calls into one format, by its name."""
+    """Calls into one plugin.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    kind
+        What it is, in words.
+    """
 
     name: str
+    kind: str = _FORMAT
 
     def call(self, method: str, call: Callable[[], T]) -> T:
-        """Run code of the format.
+        """Run code of the plugin.
 
         Parameters
         ----------
@@ -35,7 +51,7 @@ class Guard:
 
         Raises
         ------
-        PluginHookError
+        PluginHookError, ExtensionCallError
             It failed with an error that is none of the project's.
         """
         outcome = attempt(call)
@@ -43,10 +59,14 @@ class Guard:
             return outcome.value
         if isinstance(outcome.error, HudiError):
             raise outcome.error
+        if self.kind != _FORMAT:
+            raise ExtensionCallError(
+                self.kind, self.name, method, outcome.reason
+            ) from outcome.error
         raise PluginHookError(self.name, method, outcome.reason) from outcome.error
 
     def each(self, method: str, items: Iterator[T]) -> Iterator[T]:
-        """Yield what an iterator of the format yields; see :meth:`call`."""
+        """Yield what an iterator of the plugin yields; see :meth:`call`."""
         end = object()
         while (item := self.call(method, lambda: next(items, end))) is not end:
             yield item  # type: ignore[misc]
@@ -58,7 +78,7 @@ class Guard:
         ------
         PluginContractError
             Says what was returned, and what is ``wanted``.
-        PluginHookError
+        PluginHookError, ExtensionCallError
             A property of the result failed that shows its kind.
         """
         # looking whether an object has a property may call it
@@ -71,5 +91,5 @@ class Guard:
         self.raise_violation(f"{method} returned {got}, not {wanted}")
 
     def raise_violation(self, reason: str) -> NoReturn:
-        """Raise the error that explains how the format breaks its contract."""
-        raise PluginContractError(self.name, reason)
+        """Raise the error that explains how the plugin breaks its contract."""
+        raise PluginContractError(self.name, reason, kind=self.kind)

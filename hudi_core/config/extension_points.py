@@ -1,0 +1,178 @@
+"""The small extension points: what other distributions add by name.
+
+What a member has to be is said by the room that calls it. Settings have to know a few traits of it
+before anything runs; these are class attributes of the bases here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from hudi_core.config.key import is_secret_name
+from hudi_core.config.key_generators import KEY_GENERATOR_CLASSES, KEY_GENERATORS
+from hudi_core.config.kinds import CONFLICT_CLASSES, LOCK_CLASSES, IndexType, LockKind
+from hudi_core.errors import InvalidOptionError
+from hudi_core.extension.registry import ExtensionPoint
+from hudi_core.model.format import Granularity
+
+KEY_GENERATOR_POINT: Final = ExtensionPoint(
+    "hudi.key_generators",
+    "key generator",
+    frozenset(kind.value.lower() for kind in KEY_GENERATORS),
+    {name: kind.value.lower() for name, kind in KEY_GENERATOR_CLASSES.items()},
+    options_prefix="hoodie.table.keygenerator.",
+)
+INDEX_POINT: Final = ExtensionPoint(
+    "hudi.indexes", "index", frozenset(kind.value.lower() for kind in IndexType)
+)
+RECORD_MERGER_POINT: Final = ExtensionPoint(
+    "hudi.record_mergers", "record merger", options_prefix="hoodie.record.merge.property."
+)
+LOCK_POINT: Final = ExtensionPoint(
+    "hudi.lock_providers",
+    "lock provider",
+    frozenset(kind.value for kind in LockKind),
+    {name: kind.value for name, kind in LOCK_CLASSES.items()},
+    options_prefix="hoodie.write.lock.",
+)
+CONFLICT_POINT: Final = ExtensionPoint(
+    "hudi.conflict_strategies",
+    "conflict strategy",
+    frozenset(kind.value for kind in Granularity),
+    {name: kind.value for name, kind in CONFLICT_CLASSES.items()},
+)
+
+POINTS: Final = (
+    KEY_GENERATOR_POINT,
+    INDEX_POINT,
+    RECORD_MERGER_POINT,
+    LOCK_POINT,
+    CONFLICT_POINT,
+)
+
+
+def load_extension(group: str, name: str) -> type[object]:
+    """The class of an installed extension, by its entry-point group and name.
+
+    Raises
+    ------
+    ValueError
+        There is no such group of extensions, or the text can be no name in it.
+    PluginError
+        No distribution provides it, several do, or it cannot be imported.
+    """
+    for point in POINTS:
+        if point.group == group:
+            return point.load(point.name(name), object)
+    raise ValueError(f"{group} is none of {', '.join(point.group for point in POINTS)}")
+
+
+class KeyGeneratorTraits:
+    """What settings know of a key generator.
+
+    Attributes
+    ----------
+    makes_partitions
+        Whether it makes the texts of partition fields, which are then no values of a column: no
+        filter on a column rules a partition out by its path.
+    """
+
+    makes_partitions: ClassVar[bool] = False
+
+
+class IndexTraits:
+    """What settings know of an index.
+
+    Attributes
+    ----------
+    is_global
+        Whether it finds keys in all partitions, so that a key is unique in the whole table.
+    """
+
+    is_global: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True)
+class NamedIndex:
+    """An index of another distribution; stands where an ``IndexType`` may.
+
+    Attributes
+    ----------
+    value
+        Its name.
+    is_global
+        See :class:`IndexTraits`.
+    """
+
+    value: str
+    is_global: bool
+
+    @property
+    def is_record_index(self) -> bool:
+        """Whether the metadata table locates keys."""
+        return False
+
+
+def index_type(text: str) -> IndexType | NamedIndex:
+    """Parse an index: a type of Hudi's, or an installed one's name.
+
+    Raises
+    ------
+    PluginError
+        There is no such index, or it cannot be loaded.
+    """
+    if text.upper() in IndexType.__members__:
+        return IndexType(text.upper())
+    name = INDEX_POINT.name(text)
+    return NamedIndex(name, INDEX_POINT.load(name, IndexTraits).is_global)
+
+
+def lock_kind(text: str) -> LockKind | str | None:
+    """Parse a lock provider: a name, or Hudi's Java class.
+
+    Raises
+    ------
+    PluginError
+        There is no such lock.
+    """
+    if not text:
+        return None
+    name = LOCK_POINT.name(text)
+    LOCK_POINT.require(name)
+    return LockKind(name) if name in LOCK_POINT.built_in else name
+
+
+def conflict_granularity(text: str) -> Granularity | str | None:
+    """Parse a conflict strategy: a name, or Hudi's Java class.
+
+    Raises
+    ------
+    PluginError
+        There is no such strategy.
+    """
+    if not text:
+        return None
+    name = CONFLICT_POINT.name(text)
+    CONFLICT_POINT.require(name)
+    return Granularity(name) if name in CONFLICT_POINT.built_in else name
+
+
+def kept_options(point: ExtensionPoint, name: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Return a member's own options, which the table is to keep.
+
+    Raises
+    ------
+    InvalidOptionError
+        One is a secret, by its name.
+    """
+    found = point.options_of(name, options)
+    for key in filter(is_secret_name, found):
+        raise InvalidOptionError(
+            f"{point.options_prefix}{name}.{key}",
+            "***",
+            "the table would keep it, and a table keeps no secrets",
+            f"Have the {point.kind} find it elsewhere, such as in the environment.",
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Extensions of other distributions, found by name among their entry points."""

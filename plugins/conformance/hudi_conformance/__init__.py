@@ -1,0 +1,19 @@
+"""Suites of tests that an extension of hudi-core has to pass.
+
+A suite is a class; a subclass names the extension, and says what it is to be tested with where the
+defaults do not do. pytest collects the subclass like any other.
+"""
+
+from hudi_conformance.conflict_strategies import ConflictStrategySuite
+from hudi_conformance.indexes import IndexSuite
+from hudi_conformance.key_generators import KeyGeneratorSuite
+from hudi_conformance.lock_providers import LockProviderSuite
+from hudi_conformance.record_mergers import RecordMergerSuite
+
+__all__ = [
+    "ConflictStrategySuite",
+    "IndexSuite",
+    "KeyGeneratorSuite",
+    "LockProviderSuite",
+    "RecordMergerSuite",
+]

@@ -1,0 +1,143 @@
+"""A wheel with one extension of each kind: found by name, on both engines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import documented_extensions
+from tests.packaging.test_wheels import (
+    CORE,
+    PROJECTS,
+    CleanEnvironment,
+    build_wheel,
+    new_environment,
+    run,
+)
+
+WRITE_AND_READ = """
+import json, sys, warnings
+import pyarrow as pa
+import hudi_core as hudi
+from hudi_core.errors import HudiError
+from pyspark.sql import SparkSession
+
+builder = SparkSession.builder.master("local[2]").config("spark.driver.host", "127.0.0.1")
+builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.ui.enabled", False)
+session = builder.config("spark.ui.showConsoleProgress", False).getOrCreate()
+session.sparkContext.setLogLevel("OFF")
+options = {
+    "hoodie.datasource.write.keygenerator.type": "ACME_padded",
+    "hoodie.table.keygenerator.acme_padded.width": "4",
+    "hoodie.write.record.merge.strategy.id": "acme_status",
+    "hoodie.index.type": "acme_ranges",
+    "hoodie.write.lock.provider": "acme_folder",
+    "hoodie.write.lock.acme_folder.suffix": ".taken",
+    "hoodie.write.lock.conflict.resolution.strategy": "acme_schema",
+}
+BATCHES = (
+    {"id": ["1", "2", "3"], "city": ["Ulm", "Ulm", "Bonn"], "status": ["paid", "open", "open"]},
+    {"id": ["1", "2", "4"], "city": ["Ulm", "Ulm", "Bern"], "status": ["open", "sent", "open"]},
+)
+told = {}
+for engine in sys.argv[1:]:
+    rows = [pa.table(batch) for batch in BATCHES]
+    table = hudi.Table.create(
+        engine, rows[0].schema, name="t", record_key="id", partition_by="city",
+        ordering_field="status", options=options,
+    )
+    try:
+        for batch in rows:
+            table.upsert(session.createDataFrame(batch.to_pandas()) if engine == "spark" else batch)
+    except Exception as error:
+        told[engine] = f"{type(error).__name__}: {error}"
+        continue
+    names = ["_hoodie_record_key", "_hoodie_partition_path", "status"]
+    read = hudi.Table.open(engine)
+    found = read.to_arrow(columns=names).to_pylist()
+    told[engine] = sorted(list(row.values()) for row in found)
+    if engine == "spark":
+        assert sorted(map(list, read.read(session).select(*names).collect())) == told[engine]
+    told[f"{engine} properties"] = {
+        name: value for name, value in read.config.raw.items() if "acme" in value or "acme" in name
+    }
+print(json.dumps(told))
+session.stop()
+"""
+ROWS = [["0001", "U", "paid"], ["0002", "U", "sent"], ["0003", "B", "open"], ["0004", "B", "open"]]
+KEPT = {
+    "hoodie.table.keygenerator.class": "acme_padded",
+    "hoodie.table.keygenerator.acme_padded.width": "4",
+    "hoodie.record.merge.strategy.id": "acme_status",
+}
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(PROJECTS[CORE], tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the extensions that the page shows."""
+    folder = tmp_path_factory.mktemp("acme")
+    (folder / f"{documented_extensions.MODULE}.py").write_text(documented_extensions.code())
+    groups = "".join(
+        f'[project.entry-points."{group}"]\n'
+        + "".join(f'{name} = "{target}"\n' for name, target in entries.items())
+        for group, entries in documented_extensions.entry_points().items()
+    )
+    (folder / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+        f'[project]\nname = "acme-hudi"\nversion = "1.0"\n{groups}'
+        f'[tool.setuptools]\npy-modules = ["{documented_extensions.MODULE}"]\n'
+    )
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", folder)
+    [wheel] = (folder / "dist").glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def without(core: Path, tmp_path_factory: pytest.TempPathFactory) -> CleanEnvironment:
+    """An environment with Spark that lacks the extensions."""
+    environment = new_environment(tmp_path_factory.mktemp("without") / "clean")
+    environment.install(core, extra="spark")
+    return environment
+
+
+@pytest.fixture(scope="module")
+def with_extensions(
+    core: Path, acme: Path, tmp_path_factory: pytest.TempPathFactory
+) -> CleanEnvironment:
+    environment = new_environment(tmp_path_factory.mktemp("with") / "clean")
+    environment.install(core, extra="spark")
+    environment.install(acme)
+    return environment
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_both_engines_find_them_by_name(with_extensions: CleanEnvironment, tmp_path: Path) -> None:
+    python = {"PYSPARK_PYTHON": str(with_extensions.python)}
+    command = (with_extensions.python, "-I", "-c", WRITE_AND_READ, "arrow", "spark")
+    told = json.loads(run(*command, cwd=tmp_path, more=python))
+    assert told["arrow"] == ROWS
+    assert told["spark"] == ROWS
+    for engine in ("arrow", "spark"):
+        kept = told[f"{engine} properties"]
+        assert kept == KEPT
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_executors_that_lack_them_say_so(
+    with_extensions: CleanEnvironment, without: CleanEnvironment, tmp_path: Path
+) -> None:
+    python = {"PYSPARK_PYTHON": str(without.python)}
+    command = (with_extensions.python, "-I", "-c", WRITE_AND_READ, "spark")
+    told = json.loads(run(*command, cwd=tmp_path, more=python))
+    assert told["spark"].startswith("UnknownExtensionError")
+    assert "on the executors" in told["spark"]
