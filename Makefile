@@ -125,6 +125,10 @@ bench-layouts: setup  ## Measure the object-store layout beside the default one
 bench-long: setup
 	$(RUN) benchmarks/long_lived.py $(ARGS)
 
+.PHONY: bench-virtual
+bench-virtual: setup
+	$(RUN) benchmarks/virtual_keys.py $(ARGS)
+
 .PHONY: bench-keys
 bench-keys: setup
 	$(RUN) benchmarks/long_keys.py $(ARGS)

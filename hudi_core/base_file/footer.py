@@ -15,11 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.base_file.footer_statistics import footer_statistics
 from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.stats import ColumnStats, FileStats
+from hudi_core.schema.alignment import stored_fields
 from hudi_core.schema.arrow_types import leaves
+from hudi_core.schema.table_schema import RECORD_KEY
 
 BLOOM_FOOTER: Final = b"org.apache.hudi.bloomfilter"
 
@@ -28,6 +31,8 @@ def read_columns(
     client: TableMetaClient, path: str, names: Sequence[str], rows: int | None = None
 ) -> pa.Table:
     """Return columns of a data file; those that it lacks are null.
+
+    Record keys that are virtual are made.
 
     Parameters
     ----------
@@ -43,13 +48,19 @@ def read_columns(
     DataFileError
         The file is damaged or missing.
     """
+    keys = FileKeys.of(client) if RECORD_KEY in names and client.config.makes_keys else None
     with opened_file(client, path) as file:
-        held = set(file.schema_arrow.names)
+        stored = stored_fields(file.schema_arrow)
+        held = {field.name for field in stored}
         own = [name for name in names if name in held]
-        found = file.read(own) if rows is None else _first_rows(file, own, rows)
+        needed = [] if keys is None else keys.columns(stored, path)
+        wanted = list(dict.fromkeys([*own, *needed]))
+        found = file.read(wanted) if rows is None else _first_rows(file, wanted, rows)
     columns = {
         name: found.column(name) if name in held else pa.nulls(found.num_rows) for name in names
     }
+    if keys is not None:
+        columns[RECORD_KEY] = keys.of_rows(found, stored, path)
     return pa.table(columns)
 
 

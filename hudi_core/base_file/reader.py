@@ -18,6 +18,7 @@ from hudi_core.base_file.encoded_columns import (
     require_valid_codes,
 )
 from hudi_core.base_file.encodings import decided_leaves, leaf_paths
+from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.base_file.key_footer import KeyFooter, key_footer
 from hudi_core.config.merge_rules import MergeRules
 from hudi_core.config.table import TableConfig
@@ -59,6 +60,8 @@ class TableFiles(Protocol):
 def read_record_keys(files: TableFiles, path: str, size: int | None = None) -> pa.ChunkedArray:
     """Return the record keys of a base file, in file order.
 
+    Virtual ones are made of the columns that they are of.
+
     Parameters
     ----------
     path
@@ -72,10 +75,10 @@ def read_record_keys(files: TableFiles, path: str, size: int | None = None) -> p
         The file cannot be read, or has no record keys.
     """
     with _source(files, path, size, is_needed_again=True) as source, _parquet(source) as file:
-        if RECORD_KEY not in file.schema_arrow.names:
-            raise _without_keys(files, path)
-        rows = file.read(columns=[RECORD_KEY], use_threads=_is_large(file.metadata))
-        return rows.column(RECORD_KEY).cast(pa.string())
+        keys, stored = _file_keys(files), stored_fields(file.schema_arrow)
+        names = keys.columns(stored, path)
+        rows = file.read(columns=names, use_threads=_is_large(file.metadata))
+        return keys.of_rows(rows, stored, path)
 
 
 def read_column(files: TableFiles, path: str, name: str) -> pa.ChunkedArray:
@@ -142,26 +145,28 @@ def read_base_file(
     with _source(files, path, size) as source, _parquet(source) as file:
         wanted = files.schema.with_meta()
         fields = stored_fields(file.schema_arrow)
+        keys = _file_keys(files)
+        needed = keys.columns(fields, path)
         key = _key_column(files, fields)
-        derived = {PARTITION_PATH, FILE_NAME} | (set() if key is None else {RECORD_KEY})
+        is_derived = keys.are_made or key is not None
+        derived = {PARTITION_PATH, FILE_NAME} | ({RECORD_KEY} if is_derived else set())
         own = [field for field in wanted if field.name not in derived]
         found = {
             field.name: stored
             for field, stored in zip(own, counterparts(fields, own), strict=True)
             if stored is not None
         }
-        if RECORD_KEY not in derived and RECORD_KEY not in found:
-            raise _without_keys(files, path)
         compact = compact_columns(file.metadata, file.schema_arrow)
         encoded = {
             name
-            for name in found.keys() - _never_encoded(files)
+            for name in found.keys() - _never_encoded(files, needed)
             if found[name].name in compact and pt.is_string(wanted.field(name).type)
         }
         rows = _read_encoded(file, source, found, encoded)
         rows = align(rows, fields, encoded_schema(pa.schema(own), encoded))
-        keys = key_footer(file.metadata, path)
-        same = leaf_paths(file.metadata) == [name for name, _ in leaves(wanted)]
+        footer = key_footer(file.metadata, path)
+        held = files.schema.with_some_meta(files.table.stored_meta_columns)
+        same = leaf_paths(file.metadata) == [name for name, _ in leaves(held)]
         dictionaries = decided_leaves(file.metadata) if same else None
     if key is not None and rows.column(key).null_count:
         raise DataFileError(files.base_path, f"{path} has rows without a {key}, the record key")
@@ -169,13 +174,15 @@ def read_base_file(
     known = {
         PARTITION_PATH: constant(str(partition_path), count),
         FILE_NAME: constant(path.rsplit("/", 1)[-1], count),
-        RECORD_KEY: None if key is None else rows.column(key),
+        RECORD_KEY: keys.made(rows, path) if key is None and is_derived else None,
     }
+    if key is not None:
+        known[RECORD_KEY] = rows.column(key)
     columns = [
         known[field.name] if field.name in derived else rows.column(field.name) for field in wanted
     ]
     schema = encoded_schema(wanted, encoded | {PARTITION_PATH, FILE_NAME})
-    return StoredFile(pa.table(columns, schema=schema), keys, dictionaries)
+    return StoredFile(pa.table(columns, schema=schema), footer, dictionaries)
 
 
 def _key_column(files: TableFiles, stored: Sequence[pa.Field]) -> str | None:
@@ -189,12 +196,12 @@ def _key_column(files: TableFiles, stored: Sequence[pa.Field]) -> str | None:
     return name if are_strings else None
 
 
-def _never_encoded(files: TableFiles) -> set[str]:
+def _never_encoded(files: TableFiles, keys: Sequence[str]) -> set[str]:
     """Return columns that are compared, such as keys and ordering fields.
 
     They are never read dictionary encoded.
     """
-    return {RECORD_KEY, *files.table.record_key_fields, *files.rules.order}
+    return {RECORD_KEY, *keys, *files.table.record_key_fields, *files.rules.order}
 
 
 def _read_encoded(
@@ -222,8 +229,8 @@ def _is_large(footer: pq.FileMetaData) -> bool:
     return bool(footer.num_rows * footer.num_columns > _FEW_VALUES)
 
 
-def _without_keys(files: TableFiles, path: str) -> DataFileError:
-    return DataFileError(files.base_path, f"{path} has no column {RECORD_KEY}")
+def _file_keys(files: TableFiles) -> FileKeys:
+    return FileKeys(files.base_path, files.table, files.schema)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from hudi_core.base_file.statistics import StatisticsCollector
 from hudi_core.errors import StorageError
 from hudi_core.hashing.bloom import TYPE_CODE
 from hudi_core.model.stats import FileStats
-from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
+from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY, TableSchema
 from hudi_core.storage.disk import sync_file
 
 MODEL_FOOTER: Final = "writer.model.name"
@@ -113,9 +113,8 @@ class BaseFileWriter:
         Name of the table; the Avro schema in the footer is named after it.
     options
         How to write.
-    with_meta
-        Whether rows have the meta columns (``hoodie.populate.meta.fields``). Without them there are
-        neither key footers nor a bloom filter.
+    meta_columns
+        The meta columns that the file holds; none with ``hoodie.populate.meta.fields=false``.
     """
 
     def __init__(
@@ -126,15 +125,16 @@ class BaseFileWriter:
         table_name: str,
         options: BaseFileOptions | None = None,
         *,
-        with_meta: bool = True,
+        meta_columns: Sequence[str] = META_COLUMNS,
     ) -> None:
         self.path: Final = path
-        self.schema: Final = schema.with_meta() if with_meta else schema.arrow
+        self.schema: Final = schema.with_some_meta(meta_columns)
         self._filesystem = filesystem
         self._options = options or BaseFileOptions()
-        self._avro_schema = schema.to_avro(table_name, with_meta)
+        self._avro_schema = schema.to_avro(table_name, True, meta_columns)
         self._keys = RecordKeyCollector(self._options.bloom)
-        self._with_meta = with_meta
+        self._left_out = sorted(set(META_COLUMNS).difference(meta_columns))
+        self._has_keys = RECORD_KEY in meta_columns
         self._inherits = False
         self._dictionaries: Mapping[str, bool] | None = None
         self._statistics = StatisticsCollector(self.schema)
@@ -180,6 +180,8 @@ class BaseFileWriter:
     def write(self, rows: pa.Table | pa.RecordBatch, *, stays: bool = False) -> None:
         """Add rows in the schema of the file (:attr:`schema`).
 
+        A column of the record keys that the file does not hold makes its key footers all the same.
+
         Parameters
         ----------
         rows
@@ -193,9 +195,11 @@ class BaseFileWriter:
             The file cannot be written.
         """
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-        if self._with_meta and not (stays and self._inherits):
+        self._has_keys |= RECORD_KEY in table.column_names
+        if self._has_keys and not (stays and self._inherits):
             for keys in table.column(RECORD_KEY).chunks:
                 self._keys.add(keys)
+        table = table.drop_columns([one for one in self._left_out if one in table.column_names])
         self._rows += table.num_rows
         self._hold(table)
         if self._held_bytes >= _HELD_BYTES:
@@ -290,7 +294,7 @@ class BaseFileWriter:
 
     def _key_values(self) -> dict[str, str]:
         footers = {MODEL_FOOTER: "avro", AVRO_SCHEMA_FOOTER: self._avro_schema}
-        if not self._with_meta:
+        if not self._has_keys:
             return footers
         keys = self._keys
         if keys.min_key is not None and keys.max_key is not None:

@@ -22,6 +22,7 @@ from hudi_core.cli.table_convert import convert
 from hudi_core.cli.table_document import table_document
 from hudi_core.cli.table_drop import drop
 from hudi_core.cli.table_repair import repair
+from hudi_core.cli.table_rewrite_keys import rewrite_keys
 from hudi_core.cli.table_rows import count, head
 from hudi_core.cli.table_upgrade import upgrade
 from hudi_core.cli.table_validate import validate
@@ -35,6 +36,7 @@ table_app = typer.Typer(
 table_app.command()(adopt)
 table_app.command()(convert)
 table_app.command()(upgrade)
+table_app.command("rewrite-keys")(rewrite_keys)
 table_app.command()(validate)
 table_app.command()(repair)
 table_app.command()(head)

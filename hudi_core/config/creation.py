@@ -28,14 +28,14 @@ from hudi_core.config.support import WRITABLE_VERSIONS
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.timebased import TimeBased, TimeKeys, chosen_time_based
-from hudi_core.errors import InvalidOptionError
+from hudi_core.config.virtual_keys import require_possible_keys
+from hudi_core.errors import InvalidOptionError, OptionConflictError
 from hudi_core.extension.registry import named_by
 
 _ONLY: Final[tuple[tuple[ConfigKey[Any], tuple[object, ...]], ...]] = (
     (TableKeys.table_type, (TableType.COPY_ON_WRITE,)),
     (TableKeys.version, WRITABLE_VERSIONS),
     (TableKeys.drop_partition_columns, (False,)),
-    (TableKeys.populate_meta_fields, (True,)),
     (TableKeys.base_file_format, ("PARQUET",)),
     (TableKeys.timezone, ("UTC",)),
 )
@@ -55,7 +55,8 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
     values = {name: key.read(options) for name, key in CHOSEN_ROWS.items()}
     if not values["name"]:
         raise _missing(TableKeys.name, "a new table needs a name")
-    version, record_key = values["version"], values["record_key_fields"]
+    version, record_key = values["version"], _record_key(options)
+    values["record_key_fields"] = record_key
     config = TableConfig(
         **values,
         **_key_generation(options, record_key),
@@ -65,8 +66,18 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
         buckets=buckets_of(options, record_key),
         placement=placement_of(options),
     )
+    require_possible_keys(config)
     _refuse_managed(options, config)
     return config
+
+
+def _record_key(options: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns of the record key, under whichever name they are given."""
+    named, virtual = TableKeys.record_key_fields, TableKeys.virtual_columns
+    columns, again = named.read(options), virtual.read(options)
+    if columns and again and columns != again:
+        raise OptionConflictError(virtual.key, ",".join(again), ",".join(columns))
+    return columns or again
 
 
 def _key_generation(options: Mapping[str, str], record_key: tuple[str, ...]) -> dict[str, Any]:
@@ -113,7 +124,7 @@ def _key_generator(
     options: Mapping[str, str], record_key: tuple[str, ...], partition: tuple[str, ...]
 ) -> KeyGeneratorType | str:
     by_class = TableKeys.key_generator_class.read(options)
-    by_type = TableKeys.key_generator.read(options)
+    by_type = TableKeys.key_generator.read(options) or TableKeys.virtual_generator.read(options)
     if by_class and by_type and by_class != by_type:
         raise InvalidOptionError(
             TableKeys.key_generator.key,

@@ -9,6 +9,7 @@ from hudi_core.config.foreign import Kind, foreign_options
 from hudi_core.config.key import Group
 from hudi_core.config.kinds import IncrementalFormat, QueryType
 from hudi_core.config.options import Option, Options
+from hudi_core.config.parsers import boolean
 from hudi_core.errors import InvalidInstantTimeError, InvalidOptionError
 from hudi_core.model.instant_time import EARLIEST, parse_query_time
 
@@ -84,6 +85,15 @@ class ReadConfig(Options, group=Group.READ):
         choices=tuple(IncrementalFormat),
         doc="Incremental: what is returned of a changed row. `latest_state`: the row as it is; "
         "`cdc`: every change as a row of `op`, `ts_ms`, `before` and `after`, deletes too.",
+    )
+
+    ignores_stored_keys: Option[bool] = Option(
+        "hoodie.recordkey.virtual.read.enabled",
+        default=False,
+        parse=boolean,
+        doc="Whether a table that stores its record keys is read as if they were virtual: "
+        "`_hoodie_record_key` is null, and changes are found by keys that are made. So readers try "
+        "what `hudi table rewrite-keys` is about to change.",
     )
 
     @property

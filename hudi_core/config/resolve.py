@@ -109,7 +109,12 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
         TableKeys.ordering: stored.ordering_fields,
         TableKeys.key_generator: keygen,
         TableKeys.key_generator_class: keygen,
+        TableKeys.populate_meta_fields: stored.populate_meta_fields,
+        TableKeys.virtual_columns: stored.record_key_fields,
+        TableKeys.virtual_generator: stored.keygen_type,
     }
+    if stored.virtual_keys:  # which other engines are told by this one
+        own[TableKeys.populate_meta_fields] = TableKeys.populate_meta_fields.read(options)
     values: list[tuple[ConfigKey[Any], object]] = [
         (key, own[key] if key in own else getattr(stored, name))
         for name, key in TableKeys.by_attribute.items()

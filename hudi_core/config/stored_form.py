@@ -136,6 +136,16 @@ def _form_property(name: str, config: TableConfig) -> list[Property]:
     return [(name, (config.raw or form_properties(config)).get(name))]
 
 
+def _meta_property(config: TableConfig) -> list[Property]:
+    """Whether files hold the meta columns, to other engines.
+
+    Those that know no other virtual keys find none where only the key is missing: they make it of
+    its columns, too, and leave the other meta columns alone.
+    """
+    row = TableKeys.populate_meta_fields
+    return [_row_property(config, row, config.tells_meta_columns)]
+
+
 def _merge_properties(config: TableConfig) -> list[Property]:
     """Return Hudi's merge properties; stored ones stay as they are."""
     if config.raw:
@@ -186,6 +196,7 @@ _OWN_FORMS: Final[Mapping[str, Callable[[TableConfig], list[Property]]]] = {
     "consistent_timestamps": partial(_form_property, TableKeys.consistent_timestamps.key),
     "local_zone": partial(_form_property, TableKeys.local_zone.key),
     "old_floats": partial(_form_property, TableKeys.old_floats.key),
+    "populate_meta_fields": _meta_property,
     "merge_mode": _merge_properties,
     "buckets": lambda config: bucket_properties(config.buckets),
     "placement": lambda config: list(config.placement.properties.items()),

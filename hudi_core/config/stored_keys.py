@@ -101,6 +101,14 @@ class ManagedKeys(Options, group=Group.TABLE):
         doc="Paths at which files may hold another column than the one that is there now, because "
         "it was renamed or dropped: statistics that go by names are not used for them.",
     )
+    virtual_since = ConfigKey(
+        "hoodie.recordkey.virtual.since",
+        default=None,
+        parse=text_or_none,
+        default_text="(its creation)",
+        doc="Time from which on files of a table with virtual keys leave `_hoodie_record_key` out; "
+        "what older files hold of it is ignored.",
+    )
     metadata_partitions = ConfigKey[tuple[str, ...]](
         "hoodie.table.metadata.partitions",
         default=(),

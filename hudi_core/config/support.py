@@ -18,6 +18,7 @@ from hudi_core.config.kinds import (
 from hudi_core.config.merging import unknown_merging
 from hudi_core.config.table import TableConfig
 from hudi_core.config.timebased import time_based
+from hudi_core.config.virtual_keys import why_unmade
 from hudi_core.errors import InvalidOptionError, UnsupportedTableError
 from hudi_core.model.capability import Capability
 
@@ -26,7 +27,6 @@ WRITABLE_VERSIONS: Final = (8, 9)
 NOT_BUILT: Final = frozenset(
     {
         Capability.MERGE_ON_READ,
-        Capability.VIRTUAL_KEYS,
         Capability.DROPPED_PARTITION_COLUMNS,
         Capability.REORDER_COLUMNS,
     }
@@ -106,8 +106,9 @@ def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
                 f"has the expression index {name}, which would go stale",
                 "Drop that index with Apache Hudi, or write with Apache Hudi.",
             )
-    if not config.populate_meta_fields:
-        yield "has no meta columns (hoodie.populate.meta.fields=false)", _COPY
+    reason = why_unmade(config)
+    if reason is not None:
+        yield f"stores no record keys and names no columns of them, and {reason}", _COPY
     if config.named_keygen is not None:
         KEY_GENERATOR_POINT.require(config.named_keygen.name)
     elif config.keygen_type not in KEY_GENERATORS:

@@ -27,6 +27,7 @@ from hudi_core.model.buckets import Buckets
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
 from hudi_core.schema.avro_types import has_ids
+from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY
 
 _IN_FOLDER: Final = Placement()
 
@@ -44,6 +45,8 @@ class TableConfig:
 
     Attributes
     ----------
+    populate_meta_fields
+        Whether files hold meta columns: all of them, or all but the key where that is virtual.
     partition_fields, partition_types
         Columns without the types that a CUSTOM key generator adds to them; these types, else empty.
     named_keygen
@@ -114,6 +117,9 @@ class TableConfig:
     url_encode: bool = False
     drop_partition_columns: bool = False
     populate_meta_fields: bool = True
+    virtual_keys: bool = False
+    key_concatenator: str | None = None
+    keeps_virtual_keys: bool = False
     logs_changes: bool = False
     change_logging: ChangeLogging = ChangeLogging.DATA_BEFORE_AFTER
     base_file_format: str = TableKeys.base_file_format.default
@@ -131,6 +137,41 @@ class TableConfig:
     takes_empty_partitions: bool = True
     # other writers may have stored anything there: never shown
     raw: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def makes_keys(self) -> bool:
+        """Whether the record keys of stored rows are made again, not read."""
+        return self.virtual_keys or not self.populate_meta_fields
+
+    @property
+    def stored_meta_columns(self) -> tuple[str, ...]:
+        """The meta columns that new files hold."""
+        if not self.populate_meta_fields:
+            return ()
+        if self.virtual_keys and not self.keeps_virtual_keys:
+            return tuple(name for name in META_COLUMNS if name != RECORD_KEY)
+        return META_COLUMNS
+
+    @property
+    def tells_meta_columns(self) -> bool:
+        """Whether other engines are told that all files have all meta columns.
+
+        A table whose key alone is virtual tells them of none: they would miss it.
+        """
+        return RECORD_KEY in self.stored_meta_columns
+
+    @property
+    def indexes_meta_columns(self) -> bool:
+        """Whether statistics of meta columns are kept.
+
+        Not once other engines may have written files without such columns.
+        """
+        return self.tells_meta_columns and not self.keys_differ_by_file
+
+    @property
+    def keys_differ_by_file(self) -> bool:
+        """Whether some files may hold record keys and others not."""
+        return TableKeys.virtual_keys.is_given(self.raw)
 
     @property
     def is_partitioned(self) -> bool:
@@ -195,4 +236,6 @@ class TableConfig:
     @property
     def former_names(self) -> frozenset[str]:
         """Paths at which older files may hold another column."""
-        return frozenset(ManagedKeys.former_names.read(self.raw))
+        former = frozenset(ManagedKeys.former_names.read(self.raw))
+        # what the column reads is not what all files hold of it
+        return former | {RECORD_KEY} if self.virtual_keys or self.keys_differ_by_file else former

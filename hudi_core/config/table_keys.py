@@ -14,6 +14,7 @@ from hudi_core.config.options import Options
 from hudi_core.config.parsers import boolean, integer, names
 from hudi_core.config.stored import Stored
 from hudi_core.config.table_parsers import (
+    concatenator,
     format_name,
     key_generator,
     key_generator_class,
@@ -228,8 +229,62 @@ class TableKeys(Options, group=Group.TABLE):
         "hoodie.populate.meta.fields",
         default=True,
         parse=boolean,
-        doc="Whether data files hold the five meta columns. Only true is supported for writing.",
+        doc="Whether data files hold the five meta columns. Without them record keys are made of "
+        "their columns whenever they are needed, and no row tells when it was written: there are "
+        "no incremental queries. It is chosen when the table is made, for good.",
         usual="true",
+    )
+    virtual_keys = Stored(
+        "hoodie.recordkey.virtual.enabled",
+        default=False,
+        parse=boolean,
+        doc="Whether data files leave out `_hoodie_record_key`, which then reads null: record keys "
+        "are made of their columns whenever they are needed. The other meta columns stay, and so "
+        "do incremental queries. A table that stores its keys is switched by "
+        "`hudi table rewrite-keys`, not by this option.",
+        usual="false",
+    )
+    virtual_columns = ConfigKey[tuple[str, ...]](
+        "hoodie.recordkey.virtual.columns",
+        default=(),
+        parse=names,
+        default_text="(those of hoodie.datasource.write.recordkey.field)",
+        doc="Columns that virtual keys are made of, separated by commas: another name of "
+        "hoodie.datasource.write.recordkey.field, under which they are stored.",
+    )
+    key_concatenator = Stored[str | None](
+        "hoodie.recordkey.virtual.concatenator",
+        default=None,
+        parse=concatenator,
+        default_text="(none: keys are those of the key generator)",
+        doc="What stands between the values of a virtual key: with `_` that of the columns `a` and "
+        "`b` is `1_2`, instead of `a:1,b:2`. Values that contain it are refused, as two rows could "
+        "have one key.",
+    )
+    virtual_generator = ConfigKey(
+        "hoodie.recordkey.virtual.class",
+        default=None,
+        parse=key_generator.parse,
+        default_text="(the table's key generator)",
+        doc="The key generator that makes virtual keys, by name: another name of "
+        "hoodie.datasource.write.keygenerator.type. No class is loaded.",
+    )
+    accepts_other_keys = ConfigKey(
+        "hoodie.recordkey.virtual.foreign.keys.accepted",
+        default=False,
+        parse=boolean,
+        doc="Whether virtual keys may be such as other engines make otherwise: of dates, decimals "
+        "or bytes, or with a concatenator. Those would add a row again, and not update it: say "
+        "true where no other engine writes the table.",
+    )
+    keeps_virtual_keys = Stored(
+        "hoodie.recordkey.virtual.transition.enabled",
+        default=False,
+        parse=boolean,
+        doc="Whether a table with virtual keys writes `_hoodie_record_key` all the same, for "
+        "readers that still need it. Here it reads null, and `hudi table validate` counts the rows "
+        "whose stored key is another one than that which is made.",
+        usual="false",
     )
     logs_changes = Stored(
         "hoodie.table.cdc.enabled",

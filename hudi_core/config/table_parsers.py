@@ -53,6 +53,13 @@ def key_generator_class(text: str) -> KeyGeneratorType | str | None:
     return key_generator(text) if known is None else known
 
 
+def concatenator(text: str) -> str | None:
+    """Parse what stands between the values of a key."""
+    if "," in text or ":" in text:
+        raise ValueError("keys of that form are the key generator's own; leave the option out")
+    return text or None
+
+
 def payload_class(text: str) -> Payload | str | None:
     """Parse a Java payload class; an unknown one stays a string."""
     # the package of Hudi's first releases, which old tables still name

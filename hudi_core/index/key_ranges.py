@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.file_columns import FileColumns
@@ -35,4 +36,8 @@ def key_ranges(
     for path, file in files:
         listed.setdefault(path, []).append(file.status)
     columns = FileColumns.of_statuses(listed)
-    return table_lister(client).file_ranges(columns, RECORD_KEY, pa.string())
+    keys = FileKeys.of(client)
+    name = keys.same_column if keys.are_made else RECORD_KEY
+    if name is None:
+        return None
+    return table_lister(client).file_ranges(columns, name, pa.string())

@@ -75,7 +75,13 @@ def key_generator(
         columns = KeyColumns.resolve(schema, config.record_key_fields, partition, key_form(config))
         return named_keys(config.named_keygen, columns, path_codec(config))
     form = _writable_form(config.keygen_type)
-    columns = KeyColumns.resolve(schema, config.record_key_fields, partition, key_form(config))
+    columns = KeyColumns.resolve(
+        schema,
+        config.record_key_fields,
+        partition,
+        key_form(config),
+        are_whole=config.virtual_keys,
+    )
     if knows_partitions and not form.fits(columns.record_key, columns.partition):
         raise InvalidOptionError(
             _KEY,
@@ -88,7 +94,11 @@ def key_generator(
         for column, field_type in zip(columns.partition, types, strict=True)
     ]
     names_one_key = form.may_name_one_key and not config.complex_keygen_new_encoding
-    return ColumnKeys(columns, fields, path_codec(config), names_one_key=names_one_key)
+    # none for who asks for paths alone
+    between = config.key_concatenator if columns.record_key else None
+    return ColumnKeys(
+        columns, fields, path_codec(config), names_one_key=names_one_key, between=between
+    )
 
 
 def require_timestamp_columns(config: TableConfig, schema: TableSchema) -> None:

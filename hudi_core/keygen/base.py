@@ -74,6 +74,8 @@ class KeyColumns:
     record_key: tuple[KeyColumn, ...]
     partition: tuple[KeyColumn, ...]
     form: KeyForm = PLAIN
+    are_whole: bool = False
+    """Whether each column of a record key must have a value, as virtual keys demand."""
 
     @classmethod
     def resolve(
@@ -82,12 +84,15 @@ class KeyColumns:
         record_key: Sequence[str],
         partition: Sequence[str],
         form: KeyForm,
+        *,
+        are_whole: bool = False,
     ) -> KeyColumns:
         """Find the columns; see :func:`hudi_core.keygen.key_generator` for what is raised."""
         return cls(
             tuple(_find(schema, name, RecordKeyError, "record key") for name in record_key),
             tuple(_find(schema, name, PartitionValueError, "partition") for name in partition),
             form,
+            are_whole,
         )
 
     def text(self, batch: pa.RecordBatch, column: KeyColumn) -> pa.StringArray:
@@ -114,6 +119,7 @@ class KeyColumns:
         for column in self.record_key:
             value = self.text(batch, column)
             empty = pc.fill_null(pc.equal(pc.binary_length(value), 0), True)
+            self._require_whole(value)
             missing = pc.and_(missing, empty)
             if pc.any(empty, min_count=0).as_py():
                 value = pc.fill_null(pc.if_else(empty, _or_null(value), value), NULL_PART)
@@ -121,6 +127,30 @@ class KeyColumns:
             before = ","
         self._require_keys(missing)
         return pc.binary_join_element_wise(*parts, "")
+
+    def concatenated_key(self, batch: pa.RecordBatch, between: str) -> pa.StringArray:
+        """Return keys ``v1_v2``; no value may contain the separator."""
+        texts = [self.text(batch, column) for column in self.record_key]
+        for column, text in zip(self.record_key, texts, strict=True):
+            self._require_whole(text)
+            ambiguous = pc.sum(pc.match_substring(text, between), min_count=0).as_py()
+            if ambiguous and len(texts) > 1:
+                raise RecordKeyError(
+                    f"The column {column.name} of the record key contains {between!r}, which "
+                    f"stands between the values of a key, in {ambiguous} of {len(text)} rows: two "
+                    "rows could have one key",
+                    "Make a table with another hoodie.recordkey.virtual.concatenator, or without.",
+                    columns=(column.name,),
+                    rows=ambiguous,
+                )
+        keys = pc.binary_join_element_wise(*texts, between)
+        joints = len(between.encode()) * (len(texts) - 1)
+        self._require_keys(pc.equal(pc.binary_length(keys), joints))
+        return keys
+
+    def _require_whole(self, text: pa.StringArray) -> None:
+        if self.are_whole:
+            self._require_keys(text.is_null())
 
     def _require_keys(self, missing: pa.BooleanArray) -> None:
         count = pc.sum(missing, min_count=0).as_py()

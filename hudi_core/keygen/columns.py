@@ -23,6 +23,8 @@ class ColumnKeys:
     names_one_key
         Whether the key of one field is ``f:v``, and not the bare value. Of several fields it is
         always ``f1:v1,f2:v2``.
+    between
+        What stands between the values of a key instead.
     """
 
     def __init__(
@@ -32,12 +34,16 @@ class ColumnKeys:
         codec: PartitionPathCodec,
         *,
         names_one_key: bool,
+        between: str | None = None,
     ) -> None:
         self._columns, self._fields, self._codec = columns, tuple(fields), codec
+        self._between = between
         self._bare = len(columns.record_key) == 1 and not names_one_key
 
     def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Return the record key of every row."""
+        if self._between is not None:
+            return self._columns.concatenated_key(batch, self._between)
         return self._columns.bare_key(batch) if self._bare else self._columns.joined_key(batch)
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:

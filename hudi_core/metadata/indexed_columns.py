@@ -66,7 +66,7 @@ class IndexableColumns:
             if (form := bound_form(field.type, has_value_types=typed, is_local=path in local))
         }
         found = bound_form(pa.string(), has_value_types=typed)
-        has_meta = config.populate_meta_fields
+        has_meta = config.indexes_meta_columns
         meta = dict.fromkeys(META_INDEXED, found) if found is not None and has_meta else {}
         return cls(forms, meta, tuple(name for name in schema.names if name in forms))
 

@@ -144,7 +144,7 @@ class MetadataLister(FileIndex):
     ) -> ValueRanges | None:
         """Ranges of a column in partitions, where there are any."""
         config = self.client.config
-        keys = (COMMIT_TIME,) if config.populate_meta_fields else config.record_key_fields
+        keys = (COMMIT_TIME,) if config.indexes_meta_columns else config.record_key_fields
         counting = next(iter(keys), None)
         return self._with_fallback(
             PARTITION_STATS,

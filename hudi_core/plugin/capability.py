@@ -53,7 +53,7 @@ def table_needs(config: TableConfig) -> tuple[Capability, ...]:
         needs.append(Capability.IDENTITY_PARTITIONS)
     else:
         needs.append(Capability.TRANSFORMED_PARTITIONS)
-    if not config.populate_meta_fields:
+    if config.makes_keys:
         needs.append(Capability.VIRTUAL_KEYS)
     if not config.placement.is_default:
         needs.append(Capability.STORAGE_PATH)

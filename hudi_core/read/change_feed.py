@@ -87,6 +87,10 @@ class ChangeFeed:
     def _batches(
         self, operation: str, time: str, before: pa.Table | None, after: pa.Table | None
     ) -> Iterator[pa.RecordBatch]:
+        before, after = (
+            None if rows is None else self.comparison.scan.as_shown(rows)
+            for rows in (before, after)
+        )
         if self.condition is not None:
             wanted = np.unique(
                 np.concatenate(

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from hudi_core.base_file.footer import read_statistics
 from hudi_core.config.support import require_readable_table
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
@@ -33,6 +34,7 @@ from hudi_core.read.prune import prune_named
 from hudi_core.read.pruning import PartitionPruner
 from hudi_core.read.row_changes import FileComparison
 from hudi_core.read.scan import FileScan, scan
+from hudi_core.read.virtual_keys import virtual_keys
 from hudi_core.read.window import Windows
 from hudi_core.schema.table_schema import COMMIT_TIME, META_COLUMNS, RECORD_KEY
 
@@ -120,7 +122,7 @@ class IncrementalQuery:
         if wanted is not None:
             may_match = self._may_match(files, wanted)
             files = tuple(file for file in files if file.path in may_match)
-        self._changes.require_stored(files)
+        self._require_stored(files)
         times = frozenset(write.instant.requested_time for write in writes)
         return ReadPlan(files, self.schema, times)
 
@@ -168,7 +170,7 @@ class IncrementalQuery:
             for part in PartitionChange.of(changes)
             if any(change.whole for change in part.changes)
         )
-        self._changes.require_stored([file for part in parts for file in _files(part.changes)])
+        self._require_stored([file for part in parts for file in _files(part.changes)])
         net = NetChanges(self._comparison(shown, wanted), shown, wanted)
         return ScanPlan(net, parts)
 
@@ -200,11 +202,36 @@ class IncrementalQuery:
             changes = [
                 change for change in changes if any(one.path in may_match for one in change.files)
             ]
-        self._changes.require_stored(_files(changes))
+        self._require_stored(_files(changes))
         # the versions of a group one after the other, so that each is read once
         ordered = tuple(sorted(changes, key=lambda change: change.group))
         feed = ChangeFeed(self._comparison(shown, wanted), shown, wanted, as_text)
         return ScanPlan(feed, ordered)
+
+    def _require_stored(self, files: Sequence[PlannedFile]) -> None:
+        """Refuse windows with missing files, or without commit times.
+
+        Engines that know no virtual keys but those without any meta column write such files to a
+        table whose record key alone is virtual.
+        """
+        self._changes.require_stored(files)
+        client = self._client
+        if not client.config.virtual_keys:
+            return
+
+        def has_times(file: PlannedFile) -> bool:
+            found = read_statistics(client, file.path, self.schema).get(COMMIT_TIME)
+            return found is not None and found.null_count == 0
+
+        once = list({file.path: file for file in files}.values())
+        for file, is_complete in zip(once, client.run_map(has_times, once), strict=True):
+            if not is_complete and file.size:
+                raise UnsupportedTableError(
+                    client.base_path,
+                    f"has rows of another engine in {file.path} that do not say when they changed",
+                    "Compare two snapshots instead (Table.diff), or write them again: "
+                    "insert_overwrite.",
+                )
 
     def _shown(self, columns: Sequence[str] | None, by_default: Sequence[str]) -> tuple[str, ...]:
         require_columns(columns, self.schema)
@@ -222,6 +249,8 @@ class IncrementalQuery:
                 names,
                 None,
                 None,
+                virtual_keys(client, self.schema, ()),
+                shows_keys=True,
             )
         )
 

@@ -141,6 +141,7 @@ class NetChanges:
             yield from self._rows(rows.filter(pc.invert(known)), ChangeType.DELETE)
 
     def _rows(self, rows: pa.Table, kind: ChangeType) -> Iterator[pa.RecordBatch]:
+        rows = self.comparison.scan.as_shown(rows)
         if self.condition is not None:
             rows = rows.filter(self.condition.expression)
         if not rows.num_rows:

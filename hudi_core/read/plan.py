@@ -8,13 +8,14 @@ from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
+from hudi_core.config.table import TableConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.filters import Filter
 from hudi_core.read.predicate import And, Comparison, OneOf
-from hudi_core.schema.table_schema import COMMIT_TIME
+from hudi_core.schema.table_schema import COMMIT_TIME, TableSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +142,12 @@ class ScanPlan(Generic[Part]):
 
 def read_schema(client: TableMetaClient, timeline: TimelineView) -> pa.Schema:
     """Return the latest columns, meta columns first."""
-    schema = client.schema_at(timeline)
-    return schema.with_meta() if client.config.populate_meta_fields else schema.arrow
+    return columns_read(client.config, client.schema_at(timeline))
+
+
+def columns_read(config: TableConfig, schema: TableSchema) -> pa.Schema:
+    """The columns that readers see, meta columns first if present."""
+    return schema.with_meta() if config.populate_meta_fields else schema.arrow
 
 
 def planned_file(

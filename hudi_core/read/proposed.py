@@ -15,7 +15,7 @@ from hudi_core.model.files import BaseFileName, FileGroupId, FileId, PartitionPa
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.filters import Filter, RowFilter
 from hudi_core.read.path_pattern import PathPattern
-from hudi_core.read.plan import PlannedFile, ReadPlan, planned_file
+from hudi_core.read.plan import PlannedFile, ReadPlan, columns_read, planned_file
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.schema.table_schema import TableSchema
 
@@ -51,7 +51,7 @@ class ProposedQuery(SnapshotQuery):
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns, meta columns first."""
-        return self._proposed.with_meta()
+        return columns_read(self._client.config, self._proposed)
 
     def plan(
         self,

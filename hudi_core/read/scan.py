@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby
 from operator import itemgetter
@@ -17,6 +17,8 @@ from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
 from hudi_core.read.plan import PlannedFile, ReadPlan
+from hudi_core.read.virtual_keys import VirtualKeys, virtual_keys
+from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.storage.data_files import DataFiles
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ def file_scan(
         wanted,
         condition,
         batch_rows,
+        virtual_keys(client, plan.schema, plan.files),
     )
 
 
@@ -108,6 +111,10 @@ class FileScan:
         Rows to return; ``None`` for all.
     batch_rows
         Most rows of one batch; ``None`` for Arrow's default.
+    keys
+        The record keys, where they are virtual or not all files hold them; else ``None``.
+    shows_keys
+        Whether ``_hoodie_record_key`` is the key that is made: so to compare rows.
     """
 
     files: DataFiles
@@ -115,6 +122,8 @@ class FileScan:
     columns: tuple[str, ...]
     condition: Filter | None
     batch_rows: int | None
+    keys: VirtualKeys | None = None
+    shows_keys: bool = False
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -130,6 +139,10 @@ class FileScan:
             A file is missing or damaged.
         """
         if not files:
+            return
+        if self.keys is not None and RECORD_KEY in self._asked:
+            for file in files:
+                yield from self._keyed(file).to_batches()
             return
         for some in self._by_root(files):
             with self._reading(some) as (reader, fragments):
@@ -149,6 +162,8 @@ class FileScan:
         """
         if not files:
             return self.output_schema.empty_table()
+        if self.keys is not None and RECORD_KEY in self._asked:
+            return pa.concat_tables(self._keyed(file) for file in files)
         found = []
         for some in self._by_root(files):
             with self._reading(some) as (reader, fragments):
@@ -162,6 +177,28 @@ class FileScan:
         roots = self.files.roots_of([file.path for file in files])
         runs = groupby(zip(roots, files, strict=True), itemgetter(0))
         return ([file for _, file in run] for _, run in runs)
+
+    def as_shown(self, rows: pa.Table) -> pa.Table:
+        """Rows that were read to be compared, as users see them."""
+        return rows if self.keys is None else self.keys.hidden_in(rows)
+
+    @property
+    def _asked(self) -> set[str]:
+        return {*self.columns, *(() if self.condition is None else self.condition.columns)}
+
+    def _keyed(self, file: PlannedFile) -> pa.Table:
+        """The rows of a file with a column of virtual keys."""
+        assert self.keys is not None  # noqa: S101 - asked for by the callers
+        stored = pa.schema([field for field in self.schema if field.name != RECORD_KEY])
+        makes = self.shows_keys or not self.keys.are_hidden
+        needed = self._asked | (set(self.keys.made.made_of) if makes else set())
+        names = [name for name in stored.names if name in needed] or stored.names[:1]
+        plain = replace(self, schema=stored, columns=tuple(names), condition=None, keys=None)
+        rows = plain.table((file,))
+        rows = self.keys.added_to(rows, self.schema.field(RECORD_KEY), file.path, makes)
+        if self.condition is not None:
+            rows = rows.filter(self.condition.expression)
+        return rows.select(list(self.columns))
 
     @contextmanager
     def _reading(

@@ -86,7 +86,7 @@ class StateDiff:
     def _read(self, files: Sequence[PlannedFile]) -> pa.Table:
         times = (COMMIT_TIME,) if self.has_times else ()
         columns = dict.fromkeys((*self.scan.columns, *self.keys, *times))
-        return replace(self.scan, columns=tuple(columns)).table(files)
+        return replace(self.scan, columns=tuple(columns), shows_keys=True).table(files)
 
     def _differences(self, old: pa.Table, new: pa.Table) -> Iterator[pa.Table]:
         places = _places(new.select(list(self.keys)), old.select(list(self.keys)))
@@ -113,7 +113,8 @@ class StateDiff:
 
     def _rows(self, rows: pa.Table, kind: ChangeType) -> pa.Table:
         kinds = pa.repeat(pa.scalar(kind.value), rows.num_rows)
-        shown = rows.select(list(self.scan.columns)).append_column(CHANGE_TYPE, kinds)
+        seen = self.scan.as_shown(rows.select(list(self.scan.columns)))
+        shown = seen.append_column(CHANGE_TYPE, kinds)
         return shown.cast(self.output_schema)
 
 

@@ -13,9 +13,10 @@ from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.plan import PlannedFile, ReadPlan
+from hudi_core.read.virtual_keys import hides_keys, warn_of_ignored_keys
 from hudi_core.schema.alignment import stored_fields
 from hudi_core.schema.avro_types import record_from_avro
-from hudi_core.schema.table_schema import META_COLUMNS
+from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY
 
 
 def files_by_types(
@@ -35,6 +36,7 @@ def files_by_types(
         Pairs of a schema and URIs. The schema has the names and types of the files, meta columns
         first, and field ids where the files have them.
     """
+    warn_of_ignored_keys(client, plan.files)
     grouped: dict[bytes, tuple[pa.Schema, list[str]]] = {}
     known = {instant.requested_time: instant for instant in client.timeline().completed_writes()}
     schemas: dict[InstantTime, pa.Schema] = {}
@@ -46,6 +48,8 @@ def files_by_types(
                 _schema_of_footer(client, file) if text is None else _schema_of_commit(text)
             )
         schema = schemas[file.instant]
+        if hides_keys(client):  # what a file may still hold of them is ignored
+            schema = pa.schema([field for field in schema if field.name != RECORD_KEY])
         grouped.setdefault(schema.serialize().to_pybytes(), (schema, []))[1].append(file.uri)
     return [(schema, tuple(uris)) for schema, uris in grouped.values()]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -207,6 +207,11 @@ class TableSchema:
         meta = [ids.assign(field, field.name) for field in _meta_fields()]
         return pa.schema([*meta, *self.arrow])
 
+    def with_some_meta(self, names: Collection[str]) -> pa.Schema:
+        """Some of the meta columns, in their order, then the data columns."""
+        left_out = set(META_COLUMNS).difference(names)
+        return pa.schema([field for field in self._with_meta if field.name not in left_out])
+
     def field_ids(self) -> dict[str, int]:
         """Return the id of every field by path, the meta columns included."""
         return {path: field_id(field) or 0 for path, field in walk(self.with_meta())}
@@ -218,7 +223,12 @@ class TableSchema:
             path for path, number in self.field_ids().items() if after.get(path) != number
         )
 
-    def to_avro(self, table_name: str, with_meta: bool = False) -> str:
+    def to_avro(
+        self,
+        table_name: str,
+        with_meta: bool = False,
+        meta_columns: Collection[str] = META_COLUMNS,
+    ) -> str:
         """Return the Avro schema as JSON, without blanks.
 
         Parameters
@@ -226,13 +236,15 @@ class TableSchema:
         table_name
             Name of the table, from which Hudi derives the record's name and namespace.
         with_meta
-            Whether the meta columns are part of it: so in data files, not in commits.
+            Whether meta columns are part of it: so in data files, not in commits.
+        meta_columns
+            Which of them then are.
         """
         name = _avro_name(table_name)
-        fields = list(self.with_meta() if with_meta else self.arrow)
+        fields = list(self.arrow)
         if with_meta:
             # Hudi gives its meta columns an empty comment
-            count = len(META_COLUMNS)
+            count, fields = len(meta_columns), list(self.with_some_meta(meta_columns))
             commented = [f.with_metadata({**f.metadata, DOC: b""}) for f in fields[:count]]
             fields = [*commented, *fields[count:]]
         record: Any = record_to_avro(f"{name}_record", f"hoodie.{name}", fields)

@@ -137,6 +137,8 @@ class ClusteringService:
         Options of writing files, and of clustering.
     progress
         Called with the number of groups done so far, and of all, where tasks run in this process.
+    choose
+        Which files a new plan rewrites.
     """
 
     table: OpenTable
@@ -144,6 +146,7 @@ class ClusteringService:
     engine: Engine
     config: WriteConfig
     progress: Progress = no_progress
+    choose: Callable[[OpenTable, ClusteringConfig], list[PlannedGroup]] = groups_to_rewrite
 
     def plan(self) -> Clustering:
         """What :meth:`cluster` would rewrite; nothing is changed.
@@ -160,7 +163,7 @@ class ClusteringService:
         table = self.table.as_stored()
         require_clusterable(table)
         return Clustering(
-            table.client.base_path, groups=tuple(groups_to_rewrite(table, self.config.clustering))
+            table.client.base_path, groups=tuple(self.choose(table, self.config.clustering))
         )
 
     def schedule(self) -> Clustering:
@@ -345,7 +348,7 @@ class ClusteringService:
     def _planned(self, table: OpenTable, *, found: list[PlannedGroup], at_once: bool) -> Request:
         """Request of a new clustering, whose groups are added to a list."""
         require_clusterable(table)
-        found.extend(groups_to_rewrite(table, self.config.clustering))
+        found.extend(self.choose(table, self.config.clustering))
         if not found:
             raise _NothingToDoError
         plan = stored_plan(found, table.client.storage.root, self.config.clustering)

@@ -21,6 +21,7 @@ from hudi_core.config.table_keys import TableKeys
 from hudi_core.engine.choice import arrow_schema, engine_for, is_spark_schema
 from hudi_core.errors import RecordKeyError, SchemaError
 from hudi_core.keygen import require_timestamp_columns
+from hudi_core.keygen.foreign_keys import require_consent
 from hudi_core.keygen.spelled import without_idle_forms
 from hudi_core.metadata.enabled import enabled_partitions
 from hudi_core.plugin.capability import table_needs
@@ -81,6 +82,7 @@ def design_table(
     require_delete_markers(merge_rules(config), table_schema)
     config = without_idle_forms(config, table_schema)
     require_timestamp_columns(config, table_schema)
+    require_consent(config, table_schema, given)
     config = replace(
         config,
         create_schema=table_schema.to_avro(config.name),

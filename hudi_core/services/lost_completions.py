@@ -169,12 +169,13 @@ class _Commit:
         slices = self._before.latest_slices([partition])
         before = next((one for one in slices if one.group == group), None)
         new = read_columns(self._client, path, [RECORD_KEY, COMMIT_TIME])
-        keys = new.column(RECORD_KEY).filter(
-            pc.equal(new.column(COMMIT_TIME), self._instant.requested_time)
-        )
-        old = self._keys(before)
-        updated = int(pc.sum(pc.is_in(keys, value_set=old)).as_py() or 0) if len(old) else 0
-        inserted = len(keys) - updated
+        keys, old = new.column(RECORD_KEY), self._keys(before)
+        has_times = COMMIT_TIME in self._client.config.stored_meta_columns
+        if has_times:
+            keys = keys.filter(pc.equal(new.column(COMMIT_TIME), self._instant.requested_time))
+        known = int(pc.sum(pc.is_in(keys, value_set=old)).as_py() or 0) if len(old) else 0
+        inserted = len(keys) - known
+        updated = known if has_times else 0  # which rows are copies nobody can tell
         size = self._client.data.head(path)
         base = None if before is None else before.base_file
         return WriteStat(

@@ -9,18 +9,20 @@ while the comparison runs is left out of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Final
 
 from hudi_core.base_file.footer import Footer, read_footer
+from hudi_core.config.virtual_keys import why_unmade
 from hudi_core.errors import (
     CommitConflictError,
     CorruptMetadataError,
     DataFileError,
     InvalidOptionError,
     LostCompletionError,
+    RecordKeyError,
     TableServiceError,
     UnfinishedMoveError,
     UnsupportedTableError,
@@ -41,6 +43,7 @@ from hudi_core.model.named_files import NamedFile, StatedColumn
 from hudi_core.model.stats import ColumnStats
 from hudi_core.plugin.fenced import pending_publications
 from hudi_core.services.differences import Source, TableValidation
+from hudi_core.services.key_differences import compare_keys
 from hudi_core.services.lost_completions import lost_completions
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.services.repeated_keys import RepeatedKeys, find_repeated_keys
@@ -284,12 +287,15 @@ class _Comparison:
 
     def _look_for_repeated_keys(self, stored: Mapping[str, FileSlice]) -> RepeatedKeys | None:
         """Find duplicate keys, whose rows no key index can find."""
-        if not self._client.config.populate_meta_fields:
-            self._skipped["repeated keys"] = "the files hold no record keys"
+        if (reason := why_unmade(self._client.config)) is not None:
+            self._skipped["repeated keys"] = f"the files hold no record keys: {reason}"
             return None
         try:
+            self._compare_stored_keys(list(stored))
             found = find_repeated_keys(self._client, stored)
-        except (DataFileError, CorruptMetadataError) as error:
+        except (DataFileError, RecordKeyError, CorruptMetadataError) as error:
+            if isinstance(error, RecordKeyError):
+                self._say(Source.STORAGE, "record keys", "a key for every row", error.what)
             self._skipped["repeated keys"] = error.what
             return None
         self._checked["files of keys"] = len(stored)
@@ -301,6 +307,19 @@ class _Comparison:
             actual = f"{count} in {found.rows} rows: {some}{more}"
             self._say(Source.STORAGE, "record keys", expected, actual)
         return found
+
+    def _compare_stored_keys(self, paths: Sequence[str]) -> None:
+        """Compare keys that are stored all the same with the made ones."""
+        if not self._client.config.keeps_virtual_keys:
+            return  # what files hold of them else is ignored
+        compared = compare_keys(self._client, paths)
+        self._checked["stored record keys"] = sum(one.rows for one in compared)
+        for one in compared:
+            if one.differences:
+                actual = f"{one.differences:,} of {one.rows:,} rows have others: {one}"
+                self._say(
+                    Source.STORAGE, f"record keys of {one.path}", "those that are made", actual
+                )
 
     # --- format --------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from hudi_core.config.ttl import TtlConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for
+from hudi_core.errors import InvalidOptionError
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.query_times import QueryTime, requested_time
@@ -24,6 +25,7 @@ from hudi_core.services.partition_ttl import Expiry, expire_partitions
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.services.purge import PurgeResult, purge_table
 from hudi_core.services.restore import RestoreResult, plan_restore, restore_table
+from hudi_core.services.rewrite_keys import KeyRewrite, KeyRewriting, KeyStorage
 from hudi_core.services.rollback import roll_back_instant
 from hudi_core.services.savepoint import (
     Savepoint,
@@ -371,6 +373,54 @@ class TableServing(TableWriting):
             engine=engine,
             progress=progress,
         )
+
+    def rewrite_keys(
+        self,
+        *,
+        materialise: bool = False,
+        transition: bool = False,
+        keep_files: bool = False,
+        dry_run: bool = False,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        progress: Progress = no_progress,
+    ) -> KeyRewrite:
+        """Take stored record keys out of the files, or back.
+
+        Nothing but the keys changes; see docs/virtual_keys.md. Interrupted, it is run again.
+
+        Parameters
+        ----------
+        materialise
+            Whether to put them back.
+        transition
+            Whether new files go on holding them, while everything here makes them.
+        keep_files
+            Whether present files stay as they are until a write changes them.
+        dry_run
+            Whether to say only what would be done; stored keys are compared in any case.
+
+        Raises
+        ------
+        TableServiceError
+            The table cannot have such keys, or its stored keys are others than its columns make.
+            Nothing has changed.
+        InvalidOptionError
+            It has no record key, or keys are to be materialised and in transition at once.
+        RecordKeyError, DataFileError
+            The keys of a file cannot be made, or not be read.
+        CommitConflictError, ConcurrentWriterError, CommitStateUnknownError, LockError
+            See :meth:`cluster`.
+        """
+        if materialise and transition:
+            raise InvalidOptionError(
+                "transition", "true", "keys are materialised, or in transition", "Give one of them."
+            )
+        to = KeyStorage.STORED if materialise else KeyStorage.VIRTUAL
+        to = KeyStorage.TRANSITION if transition else to
+        with self._clusterings(options, engine, progress) as service:
+            rewriting = KeyRewriting(service, to, keep_files)
+            return rewriting.plan() if dry_run else rewriting.run()
 
     @contextmanager
     def _clusterings(

@@ -118,8 +118,13 @@ class AddedKeys:
 
     def _written_keys(self, path: str) -> pa.StringArray:
         rows = read_columns(self.client, path, [RECORD_KEY, COMMIT_TIME])
+        keys = rows.column(RECORD_KEY).cast(pa.string())
+        if COMMIT_TIME not in self.client.config.stored_meta_columns:
+            # those that were copied from the last version of the file come too: no other write
+            # can have inserted them, unless they were in the table twice before
+            return keys.combine_chunks()
         own = pc.equal(rows.column(COMMIT_TIME), self.instant.requested_time)
-        return rows.column(RECORD_KEY).filter(own).cast(pa.string()).combine_chunks()
+        return keys.filter(own).combine_chunks()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ _FIXED: Final = (
     *("partition_types", "keygen_type", "named_keygen", "ordering_fields", "merge_mode", "payload"),
     *("time_based", "named_merger", "delete_marker", "partial_update", "unavailable_value"),
     *("hive_style", "url_encode", "drop_partition_columns", "populate_meta_fields"),
+    *("virtual_keys", "key_concatenator", "keeps_virtual_keys"),
 )
 """What decides where a row goes and how it is stored."""
 

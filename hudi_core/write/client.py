@@ -227,7 +227,7 @@ class WriteClient:
         def plan(table: OpenTable) -> tuple[SchemaStep, Sequence[PartitionPath]]:
             step = unchanged(table)
             if self.validation is not None:
-                self.validation.require_runnable(step)
+                self.validation.require_runnable(table, step)
             paths = choose(table)
             view = table.views().view()
             require_known(view, paths)
@@ -406,7 +406,7 @@ class WriteClient:
         config = write_config_for(client.config, self.config, operation, incoming.names)
         step = plan_schema(table, incoming, config, operation)
         if self.validation is not None:
-            self.validation.require_runnable(step)
+            self.validation.require_runnable(table, step)
         layout = proven_layout(table, config, operation, step.base)
         client = layout.table.client
         keep_values = config.partial_update_mode is PartialUpdateMode.KEEP_VALUES

@@ -73,7 +73,12 @@ def open_base_file(
     path = context.data_path(partition_path, file_name)
     filesystem, place = context.files.filesystem(path)
     writer = BaseFileWriter(
-        filesystem, place, context.schema, context.table.name, _options(context)
+        filesystem,
+        place,
+        context.schema,
+        context.table.name,
+        _options(context),
+        meta_columns=context.table.stored_meta_columns,
     )
     try:
         yield writer

@@ -141,6 +141,8 @@ class _Sample:
         """The rows whose stored key a form makes."""
         if not config.record_key_fields:
             return pc.is_valid(self.stored)  # keys are generated
+        if config.makes_keys:
+            return pa.repeat(True, len(self.stored))  # and none are stored that could differ
         return pc.fill_null(pc.equal(self.made(config), self.stored), False)
 
     def tells_java(self, config: TableConfig) -> bool:

@@ -30,6 +30,7 @@ from hudi_core.extension.foreign import Raised, attempt
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import ProposedCommit
+from hudi_core.read.plan import columns_read
 from hudi_core.read.proposed import ProposedQuery
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.schema.table_schema import TableSchema
@@ -73,7 +74,7 @@ class Validation:
         """Whether nothing is to be validated."""
         return not (self.config.sql_checks or self.functions)
 
-    def require_runnable(self, step: SchemaStep) -> None:
+    def require_runnable(self, table: OpenTable, step: SchemaStep) -> None:
         """Refuse queries that cannot run on the table's columns.
 
         Raises
@@ -85,8 +86,9 @@ class Validation:
             return
         duckdb = _duckdb(self.config)
         with duckdb.connect(config=_CLOSED) as connection:
-            connection.register(_BEFORE, step.base.with_meta().empty_table())
-            connection.register(_AFTER, step.new.with_meta().empty_table())
+            for name, schema in ((_BEFORE, step.base), (_AFTER, step.new)):
+                columns = columns_read(table.client.config, schema)
+                connection.register(name, columns.empty_table())
             for check in self.config.sql_checks:
                 is_single = check.kind is ValidatorKind.SINGLE_VALUE
                 for name in (_AFTER,) if is_single else (_BEFORE, _AFTER):

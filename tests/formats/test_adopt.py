@@ -306,12 +306,10 @@ def test_an_iceberg_table_of_a_folder(path: Path, tmp_path: Path) -> None:
 # --- what follows ---------------------------------------------------------------------------------
 
 
-def test_an_adopted_table_is_not_written_and_can_be_converted(path: Path) -> None:
+def test_an_adopted_table_can_be_converted(path: Path) -> None:
     plain(path)
     hudi.Table.adopt(str(path), record_key="id", options=ENCODED)
     table = hudi.Table.open(str(path))
-    with pytest.raises(UnsupportedTableError, match="no meta columns"):
-        table.upsert(ROWS.slice(0, 1))
     for to in ("delta", "iceberg", "native"):
         table.convert(to)
         agree(path)

@@ -108,10 +108,16 @@ TABLES: Final[Mapping[str, Asked]] = {
             "hoodie.metadata.record.level.index.enable": "true",
         }
     ),
+    "no meta columns": with_options({"hoodie.populate.meta.fields": "false"}),
     "no metadata table": with_options({"hoodie.metadata.enable": "false"}),
     "clustered, cleaned, archived, compacted": with_options(SERVICES),
 }
-IN_BOTH_VERSIONS: Final = ("plain", "record index", "clustered, cleaned, archived, compacted")
+IN_BOTH_VERSIONS: Final = (
+    "plain",
+    "no meta columns",
+    "record index",
+    "clustered, cleaned, archived, compacted",
+)
 """The others are made in one version, by turns."""
 WITH_HISTORY: Final = ("plain", "two levels, hive", "no partition")
 """Those whose past states and changes are compared, commit by commit."""
@@ -297,23 +303,6 @@ def test_version_6(hudi_spark: Engine, tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "version 6, whose metadata tables are not read" in " ".join(done.output.split())
     refused(path, "version 6")
-
-
-REFUSED: Final[Mapping[str, tuple[Mapping[str, str], str]]] = {
-    "no meta fields": ({"hoodie.populate.meta.fields": "false"}, "meta fields|meta columns"),
-}
-
-
-@pytest.mark.parametrize("version", ["8", "9"])
-@pytest.mark.parametrize("table", REFUSED)
-def test_read_and_not_written(hudi_spark: Engine, tmp_path: Path, table: str, version: str) -> None:
-    """Tables that are read, and whose writes are refused by name."""
-    options, words = REFUSED[table]
-    path = tmp_path / "table"
-    rows = make(hudi_spark, path, with_options(options, HIVE, version=version))
-    assert read_by_us(path) == rows
-    check(path)
-    refused(path, words)
 
 
 @pytest.mark.parametrize("version", ["8", "9"])

@@ -69,7 +69,7 @@ def test_statistics_are_exact(rows: list[dict[str, Any]], group_bytes: int) -> N
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "f.parquet")
         options = BaseFileOptions(row_group_bytes=group_bytes, fsync=False)
-        writer = BaseFileWriter(pafs.LocalFileSystem(), path, SCHEMA, "t", options, with_meta=False)
+        writer = BaseFileWriter(pafs.LocalFileSystem(), path, SCHEMA, "t", options, meta_columns=())
         writer.write(table)
         result = writer.close()
         assert repr(pq.read_table(path).to_pylist()) == repr(table.to_pylist())

@@ -77,7 +77,51 @@ def path(tmp_path: Path) -> Path:
         ({"format": "../x"}, HudiError, ["../x"]),
         ({"options": {"hoodie.table.type": "MERGE_ON_READ"}}, ConfigError, ["MERGE_ON_READ"]),
         ({"options": {"hoodie.write.table.version": "7"}}, ConfigError, ["7", "8, 9"]),
-        ({"options": {"hoodie.populate.meta.fields": "false"}}, ConfigError, ["meta.fields"]),
+        (
+            {"record_key": None, "options": {"hoodie.populate.meta.fields": "false"}},
+            InvalidOptionError,
+            ["meta.fields", "generated when rows are written", "recordkey.field"],
+        ),
+        (
+            {"record_key": None, "options": {"hoodie.recordkey.virtual.enabled": "true"}},
+            InvalidOptionError,
+            ["virtual.enabled", "generated when rows are written", "recordkey.field"],
+        ),
+        (
+            {
+                "options": {
+                    "hoodie.recordkey.virtual.enabled": "true",
+                    "hoodie.populate.meta.fields": "false",
+                }
+            },
+            InvalidOptionError,
+            ["virtual.enabled", "populate.meta.fields", "one of the two"],
+        ),
+        (
+            {"options": {"hoodie.recordkey.virtual.columns": "city"}},
+            OptionConflictError,
+            ["virtual.columns", "'city'", "'id'"],
+        ),
+        (
+            {"options": {"hoodie.recordkey.virtual.concatenator": "_"}},
+            InvalidOptionError,
+            ["virtual.concatenator", "virtual.enabled=true"],
+        ),
+        (
+            {"options": {"hoodie.recordkey.virtual.transition.enabled": "true"}},
+            InvalidOptionError,
+            ["transition.enabled", "virtual.enabled=true"],
+        ),
+        (
+            {
+                "options": {
+                    "hoodie.recordkey.virtual.enabled": "true",
+                    "hoodie.recordkey.virtual.class": "com.uber.marmaray.SimpleRecordKey",
+                }
+            },
+            InvalidOptionError,
+            ["virtual.class", "SIMPLE"],
+        ),
         (
             {"options": {"hoodie.datasource.write.keygenerator.type": "CUSTOM"}},
             ConfigError,

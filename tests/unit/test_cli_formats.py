@@ -52,7 +52,8 @@ def told() -> dict[str, Any]:
 def test_every_ability_of_the_format_is_told_once() -> None:
     native = told()
     assert {"copy_on_write", "replace", "add_column"} <= set(native["capabilities"])
-    assert {"reorder_columns", "virtual_keys"} <= set(native["not_built"])
+    assert "reorder_columns" in native["not_built"]
+    assert "virtual_keys" in native["capabilities"]
     assert {"clustering", "restore", "savepoint"} <= set(native["capabilities"])
     assert not set(native["capabilities"]) & set(native["not_built"])
 

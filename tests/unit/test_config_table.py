@@ -241,7 +241,11 @@ def test_what_cannot_even_be_read_is_named(changes: dict[str, str | None], featu
         ({"hoodie.datasource.write.drop.partition.columns": "true"}, "drop.partition", False),
         ({"hoodie.table.metadata.partitions": "expr_index_a,files"}, "index expr_index_a", True),
         ({"hoodie.table.metadata.partitions.inflight": "expr_index_a"}, "expr_index_a", True),
-        ({"hoodie.populate.meta.fields": "false"}, "populate.meta.fields", True),
+        (
+            {"hoodie.populate.meta.fields": "false", "hoodie.table.recordkey.fields": None},
+            "generated when rows are written",
+            True,
+        ),
         ({"hoodie.table.keygenerator.type": "TIMESTAMP"}, "TIMESTAMP", True),
         ({"hoodie.table.keygenerator.type": "SPARK_SQL_UUID"}, "SPARK_SQL_UUID", True),
         ({"hoodie.table.keygenerator.class": "os.system"}, r"os\.system", True),

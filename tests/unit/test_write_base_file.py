@@ -216,7 +216,7 @@ def test_keys_are_ordered_as_by_java(path: Path) -> None:
 
 
 def test_a_file_without_meta_columns(path: Path) -> None:
-    writer = BaseFileWriter(LOCAL, str(path), SCHEMA, "t", with_meta=False)
+    writer = BaseFileWriter(LOCAL, str(path), SCHEMA, "t", meta_columns=())
     writer.write(pa.Table.from_pylist(FULL, SCHEMA.arrow))
     result = writer.close()
     assert (result.rows, result.min_key) == (3, None)
@@ -434,7 +434,7 @@ def test_encoded_texts_take_the_memory_of_their_dictionary(path: Path) -> None:
     rows = (2 << 30) // 5000 + 1  # as texts they would be more than Arrow holds in one array
     numbers = pa.array(np.arange(rows, dtype=np.int32) % 2 + 1)
     schema = TableSchema.create(pa.schema([("note", pa.string())]))
-    writer = BaseFileWriter(LOCAL, str(path), schema, "t", with_meta=False)
+    writer = BaseFileWriter(LOCAL, str(path), schema, "t", meta_columns=())
     writer.write(pa.table({"note": pa.DictionaryArray.from_arrays(numbers, texts)}))
     found = writer.close().stats["note"]
     assert (found.min_value, found.max_value) == ("m" * 5000, "z" * 5000)
@@ -461,7 +461,7 @@ def test_statistics_leave_out_what_null_parents_hide(path: Path) -> None:
         ),
     }
     rows = schema.cast_batch(pa.record_batch(hidden))
-    writer = BaseFileWriter(LOCAL, str(path), schema, "t", with_meta=False)
+    writer = BaseFileWriter(LOCAL, str(path), schema, "t", meta_columns=())
     writer.write(rows)
     stats = writer.close().stats
     assert {name: column.nan_count for name, column in stats.items()} == {
@@ -484,7 +484,7 @@ def test_milliseconds_become_microseconds(path: Path) -> None:
     ]
     schema = TableSchema.from_avro(json.dumps({"type": "record", "name": "r", "fields": fields}))
     assert schema.arrow.field("at").type == pa.timestamp("ms", "UTC")
-    writer = BaseFileWriter(LOCAL, str(path), schema, "t", with_meta=False)
+    writer = BaseFileWriter(LOCAL, str(path), schema, "t", meta_columns=())
     moment = dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC)
     writer.write(pa.Table.from_pylist([{"at": moment, "t": dt.time(0, 0, 2)}], schema.arrow))
     stats = writer.close().stats

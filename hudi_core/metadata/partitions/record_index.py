@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
+from hudi_core.config.virtual_keys import why_unmade
 from hudi_core.errors import InvalidOptionError
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.index_definitions import IndexDefinitions, with_index
@@ -70,11 +71,12 @@ class RecordIndex(MetadataPartition):
                 f"{whole.key}=true asks for a record index of the whole table",
                 "Give only one of them.",
             )
-        if self.is_enabled(config) and not table.populate_meta_fields:
+        reason = why_unmade(table)
+        if self.is_enabled(config) and reason is not None:
             raise InvalidOptionError(
                 (whole if config.record_index else partitioned).key,
                 "true",
-                "a table without meta columns has no record keys in its files",
+                f"the table has no record keys in its files, and {reason}",
                 "Leave that out.",
             )
 

@@ -1,0 +1,295 @@
+"""Record keys taken out of files, or put back (RFC-21).
+
+First the table is switched, under its lock: from then on new files have the new form, and readers
+understand files of both. Then files of the other form are rewritten, some at a time, by clusterings
+of one file each: what an interrupted run has done stays, and the next one goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from hudi_core.actions.clustering import pending_clusterings
+from hudi_core.actions.clustering_plan import PlannedGroup
+from hudi_core.config.clustering import ClusteringConfig
+from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.config.table import TableConfig
+from hudi_core.config.table_keys import TableKeys
+from hudi_core.errors import TableServiceError
+from hudi_core.keygen.foreign_keys import require_consent
+from hudi_core.model.files import BaseFile, FileSlice
+from hudi_core.plugin.capability import table_needs
+from hudi_core.services.clustering import Clustering, ClusteringService
+from hudi_core.services.key_differences import compare_keys, holds_keys
+from hudi_core.storage.properties_file import update_properties
+from hudi_core.table_handle import OpenTable
+from hudi_core.txn.table_service import locked_for_service
+
+
+class KeyStorage(StrEnum):
+    """Where the record keys of a table are."""
+
+    STORED = "stored"
+    """In its files."""
+    TRANSITION = "transition"
+    """In its files, for others: they are made, and compared."""
+    VIRTUAL = "virtual"
+    """Nowhere: they are made."""
+
+    @classmethod
+    def of(cls, config: TableConfig) -> KeyStorage:
+        """That of a table with meta columns."""
+        if not config.virtual_keys:
+            return cls.STORED
+        return cls.TRANSITION if config.keeps_virtual_keys else cls.VIRTUAL
+
+
+_PROPERTIES: Mapping[KeyStorage, Mapping[str, str | None]] = {
+    # a table that once had virtual keys says so: older files of it do not hold any
+    KeyStorage.STORED: {
+        TableKeys.virtual_keys.key: "false",
+        TableKeys.keeps_virtual_keys.key: None,
+        TableKeys.populate_meta_fields.key: None,
+        ManagedKeys.virtual_since.key: None,
+    },
+    KeyStorage.TRANSITION: {
+        TableKeys.virtual_keys.key: "true",
+        TableKeys.keeps_virtual_keys.key: "true",
+        TableKeys.populate_meta_fields.key: None,
+        ManagedKeys.virtual_since.key: None,
+    },
+    KeyStorage.VIRTUAL: {
+        TableKeys.virtual_keys.key: "true",
+        TableKeys.keeps_virtual_keys.key: None,
+        TableKeys.populate_meta_fields.key: "false",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRewrite:
+    """What was, or would be, done to the keys of a table.
+
+    Attributes
+    ----------
+    path
+        The table.
+    before, after
+        Where its keys were and are.
+    rows
+        Rows whose stored keys were compared with the made ones, all of them equal.
+    files, size
+        Files that are rewritten, and their bytes.
+    new_size
+        Bytes of the files in their place; ``None`` of a plan.
+    instants
+        The commits that did it.
+    """
+
+    path: str
+    before: KeyStorage
+    after: KeyStorage
+    rows: int
+    files: int
+    size: int
+    new_size: int | None = None
+    instants: tuple[str, ...] = ()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything changes."""
+        return self.before is not self.after or self.files > 0
+
+
+@dataclass(slots=True)
+class KeyRewriting:
+    """Changes where a table keeps its record keys.
+
+    Attributes
+    ----------
+    service
+        Rewrites files.
+    to
+        Where the keys are to be.
+    keeps_files
+        Whether files stay as they are, and only new ones are written in the new form.
+    """
+
+    service: ClusteringService
+    to: KeyStorage
+    keeps_files: bool = False
+
+    def plan(self) -> KeyRewrite:
+        """What :meth:`run` would do; reads all stored keys.
+
+        Raises
+        ------
+        TableServiceError
+            The table cannot have such keys, or its stored keys are others than its columns make.
+        InvalidOptionError
+            It has no record key, or one that other engines would make otherwise.
+        RecordKeyError, DataFileError
+            The keys of a file cannot be made, or not be read.
+        """
+        table = self.service.table.as_stored()
+        self._require_possible(table)
+        before = KeyStorage.of(table.client.config)
+        rows = 0 if before is self.to is KeyStorage.VIRTUAL else _require_equal(table)
+        files = [] if self._keeps_files else self._of_other_form(table)
+        size = sum(file.size for _, file in files)
+        return KeyRewrite(table.client.base_path, before, self.to, rows, len(files), size)
+
+    def run(self) -> KeyRewrite:
+        """Change where the keys are; a later run resumes it.
+
+        Raises
+        ------
+        TableServiceError, InvalidOptionError, RecordKeyError, DataFileError
+            See :meth:`plan`; nothing has changed.
+        CommitConflictError
+            Another write changed a file that was being rewritten; what was done before stays.
+        ConcurrentWriterError, CommitStateUnknownError, LockError
+            See :mod:`hudi_core.txn.transaction`.
+        """
+        planned = self.plan()
+        if self.to is KeyStorage.STORED and planned.before is KeyStorage.VIRTUAL:
+            self._switch(KeyStorage.TRANSITION)
+        elif self.to is not KeyStorage.STORED and planned.before is not self.to:
+            self._switch(self.to)
+        done = replace(planned, files=0, size=0, new_size=0)
+        for one in () if self._keeps_files else self._rewritten():
+            result = one.result
+            done = replace(
+                done,
+                files=done.files + one.files,
+                size=done.size + one.size,
+                new_size=(done.new_size or 0) + (0 if result is None else result.bytes_written),
+                instants=(*done.instants, one.instant or ""),
+            )
+        if self.to is KeyStorage.STORED and planned.before is not KeyStorage.STORED:
+            self._switch(KeyStorage.STORED)
+        return done
+
+    @property
+    def _keeps_files(self) -> bool:
+        return self.keeps_files or self.to is KeyStorage.TRANSITION
+
+    def _rewritten(self) -> Iterator[Clustering]:
+        """Rewrite files until all are of one form, commit by commit."""
+        service = self.service
+        at_a_time = max(1, service.config.clustering.max_groups)
+        # writers that began before the switch may add some meanwhile
+        while left := self._of_other_form(service.table):
+            paths = [file.path for _, file in left]
+            for start in range(0, len(paths), at_a_time):
+                service.table = service.table.as_stored().afresh
+                service.choose = _Chosen(frozenset(paths[start : start + at_a_time]))
+                yield service.cluster()
+            service.table = service.table.as_stored().afresh
+
+    def _require_possible(self, table: OpenTable) -> None:
+        client = table.client
+        client.require_writable()
+        config = client.config
+        if not config.populate_meta_fields:
+            raise TableServiceError(
+                f"The table at {client.base_path} has no meta columns "
+                f"({TableKeys.populate_meta_fields.key}=false): no row tells when it was written, "
+                "so that its keys alone cannot be stored",
+                "Copy its rows into a new table: new.bulk_insert(table.to_batches()).",
+            )
+        wanted = replace(config, virtual_keys=self.to is not KeyStorage.STORED)
+        table.host.require(*table_needs(wanted))
+        if self.to is KeyStorage.VIRTUAL and KeyStorage.of(config) is not self.to:
+            is_made = replace(wanted, keeps_virtual_keys=False)
+            require_consent(is_made, client.schema, client.options)
+        if config.buckets is not None and not self._keeps_files:
+            raise TableServiceError(
+                f"The table at {client.base_path} has buckets, each of which is one file group: "
+                "its files cannot be rewritten on their own",
+                "Take --keep-files: each is rewritten when a write changes it.",
+            )
+        planned = pending_clusterings(client, client.timeline())
+        if planned and not self._keeps_files:
+            raise TableServiceError(
+                f"The clustering {planned[0].instant.requested_time} of the table at "
+                f"{client.base_path} is scheduled, and names files that are to be rewritten",
+                f"Run it (`hudi cluster {client.base_path} --run`), or give it up "
+                f"(`hudi rollback {client.base_path} {planned[0].instant.requested_time}`).",
+            )
+        if self.keeps_files and self.to is KeyStorage.STORED:
+            raise TableServiceError(
+                "Files without record keys cannot stay in a table that stores them",
+                "Leave --keep-files out.",
+            )
+
+    def _of_other_form(self, table: OpenTable) -> list[tuple[FileSlice, BaseFile]]:
+        """Present files that hold keys and should not, or vice versa."""
+        slices = [
+            (one, one.base_file)
+            for one in table.views().view().latest_slices()
+            if one.base_file is not None
+        ]
+        has_keys = self.to is not KeyStorage.VIRTUAL
+
+        def is_other(file: BaseFile) -> bool:
+            return holds_keys(table.client, file.path) is not has_keys
+
+        are_other = table.client.run_map(is_other, [file for _, file in slices])
+        return [pair for pair, other in zip(slices, are_other, strict=True) if other]
+
+    def _switch(self, to: KeyStorage) -> None:
+        service = self.service
+        service.table = service.table.as_stored().afresh
+        with locked_for_service(service.table, service.lock, service.config) as state:
+            if to is KeyStorage.STORED and self._of_other_form(state.table):
+                raise TableServiceError(
+                    f"Another writer added files without record keys to {state.client.base_path}",
+                    "Run it again: it rewrites what is left.",
+                )
+            changes = dict(_PROPERTIES[to])
+            if to is KeyStorage.VIRTUAL:
+                since = state.client.clock.next_time(state.timeline)
+                changes[ManagedKeys.virtual_since.key] = since
+            service.lock.require_lease()
+            update_properties(state.client.storage, changes)
+        service.table = service.table.as_stored().afresh
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Chooses files by their paths, each for a group of its own."""
+
+    paths: frozenset[str]
+
+    def __call__(self, table: OpenTable, config: ClusteringConfig) -> list[PlannedGroup]:  # noqa: ARG002 - no option chooses
+        return [
+            PlannedGroup(one.partition_path, (one.base_file,), 1)
+            for one in table.views().view().latest_slices()
+            if one.base_file is not None and one.base_file.path in self.paths
+        ]
+
+
+def _require_equal(table: OpenTable) -> int:
+    """Number of rows whose stored keys are all those that are made.
+
+    Raises
+    ------
+    TableServiceError
+        Some are others.
+    """
+    slices = table.views().view().latest_slices()
+    paths = [one.base_file.path for one in slices if one.base_file is not None]
+    found = compare_keys(table.client, paths)
+    wrong = [one for one in found if one.differences]
+    if wrong:
+        raise TableServiceError(
+            f"{sum(one.differences for one in wrong):,} rows of the table at "
+            f"{table.client.base_path} have another record key than their columns make: {wrong[0]}",
+            "Writes would take them for other rows. Write these rows again (insert_overwrite), or "
+            "keep the stored keys.",
+            files=tuple(one.path for one in wrong),
+        )
+    return sum(one.rows for one in found)

@@ -1,0 +1,89 @@
+"""Our tables that do not store their record keys, read and written on by Hudi-Spark.
+
+It knows tables without any meta column (``hoodie.populate.meta.fields=false``), and takes those
+whose key alone is virtual for such: their properties say so to other engines. So it makes the same
+keys of the same columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import hudi_core as hudi
+from hudi_core.errors import InvalidOptionError, UnsupportedTableError
+from tests.jvm.engines import Engine
+from tests.jvm.histories import Model, Step, read_by_hudi, read_by_us
+from tests.jvm.hudi_made_cases import ENCODED, check
+from tests.jvm.report import OwnFailureError, own_failure
+from tests.jvm.writers import HudiSpark, Shape, ours
+
+LEVELS: Final = {
+    "no meta columns": {"hoodie.populate.meta.fields": "false"},
+    "no key column": {"hoodie.recordkey.virtual.enabled": "true"},
+}
+SHAPES: Final = {
+    "simple": Shape("9", partition="city", ordering="ts", options=ENCODED),
+    "complex": Shape("9", key="id,flag", partition="city", ordering="ts", options=ENCODED),
+    "not partitioned": Shape("9", ordering="ts"),
+}
+
+
+def agree(engine: Engine, path: Path, model: Model, turn: str) -> None:
+    """Both readers see what the model says, and the commands that validate find nothing."""
+    assert read_by_us(path) == model.content, turn
+    assert read_by_hudi(engine, path) == model.content, turn
+    check(path)
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("level", LEVELS)
+def test_read_and_upserted(
+    hudi_spark: Engine, tmp_path: Path, level: str, shape: str, version: str
+) -> None:
+    """Each updates the rows of the other: it makes the same keys."""
+    path = tmp_path / "table"
+    made = replace(SHAPES[shape], version=version).with_options(LEVELS[level])
+    # the options of the level are ours alone, and the table says what Hudi-Spark has to know
+    theirs = replace(SHAPES[shape], version=version)
+    theirs = theirs.with_options({"hoodie.populate.meta.fields": "false"})
+    model, write = Model(is_ordered=True), HudiSpark(hudi_spark)
+    for step in (Step("insert", range(12)), Step("upsert", [0, 1, 20], ts=2)):
+        step.take(ours, path, made)
+        model.take(step)
+    agree(hudi_spark, path, model, "ours")
+    begin = hudi.Table.open(str(path)).timeline.completed_writes()[0]
+    for step in (Step("upsert", [0, 2, 20, 21], ts=3), Step("delete", [3])):
+        step.take(write, path, theirs)
+        model.take(step)
+        agree(hudi_spark, path, model, f"its {step.operation}")
+    for step in (Step("upsert", [0, 21, 22], ts=4), Step("delete", [2])):
+        getattr(hudi.Table.open(str(path)), step.operation)(step.rows())
+        model.take(step)
+        agree(hudi_spark, path, model, f"our {step.operation}")
+    if level == "no meta columns":
+        return
+    # its rows do not tell when they changed: that is said, and none is left out in silence
+    with pytest.raises(UnsupportedTableError, match="do not say when they changed"):
+        hudi.Table.open(str(path)).incremental(begin)
+
+
+@own_failure("Hudi-Spark makes another key of a stored date than of an incoming one")
+def test_keys_of_dates(hudi_spark: Engine, tmp_path: Path) -> None:
+    """It adds rows of its own table again; here such keys need consent."""
+    shape = replace(SHAPES["not partitioned"], key="id,day")
+    virtual = shape.with_options({"hoodie.populate.meta.fields": "false"})
+    write, path = HudiSpark(hudi_spark), tmp_path / "its"
+    for step in (Step("insert", range(3)), Step("upsert", range(3), ts=2)):
+        step.take(write, path, virtual)
+    own = shape.with_options(LEVELS["no key column"])
+    with pytest.raises(InvalidOptionError, match=r"day is of type date32.* in silence"):
+        Step("insert", range(3)).take(ours, tmp_path / "ours", own)
+    count = sum(read_by_hudi(hudi_spark, path).values())
+    if count == 6:
+        raise OwnFailureError("every row is there twice")
+    assert count == 3
