@@ -28,10 +28,12 @@ from metadata_writes import (
     FEW_LOOKUPS,
     FILTERS,
     LOOKUPS,
+    REPAIR,
     UPKEEP,
     measure_cached_lookups,
     measure_filters,
     measure_lookups,
+    measure_repair,
     measure_upkeep,
 )
 from object_store import object_store
@@ -41,9 +43,9 @@ from targets import Target
 FILES, PARTITIONS, PLANNED_FILES = 100_000, 1000, 10_000
 UPSERT_ROWS, KEYS, SOUGHT = 2_000_000, 1_000_000, 100_000
 CACHED_KEYS = 10_000_000
-FILTERED_FILES = 400
+FILTERED_FILES, REPAIRED_FILES = 400, 1000
 CACHED = "cached-lookups"
-CASES = (LISTING, PLANNING, UPKEEP, LOOKUPS, CACHED, FILTERS, MEMORY)
+CASES = (LISTING, PLANNING, REPAIR, UPKEEP, LOOKUPS, CACHED, FILTERS, MEMORY)
 _ONE, _SKEWED = "open, list one partition", "filter that fits in all partitions"
 
 TARGETS = (
@@ -59,6 +61,7 @@ TARGETS = (
         None,
     ),
     Target(PLANNING, "filter that fits in one partition", _SKEWED, None),
+    Target(REPAIR, "threads", "file after file", None),
     Target(UPKEEP, "files and column_stats", "without", 1.10),
     Target(UPKEEP, "with partition_stats, as by default", "without", None),
     Target(LOOKUPS, "record index, HFiles", "scan of the key column", 1.0),
@@ -153,6 +156,9 @@ def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found
             found.timings += measure_listing(large, 2 * repeats)
         elif case == PLANNING:
             found.timings += measure_planning(small, folder, 2 * repeats)
+        elif case == REPAIR:
+            files = max(40, round(REPAIRED_FILES * scale) // 2 * 2)
+            found.timings += measure_repair(folder / REPAIR, files, repeats)
         elif case == UPKEEP:
             rows = max(20_000, round(UPSERT_ROWS * scale))
             found.timings += measure_upkeep(folder / UPKEEP, rows, repeats)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import hudi_core as hudi
+from hudi_core.model.commit import WriteStat
+from hudi_core.services.opening import open_table
+from hudi_core.timeline.serde import encode
 
 DAY, CLOCK, NOISE = "day", "clock", "noise"
 """The partition; a column that grows from file to file; one that lies anywhere in each."""
@@ -101,6 +104,7 @@ class ManyFiles:
                 pq.write_table(
                     self._rows(written, folder.name, ordinal, name), folder / name, compression=None
                 )
+        _name_all(table)
         return table
 
     def _names(self, end: str) -> Iterator[tuple[Path, list[tuple[int, str]]]]:
@@ -128,6 +132,29 @@ class ManyFiles:
             "name": [f"name of {key}" for key in keys],
         }
         return pa.table(values, schema=like.schema)
+
+
+def _name_all(table: hudi.Table) -> None:
+    """Have the table's one commit name all files."""
+    client = open_table(table.path, {}).client
+    (commit,) = client.timeline().completed_writes()
+    metadata = client.read_commit(commit)
+    (like,) = metadata.stats
+    stats: dict[str, list[WriteStat]] = {}
+    for file in sorted(Path(table.path).glob("*/*.parquet")):
+        day, size = file.parent.name, file.stat().st_size
+        stat = replace(
+            like,
+            file_id=file.name.partition("_")[0],
+            path=f"{day}/{file.name}",
+            partition_path=day,
+            file_size_in_bytes=size,
+            total_write_bytes=size,
+        )
+        stats.setdefault(day, []).append(stat)
+    named = {day: tuple(some) for day, some in stats.items()}
+    body = encode(replace(metadata, partition_to_write_stats=named))
+    client.storage.put(client.active.path(commit), body)
 
 
 def _row(key: str) -> pa.Table:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from metadata_timing import Timing, measure, say
-from object_store import Store
+from object_store import Store, object_store
 from ours import Ours
 from workload import KEY, ORDERING, PARTITION, Change, Source, cores, make_base, make_upsert
 
@@ -21,6 +22,8 @@ from hudi_core.index.record_index import RecordIndex
 from hudi_core.services.opening import open_table
 
 UPKEEP, LOOKUPS, FEW_LOOKUPS = "upkeep", "lookups", "few lookups"
+REPAIR, WAIT_S = "repair", 0.02
+"""What each answer of a store takes, at least."""
 CACHED_LOOKUPS = "cached lookups"
 FILTERS = "bloom"
 _KEYS_A_FILE = 1000
@@ -74,6 +77,38 @@ def measure_upkeep(folder: Path, rows: int, repeats: int) -> list[Timing]:
         if not done:
             raise AssertionError(f"{name}: {repeats + 1} rounds led to no compaction")
     return list(timings.values())
+
+
+def measure_repair(folder: Path, files: int, repeats: int) -> list[Timing]:
+    """Measure rebuilding the metadata table from all files of a store that is far away.
+
+    By as many requests at a time as by default, and by one after the other.
+    """
+    with object_store(folder, WAIT_S) as store:
+        days = pa.array([f"day-{number:04}" for number in range(files // 2)])
+        path = f"{store.root}/repair"
+        table = hudi.Table.create(
+            path,
+            pa.schema({"id": pa.string(), "day": pa.string()}),
+            name="far",
+            record_key="id",
+            partition_by="day",
+            options={**store.hudi, **DEFAULT},
+        )
+        for number in range(2):
+            keys = pa.array([f"{number}-{day}" for day in days])
+            table.bulk_insert(pa.table({"id": keys, "day": days}))
+
+        def repaired() -> int:
+            done = hudi.Table.open(path, store.hudi).repair_metadata().rebuilt
+            return 0 if done is None else done.files
+
+        def one_after_the_other() -> int:
+            with patch("hudi_core.meta_client._REQUESTS_AT_A_TIME", 1):
+                return repaired()
+
+        calls = {"threads": repaired, "file after file": one_after_the_other}
+        return measure(REPAIR, calls, repeats, files)
 
 
 def measure_lookups(folder: Path, keys: int, sought: int, repeats: int) -> list[Timing]:

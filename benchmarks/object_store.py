@@ -6,10 +6,12 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow.fs as pafs
 
@@ -38,10 +40,19 @@ class Store:
 
 
 @contextmanager
-def object_store(folder: Path) -> Iterator[Store]:
-    """Serve S3 on the loopback device for the length of the block."""
+def object_store(folder: Path, wait_s: float = 0.0) -> Iterator[Store]:
+    """Serve S3 on the loopback device for the length of the block.
+
+    Parameters
+    ----------
+    wait_s
+        How long each answer is held back, as one of a real store is by the way to it.
+    """
     with subprocess.Popen(
-        (sys.executable, __file__), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        (sys.executable, __file__, str(wait_s)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as server:
         assert server.stdin is not None
         assert server.stdout is not None
@@ -83,7 +94,7 @@ def object_store(folder: Path) -> Iterator[Store]:
         server.stdin.close()
 
 
-def _serve() -> None:
+def _serve(wait_s: float) -> None:
     """Serve until the one who started this process closes its input."""
     # seconds to import, which others need not pay
     from moto.moto_server.werkzeug_app import create_backend_app  # noqa: PLC0415
@@ -95,10 +106,14 @@ def _serve() -> None:
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
+    app = create_backend_app("s3")
+
+    def waiting(*request: Any) -> Any:
+        time.sleep(wait_s)
+        return app(*request)
+
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = make_server(
-        "127.0.0.1", 0, create_backend_app("s3"), threaded=True, request_handler=Lasting
-    )
+    server = make_server("127.0.0.1", 0, waiting, threaded=True, request_handler=Lasting)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)
     sys.stdin.read()
@@ -106,4 +121,4 @@ def _serve() -> None:
 
 
 if __name__ == "__main__":
-    _serve()
+    _serve(float(sys.argv[1]))

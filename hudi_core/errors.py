@@ -390,6 +390,32 @@ class UnsafePathError(StorageError):
         super().__init__(f"{path!r} is not a safe path: {reason}", hint, path=path, reason=reason)
 
 
+class IncompleteListingError(StorageError):
+    """A listing lacks files that completed writes name.
+
+    Parameters
+    ----------
+    base_path
+        The table.
+    missing
+        Which files, and what is listed of each instead.
+    """
+
+    retryable = True
+
+    def __init__(self, base_path: str, missing: Sequence[str]) -> None:
+        self.base_path, self.missing = base_path, tuple(missing)
+        some = "; ".join(self.missing[:3]) + ("; ..." if len(self.missing) > 3 else "")
+        super().__init__(
+            f"The folders of the table at {base_path} do not show what its writes name "
+            f"({len(self.missing)} files): {some}",
+            "Nothing was changed. Run it again where the store lists late; if the files are lost, "
+            "restore them from a backup, or roll their instants back.",
+            base_path=base_path,
+            missing=self.missing,
+        )
+
+
 class DataFileError(StorageError):
     """A data file that the timeline names cannot be read."""
 

@@ -21,7 +21,7 @@ from hudi_core.errors import SchemaError
 from hudi_core.model.client import HeldMetadata, RunMap
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import BasePath
-from hudi_core.model.instant import Instant
+from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_query_time
 from hudi_core.model.metering import NO_METER, Meter
 from hudi_core.model.protocols import Storage, TimelineView
@@ -32,8 +32,9 @@ from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
 from hudi_core.timeline.active import LAYOUT_1, ActiveTimeline
-from hudi_core.timeline.archived import ArchivedTimeline
+from hudi_core.timeline.archived import ArchivedInstant, ArchivedTimeline
 from hudi_core.timeline.clock import TimelineClock
+from hudi_core.timeline.serde import decode_commit, decode_replace_commit
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.timeline.zone_evidence import require_same_zone
 
@@ -87,6 +88,8 @@ class TableMetaClient:
         What the table's format has read of its metadata, while a write holds the table's lock.
     meter
         Takes down what is measured of the metadata table.
+    engine_map
+        The engine's way to share out work on all files of the table; see :attr:`map_files`.
     """
 
     base_path: BasePath
@@ -99,6 +102,28 @@ class TableMetaClient:
     metadata: TableMetaClient | None = field(default=None, repr=False)
     held: HeldMetadata | None = field(default=None, repr=False, compare=False)
     meter: Meter = field(default=NO_METER, repr=False)
+    engine_map: RunMap | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def map_files(self) -> RunMap:
+        """The map over all folders or data files of the table.
+
+        Its functions are values, for they may go to executors; they get :attr:`for_tasks`.
+        """
+        return self.engine_map or self.run_map
+
+    @property
+    def for_tasks(self) -> TableMetaClient:
+        """This client as executors may get it, with nothing at hand."""
+        return replace(
+            self,
+            run_map=run_serially,
+            seen=None,
+            metadata=None,
+            held=None,
+            meter=NO_METER,
+            engine_map=None,
+        )
 
     @cached_property
     def files(self) -> DataFiles:
@@ -197,10 +222,14 @@ class TableMetaClient:
         """This client with what its format has read under the lock."""
         return self._with(held=held)
 
+    def mapping_files(self, engine_map: RunMap) -> TableMetaClient:
+        """This client with an engine's way to share out work."""
+        return self._with(engine_map=engine_map)
+
     @property
     def afresh(self) -> TableMetaClient:
         """This client without a loaded timeline; it is read when needed."""
-        return self._with(seen=None, metadata=None, held=None)
+        return self._with(seen=None, metadata=None, held=None, engine_map=None)
 
     def instant_time(self, text: str, *, end_of_second: bool = False) -> InstantTime:
         """The instant time that a user names.
@@ -251,6 +280,21 @@ class TableMetaClient:
     def read_commit(self, instant: Instant) -> CommitMetadata:
         """Return the metadata of a write; see :meth:`ActiveTimeline.read_commit`."""
         return self.active.read_commit(instant)
+
+    def read_archived_commit(self, archived: ArchivedInstant) -> CommitMetadata:
+        """Metadata of an archived write; empty where the archive lacks it.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The archive is damaged.
+        """
+        if archived.metadata is None:
+            return CommitMetadata()
+        where = f"{self.archived.folder} ({archived.instant})"
+        if archived.instant.action is Action.REPLACECOMMIT:
+            return decode_replace_commit(archived.metadata, where)
+        return decode_commit(archived.metadata, where)
 
     # --- schema ----------------------------------------------------------------------------------
 

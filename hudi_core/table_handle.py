@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from hudi_core.engine.base import Engine
+from hudi_core.engine.engine_map import EngineMap
 from hudi_core.errors import LostCompletionError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.capability import Capability
@@ -14,6 +16,7 @@ from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.storage.location import parse_location
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.manager import ViewManager
 
@@ -121,6 +124,13 @@ class OpenTable:
     def afresh(self) -> OpenTable:
         """This table with nothing at hand; see :attr:`TableMetaClient.afresh`."""
         return replace(self, client=self.client.afresh)
+
+    def on(self, engine: Engine) -> OpenTable:
+        """This table with an engine that reads all its files."""
+        client = self.client
+        is_local = parse_location(client.base_path).is_local
+        engine_map = EngineMap(engine, client.run_map, is_local)
+        return replace(self, client=client.mapping_files(engine_map))
 
     def lister(self) -> FileIndex:
         """Return who tells the table's files."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,9 @@ from hudi_core.cli.progress import progress_bar
 from hudi_core.cli.table_validate import difference_document, differences_grid
 
 if TYPE_CHECKING:
+    from hudi_core.services.metadata_repair import MetadataRepair
     from hudi_core.services.repair import Repair
+    from hudi_core.table import Table
 
 
 def repair(
@@ -29,6 +31,12 @@ def repair(
     *,
     force: Annotated[
         bool, typer.Option("--force", help="Rebuild the format's metadata in any case.")
+    ] = False,
+    metadata: Annotated[
+        bool,
+        typer.Option(
+            "--metadata", help="Rebuild just the metadata table, from all files, in any case."
+        ),
     ] = False,
     dry_run: DryRunOption = False,
     option: OptionsOption = None,
@@ -38,8 +46,16 @@ def repair(
 
     Commits of other writers than Hudi are not in the format's metadata any more. Exit code 4 tells
     that something is wrong still.
+
+    With --metadata the folders are listed, footers and keys read, and the metadata table that they
+    make is compared with the commits, and with the one in use, before it replaces that.
     """
+    if metadata and force:
+        raise typer.BadParameter("it rebuilds the format's metadata", param_hint="--force")
     table = library.Table.open(path, parse_options(option))
+    if metadata:
+        _repair_metadata(table, dry_run=dry_run, as_json=as_json)
+        return
     with progress_bar("files") as progress:
         done = table.repair(force=force, dry_run=dry_run, progress=progress)
     document = {
@@ -54,6 +70,47 @@ def repair(
     answer(as_json, document, _parts(done, dry_run))
     if done.left:
         raise typer.Exit(ExitCode.VALIDATION_FAILED)
+
+
+def _repair_metadata(table: Table, *, dry_run: bool, as_json: bool) -> None:
+    with progress_bar("files") as progress:
+        done = table.repair_metadata(dry_run=dry_run, progress=progress)
+    made = done.rebuilt
+    document: dict[str, Any] = {
+        "path": done.path,
+        "dry_run": dry_run,
+        "resumed": made is None,
+        "partitions": list(done.partitions),
+    }
+    if made is not None:
+        document |= {
+            "files": made.files,
+            "records": made.records,
+            "differences": [difference_document(one) for one in made.differences],
+            "not_compared": made.unreadable,
+            "orphans": list(made.orphans),
+            "lost_indexes": list(made.gone),
+        }
+    answer(as_json, document, _parts_of_metadata(done, dry_run))
+
+
+def _parts_of_metadata(done: MetadataRepair, dry_run: bool) -> Iterator[Part]:
+    made = done.rebuilt
+    if made is None:
+        yield f"{done.path}: put the metadata table in place that an earlier repair had built."
+    else:
+        yield from differences_grid("differences from the one in use", made.differences)
+        if made.unreadable is not None:
+            yield f"The one in use could not be compared: {made.unreadable}."
+        if made.orphans:
+            yield f"Not listed, for no commit names them: {', '.join(made.orphans)}"
+        if made.gone:
+            yield f"Left out, for nothing tells their column: {', '.join(made.gone)}"
+        rebuilt = "Would rebuild" if dry_run else "Rebuilt"
+        yield f"{rebuilt} the metadata table of {done.path} from {made.files} files."
+    yield f"Partitions: {', '.join(done.partitions)}"
+    if dry_run:
+        yield "Nothing was changed (--dry-run)."
 
 
 def _rebuilt(done: Repair) -> list[str]:

@@ -13,6 +13,7 @@ from typing import ClassVar, Final
 from hudi_core.config.key import is_secret_name
 from hudi_core.config.key_generators import KEY_GENERATOR_CLASSES, KEY_GENERATORS
 from hudi_core.config.kinds import CONFLICT_CLASSES, LOCK_CLASSES, IndexType, LockKind
+from hudi_core.config.placement import STORAGE_POINT
 from hudi_core.errors import InvalidOptionError
 from hudi_core.extension.registry import ExtensionPoint
 from hudi_core.model.format import Granularity
@@ -50,6 +51,7 @@ POINTS: Final = (
     RECORD_MERGER_POINT,
     LOCK_POINT,
     CONFLICT_POINT,
+    STORAGE_POINT,
 )
 
 
@@ -112,6 +114,11 @@ class NamedIndex:
     @property
     def is_record_index(self) -> bool:
         """Whether the metadata table locates keys."""
+        return False
+
+    @property
+    def asks_filters(self) -> bool:
+        """Whether bloom filters of files answer it."""
         return False
 
 

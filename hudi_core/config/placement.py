@@ -7,7 +7,6 @@ table is created, and stored with it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -16,6 +15,7 @@ from hudi_core.config.key import ConfigKey, Group, is_secret_name
 from hudi_core.config.options import Options
 from hudi_core.config.parsers import integer, names
 from hudi_core.errors import InvalidOptionError, OptionConflictError
+from hudi_core.extension.registry import ExtensionPoint
 
 DEFAULT_STRATEGY: Final = "default"
 OBJECT_STORE: Final = "object_store"
@@ -25,7 +25,9 @@ _HUDI_CLASSES: Final = {
     "HoodieDefaultStorageStrategy": DEFAULT_STRATEGY,
     "HoodieObjectStorageStrategy": OBJECT_STORE,
 }
-_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+STORAGE_POINT: Final = ExtensionPoint(
+    "hudi.storage_strategies", "storage strategy", frozenset({DEFAULT_STRATEGY, OBJECT_STORE})
+)
 _ARROW: Final = "->"
 _NO_SWITCH: Final = (
     "Drop the option: files that the table has would not be found at the places of another "
@@ -42,9 +44,7 @@ def strategy_name(text: str) -> str:
     package, _, last = text.rpartition(".")
     if last in _HUDI_CLASSES and (not package or package.startswith("org.apache.hudi")):
         return _HUDI_CLASSES[last]
-    if not text.isascii() or not _NAME.fullmatch(text.lower()):
-        raise ValueError("a storage strategy has a name, and is not found by a class")
-    return text.lower()
+    return STORAGE_POINT.name(text)
 
 
 def storage_path(text: str) -> str:

@@ -155,7 +155,7 @@ class _Reader:
 
     def placement(self) -> Placement:
         try:
-            return placement_of(self._properties)
+            return placement_of(self.properties)
         except InvalidOptionError as error:
             raise CorruptMetadataError(self._path, error.what) from error
 

@@ -56,6 +56,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def tasks_here(self) -> bool:
+        """Whether :meth:`map_tasks` runs on threads of this process."""
+        ...
+
+    @property
     def shares_memory(self) -> bool:
         """Whether later tasks may use Arrow data that a task returns."""
         ...

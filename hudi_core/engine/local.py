@@ -38,6 +38,7 @@ class LocalEngine:
 
     name = "local"
     shares_memory = True
+    tasks_here = True
 
     def __init__(self, parallelism: int | None = None) -> None:
         self.parallelism = parallelism or _processors()

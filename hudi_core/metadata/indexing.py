@@ -106,7 +106,7 @@ def build_partition(
             },
         )
         tables.metadata.storage.delete_tree(partition)
-        builder = PartitionBuilder(indexing.tables, config)
+        builder = PartitionBuilder.of(indexing.tables, config)
         # not at a time before all others: what was committed to an earlier one of that name is no
         # part of it
         builder.build(kind, indexing.instant.requested_time)

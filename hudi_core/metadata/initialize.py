@@ -42,18 +42,21 @@ class PartitionBuilder:
     ----------
     tables
         The table and its metadata table, with the partitions built so far.
-    config
-        What the options say.
     table
-        The table's files; its definitions are those of the table's indexes, with the built ones.
+        The table's files, and what the options say; its definitions are those of the table's
+        indexes, with the built ones.
+    files
+        Paths of what was put into the metadata table, below it, but for its timeline.
     """
 
     tables: MetadataState
-    config: MetadataConfig
-    table: ListedTable = field(init=False)
+    table: ListedTable
+    files: list[str] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.table = ListedTable(self.tables.client, self.config, self.tables.definitions)
+    @classmethod
+    def of(cls, tables: MetadataState, config: MetadataConfig) -> PartitionBuilder:
+        """The builder of a table, under options."""
+        return cls(tables, ListedTable(tables.client, config, tables.definitions))
 
     @property
     def built(self) -> MetadataState:
@@ -67,13 +70,22 @@ class PartitionBuilder:
 
         Readers do not use it before the table's properties name it.
         """
-        records, name = list(partition.build(self.table)), partition.name
+        self.put(partition, time, list(partition.build(self.table)))
+
+    def put(
+        self, partition: MetadataPartition, time: InstantTime, records: Sequence[MetadataRecord]
+    ) -> None:
+        """Put the records of a partition, made of :attr:`table`.
+
+        See :meth:`build`.
+        """
+        name = partition.name
         by_value = partition.is_of_column and self.table.definitions.is_by_value(name)
         self.tables = begin_deltacommit(self.tables, time)
         files = [NewFile(join_path(name, PARTITION_METADATA_FILE), encode_partition_mark(time))]
         now = self.tables.next_time()
         for owner, own in partition.by_owner(self.table, records).items():
-            count = partition.group_count(Layout(self.config, owner, len(own)))
+            count = partition.group_count(Layout(self.table.config, owner, len(own)))
             shards = shard_numbers([record.key for record in own], count, by_value)
             held = set(shards)
             for shard in range(count):
@@ -87,6 +99,7 @@ class PartitionBuilder:
                 )
                 some = [own[number] for _, number in found]
                 files.append(self._base_file(name, base, now, some))
+        self.files += [one.path for one in files]
         # no file group is there that it did not make
         stated = shards_stated({name: {}})
         self.tables = complete_deltacommit(self.tables, time, files, BULK_INSERT, stated)

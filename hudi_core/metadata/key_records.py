@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -75,11 +76,9 @@ def _secondary(entry: tuple[str | None, str], is_deleted: bool) -> MetadataRecor
 def _values(
     client: TableMetaClient, files: Sequence[DataFile], column: str
 ) -> set[tuple[str | None, str]]:
-    def one(file: DataFile) -> pa.Table:
-        return read_columns(client, file.path, [RECORD_KEY, column])
-
+    read = partial(read_columns, client.for_tasks, names=[RECORD_KEY, column])
     found: set[tuple[str | None, str]] = set()
-    for rows in client.run_map(one, list(files)):
+    for rows in client.map_files(read, [file.path for file in files]):
         texts = value_texts(rows.column(column), column, client.base_path)
         found.update(zip(texts, rows.column(RECORD_KEY).to_pylist(), strict=True))
     return found
@@ -164,12 +163,20 @@ def all_locations(
     times
         The instant that wrote each file, by name.
     """
-    for file in files:
+    for file, keys in zip(files, keys_of_files(client, files), strict=True):
         where = (file.partition_path, file.file_id)
         millis = index_millis(times[file.name], client.config)
-        keys = read_columns(client, file.path, [RECORD_KEY]).column(RECORD_KEY)
-        for key in pc.unique(keys).to_pylist():
+        for key in keys.to_pylist():
             yield MetadataRecord(key, RecordType.RECORD_INDEX, RecordLocation(*where, millis))
+
+
+def keys_of_files(client: TableMetaClient, files: Sequence[DataFile]) -> Iterable[pa.Array]:
+    """The record keys of files, each key of a file once."""
+    return client.map_files(partial(_keys, client.for_tasks), [file.path for file in files])
+
+
+def _keys(client: TableMetaClient, path: str) -> pa.Array:
+    return pc.unique(read_columns(client, path, [RECORD_KEY]).column(RECORD_KEY))
 
 
 def all_entries(

@@ -4,38 +4,35 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.beside import discard_beside, put_in_place
+from hudi_core.metadata.build_plan import (
+    announce_rebuild,
+    build_time,
+    new_builder,
+    properties_in_use,
+    rebuild_plan,
+)
 from hudi_core.metadata.compaction import require_no_backlog
-from hudi_core.metadata.enabled import enabled_partitions, options_for
+from hudi_core.metadata.enabled import enabled_partitions
 from hudi_core.metadata.index_definitions import (
-    PATH_KEY,
-    IndexDefinitions,
     put_definitions,
     read_definitions,
 )
 from hudi_core.metadata.indexing import build_missing_partitions
-from hudi_core.metadata.initialize import PartitionBuilder
 from hudi_core.metadata.partitions.base import MetadataPartition
-from hudi_core.metadata.partitions.registry import partitions_of
-from hudi_core.metadata.partitions.work import Work
-from hudi_core.metadata.state import MetadataState, require_maintained
+from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import (
-    BOOTSTRAP_PREFIX,
     METADATA_FOLDER,
     StoredPartitions,
-    metadata_client,
-    metadata_properties,
-    metadata_storage,
 )
 from hudi_core.metadata.undo import recover
-from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.metering import Metric
-from hudi_core.storage.properties_file import update_properties, write_new
+from hudi_core.storage.properties_file import update_properties
 from hudi_core.timeline.timeline import Timeline
 
 _log: Final = logging.getLogger(__name__)
@@ -47,7 +44,8 @@ def ensure_metadata_table(
     """Recover the metadata table, and build its missing partitions.
 
     One that somebody died while rebuilding is rebuilt, with the partitions that it had: the one
-    write that finds it pays for that, with a listing of the table and all footers. Runs under the
+    write that finds it pays for that, with a listing of the table and all footers, unless it was
+    complete already and just not in its place. Runs under the
     table's lock, after the table itself was recovered. Where nothing is to be done it costs nothing
     but the state.
 
@@ -80,10 +78,12 @@ def ensure_metadata_table(
     if tables is None and config.enabled:
         if not StoredPartitions.of(client.config).is_rebuilding:
             return create_metadata_table(client, config)
-        client, gone = rebuild_metadata_table(client, config)
-        for name in gone:
-            _log.warning("nothing tells what %s is an index of; it is gone", name)
-        tables = MetadataState.load(client)
+        rebuilt = put_in_place(client)
+        if rebuilt is None:
+            rebuilt, gone = rebuild_metadata_table(client, config)
+            for name in gone:
+                _log.warning("nothing tells what %s is an index of; it is gone", name)
+        tables = MetadataState.load(rebuilt)
     if tables is None:
         return client
     tables = recover(tables)
@@ -166,7 +166,7 @@ def rebuild_metadata_table(
     CorruptMetadataError
         What tells of the indexes is damaged.
     """
-    plan = _rebuild(client, config)
+    plan = rebuild_plan(client, config)
     if plan.definitions != plan.stored:
         # at once: after a death nothing else may tell
         put_definitions(client.storage, plan.definitions)
@@ -187,51 +187,7 @@ def require_rebuildable(client: TableMetaClient, config: MetadataConfig) -> None
     UnsupportedTableError, InvalidOptionError, CorruptMetadataError
         See there.
     """
-    _rebuild(client, config)
-
-
-class _Rebuild(NamedTuple):
-    """How a metadata table is rebuilt: definitions now and then, options, indexes."""
-
-    stored: IndexDefinitions
-    definitions: IndexDefinitions
-    options: MetadataConfig
-    named: list[MetadataPartition]
-    gone: tuple[str, ...]
-
-
-def _rebuild(client: TableMetaClient, config: MetadataConfig) -> _Rebuild:
-    names = StoredPartitions.of(client.config).all
-    stored = read_definitions(client.storage, client.config)
-    work = Work(client, config, stored)
-    for one in partitions_of(names):
-        work.definitions = one.restored(work)
-    definitions = work.definitions
-    there = [one for one in partitions_of(names) if one.is_defined(work)]
-    gone = tuple(one.name for one in partitions_of(names) if one not in there)
-    kept = StoredPartitions(tuple(one for one in names if one not in gone))
-    require_maintained(kept, definitions, client.base_path)
-    options = options_for(config, names, definitions)
-    enabled_partitions(options, client.config)
-    named = [one for one in there if one.is_of_column]
-    return _Rebuild(stored, definitions, options, named, gone)
-
-
-def announce_rebuild(client: TableMetaClient) -> TableMetaClient:
-    """Have readers list the folders until the metadata table is rebuilt.
-
-    Its partitions count as under construction: the next writer who finds them so rebuilds them.
-    """
-    properties = update_properties(
-        client.storage,
-        {
-            ManagedKeys.metadata_partitions.key: None,
-            ManagedKeys.metadata_partitions_inflight.key: ",".join(
-                sorted(StoredPartitions.of(client.config).all)
-            ),
-        },
-    )
-    return client.with_properties(properties)
+    rebuild_plan(client, config)
 
 
 def _built(
@@ -242,19 +198,13 @@ def _built(
     By these readers use it.
     """
     wanted = (*enabled_partitions(config, client.config), *indexes)
+    discard_beside(client.storage)
     client.storage.delete_tree(METADATA_FOLDER)
-    write_new(metadata_storage(client), metadata_properties(client.config))
-    definitions = read_definitions(client.storage, client.config)
-    metadata = metadata_client(replace(client, metadata=None)).seeing(Timeline.of(()))
-    tables = MetadataState(client.over(metadata), definitions)
-    builder = PartitionBuilder(tables, config)
+    before = read_definitions(client.storage, client.config)
+    builder = new_builder(ListedTable(client, config, before), METADATA_FOLDER)
     for number, one in enumerate(wanted):
-        builder.build(one, InstantTime(f"{BOOTSTRAP_PREFIX}{number:03d}"))
+        builder.build(one, build_time(number))
     built = builder.built
-    if built.definitions != definitions:
+    if built.definitions != before:
         put_definitions(client.storage, built.definitions)
-    return built, {
-        ManagedKeys.metadata_partitions.key: ",".join(sorted(one.name for one in wanted)),
-        ManagedKeys.metadata_partitions_inflight.key: None,
-        PATH_KEY: built.definitions.path if built.definitions.raw else None,
-    }
+    return built, properties_in_use([one.name for one in wanted], built.definitions)

@@ -31,6 +31,8 @@ from hudi_core.storage.subfolder import SubfolderStorage
 
 METADATA_FOLDER: Final = ".hoodie/metadata"
 """The metadata table, below the table it describes."""
+BESIDE_FOLDER: Final = ".hoodie/.rebuilt_metadata"
+"""Where a metadata table is built while another one is in use."""
 BOOTSTRAP_PREFIX: Final = SOLO_PREFIX
 """What the times begin with at which partitions of the metadata table are first built."""
 
@@ -40,13 +42,18 @@ _NO_MERGER: Final = "00000000-0000-0000-0000-000000000000"
 _PAYLOAD: Final = "org.apache.hudi.metadata.HoodieMetadataPayload"
 
 
-def metadata_storage(client: TableMetaClient) -> Storage:
+def metadata_storage(client: TableMetaClient, folder: str = METADATA_FOLDER) -> Storage:
     """Return the storage of a table's metadata table."""
-    return SubfolderStorage(client.storage, METADATA_FOLDER)
+    return SubfolderStorage(client.storage, folder)
 
 
-def metadata_client(client: TableMetaClient) -> TableMetaClient:
+def metadata_client(client: TableMetaClient, folder: str = METADATA_FOLDER) -> TableMetaClient:
     """The client of the metadata table: loaded, or opened.
+
+    Parameters
+    ----------
+    folder
+        Where it is opened: one that is being built may have a folder of its own.
 
     Raises
     ------
@@ -55,7 +62,7 @@ def metadata_client(client: TableMetaClient) -> TableMetaClient:
     """
     if client.metadata is not None:
         return client.metadata
-    storage = metadata_storage(client)
+    storage = metadata_storage(client, folder)
     path = f"{storage.root}/{PROPERTIES_PATH}"
     try:
         properties = read_properties(storage)
@@ -70,7 +77,7 @@ def metadata_client(client: TableMetaClient) -> TableMetaClient:
         raise CorruptMetadataError(path, "it is not of a metadata table", REBUILD)
     return replace(
         client,
-        base_path=BasePath(f"{client.base_path}/{METADATA_FOLDER}"),
+        base_path=BasePath(f"{client.base_path}/{folder}"),
         storage=storage,
         config=config,
         options={},

@@ -14,10 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_core.base_file.footer import read_columns
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
-from hudi_core.metadata.key_records import DataFile, value_texts
+from hudi_core.metadata.key_records import DataFile, keys_of_files, value_texts
 from hudi_core.metadata.keys import secondary_prefix, split_secondary_key
 from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
 from hudi_core.metadata.records import RecordLocation
@@ -30,7 +29,6 @@ from hudi_core.metadata.unique_keys import (
     with_repeated_keys,
 )
 from hudi_core.model.files import FileGroupId
-from hudi_core.schema.table_schema import RECORD_KEY
 
 _MAX_VALUES: Final = 1_000
 _MAX_KEYS: Final = 100_000
@@ -61,11 +59,7 @@ def noting_repeated_keys(
     files
         One of each file group; the keys of all are read.
     """
-
-    def one(file: DataFile) -> pa.Array:
-        return pc.unique(read_columns(client, file.path, [RECORD_KEY]).column(RECORD_KEY))
-
-    keys = [keys.cast(pa.string()) for keys in client.run_map(one, list(files))]
+    keys = [keys.cast(pa.string()) for keys in keys_of_files(client, files)]
     total = pa.chunked_array(keys, pa.string())
     is_repeated = int(pc.count_distinct(total).as_py()) < len(total)
     return with_repeated_keys(definitions, are_repeated=is_repeated)

@@ -287,7 +287,12 @@ class ClusteringService:
 
         operation = WriteOperation.CLUSTER
         transaction = begin(
-            self.table, self.lock, self._write_config, Action.CLUSTERING, operation, plan=check
+            self.table.on(self.engine),
+            self.lock,
+            self._write_config,
+            Action.CLUSTERING,
+            operation,
+            plan=check,
         )
         self.table = transaction.table.afresh
         client = transaction.table.client

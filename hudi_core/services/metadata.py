@@ -13,9 +13,11 @@ from typing import Final
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.write import WriteConfig
+from hudi_core.engine.choice import engine_for
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata import indexing
+from hudi_core.metadata.beside import CopyFile, discard_beside
 from hudi_core.metadata.index_definitions import discard_damaged
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.lifecycle import ensure_metadata_table
@@ -30,6 +32,7 @@ from hudi_core.metadata.table import (
     StoredPartitions,
     is_readable,
     metadata_client,
+    metadata_storage,
     require_readable,
 )
 from hudi_core.metadata.visible_instants import require_current
@@ -37,7 +40,6 @@ from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileStatus, PartitionPath
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.protocols import Storage
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.recovery import recover
@@ -78,7 +80,7 @@ class MetadataOperator:
         client = self.table.client
         with self.lock.held():
             client.require_writable()
-            state = TableState.load(self.table)
+            state = TableState.load(self.table.on(engine_for(None)))
             if StoredPartitions.of(state.client.config).is_there:
                 raise TableServiceError(
                     f"The table at {client.base_path} has a metadata table already",
@@ -131,10 +133,12 @@ class MetadataOperator:
             kept = None
             if backup and is_there:
                 kept = f"{_BACKUP}{client.clock.next_time()}"
-                files = [one.path for one in client.storage.list(METADATA_FOLDER, recursive=True)]
-                list(client.run_map(_Copy(client.storage, kept), files))
+                copy = CopyFile(metadata_storage(client), metadata_storage(client, kept))
+                files = [one.path for one in copy.source.list("", recursive=True)]
+                list(client.run_map(copy, files))
             discard_damaged(client.storage, client.config, copy_to=kept)
             client.storage.delete_tree(METADATA_FOLDER)
+            discard_beside(client.storage)
             return kept
 
     def bring_to_date(self) -> tuple[str, ...]:
@@ -181,7 +185,7 @@ class MetadataOperator:
         """Hold the lock; yield both tables after recovery of dead writers."""
         with self.lock.held():
             self.table.client.require_writable()
-            state = TableState.load(self.table)
+            state = TableState.load(self.table.on(engine_for(None)))
             if not StoredPartitions.of(state.client.config).is_there:
                 raise _missing(state.client)
             state = recover(state, self.config)
@@ -201,18 +205,6 @@ def _missing(client: TableMetaClient) -> TableServiceError:
     return TableServiceError(
         f"There is no metadata table at {where}", "Run `hudi metadata create PATH` first."
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    """Copies a file of the metadata table; a value for engines."""
-
-    storage: Storage
-    folder: str
-
-    def __call__(self, path: str) -> None:
-        below = path.removeprefix(f"{METADATA_FOLDER}/")
-        self.storage.put(f"{self.folder}/{below}", self.storage.read(path))
 
 
 # --- looking ----------------------------------------------------------------

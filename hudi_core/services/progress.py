@@ -12,7 +12,7 @@ Progress = Callable[[int, int], None]
 """Is told how many things are done, and of how many."""
 
 
-_AT_A_TIME: Final = 256
+FILES_AT_A_TIME: Final = 256
 """Items after which progress is reported: maps answer when all of theirs are done."""
 
 
@@ -31,17 +31,20 @@ class CountedMap:
         Does the work.
     progress
         Called after every item; each map counts from the beginning.
+    at_a_time
+        How many items the inner map gets in one call.
     """
 
     inner: RunMap
     progress: Progress
+    at_a_time: int = FILES_AT_A_TIME
 
     def __call__(
         self, function: Callable[[Item], Answer], items: Sequence[Item], /
     ) -> Iterable[Answer]:
         answers: list[Answer] = []
-        for start in range(0, len(items), _AT_A_TIME):
-            for answer in self.inner(function, items[start : start + _AT_A_TIME]):
+        for start in range(0, len(items), self.at_a_time):
+            for answer in self.inner(function, items[start : start + self.at_a_time]):
                 answers.append(answer)
                 self.progress(len(answers), len(items))
         return answers

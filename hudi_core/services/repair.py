@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table_keys import NATIVE
 from hudi_core.config.write import WriteConfig
+from hudi_core.engine.choice import engine_for
 from hudi_core.errors import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -151,8 +152,8 @@ def repair_table(
                 table.client.storage.delete(checksum)
         lost: tuple[Difference, ...] = ()
         if plan.metadata_table:
-            _refuse_others(table, config)
-            lost = _rebuild_metadata_table(table.client)
+            refuse_other_writers(table, config)
+            lost = _rebuild_metadata_table(table.on(engine_for(None)).client)
             table = open_table(path, options)
         timeline, is_stuck = _recovered(table, config, plan.format_metadata)
         plan = replace(plan, format_metadata=plan.format_metadata or is_stuck)
@@ -263,7 +264,7 @@ def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple
     return recover(state, config).timeline, is_stuck
 
 
-def _refuse_others(table: OpenTable, config: WriteConfig) -> None:
+def refuse_other_writers(table: OpenTable, config: WriteConfig) -> None:
     """Refuse a table with live writers; forget a dead indexing.
 
     Before anything of the table changes.

@@ -37,8 +37,9 @@ from hudi_core.config.support import WRITABLE_VERSIONS
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError
 from hudi_core.meta_client import META_FOLDER, TableMetaClient
+from hudi_core.metadata.build_plan import announce_rebuild
 from hudi_core.metadata.index_definitions import in_version, put_definitions, read_definitions
-from hudi_core.metadata.lifecycle import announce_rebuild, rebuild_metadata_table
+from hudi_core.metadata.lifecycle import rebuild_metadata_table
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
 from hudi_core.model.instant import parse_file_name_v1
 from hudi_core.services.progress import CountedMap, Progress, no_progress

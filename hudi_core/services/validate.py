@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePath
 from typing import Any, Final
 
 from hudi_core.base_file.footer import Footer, read_footer
@@ -36,9 +35,8 @@ from hudi_core.metadata.table import (
 )
 from hudi_core.metadata.validator import ValidationReport
 from hudi_core.metadata.validator import validate as validate_metadata
-from hudi_core.model.commit import WriteStat
 from hudi_core.model.difference import Difference
-from hudi_core.model.files import BaseFileName, FileSlice, FileStatus
+from hudi_core.model.files import FileSlice, FileStatus
 from hudi_core.model.named_files import NamedFile, StatedColumn
 from hudi_core.model.stats import ColumnStats
 from hudi_core.plugin.fenced import pending_publications
@@ -52,6 +50,7 @@ from hudi_core.storage.location import parse_location
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.roll_forward import can_record
+from hudi_core.view.committed_files import CommittedFiles
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.orphans import foreign_data_files
 from hudi_core.view.replaced import replaced_groups, written_files
@@ -232,20 +231,10 @@ class _Comparison:
         by_group = {
             (str(one.partition_path), str(one.file_id)): path for path, one in stored.items()
         }
-        writes = fenced.completed_writes()
-        gone = replaced_groups(fenced, self._client.read_commit)
-        latest: dict[tuple[str, str], WriteStat] = {}
-        for instant in sorted(writes, key=lambda one: one.requested_time):
-            for stat in self._client.read_commit(instant).stats:
-                # log files stand beside the base file of their group
-                if stat.path and stat.file_id and BaseFileName.parse(PurePath(stat.path).name):
-                    latest[stat.partition_path or "", str(stat.file_id)] = stat
+        latest = CommittedFiles.of_timeline(self._client, fenced).present
         self._checked["files of commits"] = len(latest)
-        replaced = {(one.partition_path, one.file_id) for one in gone}
-        for key, stat in latest.items():
-            if key in replaced:
-                continue
-            path = by_group.get(key)
+        for group, stat in latest.items():
+            path = by_group.get((group.partition_path, group.file_id))
             if path is None or path != stat.path:
                 self._say(
                     Source.STORAGE,

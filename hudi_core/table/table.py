@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from hudi_core.config.key import GivenOptions
 from hudi_core.config.resolve import options_as_strings
+from hudi_core.engine.base import Engine
+from hudi_core.engine.choice import engine_for
 from hudi_core.services.adopt import adopt_in_place, plan_adoption
 from hudi_core.services.adopt_plan import Adoption, Folder
 from hudi_core.services.adopt_rows import AdoptedRows
@@ -14,6 +16,7 @@ from hudi_core.services.create import create_table
 from hudi_core.services.design import SchemaLike, as_arrow_schema, named_options
 from hudi_core.services.differences import TableValidation
 from hudi_core.services.drop import DropResult, drop_table, plan_drop
+from hudi_core.services.metadata_repair import MetadataRepair, repair_metadata_table
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.repair import Repair, plan_repair, repair_table
@@ -374,5 +377,51 @@ class Table(TableServing):
         if dry_run:
             return plan_repair(self.path, self._options, force=force, progress=progress)
         done = repair_table(self.path, self._options, force=force, progress=progress)
+        self._opened = open_table(self.path, self._options)
+        return done
+
+    def repair_metadata(
+        self,
+        *,
+        dry_run: bool = False,
+        engine: Engine | None = None,
+        progress: Progress = no_progress,
+    ) -> MetadataRepair:
+        """Rebuild the metadata table from all files, whatever it says.
+
+        The one in use is replaced once the new one is complete, and was compared with what the
+        writes of the timeline name and with what the one in use says. It may be lost or damaged.
+
+        Parameters
+        ----------
+        dry_run
+            Whether nothing is written: all is read and compared the same.
+        engine
+            Lists folders, and reads footers and keys: a ``SparkEngine`` on its executors. By
+            default threads of this process do.
+        progress
+            Called with the number of files or folders dealt with so far, and of all, in each of its
+            steps.
+
+        Raises
+        ------
+        TableServiceError
+            The table has no metadata table.
+        IncompleteListingError
+            The folders do not show a file that a write names. The metadata table in use stays.
+        DataFileError
+            A data file cannot be read; likewise.
+        LostCompletionError
+            The completed file of a commit is lost; :meth:`repair` puts it back.
+        ConcurrentWriterError, LockError
+            Another writer is at work.
+        """
+        done = repair_metadata_table(
+            self.path,
+            self._options,
+            engine or engine_for(None),
+            dry_run=dry_run,
+            progress=progress,
+        )
         self._opened = open_table(self.path, self._options)
         return done

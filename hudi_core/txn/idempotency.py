@@ -17,14 +17,11 @@ from typing import Any, Final
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.errors import CorruptMetadataError, HudiError, InvalidInstantTimeError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.extras import OWN_PREFIX, Idempotency
-from hudi_core.model.instant import WRITE_ACTIONS, Action
+from hudi_core.model.instant import WRITE_ACTIONS
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.model.protocols import TimelineView
 from hudi_core.storage.properties_file import read_properties, update_properties
-from hudi_core.timeline.archived import ArchivedInstant
-from hudi_core.timeline.serde import decode_commit, decode_replace_commit
 
 IDEMPOTENCY_KEY: Final = f"{OWN_PREFIX}idempotency"
 """Key of extra metadata: JSON, ``{"<application>": [<version>, "<requested time>"]}``."""
@@ -110,18 +107,8 @@ def _kept(client: TableMetaClient, timeline: TimelineView) -> Iterator[tuple[str
         reverse=True,
     ):
         if archived.instant.action in WRITE_ACTIONS:
-            kept = archived_commit(client, archived).extra_metadata
+            kept = client.read_archived_commit(archived).extra_metadata
             yield kept.get(IDEMPOTENCY_KEY), f"{client.archived.folder} ({archived.instant})"
-
-
-def archived_commit(client: TableMetaClient, archived: ArchivedInstant) -> CommitMetadata:
-    """Metadata of an archived write; empty where the archive lacks it."""
-    if archived.metadata is None:
-        return CommitMetadata()
-    where = f"{client.archived.folder} ({archived.instant})"
-    if archived.instant.action is Action.REPLACECOMMIT:
-        return decode_replace_commit(archived.metadata, where)
-    return decode_commit(archived.metadata, where)
 
 
 def encode(done: DoneWrites) -> str:

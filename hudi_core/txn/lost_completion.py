@@ -8,6 +8,7 @@ rollback gives the commit up.
 
 from __future__ import annotations
 
+from hudi_core.errors import CorruptMetadataError
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.storage.temp_folders import temp_folder
@@ -52,11 +53,27 @@ def completion_evidence(state: TableState, pending: Instant) -> str | None:
     later = _built_upon(table, state.timeline, pending)
     if later is not None:
         return f"instant {later.requested_time} builds on files of it"
-    is_recorded = _is_tidied(table, pending) and recorded_at(state, pending) is not None
-    if is_recorded and files_written(table, pending):
+    if _is_tidied(table, pending) and _has_recorded_files(state, pending):
         # a writer removes its markers and its heartbeat last, once its commit is complete
         return "the metadata table holds it, and its writer has removed its markers"
     return None
+
+
+def _has_recorded_files(state: TableState, pending: Instant) -> bool:
+    """Whether there are files of a write that the metadata table completed.
+
+    Raises
+    ------
+    CorruptMetadataError
+        There are files, and the metadata table, which alone would tell, is lost.
+    """
+    try:
+        is_recorded = recorded_at(state, pending) is not None
+    except CorruptMetadataError:
+        if files_written(state.table, pending):
+            raise
+        return False
+    return is_recorded and bool(files_written(state.table, pending))
 
 
 def recorded_at(state: TableState, pending: Instant) -> InstantTime | None:

@@ -20,7 +20,8 @@ from hudi_core.actions.rollback import files_of_instant, remove_from_timeline
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import CorruptMetadataError, InstantNotFoundError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.lifecycle import announce_rebuild, ensure_metadata_table
+from hudi_core.metadata.build_plan import announce_rebuild
+from hudi_core.metadata.lifecycle import ensure_metadata_table
 from hudi_core.metadata.removal_changes import can_undo, record_rollback
 from hudi_core.metadata.session import MetadataSession
 from hudi_core.metadata.table import StoredPartitions

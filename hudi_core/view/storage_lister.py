@@ -45,7 +45,7 @@ class _Probe:
         is_partition = any(
             BaseFileName.parse(status.name) is not None for status in self.storage.list(folder)
         )
-        return is_partition, _below(self.storage, folder)
+        return is_partition, folders_below(self.storage, folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class _Listing:
         return tuple(self.storage.list(partition))
 
 
-def _below(storage: Storage, folder: str) -> tuple[str, ...]:
-    """Return the folders below one, without the one that never holds rows."""
+def folders_below(storage: Storage, folder: str) -> tuple[str, ...]:
+    """Return the folders below one that may hold rows."""
     return tuple(
         path for path in storage.list_folders(folder) if path.rpartition("/")[2] != METADATA_FOLDER
     )
@@ -111,7 +111,7 @@ class StorageLister(FileIndex):
         probe = _Probe(self._storage)
         found: list[PartitionPath] = []
         # the root of a partitioned table is no partition, whatever lies in it
-        level = _below(self._storage, "")
+        level = folders_below(self._storage, "")
         while level:
             answers = list(self._run_map(probe, level))
             found += [

@@ -460,7 +460,7 @@ class WriteClient:
 
         is_replacing = operation.is_replacing
         transaction = begin(
-            self.table,
+            self.table.on(self.engine),
             self.lock,
             self.config,
             Action.REPLACECOMMIT if is_replacing else Action.COMMIT,

@@ -11,7 +11,7 @@ from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult, commit_result
 from hudi_core.table_handle import OpenTable
-from hudi_core.txn.idempotency import Done, archived_commit, done_writes, is_accounted, repeated
+from hudi_core.txn.idempotency import Done, done_writes, is_accounted, repeated
 
 
 def repetition_of(
@@ -56,5 +56,5 @@ def _commit(client: TableMetaClient, done: Done) -> tuple[Instant, CommitMetadat
     for archived in client.archived.load(until=done.instant, bodies=True):
         found = archived.instant
         if found.requested_time == done.instant and found.action in WRITE_ACTIONS:
-            return found, archived_commit(client, archived)
+            return found, client.read_archived_commit(archived)
     return Instant(done.instant, Action.COMMIT, State.COMPLETED), CommitMetadata()

@@ -123,6 +123,11 @@ def index_column(path: str, options: dict[str, str]) -> None:
     operator(path, options).index("secondary_index_ts", "ts")
 
 
+def repair(path: str, options: dict[str, str]) -> None:
+    """Rebuild the metadata table beside the one in use, and put it in its place."""
+    hudi.Table.open(path, options).repair_metadata(engine=_ONE_BY_ONE)
+
+
 def drop(path: str, options: dict[str, str]) -> None:
     """Drop a partition."""
     operator(path, options).drop("record_index")
@@ -212,6 +217,13 @@ _SOUND: Final = {
     "index": Scene(_ON, index, new=OLD, partitions=_BUILT | {"bloom_filters"}),
     "index_column": Scene(_ON, index_column, new=OLD, partitions=_BUILT | {"secondary_index_ts"}),
     "drop": Scene(_ON, drop, new=OLD),
+    "repair": Scene(
+        _ON,
+        repair,
+        prepare=(index_column,),
+        new=OLD,
+        partitions=_BUILT | {"secondary_index_ts"},
+    ),
 }
 
 
@@ -225,6 +237,10 @@ _DEATHS: Final = {
     "mend_clean": ("clean", "link metadata/.hoodie/timeline/N_N.clean"),
     "mend_archive": ("archive", "remove metadata/.hoodie/timeline/N_N.deltacommit"),
     "mend_index": ("index_column", "replace hoodie.properties"),
+    # before it is sealed, when the former one is half gone, and before readers use it
+    "mend_repair": ("repair", "replace .rebuilt_metadata/sealed.json"),
+    "mend_repair_deleted": ("repair", "remove metadata/.hoodie/hoodie.properties"),
+    "mend_repair_copied": ("repair", "replace hoodie.properties"),
     "mend_drop": ("drop", "replace .index_defs/index.json"),
 }
 

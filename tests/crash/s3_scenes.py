@@ -43,6 +43,7 @@ S3_SCENES: Final[Mapping[str, S3Scene]] = {
     "to_iceberg": S3Scene("to_iceberg", (), ("native",), True),
     "to_delta": S3Scene("to_delta", (), ("native",), True),
     "to_native": S3Scene("to_native", (), ("iceberg", "delta"), True),
+    "rebuild_metadata": S3Scene("repair_metadata", (), ("native",)),
     "create": S3Scene("create", is_repeated=True, is_new=True),
 }
 

@@ -248,6 +248,9 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "alter": Action(lambda table: table.alter(add_columns={NOTE: pa.string()}), dict, column=NOTE),
     "write_column": Action(_with_note, putting(CHANGED), column=NOTE),
     "repair": Action(_repair, dict, is_finished_by_others=True),
+    "repair_metadata": Action(
+        lambda table: table.repair_metadata(), dict, is_finished_by_others=True
+    ),
     "adopt": Action(Folder.adopt, dict, is_finished_by_others=True),
     # without the rows that other scenes begin with
     "create": Action(NewTable.create, lambda _: {}, is_finished_by_others=True),
@@ -526,6 +529,15 @@ SCENES: Final[Mapping[str, Scene]] = {
     "drop_index": Scene("drop_index", (), ("iceberg", "delta")),
     "repair_format": _repairing(("iceberg", "delta"), lose_format),
     "repair_metadata": _repairing(("native", "delta"), lose_metadata_table),
+    # of all files, beside the one in use, or where that is lost
+    "rebuild_metadata": Scene("repair_metadata"),
+    "rebuild_lost_metadata": Scene(
+        "repair_metadata",
+        (),
+        ("native", "delta"),
+        made=partial(_create_broken, lose_metadata_table),
+        is_broken=True,
+    ),
     # what a write finds and makes good after a repair that died: hardly anything of the metadata
     # table, or nearly all of it
     **{

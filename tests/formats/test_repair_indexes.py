@@ -55,7 +55,7 @@ def test_a_table_is_read_while_a_dead_repair_is_not_done_again(path: Path, by: s
     """By those as well who were not told of a repair: they list the folders."""
     before = partitions(path)
     rows = hudi.Table.open(str(path), {"hoodie.metadata.enable": "false"}).to_arrow().num_rows
-    with death_in("hudi_core.metadata.lifecycle.PartitionBuilder.build"):
+    with death_in("hudi_core.metadata.build_plan.PartitionBuilder.build"):
         hudi.Table.open(str(path)).repair()
     assert hudi.Table.open(str(path)).to_arrow().num_rows == rows
     agree(path)
@@ -82,7 +82,7 @@ def test_a_table_is_read_while_a_dead_repair_is_not_done_again(path: Path, by: s
 def test_a_dry_run_after_a_dead_repair_is_charged_as_one_without_metadata_table(
     path: Path,
 ) -> None:
-    with death_in("hudi_core.metadata.lifecycle.PartitionBuilder.build"):
+    with death_in("hudi_core.metadata.build_plan.PartitionBuilder.build"):
         hudi.Table.open(str(path)).repair()
     assert hudi.Table.open(str(path)).plan("upsert", batch(3, "a")).requests.writes
 

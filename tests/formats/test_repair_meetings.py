@@ -24,8 +24,8 @@ from tests.formats.service_tables import agree, batch, damage_file_list, new_tab
 INDEX = "secondary_index_ts"
 WITHOUT = {"hoodie.metadata.enable": "false"}
 PROPERTIES = ".hoodie/hoodie.properties"
-BUILD = "hudi_core.metadata.lifecycle.PartitionBuilder.build"
-EMPTY = "hudi_core.metadata.lifecycle.write_new"
+BUILD = "hudi_core.metadata.build_plan.PartitionBuilder.build"
+EMPTY = "hudi_core.metadata.build_plan.write_new"
 """Where a repair dies that has deleted the old metadata table, and made nothing of the new one."""
 
 

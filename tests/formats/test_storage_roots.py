@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import hudi_core as hudi
+from hudi_core.config.placement import STORAGE_POINT
 from hudi_core.errors import PluginConflictError, PluginLoadError, UnsupportedTableError
 from hudi_core.storage.hadoop import hadoop_options
 from hudi_core.storage.options import StorageOptions
-from hudi_core.storage.strategies import strategy_names
 from tests.federated_tables import Store, is_data, many, new_table, ordered, states
 from tests.moto_s3 import S3Service
 from tests.s3_process import s3_in_a_process
@@ -162,7 +162,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_strategy_of_a_distribution_is_found_by_its_name(tmp_path: Path, installed: Path) -> None:
-    assert {"by-year", "default", "object_store"} <= {*strategy_names()}
+    assert {"by-year", "default", "object_store"} <= {*STORAGE_POINT.names()}
     store, root = Store("disk", tmp_path), str(tmp_path / "store")
     by_year = {"hoodie.storage.strategy.class": "by-year", "hoodie.storage.path": root}
     federated = new_table(store, plain=True, options=by_year)

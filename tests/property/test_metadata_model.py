@@ -7,6 +7,7 @@ rows of the model. Writes that fail halfway are among the operations.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +40,8 @@ from hudi_core.metadata.partition_types import (
 )
 from hudi_core.metadata.records import BloomFilterEntry, ColumnRange, FileList, RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.table import StoredPartitions
+from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
+from hudi_core.metadata.validator import validate
 from hudi_core.model.files import BaseFileName, BasePath, FileId, PartitionPath
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
@@ -341,4 +343,11 @@ def test_the_metadata_table_follows_the_model(
         is_made = not late or (number > 0 and result is not None)
         check_metadata(path, must=is_made)
         assert content(table.to_arrow()) == expected(model)
+        assert content(rows_of(path)) == expected(model)
+    if StoredPartitions.of(client_of(path).config).complete:
+        shutil.rmtree(path / METADATA_FOLDER)
+        done = hudi.Table.open(str(path)).repair_metadata().rebuilt
+        assert done is not None
+        check_metadata(path, must=True)
+        assert validate(client_of(path)).is_valid
         assert content(rows_of(path)) == expected(model)

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from hudi_core.config.placement import Placement, placement_of
-from hudi_core.errors import InvalidOptionError, UnsafePathError
+from hudi_core.errors import InvalidOptionError, UnknownExtensionError, UnsafePathError
 from hudi_core.storage.layout import FederatedLayout, Layout, Place, PlainLayout, layout_of
 
 BASE = "s3://tables/trips"
@@ -176,7 +176,7 @@ def test_no_class_is_loaded(name: str) -> None:
 
 def test_a_strategy_that_nobody_has_is_refused() -> None:
     placement = placement_of({"hoodie.storage.strategy.class": "far", "hoodie.storage.path": ROOT})
-    with pytest.raises(InvalidOptionError, match=r"not known.*object_store"):
+    with pytest.raises(UnknownExtensionError, match=r"'far'.*object_store"):
         layout_of(BASE, "trips", placement)
 
 

@@ -66,6 +66,10 @@ class SparkEngine:
         self._driver = LocalEngine(self.parallelism) if tasks_on_driver else None
 
     @property
+    def tasks_here(self) -> bool:
+        return self._driver is not None
+
+    @property
     def parallelism(self) -> int:
         return max(1, int(self._session.sparkContext.defaultParallelism))
 

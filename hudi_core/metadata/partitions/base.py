@@ -263,7 +263,12 @@ class MetadataPartition(ABC):
 
     def expected(self, comparison: Comparison) -> Mapping[Hashable, MetadataRecord]:
         """The records that it should have by their identity."""
-        return {one.key: one for one in self.build(comparison.table)}
+        return {one.key: one for one in self.right(comparison)}
+
+    def right(self, comparison: Comparison) -> Iterable[MetadataRecord]:
+        """The records that it should have; made if not at hand."""
+        made = comparison.made.get(self.name)
+        return self.build(comparison.table) if made is None else made
 
     def misleads(
         self,

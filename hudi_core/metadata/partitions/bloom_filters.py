@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -76,12 +77,11 @@ def _rows(record: MetadataRecord) -> Iterator[Mapping[str, Any]]:
 
 def _from_footers(
     client: TableMetaClient, files: list[DataFile], times: Mapping[str, InstantTime]
-) -> Iterable[MetadataRecord]:
-    def one(file: DataFile) -> MetadataRecord:
-        entry = BloomFilterEntry(TYPE_CODE, times[file.name], read_bloom(client, file.path))
-        return _record(file.partition_path, file.name, entry)
-
-    return client.run_map(one, files)
+) -> Iterator[MetadataRecord]:
+    blooms = client.map_files(partial(read_bloom, client.for_tasks), [one.path for one in files])
+    for file, bloom in zip(files, blooms, strict=True):
+        entry = BloomFilterEntry(TYPE_CODE, times[file.name], bloom)
+        yield _record(file.partition_path, file.name, entry)
 
 
 def _record(partition: PartitionPath, name: str, entry: BloomFilterEntry) -> MetadataRecord:

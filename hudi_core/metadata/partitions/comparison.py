@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from hudi_core.config.kinds import TableType
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
+from hudi_core.metadata.records import MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.files import PartitionPath
 
@@ -31,6 +32,8 @@ class Comparison:
         Partitions of the metadata table that were compared, with the records each has.
     skipped
         Those that were not, and why.
+    made
+        Records that were made of the table already, by partition of the metadata table.
     """
 
     table: ListedTable
@@ -39,6 +42,7 @@ class Comparison:
     paths: Collection[PartitionPath] | None
     checked: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    made: dict[str, Sequence[MetadataRecord]] = field(default_factory=dict)
 
     @cached_property
     def file_names(self) -> frozenset[str]:

@@ -8,10 +8,12 @@ from functools import cached_property
 
 from hudi_core.metadata.key_records import DataFile
 from hudi_core.metadata.partitions.work import Work, data_files
+from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import BaseFile, FileStatus, LogFileName, PartitionPath
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.view.committed_files import CommittedFiles, CommittedListing
 from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.storage_lister import StorageLister
+from hudi_core.view.table_listing import TableListing
 
 
 @dataclass(eq=False)
@@ -19,13 +21,37 @@ class ListedTable(Work):
     """The files of a table.
 
     Its folders are listed once, when they are first asked for.
+
+    Attributes
+    ----------
+    with_history
+        Whether archived writes, too, are asked which files they name.
     """
 
+    with_history: bool = False
+
     @cached_property
-    def lister(self) -> StorageLister:
-        """The lister of the table's folders."""
+    def listing(self) -> TableListing:
+        """Everything that lies in the table's partitions."""
         client = self.client
-        return StorageLister(client.data, client.config.is_partitioned, client.run_map)
+        return TableListing(client.data, client.config.is_partitioned, client.map_files)
+
+    @cached_property
+    def committed(self) -> CommittedFiles:
+        """The files that writes name."""
+        read = CommittedFiles.of_history if self.with_history else CommittedFiles.of_timeline
+        return read(self.client, self.client.timeline())
+
+    @cached_property
+    def lister(self) -> FileIndex:
+        """The listing without files that their writes do not name."""
+        return CommittedListing(self.listing, self.committed)
+
+    @cached_property
+    def orphans(self) -> tuple[str, ...]:
+        """Paths of these files."""
+        files = self.listing.list_files(self.listing.list_partitions()).values()
+        return tuple(one.path for some in files for one in some if self.committed.is_orphan(one))
 
     @cached_property
     def _view(self) -> FileSystemView:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -149,12 +150,12 @@ def footer_ranges(table: ListedTable) -> dict[str, dict[str, ColumnRange]]:
     """Ranges of every file by its path and column, from the footers."""
     client, columns = table.client, table.shared(indexed_columns)
     kinds = {path: form.kind for path, form in columns.items()}
-
-    def one(file: DataFile) -> dict[str, ColumnRange]:
-        return file_ranges(file.name, stored_statistics(client, file.path, kinds), columns)
-
     paths = [file.path for file in table.all]
-    return dict(zip(paths, client.run_map(one, table.all), strict=True))
+    read = partial(stored_statistics, client.for_tasks, wanted=kinds)
+    return {
+        file.path: file_ranges(file.name, found, columns)
+        for file, found in zip(table.all, client.map_files(read, paths), strict=True)
+    }
 
 
 def stored_ranges(

@@ -197,7 +197,7 @@ class RecordIndex(MetadataPartition):
             return super().expected(comparison)
         return {
             (partition_path(one.payload.partition_name), one.key): one
-            for one in self.build(comparison.table)
+            for one in self.right(comparison)
             if isinstance(one.payload, RecordLocation)
         }
 

@@ -109,7 +109,7 @@ class SecondaryIndex(MetadataPartition):
             return
         listed = {one.key for one in comparison.snapshot.scan(self.name)}
         comparison.checked[self.name] = len(listed)
-        expected = {one.key for one in self.build(comparison.table)}
+        expected = {one.key for one in self.right(comparison)}
         for key in sorted(expected ^ listed):
             value, record_key = split_secondary_key(key, self.name)
             stated = f"value {value!r}"

@@ -1,0 +1,146 @@
+"""Which files the completed writes of a table name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
+from hudi_core.model.file_index import FileIndex
+from hudi_core.model.files import (
+    BaseFileName,
+    FileGroupId,
+    FileId,
+    FileStatus,
+    PartitionPath,
+)
+from hudi_core.model.instant import WRITE_ACTIONS
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import TimelineView
+
+
+class MissingFile(NamedTuple):
+    """A file that a write names, and its size as listed."""
+
+    path: str
+    size: int
+    listed: int | None
+
+    def __str__(self) -> str:
+        found = "is not listed" if self.listed is None else f"is listed with {self.listed}"
+        return f"{self.path} of {self.size} bytes {found}"
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedFiles:
+    """Base files by the metadata of completed writes.
+
+    Attributes
+    ----------
+    written
+        Paths that each write names, by its requested time.
+    present
+        What the newest write of each file group says of its base file, without replaced groups.
+    """
+
+    written: Mapping[InstantTime, frozenset[str]]
+    present: Mapping[FileGroupId, WriteStat]
+
+    @classmethod
+    def of(cls, writes: Iterable[tuple[InstantTime, CommitMetadata]]) -> CommittedFiles:
+        """The files of some writes, by their requested times."""
+        written: dict[InstantTime, frozenset[str]] = {}
+        newest: dict[FileGroupId, WriteStat] = {}
+        replaced: set[FileGroupId] = set()
+        for time, metadata in sorted(writes, key=lambda one: one[0]):
+            written[time] = frozenset(stat.path for stat in metadata.stats if stat.path)
+            for stat in metadata.stats:
+                # log files stand beside the base file of their group
+                if stat.path and stat.file_id and BaseFileName.parse(stat.path.split("/")[-1]):
+                    partition = PartitionPath(stat.partition_path or "")
+                    newest[FileGroupId(partition, FileId(stat.file_id))] = stat
+            if isinstance(metadata, ReplaceCommitMetadata):
+                replaced.update(
+                    FileGroupId(PartitionPath(partition), FileId(file_id))
+                    for partition, file_ids in metadata.partition_to_replace_file_ids.items()
+                    for file_id in file_ids
+                )
+        present = {group: stat for group, stat in newest.items() if group not in replaced}
+        return cls(written, present)
+
+    @classmethod
+    def of_timeline(cls, client: TableMetaClient, timeline: TimelineView) -> CommittedFiles:
+        """The files of the completed writes of a timeline."""
+        writes = list(timeline.completed_writes())
+        found = client.run_map(client.read_commit, writes)
+        times = [one.requested_time for one in writes]
+        return cls.of(zip(times, found, strict=True))
+
+    @classmethod
+    def of_history(cls, client: TableMetaClient, timeline: TimelineView) -> CommittedFiles:
+        """The same with archived writes whose metadata the archive has."""
+        writes = {
+            archived.instant.requested_time: client.read_archived_commit(archived)
+            for archived in client.archived.load(bodies=True)
+            if archived.instant.action in WRITE_ACTIONS and archived.metadata is not None
+        }
+        for instant in timeline.completed_writes():
+            writes[instant.requested_time] = client.read_commit(instant)
+        return cls.of(writes.items())
+
+    def is_orphan(self, file: FileStatus) -> bool:
+        """Whether the write in a base file's name does not name it."""
+        name = BaseFileName.parse(file.name)
+        named = None if name is None else self.written.get(name.instant)
+        return named is not None and file.path not in named
+
+    def missing_from(self, sizes: Mapping[str, int]) -> list[MissingFile]:
+        """Present files that a listing lacks, or has with other sizes.
+
+        Parameters
+        ----------
+        sizes
+            What is listed, by path.
+        """
+        missing = []
+        for stat in self.present.values():
+            path, size = stat.path or "", stat.file_size_in_bytes or 0
+            listed = sizes.get(path)
+            if listed is None or (size and listed != size):
+                missing.append(MissingFile(path, size, listed))
+        return missing
+
+
+class CommittedListing(FileIndex):
+    """A listing without the base files that no write names.
+
+    A task that was given up, and wrote its file when the write was complete, leaves one behind. Its
+    rows are in the table already. Files of writes that are not known here stay.
+
+    Parameters
+    ----------
+    listing
+        Lists all files.
+    committed
+        Knows what writes name.
+    """
+
+    def __init__(self, listing: FileIndex, committed: CommittedFiles) -> None:
+        self._listing = listing
+        self._committed = committed
+
+    def list_partitions(self) -> Sequence[PartitionPath]:
+        """Return every partition path, sorted; ``[""]`` for a table without partitions."""
+        return self._listing.list_partitions()
+
+    def list_files(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        """Return the files of each partition, in-flight and old ones included."""
+        is_orphan = self._committed.is_orphan
+        return {
+            partition: [file for file in files if not is_orphan(file)]
+            for partition, files in self._listing.list_files(partitions).items()
+        }
