@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
+from itertools import groupby, repeat
+from operator import contains, itemgetter
 from typing import Final, NamedTuple, Protocol
 
 from hudi_core.config.placement import Placement
@@ -20,6 +22,8 @@ from hudi_core.storage.strategies import storage_strategy
 from hudi_core.storage.strategy import StorageStrategy
 
 _TABLE_FOLDER: Final = ".hoodie"
+_FEW: Final = 4
+"""Fewer files of one partition are placed one by one."""
 
 
 class Place(NamedTuple):
@@ -141,21 +145,48 @@ class FederatedLayout:
 
     def places(self, logical_paths: Iterable[str]) -> list[Place]:
         """See :meth:`Layout.places`."""
-        location, known, found = self.strategy.location, self._folders, []
-        for path in logical_paths:
-            folder, _, name = path.rpartition("/")
-            file_id, separator, _ = name.partition("_")
-            if not separator or not file_id or path[0] == "." or name[0] == ".":
-                file_id = file_group_of(path)
-                if not file_id:
-                    found.append(Place(self.base_path, require_safe_path(path)))
-                    continue
-            if "\0" in name or path[0] == "/":
-                require_safe_path(path)
-            root, below = known.get(folder) or self._learned(folder)
-            upper = location(folder, file_id)
-            found.append(Place(root, f"{upper}/{below}{name}" if upper else f"{below}{name}"))
+        found: list[Place] = []
+        # paths of one partition mostly follow each other, and share all but their names
+        for folder, run in groupby((path.rpartition("/") for path in logical_paths), itemgetter(0)):
+            parts = list(run)
+            names = [name for _, _, name in parts]
+            if len(names) < _FEW:
+                found += (self._place(folder, *part[1:]) for part in parts)
+                continue
+            ids = [name.partition("_")[0] for name in names]
+            are_base_files = (
+                all(ids)
+                and all(map(contains, names, repeat("_")))
+                and not any(map(str.startswith, names, repeat(".")))
+                and not folder.startswith(_TABLE_FOLDER)
+            )
+            is_relative = bool(folder) or not any(slash for _, slash, _ in parts)
+            if are_base_files and is_relative and "\0" not in "".join(names):
+                found += self._in_partition(folder, names, ids)
+            else:
+                found += (self._place(folder, *part[1:]) for part in parts)
         return found
+
+    def _place(self, folder: str, slash: str, name: str) -> Place:
+        file_id, separator, _ = name.partition("_")
+        if not separator or not file_id or name[0] == "." or folder.startswith(_TABLE_FOLDER):
+            file_id = file_group_of(f"{folder}{slash}{name}")
+            if not file_id:
+                return Place(self.base_path, require_safe_path(f"{folder}{slash}{name}"))
+        if "\0" in name or (slash and not folder):
+            require_safe_path(f"{folder}{slash}{name}")
+        root, below = self._folders.get(folder) or self._learned(folder)
+        upper = self.strategy.location(folder, file_id)
+        return Place(root, f"{upper}/{below}{name}" if upper else f"{below}{name}")
+
+    def _in_partition(self, folder: str, names: list[str], ids: list[str]) -> list[Place]:
+        """Places of files of one partition."""
+        root, below = self._folders.get(folder) or self._learned(folder)
+        uppers = self.strategy.locations(folder, ids)
+        if not self.strategy.depth:
+            return [Place(root, f"{below}{name}") for name in names]
+        paths = [f"{upper}/{below}{name}" for upper, name in zip(uppers, names, strict=True)]
+        return list(map(Place._make, zip(repeat(root), paths)))
 
     def logical(self, place: Place) -> str | None:
         """See :meth:`Layout.logical`."""

@@ -7,7 +7,7 @@ file name, always, so that files can be found by a listing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 
@@ -61,6 +61,13 @@ class StorageStrategy(ABC):
         str
             As many folders as :attr:`depth` says, with ``/`` between them.
         """
+
+    def locations(self, partition_path: str, file_ids: Sequence[str]) -> Sequence[str]:
+        """The folders of many file groups of a partition.
+
+        One after the other by default; a strategy may be quicker.
+        """
+        return [self.location(partition_path, one) for one in file_ids]
 
     def is_location(self, folder: str) -> bool:  # noqa: ARG002 - a strategy may know its folders
         """Whether a folder of a listing may be one of the strategy's.

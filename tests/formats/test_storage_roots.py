@@ -11,7 +11,12 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.config.placement import STORAGE_POINT
-from hudi_core.errors import PluginConflictError, PluginLoadError, UnsupportedTableError
+from hudi_core.errors import (
+    PluginConflictError,
+    PluginError,
+    PluginLoadError,
+    UnsupportedTableError,
+)
 from hudi_core.storage.hadoop import hadoop_options
 from hudi_core.storage.options import StorageOptions
 from tests.federated_tables import Store, is_data, many, new_table, ordered, states
@@ -204,3 +209,31 @@ def test_two_strategies_of_one_name_are_refused(tmp_path: Path, installed: Path)
     }
     with pytest.raises(PluginConflictError, match="by-year, rival"):
         new_table(Store("disk", tmp_path), plain=True, options=options)
+
+
+BROKEN = """
+from hudi_core.spi import StorageStrategy
+
+class ByYear(StorageStrategy):
+    depth = 1
+    def location(self, partition_path, file_id):
+        return {answer}
+"""
+
+
+@pytest.mark.parametrize(
+    "answer", ["'..'", "'a/b'", "''", "'.hidden'", "7", "'/a'", "1 // 0", "'a\\0'"]
+)
+def test_a_strategy_that_breaks_its_contract_writes_nothing(
+    tmp_path: Path, installed: Path, answer: str
+) -> None:
+    (installed / "year_strategy.py").write_text(BROKEN.format(answer=answer))
+    store = Store("disk", tmp_path)
+    options = {
+        "hoodie.storage.strategy.class": "by-year",
+        "hoodie.storage.path": str(tmp_path / "s"),
+    }
+    with pytest.raises(PluginError, match="storage strategy 'by-year'"):
+        for _ in states(new_table(store, plain=True, options=options).table, lambda data: data):
+            pass
+    assert not list(tmp_path.rglob("*.parquet"))

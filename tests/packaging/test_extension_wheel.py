@@ -19,7 +19,7 @@ from tests.packaging.test_wheels import (
 )
 
 WRITE_AND_READ = """
-import json, sys, warnings
+import json, os, sys, warnings
 import pyarrow as pa
 import hudi_core as hudi
 from hudi_core.errors import HudiError
@@ -37,6 +37,7 @@ options = {
     "hoodie.write.lock.provider": "acme_folder",
     "hoodie.write.lock.acme_folder.suffix": ".taken",
     "hoodie.write.lock.conflict.resolution.strategy": "acme_schema",
+    "hoodie.storage.strategy.class": "acme_letters",
 }
 BATCHES = (
     {"id": ["1", "2", "3"], "city": ["Ulm", "Ulm", "Bonn"], "status": ["paid", "open", "open"]},
@@ -47,7 +48,8 @@ for engine in sys.argv[1:]:
     rows = [pa.table(batch) for batch in BATCHES]
     table = hudi.Table.create(
         engine, rows[0].schema, name="t", record_key="id", partition_by="city",
-        ordering_field="status", options=options,
+        ordering_field="status",
+        options={**options, "hoodie.storage.path": os.path.abspath(f"{engine}-store")},
     )
     try:
         for batch in rows:
@@ -72,6 +74,7 @@ KEPT = {
     "hoodie.table.keygenerator.class": "acme_padded",
     "hoodie.table.keygenerator.acme_padded.width": "4",
     "hoodie.record.merge.strategy.id": "acme_status",
+    "hoodie.storage.strategy.class": "acme_letters",
 }
 
 

@@ -14,6 +14,7 @@ from hudi_conformance import (
     KeyGeneratorSuite,
     LockProviderSuite,
     RecordMergerSuite,
+    StorageStrategySuite,
 )
 
 import hudi_core as hudi
@@ -139,3 +140,17 @@ class TestOneOperation(ConflictStrategySuite):
     name = "acme_schema"
     conflicting = ((UPSERT, DELETE),)
     compatible = ((UPSERT, UPSERT), (DELETE, DELETE))
+
+
+class TestByLetter(StorageStrategySuite):
+    name = "acme_letters"
+
+
+class TestByTwoLetters(StorageStrategySuite):
+    name = "acme_letters"
+    options: ClassVar[Mapping[str, str]] = {"letters": "2"}
+
+
+def test_what_is_built_in_is_no_extension() -> None:
+    with pytest.raises(ValueError, match="built in"):
+        load_extension("hudi.storage_strategies", "object_store")

@@ -239,3 +239,16 @@ def test_files_spread_evenly_over_the_prefixes(function: str, form: str) -> None
     chi_square = sum((count - expected) ** 2 / expected for count in counts.values())
     # the 0.1 % and 99.9 % points of the distribution with 255 degrees of freedom
     assert 188.0 < chi_square < 330.5
+
+
+def test_many_paths_are_placed_as_each_of_them() -> None:
+    logs = [f"city=a/.f{n}-0_20260101000000000.log.1_0-22-26" for n in range(5)]
+    bases = [f"city=b/f{n}-0_1-2-3_20260101000000000.parquet" for n in range(9)]
+    flat = [f"f{n}-0_1-2-3_20260101000000000.parquet" for n in range(9)]
+    for options in ({}, {"strategy__hash__input": "PARTITION_AND_FILE_ID"}):
+        layout = federated(**options)
+        for paths in (logs, bases, flat, [*STAYING, *bases, *PATHS, *flat, *logs, *STAYING]):
+            assert layout.places(paths) == [layout.place(path) for path in paths]
+    for bad in ("/f_1", "city=b/f_1\0", "city=b/../f_1", "city=b//f_1"):
+        with pytest.raises(UnsafePathError):
+            federated().places([*flat, *bases, *[bad] * 5])

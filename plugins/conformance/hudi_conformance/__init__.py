@@ -9,6 +9,7 @@ from hudi_conformance.indexes import IndexSuite
 from hudi_conformance.key_generators import KeyGeneratorSuite
 from hudi_conformance.lock_providers import LockProviderSuite
 from hudi_conformance.record_mergers import RecordMergerSuite
+from hudi_conformance.storage_strategies import StorageStrategySuite
 
 __all__ = [
     "ConflictStrategySuite",
@@ -16,4 +17,5 @@ __all__ = [
     "KeyGeneratorSuite",
     "LockProviderSuite",
     "RecordMergerSuite",
+    "StorageStrategySuite",
 ]
