@@ -133,6 +133,10 @@ bench-virtual: setup
 bench-keys: setup
 	$(RUN) benchmarks/long_keys.py $(ARGS)
 
+.PHONY: bench-connector
+bench-connector: setup
+	$(RUN) benchmarks/connector.py $(ARGS)
+
 docs: setup  ## Write the generated pages of docs/
 	$(BIN)/python -m hudi_core.config.docs
 	$(BIN)/python -m hudi_core.plugin.option_page

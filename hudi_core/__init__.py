@@ -13,17 +13,20 @@ from hudi_core.lazy import lazy_names
 from hudi_core.spark_python import name_this_python
 
 if TYPE_CHECKING:
+    from hudi_core.connector import Connector
     from hudi_core.datasource import read, write
     from hudi_core.engine.local import LocalEngine
     from hudi_core.model.commit import WriteOperation
     from hudi_core.model.dry_run import DryRun
     from hudi_core.model.instant import Action, Instant, State
     from hudi_core.model.result import CommitResult
+    from hudi_core.queries import duckdb, polars
     from hudi_core.table import Table
 
 __all__ = [
     "Action",
     "CommitResult",
+    "Connector",
     "DryRun",
     "HudiError",
     "Instant",
@@ -32,6 +35,8 @@ __all__ = [
     "Table",
     "UnknownOptionWarning",
     "WriteOperation",
+    "duckdb",
+    "polars",
     "read",
     "write",
 ]
@@ -39,12 +44,15 @@ __all__ = [
 _HOMES: Final = {
     "Action": "hudi_core.model.instant",
     "CommitResult": "hudi_core.model.result",
+    "Connector": "hudi_core.connector",
     "DryRun": "hudi_core.model.dry_run",
     "Instant": "hudi_core.model.instant",
     "LocalEngine": "hudi_core.engine.local",
     "State": "hudi_core.model.instant",
     "Table": "hudi_core.table",
     "WriteOperation": "hudi_core.model.commit",
+    "duckdb": "hudi_core.queries",
+    "polars": "hudi_core.queries",
     "read": "hudi_core.datasource",
     "write": "hudi_core.datasource",
 }

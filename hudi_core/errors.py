@@ -430,6 +430,41 @@ class DataFileError(StorageError):
         )
 
 
+class MetastoreError(HudiError):
+    """A metastore does not answer, or refuses."""
+
+    retryable = True
+
+    def __init__(self, uris: Sequence[str], reason: str) -> None:
+        self.uris, self.reason = tuple(uris), reason
+        super().__init__(
+            f"The Hive metastore at {', '.join(uris)} did not answer: {reason}",
+            "Check hive.metastore.uri, and that it asks for no Kerberos; then do the same again.",
+            uris=self.uris,
+            reason=reason,
+        )
+
+
+class MetastoreEntryError(HudiError):
+    """An entry of a metastore that cannot be read as a table."""
+
+    def __init__(self, name: str, reason: str, hint: str) -> None:
+        self.name, self.reason = name, reason
+        super().__init__(f"{name} {reason}", hint, name=name, reason=reason)
+
+
+class ScanClosedError(HudiError):
+    """Splits were asked of a scan that is closed."""
+
+    def __init__(self, base_path: str) -> None:
+        self.base_path = base_path
+        super().__init__(
+            f"The scan of the table at {base_path} is closed, and not all of its splits were taken",
+            "Begin another scan.",
+            base_path=base_path,
+        )
+
+
 # --- schema and data -----------------------------------------------------------------------------
 
 

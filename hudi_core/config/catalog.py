@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.commit_keys import CommitConfig
+from hudi_core.config.connector import ConnectorConfig
 from hudi_core.config.foreign import foreign_options
 from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.key import ConfigKey
@@ -47,6 +48,7 @@ OPTIONS: Final[tuple[type[Options], ...]] = (
     StoreKeys,
     MetadataConfig,
     MetricsConfig,
+    ConnectorConfig,
 )
 """Where the options are declared that a user may give."""
 

@@ -70,6 +70,13 @@ _TITLES: Final = {
         ),
     ),
     Group.METRICS: ("Metrics", "What is measured of the metadata table, for Prometheus."),
+    Group.CONNECTOR: (
+        "Connector",
+        (
+            "How `hudi.connect` finds tables and plans scans of them, by the names of Hudi's "
+            "connector for Trino; see [`connector.md`](connector.md)."
+        ),
+    ),
 }
 
 

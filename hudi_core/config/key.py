@@ -34,6 +34,7 @@ class Group(StrEnum):
     STORAGE = "storage"
     METADATA = "metadata"
     METRICS = "metrics"
+    CONNECTOR = "connector"
 
 
 class Secret:

@@ -51,9 +51,17 @@ _UNWRITTEN: Final[Mapping[str, tuple[str, str]]] = {
 """Properties that change what a writer owes the table: their usual value and what another means."""
 
 
-def require_readable_table(config: TableConfig, base_path: str) -> None:
-    """Raise ``UnsupportedTableError`` for a table that cannot be read rightly."""
-    for feature, hint in _unreadable(config):
+def require_readable_table(
+    config: TableConfig, base_path: str, *, base_files_only: bool = False
+) -> None:
+    """Raise ``UnsupportedTableError`` for a table that cannot be read rightly.
+
+    Parameters
+    ----------
+    base_files_only
+        Whether rows are meant as the base files have them, whatever logs say.
+    """
+    for feature, hint in _unreadable(config, base_files_only=base_files_only):
         raise UnsupportedTableError(base_path, feature, hint)
 
 
@@ -83,8 +91,8 @@ def require_known_zone(config: TableConfig, base_path: str) -> None:
         )
 
 
-def _unreadable(config: TableConfig) -> Iterator[tuple[str, str]]:
-    if config.table_type is TableType.MERGE_ON_READ:
+def _unreadable(config: TableConfig, *, base_files_only: bool) -> Iterator[tuple[str, str]]:
+    if config.table_type is TableType.MERGE_ON_READ and not base_files_only:
         yield "is of type MERGE_ON_READ", "Only tables of type COPY_ON_WRITE are supported."
     if config.bootstrap_base_path:
         yield "was bootstrapped from other data (hoodie.bootstrap.base.path)", _ELSEWHERE

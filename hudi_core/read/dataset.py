@@ -93,6 +93,20 @@ class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells 
         projection = dict(columns) if isinstance(columns, Mapping) else list(columns)
         return ds.Scanner.from_batches(rows, columns=projection, batch_size=batch_size, **kept)
 
+    def to_table(
+        self,
+        columns: Sequence[str] | Mapping[str, pc.Expression] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002
+        **options: Any,
+    ) -> pa.Table:
+        """The rows at once; see :meth:`scanner`."""
+        names = self._needed(columns)
+        is_plain = columns is None or (not isinstance(columns, Mapping) and list(columns) == names)
+        if options or not is_plain or not names:
+            return self.scanner(columns, filter, **options).to_table()
+        # not batch by batch, which takes longer
+        return self._query.to_table(names, self._both(filter), self._as_of)
+
     def count_rows(self, filter: pc.Expression | None = None, **_: Any) -> int:  # noqa: A002
         """The number of rows."""
         return self._query.count(self._both(filter), self._as_of)

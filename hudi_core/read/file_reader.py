@@ -35,8 +35,9 @@ PARQUET: Final = ds.ParquetFileFormat(
     read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
 )
 _FOOTERS_AT_A_TIME: Final = 16
-_FEW_FOOTERS: Final = 64
-"""Of so many local files, footers are read sooner than threads are started: 20 in 3 ms, not 7."""
+_FEW_FOOTERS: Final = 24
+"""Of so many local files, footers are read sooner than threads are started: 20 in 3 ms, not 7. Of
+40 files with 22 columns they take 24 ms one after the other, and two thirds of that in threads."""
 _FILES_AT_A_TIME: Final = 256
 """Files whose footers are read before the first of them is scanned."""
 

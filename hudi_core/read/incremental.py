@@ -89,7 +89,8 @@ class IncrementalQuery:
         return read_schema(self._client, self._timeline)
 
     @cached_property
-    def _pruner(self) -> PartitionPruner:
+    def pruner(self) -> PartitionPruner:
+        """What partition paths tell of the rows."""
         return PartitionPruner(self._client.config, self.schema)
 
     @cached_property
@@ -98,7 +99,7 @@ class IncrementalQuery:
 
     @cached_property
     def _changes(self) -> FileChanges:
-        return FileChanges(self._client, self._timeline, self._index, self._pruner)
+        return FileChanges(self._client, self._timeline, self._index, self.pruner)
 
     def plan(
         self,
@@ -257,10 +258,10 @@ class IncrementalQuery:
     def _may_match(self, files: Sequence[PlannedFile], wanted: Filter) -> frozenset[str]:
         """Paths of the files that may hold a wanted row."""
         partitions = sorted({file.partition_path for file in files})
-        kept = set(self._pruner.keep(partitions, wanted))
+        kept = set(self.pruner.keep(partitions, wanted))
         some = [file for file in files if file.partition_path in kept]
         # of columns that paths tell, ranges tell no more
-        known = self._pruner.identity | self._client.config.former_names
+        known = self.pruner.identity | self._client.config.former_names
         listed = [FileStatus(file.path, file.size) for file in some]
         mask = prune_named(self._index, listed, wanted, self.schema, known)
         return frozenset(some[place].path for place in np.flatnonzero(mask))

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hudi_core.config.table import TableConfig
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.files import FileGroupId, FileId, PartitionPath
+from hudi_core.model.files import FileGroupId, FileId, FileStatus, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.filters import Filter
@@ -164,3 +164,8 @@ def planned_file(
     return PlannedFile(
         path, uri, size, group.partition_path, group.file_id, partition_values, instant
     )
+
+
+def stored_file(client: TableMetaClient, path: str) -> FileStatus | None:
+    """A data file as its store has it; ``None`` if gone."""
+    return client.storage.head(client.layout.physical(path))

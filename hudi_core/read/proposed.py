@@ -84,5 +84,5 @@ class ProposedQuery(SnapshotQuery):
                         path=stat.path,
                         size=stat.file_size_in_bytes or 0,
                         instant=name.instant,
-                        partition_values=self._pruner.values(path),
+                        partition_values=self.pruner.values(path),
                     )

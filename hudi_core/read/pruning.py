@@ -18,7 +18,7 @@ from hudi_core.keygen import path_codec
 from hudi_core.keygen.timestamp import bounds_of_strings, may_be_of_nulls
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.partition_transform import PartitionTransform
-from hudi_core.model.ranges import ValueRanges
+from hudi_core.model.ranges import Mask, ValueRanges
 from hudi_core.read.filters import Filter
 from hudi_core.read.matching import can_match
 from hudi_core.read.predicate import is_whole
@@ -92,6 +92,23 @@ class PartitionPruner:
         kept = list(compress(partitions, mask))
         return tuple(kept if is_whole(wanted.predicate) else self._simplified(kept, wanted))
 
+    def mask(self, rows: Sequence[Mapping[str, str | None]], wanted: Filter) -> Mask:
+        """Mask of the partitions that may hold wanted rows.
+
+        Parameters
+        ----------
+        rows
+            What :meth:`values` tells of each, from elsewhere.
+        """
+        ranges = self._ranges_of_texts(
+            {
+                name: [row.get(name) for row in rows]
+                for name in sorted(self.identity | self._made)
+                if all(name in row for row in rows)
+            }
+        )
+        return can_match(wanted.predicate, ranges, len(rows))
+
     def _simplified(
         self, partitions: Sequence[PartitionPath], wanted: Filter
     ) -> Sequence[PartitionPath]:
@@ -118,6 +135,11 @@ class PartitionPruner:
             texts |= {
                 name: [row.get(name) for row in rows] for name in sorted(self.identity | self._made)
             }
+        return self._ranges_of_texts(texts)
+
+    def _ranges_of_texts(
+        self, texts: Mapping[str, Sequence[str | None]]
+    ) -> Mapping[str, ValueRanges]:
         ranges: dict[str, ValueRanges] = {}
         for name, some in texts.items():
             if name not in self._schema.names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import compress
 from typing import Final
@@ -17,7 +17,13 @@ from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.row_counts import row_counts
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.file_index import FileIndex
-from hudi_core.model.files import FileGroupId, FileSlice, FileStatus, PartitionPath
+from hudi_core.model.files import (
+    BaseFile,
+    FileGroupId,
+    FileSlice,
+    FileStatus,
+    PartitionPath,
+)
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
@@ -26,7 +32,7 @@ from hudi_core.read.filters import Filter, RowFilter, to_filter
 from hudi_core.read.key_filter import KeyFilter
 from hudi_core.read.net_changes import require_no_change_column
 from hudi_core.read.path_pattern import PathPattern
-from hudi_core.read.plan import ReadPlan, planned_file, read_schema
+from hudi_core.read.plan import PlannedFile, ReadPlan, planned_file, read_schema
 from hudi_core.read.predicate import Predicate
 from hudi_core.read.prune import groups_with_values, prune, prune_named, ranged_columns
 from hudi_core.read.pruning import PartitionPruner
@@ -38,6 +44,8 @@ from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
 
 _SHOWN: Final = 10
+PartitionTexts = Mapping[PartitionPath, Mapping[str, str | None]]
+"""Texts of partition paths by partition field."""
 
 
 class SnapshotQuery:
@@ -51,6 +59,9 @@ class SnapshotQuery:
         Knows which files there are.
     timeline
         The instants that count, fenced by the table's format.
+    base_files_only
+        Whether rows are read as the base files have them (Hudi's read-optimized query): what logs
+        changed since is not seen.
 
     Raises
     ------
@@ -58,8 +69,15 @@ class SnapshotQuery:
         The table is of a kind that cannot be read rightly, such as MERGE_ON_READ.
     """
 
-    def __init__(self, client: TableMetaClient, index: FileIndex, timeline: TimelineView) -> None:
-        require_readable_table(client.config, client.base_path)
+    def __init__(
+        self,
+        client: TableMetaClient,
+        index: FileIndex,
+        timeline: TimelineView,
+        *,
+        base_files_only: bool = False,
+    ) -> None:
+        require_readable_table(client.config, client.base_path, base_files_only=base_files_only)
         self._client = client
         self._index = index
         self._timeline = timeline
@@ -86,7 +104,8 @@ class SnapshotQuery:
         return FileSystemView(self._index, self._timeline, self._replaced, written, listed)
 
     @cached_property
-    def _pruner(self) -> PartitionPruner:
+    def pruner(self) -> PartitionPruner:
+        """What partition paths tell of the rows."""
         return PartitionPruner(self._client.config, self.schema)
 
     def plan(
@@ -124,21 +143,65 @@ class SnapshotQuery:
             ``within`` names nothing that the table has.
         """
         slices = self.file_slices(as_of, row_filter, within)
+        values = self.values_of(found.partition_path for found in slices)
         return ReadPlan(
             tuple(
-                planned_file(
-                    self._client,
-                    found.group,
-                    path=found.base_file.path,
-                    size=found.base_file.size,
-                    instant=found.base_instant,
-                    partition_values=self._pruner.values(found.partition_path),
-                )
+                self.planned(found.group, found.base_file, values)
                 for found in slices
                 if found.base_file is not None
             ),
             self.schema,
         )
+
+    def values_of(self, partitions: Iterable[PartitionPath]) -> PartitionTexts:
+        """Texts of partition paths by field, for :meth:`planned`."""
+        return {path: self.pruner.values(path) for path in set(partitions)}
+
+    def planned(self, group: FileGroupId, file: BaseFile, values: PartitionTexts) -> PlannedFile:
+        """A base file of a slice as plans have it."""
+        return planned_file(
+            self._client,
+            group,
+            path=file.path,
+            size=file.size,
+            instant=file.instant,
+            partition_values=values[group.partition_path],
+        )
+
+    def state(self, as_of: str | None, wanted: Filter | None) -> InstantTime | None:
+        """The state at a query time; ``None`` for the latest.
+
+        Raises
+        ------
+        InvalidInstantTimeError, TimeOutOfRangeError, TimelineError, HistoryExpiredError
+            See :meth:`plan`.
+        """
+        if as_of is None:
+            return None
+        time = snapshot_time(self._client, self._timeline, as_of)
+        self._require_not_cleaned(time, wanted)
+        return time
+
+    def partitions(self, wanted: Filter | None) -> Sequence[PartitionPath]:
+        """The partitions that may hold a wanted row by their paths."""
+        return self.pruner.keep(self._index.list_partitions(), wanted)
+
+    def slices_of(
+        self,
+        partitions: Sequence[PartitionPath],
+        time: InstantTime | None,
+        wanted: Filter | None,
+    ) -> tuple[FileSlice, ...]:
+        """The slices of some partitions that may hold a wanted row.
+
+        Threads may ask for several at once.
+
+        Parameters
+        ----------
+        time
+            What :meth:`state` returned.
+        """
+        return self._slices(time, wanted, partitions)
 
     def file_slices(
         self,
@@ -147,9 +210,7 @@ class SnapshotQuery:
         within: PathPattern | None = None,
     ) -> tuple[FileSlice, ...]:
         """Return the slices that :meth:`plan` reads."""
-        time = None if as_of is None else snapshot_time(self._client, self._timeline, as_of)
-        if time is not None:
-            self._require_not_cleaned(time, to_filter(row_filter, self.schema))
+        time = self.state(as_of, to_filter(row_filter, self.schema))
         if within is None:
             return self._slices(time, row_filter, None)
         partitions = self._partitions_within(within)
@@ -243,7 +304,7 @@ class SnapshotQuery:
 
     def _require_not_cleaned(self, time: InstantTime, wanted: Filter | None) -> None:
         def keep(partitions: Sequence[PartitionPath]) -> Sequence[PartitionPath]:
-            return partitions if wanted is None else self._pruner.keep(partitions, wanted)
+            return partitions if wanted is None else self.pruner.keep(partitions, wanted)
 
         require_not_cleaned(
             self._client,
@@ -317,13 +378,13 @@ class SnapshotQuery:
             return self.view.latest_slices(within, time)
         index, predicate = self._index, wanted.predicate
         partitions = index.list_partitions() if within is None else within
-        partitions = self._pruner.keep(partitions, wanted)
+        partitions = self.pruner.keep(partitions, wanted)
         if time is None and (located := self._groups_of_keys(predicate, partitions)) is not None:
             found = self._located(located, partitions, wanted)
             if found is not None:
                 return found
         # of columns that paths tell, ranges tell no more
-        known = self._pruner.identity | self._client.config.former_names
+        known = self.pruner.identity | self._client.config.former_names
         kinds = ranged_columns(predicate, self.schema, known)
         if not kinds:
             return self.view.latest_slices(partitions, time)

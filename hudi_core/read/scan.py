@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -150,6 +150,30 @@ class FileScan:
                     if batch.num_rows:
                         yield batch
 
+    def read_range(self, file: PlannedFile, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the row groups within a range.
+
+        They begin in that range of the file's bytes. Ranges that cover a file without overlapping
+        have each of its rows once.
+
+        Parameters
+        ----------
+        start, end
+            The first byte, and the one behind the last.
+
+        Raises
+        ------
+        DataFileError
+            The file is missing or damaged.
+        """
+        if self.keys is not None and RECORD_KEY in self._asked:
+            yield from self._keyed(file, (start, end)).to_batches()
+            return
+        with self._reading([file]) as (reader, [fragment]):
+            part = row_groups_within(fragment, start, end)
+            if part is not None:
+                yield from (batch for batch in reader.read([part]) if batch.num_rows)
+
     def table(self, files: Sequence[PlannedFile]) -> pa.Table:
         """The rows of the files in their order, all at once.
 
@@ -186,15 +210,19 @@ class FileScan:
     def _asked(self) -> set[str]:
         return {*self.columns, *(() if self.condition is None else self.condition.columns)}
 
-    def _keyed(self, file: PlannedFile) -> pa.Table:
-        """The rows of a file with a column of virtual keys."""
+    def _keyed(self, file: PlannedFile, within: tuple[int, int] | None = None) -> pa.Table:
+        """The rows of a file, or of a range of its bytes, with a column of virtual keys."""
         assert self.keys is not None  # noqa: S101 - asked for by the callers
         stored = pa.schema([field for field in self.schema if field.name != RECORD_KEY])
         makes = self.shows_keys or not self.keys.are_hidden
         needed = self._asked | (set(self.keys.made.made_of) if makes else set())
         names = [name for name in stored.names if name in needed] or stored.names[:1]
         plain = replace(self, schema=stored, columns=tuple(names), condition=None, keys=None)
-        rows = plain.table((file,))
+        rows = (
+            plain.table((file,))
+            if within is None
+            else pa.Table.from_batches(plain.read_range(file, *within), plain.output_schema)
+        )
         rows = self.keys.added_to(rows, self.schema.field(RECORD_KEY), file.path, makes)
         if self.condition is not None:
             rows = rows.filter(self.condition.expression)
@@ -217,3 +245,25 @@ class FileScan:
             yield reader, fragments
         except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise DataFileError(self.files.base_path, str(error).split("\n", 1)[0]) from error
+
+
+def row_groups_within(fragment: ds.Fragment, start: int, end: int) -> ds.Fragment | None:
+    """The row groups that begin in a range of a file's bytes.
+
+    ``None`` for none.
+    """
+    footer = fragment.metadata
+    begins = [_begin(footer.row_group(n)) for n in range(footer.num_row_groups)]
+    wanted = [n for n, begin in enumerate(begins) if start <= begin < end]
+    if len(wanted) == len(begins):
+        return fragment
+    return fragment.subset(row_group_ids=wanted) if wanted else None
+
+
+def _begin(group: Any) -> int:
+    """Where the bytes of a row group's first column begin."""
+    column = group.column(0)
+    pages: int = column.data_page_offset
+    dictionary: int | None = column.dictionary_page_offset
+    # some writers say 0 where there is no dictionary
+    return min(pages, dictionary) if dictionary else pages

@@ -1,0 +1,1 @@
+"""Hive metastores: their Thrift interface, and the tables they know."""

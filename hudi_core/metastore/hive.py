@@ -1,0 +1,226 @@
+"""Databases, tables and partitions of a Hive metastore, by its Thrift interface."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from hudi_core.errors import MetastoreError
+from hudi_core.metastore.catalog import MetastoreColumn, MetastorePartition, MetastoreTable
+from hudi_core.metastore.thrift_calls import (
+    I16,
+    LIST,
+    MAP,
+    STRING,
+    STRUCT,
+    TEXT,
+    TEXT_MAP,
+    TEXTS,
+    Connection,
+    Error,
+    Failures,
+    addresses_of,
+    of,
+    struct,
+    structs,
+)
+
+_ANSWER_S: Final = 60.0
+
+Column: Final = struct(
+    "FieldSchema",
+    (1, STRING, "name", TEXT),
+    (2, STRING, "type", TEXT),
+    (3, STRING, "comment", TEXT),
+)
+Serde: Final = struct(
+    "SerDeInfo",
+    (1, STRING, "name", TEXT),
+    (2, STRING, "serializationLib", TEXT),
+    (3, MAP, "parameters", TEXT_MAP),
+)
+Descriptor: Final = struct(
+    "StorageDescriptor",
+    (1, LIST, "cols", structs(Column)),
+    (2, STRING, "location", TEXT),
+    (3, STRING, "inputFormat", TEXT),
+    (4, STRING, "outputFormat", TEXT),
+    (7, STRUCT, "serdeInfo", of(Serde)),
+)
+Entry: Final = struct(
+    "Table",
+    (1, STRING, "tableName", TEXT),
+    (2, STRING, "dbName", TEXT),
+    (7, STRUCT, "sd", of(Descriptor)),
+    (8, LIST, "partitionKeys", structs(Column)),
+    (9, MAP, "parameters", TEXT_MAP),
+    (12, STRING, "tableType", TEXT),
+)
+Part: Final = struct(
+    "Partition",
+    (1, LIST, "values", TEXTS),
+    (2, STRING, "dbName", TEXT),
+    (3, STRING, "tableName", TEXT),
+    (6, STRUCT, "sd", of(Descriptor)),
+    (7, MAP, "parameters", TEXT_MAP),
+)
+
+Argument = tuple[str, int, Any, Any]
+"""Name, type, what the type is made of, and value."""
+
+
+class HiveMetastore:
+    """A Hive metastore, over one connection.
+
+    It is opened with the first call.
+
+    A call that fails closes the connection; the next one opens another.
+
+    Parameters
+    ----------
+    uris
+        Its addresses, such as ``thrift://metastore:9083``; the first that answers is asked.
+    timeout_s
+        Seconds to wait for an answer.
+    """
+
+    def __init__(self, uris: Sequence[str], timeout_s: float = _ANSWER_S) -> None:
+        self._uris, self._timeout_s = tuple(uris), timeout_s
+        self._connection: Connection | None = None
+        self._is_interrupted = False
+        self._lock = threading.RLock()
+
+    def databases(self) -> list[str]:
+        """See :meth:`Metastore.databases`."""
+        names: list[str] = self._call("get_all_databases", [], (LIST, TEXTS))
+        return sorted(names)
+
+    def tables(self, database: str) -> list[str]:
+        """See :meth:`Metastore.tables`."""
+        arguments = [("db_name", STRING, TEXT, database)]
+        names: list[str] = self._call("get_all_tables", arguments, (LIST, TEXTS))
+        return sorted(names)
+
+    def table(self, database: str, name: str) -> MetastoreTable | None:
+        """See :meth:`Metastore.table`."""
+        asked = _of_table(database, name)
+        found = self._call("get_table", asked, (STRUCT, of(Entry)), may_lack=True)
+        return None if found is None else _table(found)
+
+    def partition_names(self, database: str, table: str) -> list[str]:
+        """See :meth:`Metastore.partition_names`."""
+        arguments = [*_of_table(database, table), ("max_parts", I16, None, -1)]
+        found: list[str] = self._call("get_partition_names", arguments, (LIST, TEXTS))
+        return found
+
+    def partitions(
+        self, database: str, table: str, names: Sequence[str]
+    ) -> list[MetastorePartition]:
+        """See :meth:`Metastore.partitions`."""
+        arguments = [*_of_table(database, table), ("names", LIST, TEXTS, list(names))]
+        found = self._call("get_partitions_by_names", arguments, (LIST, structs(Part)))
+        return [
+            MetastorePartition(tuple(one.values or ()), _text(one.sd, "location")) for one in found
+        ]
+
+    def interrupt(self) -> None:
+        """See :meth:`Metastore.interrupt`; later calls fail as well."""
+        with self._lock:
+            self._is_interrupted = True
+            if self._connection is not None:
+                self._connection.interrupt()
+
+    def close(self) -> None:
+        """Give up the connection; the next call opens another."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+            self._is_interrupted = False
+        if connection is not None:
+            connection.close()
+
+    def _call(
+        self,
+        method: str,
+        arguments: Sequence[Argument],
+        success: tuple[int, Any],
+        *,
+        may_lack: bool = False,
+    ) -> Any:
+        """The result of a method.
+
+        ``None`` where the metastore may lack what is asked for, and does.
+        """
+        fields = [(n, kind, name, made) for n, (name, kind, made, _) in enumerate(arguments, 1)]
+        request = struct(f"{method}_args", *fields)(
+            **{name: value for name, _, _, value in arguments}
+        )
+        kind, made = success
+        thrown = [(number, STRUCT, f"o{number}", of(Error)) for number in (1, 2)]
+        answer = struct(f"{method}_result", (0, kind, "success", made), *thrown)
+        with self._translated(method):
+            result = self._connected().call(method, request, answer)
+        if result.success is not None:
+            return result.success
+        if result.o2 is not None and may_lack:  # that of what does not exist
+            return None
+        error = result.o1 or result.o2
+        reason = error.message if error is not None else "no answer"
+        raise MetastoreError(self._uris, f"{method}: {reason}")
+
+    def _connected(self) -> Connection:
+        with self._lock:
+            is_interrupted, connection = self._is_interrupted, self._connection
+        if connection is None and not is_interrupted:
+            connection = Connection(addresses_of(self._uris), self._timeout_s)
+            with self._lock:
+                self._connection, is_interrupted = connection, self._is_interrupted
+        if connection is None or is_interrupted:
+            raise OSError("it was interrupted")
+        return connection
+
+    @contextmanager
+    def _translated(self, method: str) -> Iterator[None]:
+        try:
+            yield
+        except Failures as error:
+            with self._lock:
+                connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
+            raise MetastoreError(self._uris, f"{method}: {error}") from error
+
+
+def _of_table(database: str, name: str) -> list[Argument]:
+    return [("db_name", STRING, TEXT, database), ("tbl_name", STRING, TEXT, name)]
+
+
+def _table(found: Any) -> MetastoreTable:
+    place = found.sd
+    serde = None if place is None else place.serdeInfo
+    return MetastoreTable(
+        database=found.dbName or "",
+        name=found.tableName or "",
+        location=_text(place, "location"),
+        table_type=found.tableType or "",
+        input_format=_text(place, "inputFormat"),
+        columns=_columns(None if place is None else place.cols),
+        partition_columns=_columns(found.partitionKeys),
+        parameters=_parameters(found),
+        serde_parameters=_parameters(serde),
+    )
+
+
+def _text(found: Any, name: str) -> str:
+    return "" if found is None else getattr(found, name) or ""
+
+
+def _parameters(found: Any) -> Mapping[str, str]:
+    return {} if found is None else dict(found.parameters or {})
+
+
+def _columns(found: Sequence[Any] | None) -> tuple[MetastoreColumn, ...]:
+    return tuple(
+        MetastoreColumn(one.name or "", one.type or "", one.comment) for one in found or ()
+    )

@@ -1,0 +1,1 @@
+"""The connector layer: what query engines plan and read tables by (RFC-40)."""

@@ -1,0 +1,326 @@
+"""The values that one column may have: ranges, single values, null."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any, Final, Self, TypeAlias
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_core.errors import SchemaError
+
+Value: TypeAlias = Any
+"""A value as it compares: a number, a text, bytes, or of a time the number that stands for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Values between two bounds.
+
+    Attributes
+    ----------
+    low, high
+        The bounds; ``None`` for no bound.
+    has_low, has_high
+        Whether the bounds belong to it.
+    """
+
+    low: Value | None = None
+    high: Value | None = None
+    has_low: bool = False
+    has_high: bool = False
+
+    @classmethod
+    def of(cls, value: Value) -> Self:
+        """The range of a single value."""
+        return cls(value, value, True, True)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is a single value."""
+        return self.has_low and self.has_high and bool(self.low == self.high)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no value is in it."""
+        if self.low is None or self.high is None:
+            return False
+        ends_first = bool(self.high < self.low)
+        return ends_first or (self.low == self.high and not (self.has_low and self.has_high))
+
+    def meets(self, later: Range) -> bool:
+        """Whether it and a later range are one range together.
+
+        A range that begins no sooner.
+        """
+        if self.high is None or later.low is None or later.low < self.high:
+            return True
+        return bool(later.low == self.high) and (self.has_high or later.has_low)
+
+    def intersect(self, other: Range) -> Range:
+        """The values in both; it may be empty."""
+        low, has_low = self.low, self.has_low
+        if low is None or (other.low is not None and other.low > low):
+            low, has_low = other.low, other.has_low
+        elif other.low is not None and other.low == low:
+            has_low = has_low and other.has_low
+        high, has_high = self.high, self.has_high
+        if high is None or (other.high is not None and other.high < high):
+            high, has_high = other.high, other.has_high
+        elif other.high is not None and other.high == high:
+            has_high = has_high and other.has_high
+        return Range(low, high, has_low, has_high)
+
+    def through(self, later: Range) -> Range:
+        """The range from its begin to the later one of both ends."""
+        high, has_high = self.high, self.has_high
+        if high is not None and (later.high is None or later.high > high):
+            high, has_high = later.high, later.has_high
+        elif high is not None and later.high == high:
+            has_high = has_high or later.has_high
+        return replace(self, high=high, has_high=has_high)
+
+
+EVERYTHING: Final = Range()
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The values that a column may have.
+
+    Attributes
+    ----------
+    kind
+        Type of the column.
+    ranges
+        Ascending, and apart from each other. The one range without bounds has every value, NaN
+        too; no other one has NaN.
+    nulls
+        Whether it may be null.
+    """
+
+    kind: pa.DataType
+    ranges: tuple[Range, ...]
+    nulls: bool
+
+    @classmethod
+    def of(cls, kind: pa.DataType, ranges: Iterable[Range], *, nulls: bool = False) -> Self:
+        """A domain of ranges in any order, which may overlap."""
+        found: list[Range] = []
+        some = [one for one in ranges if not one.is_empty]
+        for one in sorted(some, key=_begin) if len(some) > 1 else some:
+            if found and found[-1].meets(one):
+                found[-1] = found[-1].through(one)
+            else:
+                found.append(one)
+        return cls(kind, tuple(found), nulls)
+
+    @classmethod
+    def all(cls, kind: pa.DataType) -> Self:
+        """Every value, and null."""
+        return cls(kind, (EVERYTHING,), True)
+
+    @property
+    def is_all(self) -> bool:
+        """Whether it excludes nothing."""
+        return self.nulls and self.has_all_values
+
+    @property
+    def has_all_values(self) -> bool:
+        """Whether it excludes null at most."""
+        return self.ranges == (EVERYTHING,)
+
+    @property
+    def is_none(self) -> bool:
+        """Whether it excludes everything."""
+        return not self.nulls and not self.ranges
+
+    @property
+    def singles(self) -> tuple[Value, ...] | None:
+        """Its values, where these are single ones; else ``None``."""
+        if not self.ranges or not all(one.is_single for one in self.ranges):
+            return None
+        return tuple(one.low for one in self.ranges)
+
+    def intersect(self, other: Domain) -> Domain:
+        """What both allow."""
+        found, mine, others = [], iter(self.ranges), iter(other.ranges)
+        left, right = next(mine, None), next(others, None)
+        while left is not None and right is not None:
+            both = left.intersect(right)
+            if not both.is_empty:
+                found.append(both)
+            if _ends_first(left, right):
+                left = next(mine, None)
+            else:
+                right = next(others, None)
+        return Domain(self.kind, tuple(found), self.nulls and other.nulls)
+
+    def union(self, other: Domain) -> Domain:
+        """What one of them allows."""
+        ranges = (*self.ranges, *other.ranges)
+        return Domain.of(self.kind, ranges, nulls=self.nulls or other.nulls)
+
+    def other_values(self, *, nulls: bool) -> Domain:
+        """The values that it excludes.
+
+        Parameters
+        ----------
+        nulls
+            Whether null is allowed.
+        """
+        if not self.ranges:
+            return Domain(self.kind, (EVERYTHING,), nulls)
+        first, last = self.ranges[0], self.ranges[-1]
+        gaps = [
+            Range(one.high, two.low, not one.has_high, not two.has_low)
+            for one, two in pairwise(self.ranges)
+        ]
+        if first.low is not None:
+            gaps.append(Range(None, first.low, False, not first.has_low))
+        if last.high is not None:
+            gaps.append(Range(last.high, None, not last.has_high, False))
+        return Domain.of(self.kind, gaps, nulls=nulls)
+
+    def scalar(self, value: Value) -> pa.Scalar:
+        """A value of it as Arrow has it."""
+        return scalar_of(value, self.kind)
+
+    def to_json(self) -> dict[str, Any]:
+        """What :meth:`from_json` reads; JSON has to be told the column's type again."""
+        document: dict[str, Any] = {"nulls": self.nulls}
+        singles = self.singles
+        if singles is not None:
+            document["values"] = [_to_json(value) for value in singles]
+        else:
+            document["ranges"] = [
+                [_to_json(one.low), _to_json(one.high), one.has_low, one.has_high]
+                for one in self.ranges
+            ]
+        return document
+
+    @classmethod
+    def from_json(cls, document: Any, kind: pa.DataType) -> Self:
+        """The domain of a column of some type.
+
+        Raises
+        ------
+        ValueError, KeyError, TypeError
+            It is no such document.
+        """
+        if "values" in document:
+            ranges = [Range.of(_from_json(value, kind)) for value in document["values"]]
+        else:
+            ranges = [
+                Range(_from_json(low, kind), _from_json(high, kind), bool(has_low), bool(has_high))
+                for low, high, has_low, has_high in document["ranges"]
+            ]
+        if not isinstance(document["nulls"], bool):
+            raise TypeError("nulls is no boolean")
+        return cls.of(kind, ranges, nulls=document["nulls"])
+
+
+def has_order(kind: pa.DataType) -> bool:
+    """Whether ranges of a type are known here."""
+    return bool(
+        pt.is_integer(kind)
+        or pt.is_boolean(kind)
+        or pt.is_float32(kind)
+        or pt.is_float64(kind)
+        or pt.is_decimal(kind)
+        or pt.is_string(kind)
+        or pt.is_large_string(kind)
+        or pt.is_binary(kind)
+        or pt.is_large_binary(kind)
+        or pt.is_fixed_size_binary(kind)
+        or _counts_time(kind)
+    )
+
+
+def value_of(scalar: pa.Scalar) -> Value:
+    """A scalar, not null, as it compares.
+
+    Raises
+    ------
+    SchemaError
+        Its type has no order that is known here.
+    """
+    kind = scalar.type
+    if not has_order(kind):
+        raise SchemaError(
+            f"Values of the type {kind} are not compared in the predicate of a connector",
+            "Leave the condition out, and filter the rows that come.",
+            type=str(kind),
+        )
+    return scalar.value if _counts_time(kind) else scalar.as_py()
+
+
+def is_nan(value: Value) -> bool:
+    """Whether a value is no number."""
+    return isinstance(value, float) and math.isnan(value)
+
+
+def scalar_of(value: Value, kind: pa.DataType) -> pa.Scalar:
+    """The scalar of a value, of some type."""
+    if _counts_time(kind):
+        width = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return pa.scalar(value, width).cast(kind)
+    return pa.scalar(value, kind)
+
+
+def array_of(values: Sequence[Value], kind: pa.DataType) -> pa.Array:
+    """The array of some values, of some type."""
+    if _counts_time(kind):
+        width = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return pa.array(values, width).cast(kind)
+    return pa.array(values, kind)
+
+
+def _counts_time(kind: pa.DataType) -> bool:
+    return bool(pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_time(kind))
+
+
+def _begin(one: Range) -> tuple[Any, ...]:
+    return (0,) if one.low is None else (1, one.low, not one.has_low)
+
+
+def _ends_first(one: Range, other: Range) -> bool:
+    if one.high is None or other.high is None:
+        return other.high is None and one.high is not None
+    return bool(one.high < other.high) or (
+        bool(one.high == other.high) and other.has_high and not one.has_high
+    )
+
+
+def _to_json(value: Value | None) -> Any:
+    match value:
+        case bytes():
+            return base64.b64encode(value).decode("ascii")
+        case Decimal():
+            return str(value)
+        case float() if not math.isfinite(value):
+            return repr(value)
+    return value
+
+
+def _from_json(value: Any, kind: pa.DataType) -> Value | None:
+    if value is None:
+        return None
+    if not has_order(kind):
+        raise ValueError(f"values of the type {kind} have no order")
+    if pt.is_floating(kind):
+        found: Value = float(value)
+    elif pt.is_decimal(kind):
+        found = Decimal(value)
+    elif pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_fixed_size_binary(kind):
+        found = base64.b64decode(value, validate=True)
+    else:
+        found = value
+    # one of another type is an error here, not where rows are read
+    return value_of(scalar_of(found, kind))

@@ -1,0 +1,211 @@
+"""Files of partitions, as each kind of query reads them (RFC-40's ``HudiFileListing``).
+
+A listing is made once for a scan, and sees one state of the table; threads list partitions with it
+at the same time. Nothing is looked for in storage to see whether it is there: what the index of the
+table names is read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+import pyarrow as pa
+
+from hudi_core.model.files import FileSlice, PartitionPath
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.read.connector.domain import Domain, Range
+from hudi_core.read.connector.predicate import TupleDomain
+from hudi_core.read.filters import Filter
+from hudi_core.read.incremental import IncrementalQuery
+from hudi_core.read.plan import PlannedFile, ReadPlan
+from hudi_core.read.pruning import PartitionPruner
+from hudi_core.read.query import SnapshotQuery
+from hudi_core.schema.table_schema import COMMIT_TIME
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A base file to read, and the logs that belong to it.
+
+    Attributes
+    ----------
+    file
+        The base file.
+    log_files
+        Paths of the logs, relative to the table.
+    log_bytes
+        Bytes of all of them.
+    """
+
+    file: PlannedFile
+    log_files: tuple[str, ...] = ()
+    log_bytes: int = 0
+
+
+class FileListing(ABC):
+    """The partitions and files that a scan reads.
+
+    Attributes
+    ----------
+    schema
+        The table's columns, meta columns first.
+    pruner
+        What partition paths tell of the rows.
+    predicate
+        Rows to read: those that are asked for, and that the query means.
+    """
+
+    schema: pa.Schema
+    pruner: PartitionPruner
+    predicate: TupleDomain
+
+    @abstractmethod
+    def partitions(self) -> Sequence[PartitionPath]:
+        """The partitions to scan, sorted."""
+        ...
+
+    @abstractmethod
+    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[ListedFile]:
+        """The files to read of some partitions.
+
+        None of one that does not exist.
+        """
+        ...
+
+    def keep(self, partitions: Sequence[PartitionPath]) -> Sequence[PartitionPath]:
+        """Those that may hold a wanted row by their paths."""
+        return [] if self.predicate.is_none else self.pruner.keep(partitions, self.wanted)
+
+    @cached_property
+    def wanted(self) -> Filter | None:
+        """The predicate as a filter; ``None`` where every row is wanted."""
+        return self.predicate.to_filter(self.schema)
+
+
+class SnapshotListing(FileListing):
+    """The rows of a table as it is, or was.
+
+    Parameters
+    ----------
+    query
+        The table.
+    predicate
+        Rows to read.
+    as_of
+        A query time; ``None`` for the latest state.
+
+    Raises
+    ------
+    HudiError
+        See :meth:`SnapshotQuery.plan`.
+    """
+
+    def __init__(
+        self, query: SnapshotQuery, predicate: TupleDomain, as_of: str | None = None
+    ) -> None:
+        self.schema, self.pruner, self.predicate = query.schema, query.pruner, predicate
+        self._query = query
+        self._time: InstantTime | None = None
+        if not predicate.is_none:
+            self._time = query.state(as_of, self.wanted)
+
+    def partitions(self) -> Sequence[PartitionPath]:
+        """See :meth:`FileListing.partitions`."""
+        return [] if self.predicate.is_none else self._query.partitions(self.wanted)
+
+    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[ListedFile]:
+        """See :meth:`FileListing.list_files`."""
+        if self.predicate.is_none:
+            return []
+        values = self._query.values_of(partitions)
+        return [
+            ListedFile(self._query.planned(one.group, one.base_file, values), *self._logs(one))
+            for one in self._slices(partitions)
+            if one.base_file is not None
+        ]
+
+    def _slices(self, partitions: Sequence[PartitionPath]) -> Sequence[FileSlice]:
+        return self._query.slices_of(partitions, self._time, self.wanted)
+
+    def _logs(self, found: FileSlice) -> tuple[tuple[str, ...], int]:
+        """Paths of a slice's logs, and their bytes."""
+        if not found.log_files:
+            return (), 0
+        logs = [log.status for log in found.log_files]
+        return tuple(log.path for log in logs), sum(log.size for log in logs)
+
+
+class ReadOptimizedListing(SnapshotListing):
+    """The rows of a table as its base files have them.
+
+    For a table without logs it is the snapshot. Of one with logs nothing is concluded from what is
+    known of its rows now: base files may have others.
+    """
+
+    def _slices(self, partitions: Sequence[PartitionPath]) -> Sequence[FileSlice]:
+        return self._query.slices_of(self.keep(partitions), self._time, None)
+
+    def _logs(self, found: FileSlice) -> tuple[tuple[str, ...], int]:
+        del found
+        return (), 0
+
+
+class IncrementalListing(FileListing):
+    """The rows that completed writes of a window changed.
+
+    As the last of them left them.
+
+    Parameters
+    ----------
+    query
+        The table.
+    predicate
+        Rows to read.
+    begin, end
+        Query times of the window, exclusive and inclusive.
+
+    Raises
+    ------
+    HudiError
+        See :meth:`IncrementalQuery.plan`.
+    """
+
+    def __init__(
+        self,
+        query: IncrementalQuery,
+        predicate: TupleDomain,
+        begin: str | None = None,
+        end: str | None = None,
+    ) -> None:
+        self.schema, self.pruner, self.predicate = query.schema, query.pruner, predicate
+        plan = ReadPlan((), query.schema, frozenset())
+        if not predicate.is_none:
+            plan = query.plan(begin, end, self.wanted)
+            self.predicate = predicate.intersect(_written_at(plan))
+            del self.wanted  # it was that of fewer conditions
+        in_order = sorted(plan.files, key=lambda file: file.partition_path)
+        self._files = {
+            path: [ListedFile(file) for file in files]
+            for path, files in groupby(in_order, lambda file: file.partition_path)
+        }
+
+    def partitions(self) -> Sequence[PartitionPath]:
+        """See :meth:`FileListing.partitions`."""
+        return list(self._files)
+
+    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[ListedFile]:
+        """See :meth:`FileListing.list_files`."""
+        return [file for path in partitions for file in self._files.get(path, ())]
+
+
+def _written_at(plan: ReadPlan) -> TupleDomain:
+    times = plan.commit_times
+    if times is None:
+        return TupleDomain()
+    kind = plan.schema.field(COMMIT_TIME).type
+    domain = Domain.of(kind, [Range.of(str(time)) for time in times])
+    return TupleDomain.of_domains({COMMIT_TIME: domain})

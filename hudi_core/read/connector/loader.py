@@ -1,0 +1,229 @@
+"""The background load of a scan's splits.
+
+Three steps work at the same time (RFC-40, "Background loading of Hudi splits"), each in threads of
+its own, with a bounded queue behind it: one thread gets partitions, some list them, some make
+splits of their files.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from hudi_core.engine.threads import start_thread
+from hudi_core.read.connector.channel import Channel
+from hudi_core.read.connector.listing import FileListing, ListedFile
+from hudi_core.read.connector.partitions import PartitionInfo, PartitionSource
+from hudi_core.read.connector.splits import Split, SplitFactory
+
+_log = logging.getLogger(__name__)
+_FILES_AT_A_TIME: Final = 100
+"""Files that a thread makes splits of before another gets its turn."""
+_MOST_AT_A_TIME: Final = 100
+"""Partitions that a thread lists by one call, at most."""
+_PARTITIONS_AHEAD: Final = 2
+"""Greatest batches of partitions that wait for who lists them."""
+
+
+class LoadState(StrEnum):
+    """How far a load is."""
+
+    LOADING = "loading"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """What a load has done so far.
+
+    Attributes
+    ----------
+    state
+        How far it is.
+    partitions, partitions_listed
+        Partitions that were found, and those whose files were.
+    files, splits
+        Files that were found, and splits that were made of them.
+    """
+
+    state: LoadState
+    partitions: int
+    partitions_listed: int
+    files: int
+    splits: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLimits:
+    """How much a load does at once.
+
+    Attributes
+    ----------
+    listers, makers
+        Threads that list partitions, and that make splits.
+    outstanding
+        Splits that wait to be taken, at most; as many files wait for who makes splits of them.
+    partition_batch
+        The greatest batch of partitions.
+    """
+
+    listers: int
+    makers: int
+    outstanding: int
+    partition_batch: int
+
+
+_Found = tuple[PartitionInfo, ListedFile]
+
+
+class SplitLoad:
+    """A load in the background.
+
+    Its threads know nothing of who takes the splits.
+
+    Parameters
+    ----------
+    partitions
+        Where partitions come from; closed when it is not needed any more.
+    listing
+        Lists their files.
+    factory
+        Makes splits of these.
+    limits
+        How much at once.
+    """
+
+    def __init__(
+        self,
+        partitions: PartitionSource,
+        listing: FileListing,
+        factory: SplitFactory,
+        limits: LoadLimits,
+    ) -> None:
+        self._source, self._listing, self._factory = partitions, listing, factory
+        self._limits = limits
+        ahead = _PARTITIONS_AHEAD * limits.partition_batch
+        self._partitions = Channel[PartitionInfo](ahead, 1)
+        self._files = Channel[_Found](limits.outstanding, limits.listers)
+        self.splits = Channel[Split](limits.outstanding, limits.makers)
+        # a load is stopped where its source is collected: perhaps by a thread that holds the lock
+        self._guard = threading.RLock()
+        self._state = LoadState.LOADING
+        self.error: BaseException | None = None
+        self._counts = dict.fromkeys(("partitions", "partitions_listed", "files", "splits"), 0)
+        self._running = limits.listers + limits.makers + 1
+        work = [self._find, *[self._list] * limits.listers, *[self._make] * limits.makers]
+        self._threads = [
+            threading.Thread(target=self._run, args=(step,), name=f"hudi-splits-{n}", daemon=True)
+            for n, step in enumerate(work)
+        ]
+
+    def start(self) -> None:
+        """Begin.
+
+        Raises
+        ------
+        ResourceLimitError
+            A thread cannot be started; then none is left.
+        """
+        try:
+            for thread in self._threads:
+                start_thread(thread)
+        except BaseException:
+            self.stop()
+            self.join()
+            self._source.close()
+            raise
+
+    @property
+    def progress(self) -> LoadProgress:
+        """What was done so far."""
+        with self._guard:
+            return LoadProgress(self._state, **self._counts)
+
+    def stop(self, state: LoadState = LoadState.CLOSED) -> None:
+        """Let all threads end as soon as they can; returns at once."""
+        with self._guard:
+            is_over = self._state is LoadState.FINISHED and self.splits.is_drained
+            if self._state is not LoadState.FAILED and not is_over:
+                self._state = state
+        for channel in (self._partitions, self._files, self.splits):
+            channel.stop()
+        self._source.interrupt()
+
+    def join(self) -> None:
+        """Wait until no thread is left."""
+        for thread in self._threads:
+            if thread.ident is not None and thread is not threading.current_thread():
+                thread.join()
+
+    def _run(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except BaseException as error:  # noqa: BLE001 - raised again where splits are taken
+            self._fail(error)
+        with self._guard:
+            self._running -= 1
+            if not self._running and self._state is LoadState.LOADING:
+                self._state = LoadState.FINISHED
+
+    def _fail(self, error: BaseException) -> None:
+        with self._guard:
+            is_first = self._state is LoadState.LOADING
+            if is_first:
+                self.error, self._state = error, LoadState.FAILED
+        if is_first:
+            self.stop(LoadState.FAILED)
+        else:  # what was interrupted fails, too
+            _log.debug("a scan that is over already failed: %s", error)
+
+    def _count(self, **counts: int) -> None:
+        with self._guard:
+            for name, count in counts.items():
+                self._counts[name] += count
+
+    # --- the three steps -------------------------------------------------------------------------
+
+    def _find(self) -> None:
+        try:
+            for batch in self._source.batches():
+                self._count(partitions=len(batch))
+                if not self._partitions.put(batch):
+                    return
+            self._partitions.finish()
+        finally:
+            self._source.close()
+
+    def _list(self) -> None:
+        while some := self._partitions.take(self._share()):
+            owners = {info.path: info for info in some}
+            listed = self._listing.list_files(list(owners))
+            found = [(owners[file.file.partition_path], file) for file in listed]
+            self._count(partitions_listed=len(some), files=len(found))
+            if not self._files.put(found):
+                return
+        self._files.finish()
+
+    def _share(self) -> int:
+        """Number of partitions to list by one call.
+
+        No thread is to be idle meanwhile. One alone would tell too little: of a single file nothing
+        is asked but its footer.
+        """
+        waiting = len(self._partitions) // self._limits.listers
+        return min(max(2, waiting), _MOST_AT_A_TIME)
+
+    def _make(self) -> None:
+        make = self._factory.splits
+        while some := self._files.take(_FILES_AT_A_TIME):
+            splits = [split for info, file in some for split in make(file, info)]
+            self._count(splits=len(splits))
+            if not self.splits.put(splits):
+                return
+        self.splits.finish()

@@ -1,0 +1,160 @@
+"""Plans scans: which splits a query of a table reads (RFC-40's ``HudiSplitManager``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from hudi_core.config.connector import ConnectorConfig
+from hudi_core.errors import SchemaError
+from hudi_core.read.connector.handles import QueryKind, TableHandle
+from hudi_core.read.connector.listing import (
+    FileListing,
+    IncrementalListing,
+    ReadOptimizedListing,
+    SnapshotListing,
+)
+from hudi_core.read.connector.loader import LoadLimits, SplitLoad
+from hudi_core.read.connector.metadata import ConnectorMetadata
+from hudi_core.read.connector.partitions import (
+    BatchSizes,
+    MetastorePartitions,
+    PartitionSource,
+    TablePartitions,
+)
+from hudi_core.read.connector.predicate import TupleDomain
+from hudi_core.read.connector.split_source import SplitSource
+from hudi_core.read.connector.splits import SplitFactory
+from hudi_core.read.filters import Filter, RowFilter
+from hudi_core.read.incremental import IncrementalQuery
+from hudi_core.read.query import SnapshotQuery
+from hudi_core.read.query_times import QueryTime, completed_time, requested_time
+from hudi_core.schema.table_schema import PARTITION_PATH
+from hudi_core.table_handle import OpenTable
+
+Wanted: TypeAlias = TupleDomain | RowFilter | Filter | None
+"""Rows to read: a predicate, or a filter that is one; ``None`` for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a scan reads of a table.
+
+    Attributes
+    ----------
+    kind
+        ``None``: what its handle says.
+    as_of
+        Snapshots: the state; ``None`` for the latest.
+    begin, end
+        Incremental: the window, exclusive and inclusive; ``None`` for no bound.
+    """
+
+    kind: QueryKind | None = None
+    as_of: QueryTime | None = None
+    begin: QueryTime | None = None
+    end: QueryTime | None = None
+
+
+@dataclass(frozen=True)
+class SplitManager:
+    """Plans scans of tables.
+
+    Attributes
+    ----------
+    metadata
+        Opens tables, and the metastore.
+    """
+
+    metadata: ConnectorMetadata
+
+    def scan(
+        self, handle: TableHandle, wanted: Wanted = None, query: Query | None = None
+    ) -> SplitSource:
+        """The splits of a scan, which are being loaded from now on.
+
+        Parameters
+        ----------
+        wanted
+            Rows to read.
+        query
+            What of the table is read; by default what the handle says.
+
+        Raises
+        ------
+        SchemaError
+            The predicate does not fit the table, is none of single columns, or limits no partition
+            column where that is required.
+        UnsupportedTableError
+            The table cannot be read so.
+        HudiError
+            See :meth:`SnapshotQuery.plan` and :meth:`IncrementalQuery.plan`. What is found out
+            later, batches of splits raise.
+        """
+        config = self.metadata.config
+        opened = self.metadata.open_path(handle.base_path)
+        listing = self._listing(opened, handle, wanted, query or Query())
+        if config.partition_filter_required:
+            _require_partition_filter(handle, listing.predicate)
+        return self.load(handle, listing)
+
+    def load(self, handle: TableHandle, listing: FileListing) -> SplitSource:
+        """The splits of what a listing finds."""
+        config = self.metadata.config
+        factory = SplitFactory.of(handle.base_path, listing.schema, listing.predicate, config)
+        limits = LoadLimits(
+            config.loader_parallelism,
+            config.generator_parallelism,
+            config.max_outstanding,
+            config.max_partition_batch,
+        )
+        load = SplitLoad(self._partitions(handle, listing), listing, factory, limits)
+        return SplitSource(load, handle.base_path, config.max_per_second)
+
+    def _listing(
+        self, opened: OpenTable, handle: TableHandle, wanted: Wanted, query: Query
+    ) -> FileListing:
+        # one timeline for the query and for what lists the files
+        opened = opened.seeing(opened.client.timeline())
+        client, timeline, index = opened.client, opened.timeline(), opened.lister()
+        kind = query.kind or handle.kind
+        if kind is QueryKind.INCREMENTAL:
+            changed = IncrementalQuery(client, timeline, index)
+            window = completed_time(query.begin), completed_time(query.end)
+            return IncrementalListing(changed, _predicate(wanted, changed.schema), *window)
+        as_of, base_files_only = requested_time(query.as_of), kind is QueryKind.READ_OPTIMIZED
+        snapshot = SnapshotQuery(client, index, timeline, base_files_only=base_files_only)
+        made = ReadOptimizedListing if base_files_only else SnapshotListing
+        return made(snapshot, _predicate(wanted, snapshot.schema), as_of)
+
+    def _partitions(self, handle: TableHandle, listing: FileListing) -> PartitionSource:
+        config, entry = self.metadata.config, handle.entry
+        sizes = BatchSizes(config.min_partition_batch, config.max_partition_batch)
+        # an entry without partition columns tells nothing of the partitions of the table
+        of_table = entry is None or not entry.partition_columns or not handle.partition_columns
+        if entry is None or of_table or config.partition_listing:
+            return TablePartitions(listing, sizes)
+        return MetastorePartitions(
+            self.metadata.metastore(),
+            entry,
+            listing,
+            handle,
+            sizes,
+        )
+
+
+def _predicate(wanted: Wanted, schema: pa.Schema) -> TupleDomain:
+    return wanted if isinstance(wanted, TupleDomain) else TupleDomain.of(wanted, schema)
+
+
+def _require_partition_filter(handle: TableHandle, predicate: TupleDomain) -> None:
+    keys = {*handle.partition_columns, PARTITION_PATH}
+    if handle.partition_columns and not predicate.is_none and keys.isdisjoint(predicate.columns):
+        raise SchemaError(
+            f"The scan of the table at {handle.base_path} limits no partition column, which "
+            f"{ConnectorConfig.partition_filter_required.key} asks for",
+            f"Limit one of {', '.join(handle.partition_columns)}.",
+            table=handle.base_path,
+        )

@@ -1,0 +1,233 @@
+"""Splits: the parts of a scan that workers read."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import pyarrow as pa
+
+from hudi_core.config.connector import ConnectorConfig
+from hudi_core.errors import InvalidInstantTimeError, SchemaError
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
+from hudi_core.read.connector.listing import ListedFile
+from hudi_core.read.connector.partitions import PartitionInfo, PartitionKey
+from hudi_core.read.connector.predicate import TupleDomain
+
+_SLOP: Final = 1.1
+"""The last split of a file may be so many times the target: no split is tiny."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A range of a base file, for a worker to read.
+
+    It has all that the worker needs, and travels as JSON. A row belongs to the split in whose range
+    of bytes its row group begins. No secrets are in it.
+
+    Attributes
+    ----------
+    table
+        Place of the table.
+    path
+        Where the base file is: a local path or a URI.
+    file
+        Its path relative to the table, by which it is read.
+    start, length
+        The range.
+    file_size
+        Bytes of the whole file.
+    addresses
+        Hosts that have the bytes; none where all are equally far.
+    predicate
+        Rows to read.
+    partition, partition_keys
+        The file's partition as a metastore names it, and its columns.
+    weight
+        Its share of a batch: 1 for a large split, less for a smaller one.
+    instant
+        Requested time of the write that made the file.
+    log_files
+        Paths of logs, relative to the table, whose changes belong to the file.
+    schema
+        The table's columns at the state that is read, meta columns first.
+    """
+
+    table: str
+    path: str
+    file: str
+    start: int
+    length: int
+    file_size: int
+    predicate: TupleDomain
+    instant: InstantTime
+    schema: pa.Schema = field(repr=False)
+    partition: str = ""
+    partition_keys: tuple[PartitionKey, ...] = ()
+    weight: float = 1.0
+    log_files: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        """The split as a text, which :meth:`from_json` reads."""
+        document = {
+            "table": self.table,
+            "path": self.path,
+            "file": self.file,
+            "start": self.start,
+            "length": self.length,
+            "fileSize": self.file_size,
+            "addresses": self.addresses,
+            "predicate": self.predicate.to_document(),
+            "partition": self.partition,
+            "partitionKeys": self.partition_keys,
+            "weight": self.weight,
+            "instant": str(self.instant),
+            "logFiles": self.log_files,
+            "schema": _schema_text(self.schema),
+        }
+        return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The split of a text.
+
+        Raises
+        ------
+        SchemaError
+            It is no split.
+        """
+        try:
+            found = json.loads(text)
+            schema = _schema_of(_text(found["schema"]))
+            split = cls(
+                table=_text(found["table"]),
+                path=_text(found["path"]),
+                file=_text(found["file"]),
+                start=_count(found["start"]),
+                length=_count(found["length"]),
+                file_size=_count(found["fileSize"]),
+                predicate=TupleDomain.from_document(found["predicate"], schema),
+                instant=parse_instant_time(_text(found["instant"])),
+                schema=schema,
+                partition=_text(found["partition"]),
+                partition_keys=tuple(
+                    PartitionKey(_text(name), None if value is None else _text(value))
+                    for name, value in found["partitionKeys"]
+                ),
+                weight=float(found["weight"]),
+                log_files=tuple(map(_text, found["logFiles"])),
+                addresses=tuple(map(_text, found["addresses"])),
+            )
+        except (
+            ValueError,
+            TypeError,
+            KeyError,
+            binascii.Error,
+            pa.ArrowException,
+            InvalidInstantTimeError,
+        ) as error:
+            raise SchemaError(
+                f"{text[:200]!r} is no split: {error!r}", "Give what Split.to_json made."
+            ) from error
+        return split
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFactory:
+    """Makes the splits of files.
+
+    Attributes
+    ----------
+    table
+        Place of the table.
+    schema, predicate
+        What all splits of a scan have.
+    target_size
+        Bytes of a split.
+    standard_size
+        Bytes of a split that weighs 1; ``None`` where all weigh the same.
+    minimum_weight
+        What a split weighs at least.
+    """
+
+    table: str
+    schema: pa.Schema
+    predicate: TupleDomain
+    target_size: int
+    standard_size: int | None
+    minimum_weight: float
+
+    @classmethod
+    def of(
+        cls, table: str, schema: pa.Schema, predicate: TupleDomain, config: ConnectorConfig
+    ) -> Self:
+        """The factory that options ask for."""
+        standard = config.standard_weight_size if config.weighted else None
+        return cls(
+            table, schema, predicate, config.target_split_size, standard, config.minimum_weight
+        )
+
+    def splits(self, listed: ListedFile, partition: PartitionInfo) -> Iterator[Split]:
+        """Yield the splits of a file.
+
+        One that logs belong to is read as a whole: its rows are merged with theirs.
+        """
+        size = listed.file.size
+        if listed.log_files:
+            yield self._split(listed, partition, 0, size, size + listed.log_bytes)
+            return
+        start = 0
+        while (size - start) / self.target_size > _SLOP:
+            yield self._split(listed, partition, start, self.target_size, self.target_size)
+            start += self.target_size
+        yield self._split(listed, partition, start, size - start, size - start)
+
+    def _split(
+        self, listed: ListedFile, partition: PartitionInfo, start: int, length: int, size: int
+    ) -> Split:
+        file = listed.file
+        return Split(
+            self.table,
+            file.uri,
+            file.path,
+            start,
+            length,
+            file.size,
+            self.predicate,
+            file.instant,
+            self.schema,
+            partition.name,
+            partition.keys,
+            self._weight(size),
+            listed.log_files,
+        )
+
+    def _weight(self, size: int) -> float:
+        if self.standard_size is None:
+            return 1.0
+        return min(max(size / self.standard_size, self.minimum_weight), 1.0)
+
+
+def _schema_text(schema: pa.Schema) -> str:
+    return base64.b64encode(schema.serialize()).decode("ascii")
+
+
+def _schema_of(text: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError(f"{value!r} is no number of bytes")
+    return value

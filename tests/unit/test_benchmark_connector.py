@@ -1,0 +1,27 @@
+"""The benchmark of the connector has both ways find the same splits and rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.unit.benchmark_runs import run
+
+
+def test_every_case_runs(tmp_path: Path) -> None:
+    scratch, page = tmp_path / "scratch", tmp_path / "README.md"
+    scratch.mkdir()
+
+    sizes = ("--scale", "0.01", "--repeats", "1")
+    done = run("connector.py", *sizes, "--json", "--markdown", page, "--scratch", scratch)
+
+    assert done.returncode == 0, done.stderr
+    assert list(scratch.iterdir()) == []
+    found = json.loads(done.stdout)
+    answers = {(one["case"], one["variant"]): one["answer"] for one in found["timings"]}
+    assert len(answers) == 7
+    assert answers["all-splits", "background"] == answers["all-splits", "synchronous"] == 2000
+    assert 0 < answers["first-splits", "background"] <= 2000
+    assert {rows for (case, _), rows in answers.items() if case == "two-of-22-columns"} == {20_000}
+    assert all(one["ratio"] > 0 and one["work"] > 0 for one in found["targets"])
+    assert "### all-splits" in page.read_text()
