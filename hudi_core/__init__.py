@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hudi_core.model.instant import Action, Instant, State
     from hudi_core.model.result import CommitResult
     from hudi_core.queries import duckdb, polars
+    from hudi_core.statements import sql
     from hudi_core.table import Table
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "duckdb",
     "polars",
     "read",
+    "sql",
     "write",
 ]
 
@@ -54,6 +56,7 @@ _HOMES: Final = {
     "duckdb": "hudi_core.queries",
     "polars": "hudi_core.queries",
     "read": "hudi_core.datasource",
+    "sql": "hudi_core.statements",
     "write": "hudi_core.datasource",
 }
 

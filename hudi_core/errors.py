@@ -480,6 +480,20 @@ class DuplicateRecordKeyError(RecordKeyError):
     """An insert that fails on duplicates brings existing keys."""
 
 
+class MergeCardinalityError(SchemaError):
+    """Several source rows would change one row of the table."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        super().__init__(
+            f"Several rows of the source match one row of the table and would change it ({rows} "
+            "more than there may be)",
+            "Nothing was written. Leave one source row for each row of the table, such as the "
+            "latest one by its key, or narrow the conditions of the merge.",
+            rows=rows,
+        )
+
+
 class PartitionValueError(SchemaError):
     """A partition value cannot become a path."""
 

@@ -28,6 +28,15 @@ def engine_for(data: Any) -> Engine:
     return SparkEngine(data.sparkSession)
 
 
+def engine_of(spark: SparkSession | None) -> Engine:
+    """Return the engine of a session; the local one without a session."""
+    if spark is None:
+        return LocalEngine()
+    from hudi_core.engine.spark import SparkEngine  # noqa: PLC0415 - pyspark is optional
+
+    return SparkEngine(spark)
+
+
 def is_spark_frame(data: Any) -> bool:
     """Return whether the rows are a Spark DataFrame, without importing Spark."""
     module = sys.modules.get("pyspark.sql")
@@ -96,3 +105,74 @@ def frame_where(
     if row_filter is not None:
         frame = where(frame, row_filter)
     return frame if columns is None else frame.select(*map(quoted, columns))
+
+
+def changed_frame(
+    engine: Engine,
+    tasks: Sequence[T],
+    function: Callable[[T], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+    *,
+    columns: Mapping[str, str],
+    wanted: str | None,
+) -> tuple[DataFrame, tuple[str, ...]]:
+    """Return rows that tasks read, with columns in SQL.
+
+    See :func:`hudi_core.engine.spark.changed_frame`.
+    """
+    from hudi_core.engine.spark import changed_frame  # noqa: PLC0415 - pyspark is optional
+
+    return changed_frame(engine, tasks, function, schema, columns=columns, wanted=wanted)
+
+
+def merged_frame(
+    engine: Engine,
+    tasks: Sequence[T],
+    function: Callable[[T], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+    source: DataFrame,
+    *,
+    on: str,
+    how: str,
+    present: str,
+    columns: Mapping[str, str],
+) -> tuple[DataFrame, tuple[str, ...]]:
+    """Return rows that tasks read, joined with those of a source.
+
+    See :func:`hudi_core.engine.spark.merged_frame`.
+    """
+    from hudi_core.engine.spark import merged_frame  # noqa: PLC0415 - pyspark is optional
+
+    return merged_frame(
+        engine, tasks, function, schema, source, on=on, how=how, present=present, columns=columns
+    )
+
+
+def bounds_of(source: DataFrame, names: Sequence[str]) -> tuple[DataFrame, list[pa.Array]]:
+    """Return rows to read again, and the bounds of some columns.
+
+    See :func:`hudi_core.engine.spark.bounds_of`.
+    """
+    from hudi_core.engine.spark import bounds_of  # noqa: PLC0415 - pyspark is optional
+
+    return bounds_of(source, names)
+
+
+def catalog_path(spark: SparkSession, name: str) -> str | None:
+    """Return where a table of a session's catalog is.
+
+    See :func:`hudi_core.engine.spark.catalog_path`.
+    """
+    from hudi_core.engine.spark import catalog_path  # noqa: PLC0415 - pyspark is optional
+
+    return catalog_path(spark, name)
+
+
+def fitted(frame: DataFrame, schema: pa.Schema) -> DataFrame:
+    """Return rows with the numbers of a table's columns.
+
+    See :func:`hudi_core.engine.spark.fitted`.
+    """
+    from hudi_core.engine.spark import fitted  # noqa: PLC0415 - pyspark is optional
+
+    return fitted(frame, schema)

@@ -38,6 +38,7 @@ from hudi_core.index.incoming import (
 from hudi_core.index.locating import Found, from_table, lists, locate, numbers, to_table
 from hudi_core.index.stored_filters import StoredFilters
 from hudi_core.keygen import key_generator
+from hudi_core.model.buckets import Buckets
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.model.ranges import Mask, ValueRanges
 from hudi_core.rows.combine import Positions
@@ -280,12 +281,40 @@ class Tagging:
             inserts, buckets = self._by_bucket(
                 incoming, new[here], codes[here] if len(codes) else _NONE
             )
-            rows = {_INSERTS: Located(inserts, _NONE), **files}
-            kept, table = _positions(scope.sources, rows)
-            left = spill(self.context, task, f"{kind}{len(tagged)}", table, self.in_memory)
-            located = {one: len(file.stored) + len(file.gone) for one, file in files.items()}
-            tagged.append(Tagged(path, kept, located, len(inserts), buckets, left))
+            name = f"{kind}{len(tagged)}"
+            tagged.append(
+                self.partition(
+                    task, name, path, scope.sources, inserts=inserts, buckets=buckets, files=files
+                )
+            )
         return tagged
+
+    def partition(
+        self,
+        task: TaskContext,
+        name: str,
+        path: PartitionPath,
+        sources: Sources,
+        *,
+        inserts: Positions,
+        buckets: Mapping[int, int],
+        files: Mapping[int, Located],
+    ) -> Tagged:
+        """Keep what becomes of one partition for the tasks that write it.
+
+        Parameters
+        ----------
+        name
+            Of what is spilled.
+        sources
+            Count the numbers of incoming rows.
+        inserts, buckets, files
+            The new rows; how many each bucket has; rows that change, by candidate.
+        """
+        kept, table = _positions(sources, {_INSERTS: Located(inserts, _NONE), **files})
+        left = spill(self.context, task, name, table, self.in_memory)
+        located = {one: len(file.stored) + len(file.gone) for one, file in files.items()}
+        return Tagged(path, kept, located, len(inserts), buckets, left)
 
     def _order(self, scope: Scope, new: Positions) -> Positions:
         """Return the writing order of a partition's new rows."""
@@ -302,10 +331,17 @@ class Tagging:
         if layout is None or not len(codes):
             return new, {}
         keys = incoming.keys.column("key").combine_chunks().take(pa.array(codes))
-        of_rows = bucket_numbers(keys, layout)
-        found, counts = np.unique(of_rows, return_counts=True)
-        buckets = dict(zip(found.tolist(), counts.tolist(), strict=True))
-        return new[np.argsort(of_rows, kind="stable")], buckets
+        return in_buckets(new, keys, layout)
+
+
+def in_buckets(
+    new: Positions, keys: pa.StringArray, layout: Buckets
+) -> tuple[Positions, dict[int, int]]:
+    """New rows in the order of their buckets, and each bucket's count."""
+    of_rows = bucket_numbers(keys, layout)
+    found, counts = np.unique(of_rows, return_counts=True)
+    buckets = dict(zip(found.tolist(), counts.tolist(), strict=True))
+    return new[np.argsort(of_rows, kind="stable")], buckets
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,4 +168,4 @@ def planned_file(
 
 def stored_file(client: TableMetaClient, path: str) -> FileStatus | None:
     """A data file as its store has it; ``None`` if gone."""
-    return client.storage.head(client.layout.physical(path))
+    return client.data.head(path)

@@ -126,6 +126,24 @@ def is_whole(predicate: Predicate) -> bool:
     return True
 
 
+def known_part(predicate: Predicate) -> Predicate | None:
+    """A predicate without the parts that were not taken apart.
+
+    It accepts at least the same rows; ``None`` where nothing is left.
+    """
+    match predicate:
+        case Anything():
+            return None
+        case And(parts):
+            known = tuple(one for part in parts if (one := known_part(part)) is not None)
+            return And(known) if known else None
+        case Or(parts):
+            left = [known_part(part) for part in parts]
+            known = tuple(one for one in left if one is not None)
+            return Or(known) if len(known) == len(left) else None
+    return predicate if is_whole(predicate) else None
+
+
 def to_arrow(predicate: Predicate) -> pc.Expression:
     """A predicate over top-level columns as an expression that filters rows.
 

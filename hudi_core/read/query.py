@@ -364,7 +364,7 @@ class SnapshotQuery:
         files = [one.base_file.status for one in slices if one.base_file is not None]
         if not len(named) == len(slices) == len(files):
             return None
-        known = self._pruner.identity | self._client.config.former_names
+        known = self.pruner.identity | self._client.config.former_names
         return tuple(compress(slices, prune_named(self._index, files, wanted, self.schema, known)))
 
     def _slices(

@@ -75,6 +75,9 @@ class WriteContext:
     attempts, fetched
         Attempts at tasks, and the data files that tasks hand to each other, where all of them run
         in one process.
+    assigns
+        Whether incoming rows take the place of stored ones whatever the order of their versions
+        is, as in SQL, and keep the stored keys.
     preview
         Folder below the table for all files of a write that only shows what it would do; ``None``
         for one that commits.
@@ -91,6 +94,7 @@ class WriteContext:
     attempts: Attempts | None = None
     fetched: FetchedFiles | None = None
     preview: str | None = None
+    assigns: bool = False
 
     def data_path(self, partition_path: PartitionPath, file_name: str) -> str:
         """The path of a new data file, relative to the table."""
@@ -123,7 +127,9 @@ class WriteContext:
     @cached_property
     def rules(self) -> MergeRules:
         """How versions of a row are merged."""
-        return merge_rules(self.table)
+        rules = merge_rules(self.table)
+        # what marks deletes does so whoever writes it
+        return MergeRules(markers=rules.markers) if self.assigns else rules
 
     def combines(self, operation: Operation) -> bool:
         """Whether incoming rows that have one key are combined."""

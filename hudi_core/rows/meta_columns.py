@@ -56,7 +56,7 @@ def with_meta_columns(
     meta = [
         constant(str(context.instant), count),
         sequence,
-        sequence if keys.null_count else keys,
+        pc.coalesce(keys, sequence) if keys.null_count else keys,
         constant(str(origin.partition_path), count),
         constant(origin.file_name, count),
     ]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
-from hudi_core.engine.choice import engine_for
+from hudi_core.engine.choice import engine_for, engine_of
+from hudi_core.errors import InvalidOptionError
 from hudi_core.model.dry_run import DryRun
 from hudi_core.model.operation import (
     BULK_INSERT,
@@ -41,12 +42,19 @@ from hudi_core.services.stage import (
 )
 from hudi_core.services.stage_record import StageRecord, drop_stage
 from hudi_core.table.arguments import NO_EXTRAS, Extras, Options
+from hudi_core.table.merging import TableMerger
 from hudi_core.table.reading import TableReading
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.write.auto_record_keys import default_operation
+from hudi_core.write.changes import Changes, ChangeWhere
 from hudi_core.write.client import WriteClient
+from hudi_core.write.expressions import Values, Where
+from hudi_core.write.merge_changes import MergeChanges
 from hudi_core.write.replacing import PartitionLike
 from hudi_core.write.validation import Validation, Validator
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class TableWriting(TableReading):
@@ -106,21 +114,127 @@ class TableWriting(TableReading):
 
     def delete(
         self,
-        data: Any,
+        data: Any = None,
         *,
+        where: Where | None = None,
+        spark: SparkSession | None = None,
         options: Options | None = None,
         engine: Engine | None = None,
         extra_metadata: Mapping[str, str] | None = None,
         idempotency: tuple[str, int] | None = None,
         validators: Sequence[Validator] = (),
     ) -> CommitResult:
-        """Remove the rows with the keys in ``data``.
+        """Remove rows by the keys in ``data``, or by a condition.
 
-        It needs just the columns of key and partition.
+        Parameters
+        ----------
+        data
+            Rows; just their columns of key and partition are needed.
+        where
+            Instead of them, the condition: an Arrow expression, conditions as of read filters, or a
+            text in Spark's SQL.
+        spark
+            The session that looks for the rows of ``where``; without one this process does.
+
+        Raises
+        ------
+        InvalidOptionError
+            Both of ``data`` and ``where`` are given, or none.
         """
-        return self._write(
-            DELETE, data, options, engine, Extras(extra_metadata, idempotency, validators)
-        )
+        extras = Extras(extra_metadata, idempotency, validators)
+        if (data is None) == (where is None):
+            raise InvalidOptionError(
+                "where",
+                where,
+                "a delete needs either rows or a condition",
+                "Give one of data and where; to remove all rows, where='true'.",
+            )
+        if where is None:
+            return self._write(DELETE, data, options, engine, extras)
+        changes = ChangeWhere(where, None)
+        return self.change(changes, engine or engine_of(spark), options, extras)
+
+    def update(
+        self,
+        set: Values,  # noqa: A002 - SQL's word
+        where: Where | None = None,
+        *,
+        spark: SparkSession | None = None,
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
+    ) -> CommitResult:
+        """Set columns of the rows that a condition accepts, in one commit.
+
+        The ordering field has no say in it: a row is changed whatever its value is or becomes. A
+        row whose partition columns change moves.
+
+        Parameters
+        ----------
+        set
+            Values by column: a text is an expression in Spark's SQL over the columns, such as
+            ``"price * 2"`` or ``"'sold'"``; an Arrow expression is one as well; any other Python
+            value stands for itself.
+        where
+            See :meth:`delete`; ``None`` for all rows.
+        spark
+            The session that looks for the rows and changes them; without one this process does.
+
+        Raises
+        ------
+        SchemaError
+            A column is part of the record key, or unknown; a value does not fit. Nothing is
+            written.
+        CommitConflictError
+            Another write changed a file group with such rows. Nothing of this one is visible.
+        """
+        extras = Extras(extra_metadata, idempotency, validators)
+        changes = ChangeWhere(where, dict(set))
+        return self.change(changes, engine or engine_of(spark), options, extras)
+
+    def merge(
+        self,
+        source: Any,
+        on: str | Sequence[str],
+        *,
+        source_alias: str = "source",
+        target_alias: str = "target",
+        options: Options | None = None,
+        engine: Engine | None = None,
+        extra_metadata: Mapping[str, str] | None = None,
+        idempotency: tuple[str, int] | None = None,
+        validators: Sequence[Validator] = (),
+    ) -> TableMerger:
+        """Begin a merge of rows; its clauses follow, then ``execute()``.
+
+        Parameters
+        ----------
+        source
+            A Spark DataFrame, or anything Arrow can read.
+        on
+            Names of columns that are equal, or a condition in Spark's SQL, such as
+            ``"target.id = source.id"``.
+        source_alias, target_alias
+            What qualifies columns of the source and of the table.
+        """
+        engine = engine or engine_for(source)
+        source = engine.take(source)
+        merge = MergeChanges(source, engine.schema_of(source), on, source_alias, target_alias)
+        extras = Extras(extra_metadata, idempotency, validators)
+        return TableMerger(merge, lambda changes: self.change(changes, engine, options, extras))
+
+    def change(
+        self,
+        changes: Changes,
+        engine: Engine,
+        options: Options | None = None,
+        extras: Extras = NO_EXTRAS,
+    ) -> CommitResult:
+        """Run a conditional write, as :meth:`update`, :meth:`delete` and :meth:`merge` do."""
+        writer = self._writer(options, engine, extras)
+        return self._done(writer, lambda: writer.change(changes))
 
     def insert_overwrite(
         self,

@@ -37,7 +37,7 @@ from hudi_core.model.instant import Instant
 from hudi_core.model.operation import operation_recorded
 from hudi_core.schema.table_schema import COMMIT_TIME, RECORD_KEY
 
-_MOVES_ROWS: Final = frozenset({WriteOperation.CLUSTER, WriteOperation.COMPACT})
+MOVES_ROWS: Final = frozenset({WriteOperation.CLUSTER, WriteOperation.COMPACT})
 """Operations whose new files hold no new key."""
 _Range: TypeAlias = tuple[bytes, bytes] | None
 """Least and greatest key of a file; ``None`` where they are not known."""
@@ -77,12 +77,12 @@ class AddedKeys:
             A file of one of the writes cannot be read.
         """
         ranges = cache(self._range)
-        for partition, stat in _with_new_rows(self.metadata):
+        for partition, stat in with_new_rows(self.metadata):
             near = [
                 (other, their_stat)
                 for other, theirs in others.items()
-                if theirs.operation_type not in _MOVES_ROWS
-                for their_partition, their_stat in _with_new_rows(theirs)
+                if theirs.operation_type not in MOVES_ROWS
+                for their_partition, their_stat in with_new_rows(theirs)
                 if self._is_global or their_partition == partition
                 if _overlap(ranges(stat.path or ""), ranges(their_stat.path or ""))
             ]
@@ -148,7 +148,7 @@ class _WrittenFiles:
         return found.column(RECORD_KEY).cast(pa.string())
 
 
-def _with_new_rows(metadata: CommitMetadata) -> Iterator[tuple[str, WriteStat]]:
+def with_new_rows(metadata: CommitMetadata) -> Iterator[tuple[str, WriteStat]]:
     """Yield partition and statistics of each file with rows that are new."""
     for partition, stats in metadata.partition_to_write_stats.items():
         for stat in stats:

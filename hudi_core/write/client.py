@@ -51,6 +51,8 @@ from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import AfterCommit, Transaction, no_services
 from hudi_core.write.auto_record_keys import write_config_for
+from hudi_core.write.change_steps import ChangeSteps
+from hudi_core.write.changes import Changes, Resolved, TableColumns, staged_columns
 from hudi_core.write.clustered_groups import GroupsUnderClustering
 from hudi_core.write.dry_run import (
     DryRunTransaction,
@@ -62,6 +64,7 @@ from hudi_core.write.ending import commit_metadata, undone_on_failure
 from hudi_core.write.input_schema import staged_schema
 from hudi_core.write.key_changes import key_tracking
 from hudi_core.write.layout_proof import ProvenLayout, proven_layout
+from hudi_core.write.no_rows_added import NoRowsAdded
 from hudi_core.write.partial_rows import require_same_partition
 from hudi_core.write.repetition import repetition_of, stored_result
 from hudi_core.write.replacing import (
@@ -147,13 +150,61 @@ class WriteClient:
         """
         return self._once(operation, lambda: self._write(data, operation))
 
+    def change(self, changes: Changes) -> CommitResult:
+        """Change stored rows by conditions and commit.
+
+        Which rows are changed follows from the state of the table that the write builds on: where
+        another write changes one of their file groups before this one completes, this one fails.
+
+        Raises
+        ------
+        SchemaError
+            The conditions or values do not fit the table; several source rows match a row; a row
+            would be inserted whose key the table has. Nothing is written.
+        CommitConflictError, CommitStateUnknownError, LockError
+            See :mod:`hudi_core.txn.transaction`.
+        """
+        operation = changes.operation
+
+        def change() -> CommitResult:
+            resolved: list[Resolved] = []
+
+            def prepare(table: OpenTable) -> _Prepared:
+                prepared, found = self._prepared_changes(table, changes)
+                resolved.append(found)
+                if found.inserts and not found.are_new:
+                    self.guard = NoRowsAdded(table.timeline())
+                return prepared
+
+            return self._run(operation, prepare, ChangeSteps, lambda: resolved[0])
+
+        return self._once(operation, change)
+
     def _write(self, data: Any, operation: Operation) -> CommitResult:
-        started = time.monotonic()
         incoming = self.engine.schema_of(data)
+
+        def prepare(table: OpenTable) -> _Prepared:
+            return self._prepared(table, incoming, operation)
+
+        return self._run(operation, prepare, WriteSteps, lambda: data)
+
+    def _run(
+        self,
+        operation: Operation,
+        prepare: Callable[[OpenTable], _Prepared],
+        steps_of: type[WriteSteps],
+        data: Callable[[], Any],
+    ) -> CommitResult:
+        """Begin a write, do its steps, and commit.
+
+        Parameters
+        ----------
+        data
+            What the steps run on, once the write is prepared.
+        """
+        started = time.monotonic()
         self._require(operation)
-        transaction, (context, staged, step, layout) = self._begun(
-            operation, lambda table: self._prepared(table, incoming, operation)
-        )
+        transaction, (context, staged, step, layout) = self._begun(operation, prepare)
         table, client = transaction.table, transaction.table.client
         with undone_on_failure(transaction):
             self._watch(transaction, step)
@@ -167,7 +218,7 @@ class WriteClient:
                 context = replace(context, attempts=transaction.attempts, fetched=FetchedFiles())
             transaction.view = view = table.views().view(transaction.began)
             layout.keep(self.lock)
-            steps = WriteSteps(
+            steps = steps_of(
                 self.engine,
                 context.write,
                 transaction,
@@ -177,7 +228,7 @@ class WriteClient:
                 view,
                 GroupsUnderClustering.of(table, transaction.began),
             )
-            statuses = steps.run(data)
+            statuses = steps.run(data())
             replaced = None
             if operation.is_replacing:
                 replaced = replaced_groups(view, operation, steps.partitions)
@@ -438,6 +489,29 @@ class WriteClient:
                 schema = client.schema_text_at(table.timeline())
                 require_null_defaults(schema, context.rules)
         return context, staged, step, layout
+
+    def _prepared_changes(self, table: OpenTable, changes: Changes) -> tuple[_Prepared, Resolved]:
+        """What :meth:`_prepared` tells of a write that brings no rows."""
+        client, operation = table.client, changes.operation
+        require_known_zone(client.config, client.base_path)
+        step = unchanged(table)
+        if self.validation is not None:
+            self.validation.require_runnable(table, step)
+        config = replace(self.config, combine_before_upsert=True)
+        layout = proven_layout(table, config, operation, step.base)
+        client = layout.table.client
+        context = WriteContext(
+            client.base_path,
+            client.storage_options,
+            client.config,
+            step.new,
+            config,
+            EARLIEST,
+            assigns=True,
+        )
+        found = changes.resolve(TableColumns(client.config, step.base, context.is_global))
+        staged = staged_columns(step.base.arrow, operation)
+        return (context, replace(step.base, arrow=staged), step, layout), found
 
     def _require(self, operation: Operation) -> None:
         """Refuse what the table, or its format, cannot take."""

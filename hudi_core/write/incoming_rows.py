@@ -16,9 +16,9 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.model.ranges import Mask
 from hudi_core.rows.combine import Positions, distinct
 from hudi_core.rows.context import WriteContext
-from hudi_core.rows.merging import Located
+from hudi_core.rows.merging import Located, Merged
 from hudi_core.rows.staging import StagedPart
-from hudi_core.schema.table_schema import TableSchema
+from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 from hudi_core.write.planning import GroupWrite
 
 
@@ -100,6 +100,15 @@ def arrivals(
         if group.candidate is not None:
             located = located_rows(context, tagged, group.candidate)
     return IncomingRows(context, tuple(parts), staged, own, sources, located, inserts)
+
+
+def with_stored_keys(keys: pa.ChunkedArray, merged: Merged, stored: pa.Table) -> pa.ChunkedArray:
+    """Return the keys of rows to write; updates keep the stored ones.
+
+    They need not come with them: some are generated.
+    """
+    kept = plain(stored.column(RECORD_KEY).take(pa.array(merged.replaced))).cast(pa.string())
+    return pa.chunked_array([*kept.chunks, *keys.slice(len(merged.updates)).chunks], pa.string())
 
 
 def keep_stored_partition_columns(

@@ -36,7 +36,12 @@ from hudi_core.schema.table_schema import FILE_NAME, RECORD_KEY, TableSchema
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.change_log import open_change_log
 from hudi_core.write.file_output import mark, open_base_file
-from hudi_core.write.incoming_rows import IncomingRows, arrivals, keep_stored_partition_columns
+from hudi_core.write.incoming_rows import (
+    IncomingRows,
+    arrivals,
+    keep_stored_partition_columns,
+    with_stored_keys,
+)
 from hudi_core.write.key_changes import leave_changes
 from hudi_core.write.partial_rows import completed
 from hudi_core.write.planning import GroupWrite
@@ -119,6 +124,8 @@ def write_group(
         else:
             whole = _incoming(context, arrived, merged, stored.rows)
             keys = record_keys(whole, context, staged_schema)
+            if context.assigns:
+                keys = with_stored_keys(keys, merged, stored.rows)
             origin = RowOrigin(group.partition_path, str(name), task.task)
             ready = with_meta_columns(whole, keys, context, origin)
         new_keys = ready.column(RECORD_KEY).slice(updates)

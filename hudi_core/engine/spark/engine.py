@@ -66,6 +66,11 @@ class SparkEngine:
         self._driver = LocalEngine(self.parallelism) if tasks_on_driver else None
 
     @property
+    def session(self) -> SparkSession:
+        """The session whose executors do the work."""
+        return self._session
+
+    @property
     def tasks_here(self) -> bool:
         return self._driver is not None
 

@@ -1,0 +1,195 @@
+"""Rows of a table that conditional writes change, as DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import NumericType
+
+from hudi_core.engine.base import Engine
+from hudi_core.engine.spark.columns import quoted
+from hudi_core.engine.spark.engine import SparkEngine
+from hudi_core.engine.spark.scan import read_batches
+from hudi_core.engine.spark.schema import to_arrow
+from hudi_core.errors import SchemaError
+
+T = TypeVar("T")
+_SOURCE: Final = "hudi"
+Read = Callable[[T], Iterator[pa.RecordBatch]]
+Named = tuple[DataFrame, tuple[str, ...]]
+"""Rows, and what their columns are called but for names that Spark cannot work with."""
+
+
+def changed_frame(
+    engine: Engine,
+    tasks: Sequence[T],
+    function: Read[T],
+    schema: pa.Schema,
+    *,
+    columns: Mapping[str, str],
+    wanted: str | None,
+) -> Named:
+    """Return rows that tasks read, with further columns.
+
+    Parameters
+    ----------
+    columns
+        Expressions in Spark's SQL, by name.
+    wanted
+        Condition in Spark's SQL for the rows to return; ``None`` for all.
+
+    Raises
+    ------
+    SchemaError
+        Spark does not understand an expression.
+    """
+    frame = read_batches(_engine(engine).session, tasks, function, schema)
+    try:
+        if wanted is not None:
+            frame = frame.where(sql.expr(wanted))
+        return _with(frame, columns)
+    except (AnalysisException, ParseException) as error:
+        raise _unfit(error) from error
+
+
+def merged_frame(
+    engine: Engine,
+    tasks: Sequence[T],
+    function: Read[T],
+    schema: pa.Schema,
+    source: DataFrame,
+    *,
+    on: str,
+    how: str,
+    present: str,
+    columns: Mapping[str, str],
+) -> Named:
+    """Return rows that tasks read, joined with those of a source.
+
+    Parameters
+    ----------
+    on
+        Condition in Spark's SQL.
+    how
+        The kind of join: ``inner``, ``left``, ``right`` or ``full``.
+    present
+        Name of the column that tells whether there is a source row; among those that tasks read.
+    columns
+        Expressions in Spark's SQL over both, by name.
+
+    Raises
+    ------
+    SchemaError
+        Spark does not understand an expression.
+    """
+    target = read_batches(_engine(engine).session, tasks, function, schema).drop(present)
+    source = source.withColumn(present, sql.lit(True))
+    try:
+        return _with(target.join(source, sql.expr(on), how), columns)
+    except (AnalysisException, ParseException) as error:
+        raise _unfit(error) from error
+
+
+def bounds_of(source: DataFrame, names: Sequence[str]) -> tuple[DataFrame, list[pa.Array]]:
+    """Return rows to read again, and the bounds of some columns.
+
+    Empty where a column has no values, or none that are ordered.
+    """
+    kept = source.localCheckpoint(eager=False)
+    kinds = {name: kept.schema[name].dataType for name in names}
+    nested = {name for name in names if kinds[name].typeName() in ("array", "map", "struct")}
+    asked = [
+        function(quoted(name)).alias(f"{number}{word}")
+        for number, name in enumerate(names)
+        if name not in nested
+        for word, function in (("min", sql.min), ("max", sql.max))
+    ]
+    if not asked:
+        return kept, [pa.nulls(0) for _ in names]
+    found = kept.agg(*asked).toArrow()
+    bounds = []
+    for number, name in enumerate(names):
+        if name in nested:
+            bounds.append(pa.nulls(0))
+            continue
+        ends = [found.column(f"{number}{word}") for word in ("min", "max")]
+        kind = to_arrow(kept.select(quoted(name)).schema).field(0).type
+        both = pa.chunked_array([chunk for end in ends for chunk in end.chunks]).combine_chunks()
+        bounds.append(both.drop_null().cast(kind))
+    return kept, bounds
+
+
+def _with(frame: DataFrame, columns: Mapping[str, str]) -> Named:
+    if columns:
+        texts = (sql.expr(text).alias(name) for name, text in columns.items())
+        frame = frame.select("*", *texts)
+    names = tuple(frame.columns)
+    # Spark hands no rows to Python whose columns have dots in their names
+    return frame.toDF(*(f"c{number}" for number in range(len(names)))), names
+
+
+def _engine(engine: Engine) -> SparkEngine:
+    if not isinstance(engine, SparkEngine):
+        raise TypeError(f"the rows of {type(engine).__name__} are no DataFrames")
+    return engine
+
+
+def _unfit(error: AnalysisException | ParseException) -> SchemaError:
+    reason = str(error).strip().split("\n", 1)[0].rstrip(".")
+    return SchemaError(
+        f"Spark does not understand an expression of a conditional write: {reason}",
+        "Put it right; a text that is a value has quotes of its own.",
+        reason=reason,
+    )
+
+
+def catalog_path(session: SparkSession, name: str) -> str | None:
+    """Return where a table of the session's catalog is, if ours.
+
+    Spark's Python API does not tell it, so that a session without a JVM at hand, as of Spark
+    Connect, knows of none.
+
+    Parameters
+    ----------
+    name
+        As SQL spells it.
+    """
+    if getattr(session, "_jvm", None) is None:
+        return None
+    state = session._jsparkSession.sessionState()
+    try:
+        identifier = state.sqlParser().parseTableIdentifier(name)
+        if not state.catalog().tableExists(identifier):
+            return None
+        found = state.catalog().getTableMetadata(identifier)
+    except (AnalysisException, ParseException):
+        return None  # a view, or a table of another catalog
+    if found.provider().isEmpty() or str(found.provider().get()).lower() != _SOURCE:
+        return None
+    storage = found.storage()
+    path = storage.properties().get("path")
+    if path.isDefined():
+        return str(path.get())
+    where = storage.locationUri()
+    return str(where.get().toString()) if where.isDefined() else None
+
+
+def fitted(frame: DataFrame, schema: pa.Schema) -> DataFrame:
+    """Return rows with numbers in the types of a table's columns.
+
+    Literals of SQL have types of their own. Other values stay for the write to judge.
+    """
+    struct = from_arrow_schema(schema)
+    columns = []
+    for field in frame.schema:
+        column = quoted(field.name)
+        wanted = struct[field.name].dataType if field.name in struct.names else field.dataType
+        numbers = isinstance(wanted, NumericType) and isinstance(field.dataType, NumericType)
+        columns.append(column.cast(wanted).alias(field.name) if numbers else column)
+    return frame.select(*columns)

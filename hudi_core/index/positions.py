@@ -1,0 +1,307 @@
+"""Tags staged rows whose stored rows are known by their positions.
+
+A conditional write has read the rows it changes, so that no key is looked for: each staged row says
+which file holds the stored one, and where. What is left to see to is that no stored row is changed
+twice, and that no row is added whose key the table has, or gets twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.engine.base import Engine, TaskContext
+from hudi_core.errors import DuplicateRecordKeyError, MergeCardinalityError
+from hudi_core.index.incoming import Incoming, Scope, Sources, key_names, record_keys
+from hudi_core.index.locating import locate
+from hudi_core.index.tagging import Tagged, Tagging, file_chunks, in_buckets, located_rows
+from hudi_core.model.files import BaseFile, PartitionPath
+from hudi_core.rows.changes import FILE, KIND, ROW, Kind
+from hudi_core.rows.combine import Positions
+from hudi_core.rows.context import WriteContext
+from hudi_core.rows.merging import Located
+from hudi_core.rows.stage_files import SpillRef, load, spill
+from hudi_core.rows.staging import StagedPart
+from hudi_core.schema.table_schema import TableSchema
+
+_NONE: Final = np.empty(0, dtype=np.int64)
+_ADDED: Final = "_hoodie_added_key"
+
+
+@dataclass(frozen=True, slots=True)
+class AddedRows:
+    """Keys that a write adds to one scope of the index.
+
+    Attributes
+    ----------
+    keys
+        They, spilled.
+    files
+        The files that may hold one of them, with their partitions.
+    leaving
+        Positions of stored rows that go with the write, by ordinal of their file.
+    """
+
+    keys: SpillRef
+    files: tuple[tuple[PartitionPath, BaseFile], ...]
+    leaving: Mapping[int, Positions] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PositionTagging:
+    """The tasks that tag the rows of one conditional write.
+
+    Attributes
+    ----------
+    schema
+        The staged columns.
+    targets
+        The partition of each file by the ordinal that staged rows name, and its place among the
+        candidates of the partition.
+    in_memory
+        Whether tasks hand on what they leave in memory.
+    """
+
+    context: WriteContext
+    schema: TableSchema
+    targets: tuple[tuple[PartitionPath, int], ...]
+    in_memory: bool
+
+    def run(
+        self,
+        engine: Engine,
+        parts: Sequence[StagedPart],
+        paths: Sequence[PartitionPath],
+        files: Mapping[PartitionPath, Sequence[BaseFile]],
+        stage: int,
+        *,
+        are_new: bool,
+    ) -> dict[PartitionPath, Tagged]:
+        """Tag all rows; return the partitions' work.
+
+        Parameters
+        ----------
+        paths
+            The partitions of the rows.
+        files
+            Candidates of each partition; of all where keys are unique in the whole table.
+        are_new
+            Whether rows that have no stored row are known to have keys that the table lacks.
+
+        Raises
+        ------
+        MergeCardinalityError
+            A stored row would be changed twice.
+        DuplicateRecordKeyError
+            A row would be added whose key another row has.
+        """
+        if not parts:
+            return {}
+        item = _Everything(tuple(parts), tuple(paths), are_new)
+        [(tagged, added)] = engine.map_tasks([item], self.tag, stage)
+        scopes = [
+            AddedRows(keys, self._candidates(path, files), self._leaving(path, files, tagged))
+            for path, keys in added.items()
+        ]
+        looks = [
+            _Look(scope, chunk)
+            for scope in scopes
+            for chunk in file_chunks(_scope_of(scope), range(len(scope.files)))
+        ]
+        for known in engine.map_tasks(looks, self.look, stage):
+            if known is not None:
+                raise _exists(known, "the table has a row with it already")
+        return {one.partition_path: one for one in tagged}
+
+    def tag(
+        self, task: TaskContext, item: _Everything
+    ) -> tuple[list[Tagged], dict[PartitionPath | None, SpillRef]]:
+        """Tag all rows; return the keys to look for, too.
+
+        Under no partition where keys are unique in the whole table.
+        """
+        sources = Sources.of(item.parts, item.paths)
+        columns = [FILE, ROW, KIND]
+        rows = sources.table(self.context, item.parts, columns)
+        kinds = rows.column(KIND).to_numpy()
+        has_stored = kinds != Kind.INSERT
+        numbers = np.flatnonzero(has_stored)
+        held, places = (
+            pc.fill_null(rows.column(name), -1).to_numpy().astype(np.int64) for name in columns[:2]
+        )
+        _require_once(held[numbers], places[numbers])
+        staged_for = sources.partition_of(np.arange(len(kinds)))
+        ordinal = {path: one for one, path in enumerate(sources.paths)}
+        own = np.array([ordinal.get(path, -1) for path, _ in self.targets], np.int64)
+        stays = np.zeros(len(kinds), bool)
+        stays[numbers] = own[held[numbers]] == staged_for[numbers]
+        in_place = stays & (kinds != Kind.DELETE)
+        gone = has_stored & ~in_place
+        adds = (kinds == Kind.INSERT) | ((kinds == Kind.MOVE) & ~in_place)
+        by_path: dict[PartitionPath, dict[int, Located]] = {}
+        for file, here in _grouped(numbers, held[numbers]):
+            path, candidate = self.targets[file]
+            changed, left = here[in_place[here]], here[gone[here]]
+            by_path.setdefault(path, {})[candidate] = Located(
+                changed, places[changed], np.sort(places[left])
+            )
+        added = np.flatnonzero(adds)
+        keys, are_whole = self._keys(sources, item.parts, added)
+        by_source = dict(_grouped(np.arange(len(added)), staged_for[added]))
+        tagged: list[Tagged] = []
+        for path in sorted({*by_path, *sources.paths}):
+            mine = by_source.get(ordinal.get(path, -1), _NONE)
+            inserts, buckets = added[mine], dict[int, int]()
+            layout = self.context.table.buckets
+            if layout is not None and keys is not None and len(mine):
+                inserts, buckets = in_buckets(inserts, keys.take(pa.array(mine)), layout)
+            files = by_path.get(path, {})
+            name = f"positions{len(tagged)}"
+            tagged.append(
+                self._tagging.partition(
+                    task, name, path, sources, inserts=inserts, buckets=buckets, files=files
+                )
+            )
+        moved = bool(((kinds == Kind.MOVE) & adds).any())
+        asked = self._asked(task, keys, staged_for[added], sources.paths)
+        # a null matches nothing, but is part of a key all the same
+        return tagged, asked if moved or not (item.are_new and are_whole) else {}
+
+    def look(self, _: TaskContext, item: _Look) -> str | None:
+        """Return a key that some files keep; ``None`` for none."""
+        scope = _scope_of(item.added)
+        keys = load(self.context, item.added.keys).rename_columns(["key"])
+        numbers = np.arange(keys.num_rows)
+        keys = keys.append_column("number", pa.array(numbers))
+        incoming = Incoming(numbers, np.zeros(len(numbers), bool), numbers, keys)
+        for found in locate(scope, incoming, self.context, item.files):
+            stay = ~np.isin(found.stored, item.added.leaving.get(found.file, _NONE))
+            for number in found.keys[stay]:
+                return str(keys.column("key")[int(number)])
+        return None
+
+    @property
+    def _tagging(self) -> Tagging:
+        return Tagging(self.context, self.schema, False, self.in_memory)
+
+    def _keys(
+        self, sources: Sources, parts: Sequence[StagedPart], added: Positions
+    ) -> tuple[pa.StringArray | None, bool]:
+        """Record keys of added rows; ``None`` where they are made later.
+
+        And whether no column of key or partition is null.
+        """
+        table = self.context.table
+        if not table.record_key_fields or not len(added):
+            return None, True
+        wanted = key_names(self.context) | {one.split(".")[0] for one in table.partition_fields}
+        fields = pa.schema([one for one in self.schema.arrow if one.name in wanted])
+        rows = sources.take(self.context, parts, added, fields)
+        keys = record_keys(rows, self.context, self.schema).combine_chunks()
+        return keys, not any(column.null_count for column in rows.columns)
+
+    def _asked(
+        self,
+        task: TaskContext,
+        keys: pa.StringArray | None,
+        of_paths: Positions,
+        paths: Sequence[PartitionPath],
+    ) -> dict[PartitionPath | None, SpillRef]:
+        """Require that keys are added once; spill them by partition."""
+        if keys is None:
+            return {}
+        found: dict[PartitionPath | None, SpillRef] = {}
+        everywhere = self.context.is_global
+        for number, path in enumerate([None] if everywhere else paths):
+            own = keys if everywhere else keys.filter(pa.array(of_paths == number))
+            if not len(own):
+                continue
+            counts = pc.value_counts(own)
+            twice = counts.filter(pc.greater(counts.field("counts"), 1))
+            if len(twice):
+                key = str(twice[0]["values"])
+                raise _exists(key, "several rows of the source are inserted with it")
+            table = pa.table({_ADDED: own})
+            found[path] = spill(self.context, task, f"added{number}", table, self.in_memory)
+        return found
+
+    def _candidates(
+        self, path: PartitionPath | None, files: Mapping[PartitionPath, Sequence[BaseFile]]
+    ) -> tuple[tuple[PartitionPath, BaseFile], ...]:
+        wanted = files if path is None else {path: files.get(path, ())}
+        return tuple((one, file) for one, some in wanted.items() for file in some)
+
+    def _leaving(
+        self,
+        path: PartitionPath | None,
+        files: Mapping[PartitionPath, Sequence[BaseFile]],
+        tagged: Sequence[Tagged],
+    ) -> dict[int, Positions]:
+        """Positions of rows that go, by candidate of a scope."""
+        starts, start = {}, 0
+        for one, some in (files if path is None else {path: files.get(path, ())}).items():
+            starts[one] = start
+            start += len(some)
+        return {
+            starts[one.partition_path] + candidate: left
+            for one in tagged
+            if one.partition_path in starts
+            for candidate, left in _gone_of(self.context, one).items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Everything:
+    parts: tuple[StagedPart, ...]
+    paths: tuple[PartitionPath, ...]
+    are_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    added: AddedRows
+    files: tuple[int, ...]
+
+
+def _scope_of(added: AddedRows) -> Scope:
+    return Scope((), Sources((), ()), added.files, combine=False, deletes_all=False)
+
+
+def _gone_of(context: WriteContext, tagged: Tagged) -> dict[int, Positions]:
+    return {one: located_rows(context, tagged, one).gone for one in tagged.located}
+
+
+def _grouped(numbers: Positions, groups: Positions) -> Iterator[tuple[int, Positions]]:
+    """Yield every group with its numbers, in their order."""
+    if not len(groups):
+        return
+    order = np.argsort(groups, kind="stable")
+    numbers, groups = numbers[order], groups[order]
+    starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+    for start, end in zip(starts, [*starts[1:], len(groups)], strict=True):
+        yield int(groups[start]), numbers[start:end]
+
+
+def _require_once(files: Positions, places: Positions) -> None:
+    """Refuse to change a stored row twice."""
+    if not len(files):
+        return
+    order = np.lexsort((places, files))
+    files, places = files[order], places[order]
+    again = (files[1:] == files[:-1]) & (places[1:] == places[:-1])
+    if again.any():
+        raise MergeCardinalityError(int(again.sum()))
+
+
+def _exists(key: str, reason: str) -> DuplicateRecordKeyError:
+    return DuplicateRecordKeyError(
+        f"A row with the record key {key!r} cannot be added: {reason}",
+        "Nothing was written. Let the condition of the merge match rows by their record key, or "
+        "leave such rows out of the source.",
+        keys=(key,),
+    )

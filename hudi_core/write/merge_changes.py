@@ -1,0 +1,322 @@
+"""Merges of a source into a table, clause by clause."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_core.engine.base import Engine
+from hudi_core.errors import RecordKeyError, SchemaError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.operation import UPSERT, Operation
+from hudi_core.read.filters import Filter
+from hudi_core.read.predicate import known_part
+from hudi_core.read.query import SnapshotQuery
+from hudi_core.rows.changes import Clause, Kind, Met
+from hudi_core.schema.arrow_types import children
+from hudi_core.schema.table_schema import META_COLUMNS
+from hudi_core.write.changes import Found, TableColumns, require_fit
+from hudi_core.write.expressions import Compiled, Compiler, Text, Values
+from hudi_core.write.local_merge import merged_rows
+from hudi_core.write.merge_join import Join, JoinedColumns, MergePlan
+from hudi_core.write.spark_merge import merged_frame_of
+from hudi_core.write.sql_text import SqlText, Visible
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """One clause as a caller gives it.
+
+    Attributes
+    ----------
+    met, kind
+        For which rows, and what becomes of them.
+    condition
+        Which of them; ``None`` for all.
+    values
+        Values by column; ``None`` takes all columns that the source has.
+    without
+        Columns that are left out then.
+    """
+
+    met: Met
+    kind: Kind
+    condition: Any = None
+    values: Values | None = None
+    without: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class MergeChanges:
+    """A merge of a source into a table.
+
+    Attributes
+    ----------
+    source, columns
+        Its rows, as the engine took them, and their columns.
+    on
+        Names of columns that are equal, or a condition in Spark's SQL.
+    source_alias, target_alias
+        What qualifies the names of columns.
+    whens
+        The clauses, in their order.
+    """
+
+    source: Any
+    columns: pa.Schema
+    on: Any
+    source_alias: str = "source"
+    target_alias: str = "target"
+    whens: tuple[When, ...] = ()
+
+    @property
+    def operation(self) -> Operation:
+        return UPSERT
+
+    def resolve(self, table: TableColumns) -> _Merge:
+        if self.source_alias.lower() == self.target_alias.lower():
+            raise SchemaError(
+                f"Source and target have one alias, {self.source_alias!r}", "Give them two."
+            )
+        joined = JoinedColumns.of(
+            table.readable, self.columns, f"{self.target_alias}.", f"{self.source_alias}."
+        )
+        resolving = _Resolving(self, table, joined)
+        join = resolving.join()
+        clauses = [resolving.clause(when, join) for when in self.whens]
+        texts = tuple(resolving.compiler.texts)
+        for clause in clauses:
+            require_fit(joined.seen_by(clause.met), texts, [clause], table.schema.arrow)
+        wanted = frozenset(when.met for when in self.whens)
+        return _Merge(
+            tuple(clauses),
+            resolving.adds_new_keys(join, clauses),
+            MergePlan(self.source, joined.needed(resolving.mentioned(texts)), join, wanted, texts),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    clauses: tuple[Clause, ...]
+    are_new: bool
+    plan: MergePlan
+
+    @property
+    def inserts(self) -> bool:
+        return Met.SOURCE in self.plan.wanted
+
+    def find(self, engine: Engine, client: TableMetaClient, query: SnapshotQuery) -> Found:
+        find = merged_frame_of if engine.name == "spark" else merged_rows
+        return find(engine, client, query, self.plan)
+
+
+@dataclass(slots=True)
+class _Resolving:
+    merge: MergeChanges
+    table: TableColumns
+    joined: JoinedColumns
+    compiler: Compiler = field(default_factory=Compiler)
+    before: dict[Met, list[SqlText]] = field(default_factory=dict)
+    given: list[Any] = field(default_factory=list)
+
+    def join(self) -> Join:
+        """The condition that matches rows.
+
+        Raises
+        ------
+        SchemaError
+            A column is missing, or its type cannot be compared.
+        """
+        on, joined = self.merge.on, self.joined
+        names = [on] if isinstance(on, str) and on in joined.target.names else on
+        if isinstance(names, str | SqlText):
+            text = names
+            if isinstance(text, str):
+                text = SqlText.parse(text, joined.visible(Met.BOTH))
+            self.given.append(text)
+            pairs = []
+            for one, other in text.equalities():
+                if one in joined.source_names:
+                    one, other = other, one  # noqa: PLW2901 - the column of the table comes first
+                if one in joined.target_names and other in joined.source_names:
+                    pairs.append((joined.target_names[one], joined.source_names[other]))
+            fields = {joined.target_prefix + one.name: one for one in joined.target}
+            known = known_part(text.predicate(fields))
+            return Join(
+                tuple(pairs),
+                text,
+                len(pairs) == text.conjuncts,
+                None if known is None else Filter.of(known),
+            )
+        if isinstance(names, pc.Expression) or not isinstance(names, Sequence) or not names:
+            raise SchemaError(
+                f"{on!r} is no condition that matches rows",
+                "Give names of columns that both have, or a text such as 'target.id = source.id'.",
+            )
+        for name in names:
+            for side, columns in (("table", joined.target), ("source", joined.source)):
+                if name not in columns.names:
+                    raise SchemaError(
+                        f"The {side} has no column {name!r}, by which rows are matched",
+                        f"Its columns are {', '.join(columns.names)}.",
+                        column=name,
+                    )
+            kind = joined.target.field(name).type
+            if children(kind):
+                raise SchemaError(
+                    f"Rows cannot be matched by {name!r}, which is {kind}",
+                    "Match them by columns of single values.",
+                    column=name,
+                )
+        self.given += names
+        return Join(tuple((name, name) for name in names), None, True, None)
+
+    def clause(self, when: When, join: Join) -> Clause:
+        """One clause, its expressions in the common form."""
+        visible = self.joined.visible(when.met)
+        before = self.before.setdefault(when.met, [])
+        condition = self.compiler.condition(when.condition, visible, when.met, before)
+        self.given.append(when.condition)
+        if when.kind is Kind.DELETE:
+            clause = Clause(when.met, Kind.DELETE, condition.expression)
+        else:
+            values = self._given(when)
+            self.given += values.values()
+            self.table.require([*values])
+            make = self._inserted if when.kind is Kind.INSERT else self._updated
+            clause = make(when, values, join, condition, visible)
+        if condition.text is not None:
+            before.append(condition.text)
+        return clause
+
+    def _given(self, when: When) -> dict[str, Any]:
+        """Values by column of the table."""
+        if when.values is None:
+            names = [
+                name
+                for name in self.joined.source.names
+                if name not in META_COLUMNS and name not in when.without
+            ]
+            unknown = [name for name in names if name not in self.table.schema.names]
+            if unknown:
+                raise SchemaError(
+                    f"The table has no column {', '.join(map(repr, unknown))}, which the source "
+                    "has",
+                    "Leave it out of the source, or name it in except_cols.",
+                    columns=unknown,
+                )
+            return {name: pc.field(f"{self.joined.source_prefix}{name}") for name in names}
+        prefix = self.joined.target_prefix
+        return {
+            name.removeprefix(prefix).removeprefix("`").removesuffix("`"): value
+            for name, value in when.values.items()
+        }
+
+    def _updated(
+        self,
+        when: When,
+        values: dict[str, Any],
+        join: Join,
+        condition: Compiled,
+        visible: Visible,
+    ) -> Clause:
+        # what is matched by equality has that value already
+        values = {
+            name: value for name, value in values.items() if not self._is_matched(name, value, join)
+        }
+        self.table.require_no_keys([*values])
+        before = tuple(self.before.get(when.met, ()))
+        all_values = {
+            one.name: self.compiler.value(
+                values[one.name], one, visible, when.met, before=before, condition=condition.text
+            )
+            if one.name in values
+            else pc.field(f"{self.joined.target_prefix}{one.name}")
+            for one in self.table.schema.arrow
+        }
+        return Clause(when.met, self.table.kind_of([*values]), condition.expression, all_values)
+
+    def _inserted(
+        self,
+        when: When,
+        values: dict[str, Any],
+        _: Join,
+        condition: Compiled,
+        visible: Visible,
+    ) -> Clause:
+        missing = sorted(self.table.key_columns.difference(values))
+        if missing:
+            raise RecordKeyError(
+                f"Rows would be inserted without the record key column "
+                f"{', '.join(map(repr, missing))}",
+                "Give it a value.",
+                columns=missing,
+            )
+        before = tuple(self.before.get(when.met, ()))
+        all_values = {}
+        for one in self.table.schema.arrow:
+            if one.name not in values and not one.nullable:
+                raise SchemaError(
+                    f"Rows would be inserted without the column {one.name!r}, which has no nulls",
+                    "Give it a value.",
+                    column=one.name,
+                )
+            all_values[one.name] = self.compiler.value(
+                values.get(one.name),
+                one,
+                visible,
+                when.met,
+                before=before,
+                condition=condition.text,
+            )
+        return Clause(when.met, Kind.INSERT, condition.expression, all_values)
+
+    def _is_matched(self, name: str, value: Any, join: Join) -> bool:
+        """Whether a column is set to what it is equal to."""
+        for target, source in join.pairs:
+            flat = f"{self.joined.source_prefix}{source}"
+            if target != name:
+                continue
+            if isinstance(value, str):
+                value = SqlText.parse(value, self.joined.visible(Met.BOTH))
+            if isinstance(value, SqlText):
+                return value.is_column(flat)
+            return isinstance(value, pc.Expression) and value.equals(pc.field(flat))
+        return False
+
+    def adds_new_keys(self, join: Join, clauses: Sequence[Clause]) -> bool:
+        """Whether unmatched source rows have keys that the table lacks.
+
+        So it is where rows are matched by nothing but equality of key columns, and are inserted
+        with just these.
+        """
+        identifying = set(self.table.key_columns)
+        if not self.table.is_global:
+            identifying |= self.table.partition_columns
+        by_column = dict(join.pairs)
+        if not join.is_whole or not identifying.issuperset(by_column):
+            return False
+        if any(pt.is_floating(self.joined.target.field(name).type) for name in by_column):
+            return False  # numbers that are equal may make two keys, and NaN has many forms
+        texts = {one.name: one.sql for one in self.compiler.texts}
+        for clause in clauses:
+            for target, source in join.pairs if clause.kind is Kind.INSERT else ():
+                flat, value = f"{self.joined.source_prefix}{source}", clause.values[target]
+                as_text = texts.get(str(value))
+                if not (
+                    value.equals(pc.field(flat))
+                    or (as_text is not None and as_text.is_column(flat))
+                ):
+                    return False
+        return True
+
+    def mentioned(self, texts: Sequence[Text]) -> frozenset[str]:
+        """Meta columns of the table that an expression may name."""
+        words = [str(one) for one in self.given]
+        words += [name for one in texts for name in one.sql.columns]
+        return frozenset(name for name in META_COLUMNS if any(name in word for word in words))

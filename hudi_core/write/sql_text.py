@@ -1,0 +1,334 @@
+"""Conditions and values in Spark's SQL, parsed by sqlglot.
+
+A text is parsed once, its columns are found among those it may name, and it is written again: in
+DuckDB's words for rows in this process, in Spark's for its DataFrames. What can be told of its
+columns beforehand becomes a predicate, which leaves out partitions and files.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from hudi_core.config.extras import require_library
+from hudi_core.errors import SchemaError
+from hudi_core.read.predicate import (
+    MIRRORED,
+    And,
+    Anything,
+    Comparison,
+    IsNull,
+    Not,
+    OneOf,
+    Or,
+    Predicate,
+)
+from hudi_core.schema.arrow_types import is_text
+
+Tree: TypeAlias = Any
+"""An expression of sqlglot's, which may be missing."""
+EXTRA: Final = "sql"
+_DIALECT: Final = "spark"
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_COMPARISONS: Final = {"EQ": "=", "NEQ": "!=", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
+_REFUSED: Final = {
+    "Query": "a subquery",
+    "Subquery": "a subquery",
+    "AggFunc": "an aggregate",
+    "Window": "a window function",
+    "Star": "a star",
+    "Placeholder": "a parameter",
+    "Parameter": "a parameter",
+}
+"""Classes of sqlglot that no expression over one row is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """The columns that a text may name.
+
+    Attributes
+    ----------
+    schema
+        They, by the names that they have in joined rows.
+    prefixes
+        What names of columns begin with there, by the alias of their table; the alias is empty
+        where a column needs none.
+    """
+
+    schema: pa.Schema
+    prefixes: Mapping[str, str]
+
+    def find(self, parts: Sequence[str], text: str) -> tuple[str, Sequence[str]]:
+        """Return the column of a dotted name, and the fields below it.
+
+        Raises
+        ------
+        SchemaError
+            There is none, or there are several.
+        """
+        alias = self._same(parts[0], self.prefixes) if len(parts) > 1 else None
+        if alias is not None:
+            name = self._same(self.prefixes[alias] + parts[1], self.schema.names)
+            if name is not None:
+                return name, parts[2:]
+        found = [
+            name
+            for prefix in dict.fromkeys(self.prefixes.values())
+            if (name := self._same(prefix + parts[0], self.schema.names)) is not None
+        ]
+        if len(found) == 1:
+            return found[0], parts[1:]
+        shown = ".".join(parts)
+        raise SchemaError(
+            f"The column {shown!r} in {text!r} is "
+            + ("in both tables" if found else "in no table that it may name"),
+            f"The columns are {', '.join(self.schema.names)}. A text that is a value has quotes of "
+            f"its own: \"'{shown}'\".",
+            column=shown,
+        )
+
+    @staticmethod
+    def _same(name: str, among: Sequence[str] | Mapping[str, str]) -> str | None:
+        """The name as it is spelt, or but for its case."""
+        if name in among:
+            return name
+        return next((one for one in among if one.lower() == name.lower()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlText:
+    """One expression.
+
+    Attributes
+    ----------
+    text
+        As it was given.
+    tree
+        Parsed; its columns are those of joined rows.
+    columns
+        They.
+    """
+
+    text: str
+    tree: Tree
+    columns: frozenset[str]
+
+    @classmethod
+    def parse(cls, text: str, visible: Visible) -> SqlText:
+        """Parse an expression over the columns of one row.
+
+        Raises
+        ------
+        SchemaError
+            It is no such expression, or names columns that are not there.
+        InvalidOptionError
+            sqlglot is not installed.
+        """
+        sqlglot = library("sqlglot", text)
+        try:
+            tree = sqlglot.parse_one(text, dialect=_DIALECT)
+        except sqlglot.errors.SqlglotError as error:
+            reason = str(error).split("\n", 1)[0]
+            raise SchemaError(
+                f"{text!r} is no expression in Spark's SQL: {reason}",
+                "Put it right; a text that is a value has quotes of its own.",
+                text=text,
+            ) from error
+        return cls.of(tree, visible, text)
+
+    @classmethod
+    def of(cls, tree: Tree, visible: Visible, text: str) -> SqlText:
+        """Find the columns of a parsed expression; see :meth:`parse`."""
+        exp = library("sqlglot.expressions", text)
+        for name, what in _REFUSED.items():
+            if tree.find(getattr(exp, name)) is not None:
+                raise SchemaError(
+                    f"{text!r} has {what}, and it is about one row",
+                    "Compute it beforehand, as a column of the source.",
+                    text=text,
+                )
+        if not isinstance(tree, exp.Condition | exp.Func | exp.Paren | exp.Cast):
+            raise SchemaError(
+                f"{text!r} is no expression", "Give a condition or a value.", text=text
+            )
+        found: set[str] = set()
+
+        def resolved(node: Tree) -> Tree:
+            if not isinstance(node, exp.Column):
+                return node
+            name, below = visible.find([part.name for part in node.parts], text)
+            found.add(name)
+            column = exp.column(exp.to_identifier(name, quoted=True))
+            fields = [exp.to_identifier(one, quoted=True) for one in below]
+            return exp.Dot.build([column, *fields]) if fields else column
+
+        return cls(text, tree.transform(resolved), frozenset(found))
+
+    def sql(self, dialect: str) -> str:
+        """The expression in the words of ``duckdb`` or ``spark``."""
+        return str(self.tree.sql(dialect=dialect))
+
+    def predicate(self, columns: Mapping[str, pa.Field]) -> Predicate:
+        """What it says of single columns, and nothing of the rest.
+
+        Parameters
+        ----------
+        columns
+            The columns that are told of, by their names in joined rows.
+        """
+        reading = _Reading(importlib.import_module("sqlglot.expressions"), columns)
+        return reading.predicate(self.tree)
+
+    def equalities(self) -> Iterator[tuple[str, str]]:
+        """Yield the pairs of columns that all of its rows have equal."""
+        exp = importlib.import_module("sqlglot.expressions")
+        for part in _conjuncts(exp, self.tree):
+            if isinstance(part, exp.EQ):
+                sides = [side.unnest() for side in (part.this, part.expression)]
+                if all(isinstance(side, exp.Column) for side in sides):
+                    yield sides[0].name, sides[1].name
+
+    def is_column(self, name: str) -> bool:
+        """Whether it is nothing but a column of joined rows."""
+        exp = importlib.import_module("sqlglot.expressions")
+        tree = self.tree.unnest()
+        return isinstance(tree, exp.Column) and tree.name == name
+
+    @property
+    def conjuncts(self) -> int:
+        """How many conditions it joins by ``AND``."""
+        return len(list(_conjuncts(importlib.import_module("sqlglot.expressions"), self.tree)))
+
+
+def library(module: str, text: str) -> Any:
+    """Return a module of a library that reads, or runs, a text.
+
+    Raises
+    ------
+    InvalidOptionError
+        It is not installed.
+    """
+    need = f"texts in SQL need {module.partition('.')[0]}"
+    return require_library(module, EXTRA, ("SQL", text), need)
+
+
+def _conjuncts(exp: Any, tree: Tree) -> Iterator[Tree]:
+    if isinstance(tree, exp.And):
+        yield from _conjuncts(exp, tree.this)
+        yield from _conjuncts(exp, tree.expression)
+    elif isinstance(tree, exp.Paren):
+        yield from _conjuncts(exp, tree.this)
+    else:
+        yield tree
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Takes expressions over single columns and literals apart."""
+
+    exp: Any
+    columns: Mapping[str, pa.Field]
+
+    def predicate(self, tree: Tree) -> Predicate:
+        exp = self.exp
+        if isinstance(tree, exp.Paren):
+            return self.predicate(tree.this)
+        if isinstance(tree, exp.And | exp.Or):
+            parts = self.predicate(tree.this), self.predicate(tree.expression)
+            return And(parts) if isinstance(tree, exp.And) else Or(parts)
+        if isinstance(tree, exp.Not):
+            return Not(self.predicate(tree.this))
+        op = _COMPARISONS.get(type(tree).__name__)
+        if op is not None:
+            return self._compared(tree.this, op, tree.expression)
+        return self._of_column(tree)
+
+    def _of_column(self, tree: Tree) -> Predicate:
+        exp = self.exp
+        if isinstance(tree, exp.In):
+            return self._one_of(tree)
+        if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
+            low, high = tree.args["low"], tree.args["high"]
+            parts = self._compared(tree.this, ">=", low), self._compared(tree.this, "<=", high)
+            return And(parts)
+        field = self._column(tree.this if isinstance(tree, exp.Is) else tree)
+        if field is not None:
+            if isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):
+                return IsNull(field.name)
+            if isinstance(tree, exp.Column) and pt.is_boolean(field.type):
+                return Comparison(field.name, "=", pa.scalar(True))
+        return Anything()
+
+    def _compared(self, left: Tree, op: str, right: Tree) -> Predicate:
+        field = self._column(left)
+        if field is None:
+            field, right, op = self._column(right), left, MIRRORED[op]
+        if field is None:
+            return Anything()
+        name, kind = field.name, field.type
+        value = _literal(self.exp, right, kind)
+        if value is None:
+            return Anything()
+        if pt.is_floating(kind) and op in (">", ">="):
+            # in SQL NaN is greater than every number, and no bound tells of it
+            return Not(Comparison(name, "<=" if op == ">" else "<", value))
+        return Comparison(name, op, value)
+
+    def _one_of(self, tree: Tree) -> Predicate:
+        field = self._column(tree.this)
+        if field is None or tree.args.get("query") is not None or tree.args.get("unnest"):
+            return Anything()
+        name, kind = field.name, field.type
+        values = [_literal(self.exp, one, kind) for one in tree.expressions]
+        known = [one.as_py() for one in values if one is not None]
+        if not known or len(known) < len(values):
+            return Anything()
+        # of a null it is null, which makes no difference where it stands, and one under NOT
+        return And((OneOf(name, pa.array(known, kind)), Not(IsNull(name))))
+
+    def _column(self, tree: Tree) -> pa.Field | None:
+        while isinstance(tree, self.exp.Paren):
+            tree = tree.this
+        return self.columns.get(tree.name) if isinstance(tree, self.exp.Column) else None
+
+
+def _literal(exp: Any, tree: Tree, kind: pa.DataType) -> pa.Scalar | None:
+    """A literal in a column's type; ``None`` where that is uncertain."""
+    sign = 1
+    while isinstance(tree, exp.Paren | exp.Neg):
+        sign, tree = (-sign if isinstance(tree, exp.Neg) else sign), tree.this
+    if isinstance(tree, exp.Boolean):
+        return pa.scalar(bool(tree.this)) if pt.is_boolean(kind) else None
+    is_date = isinstance(tree, exp.Cast) and tree.to.is_type("date")
+    literal = tree.this if is_date else tree
+    if not isinstance(literal, exp.Literal):
+        return None
+    try:
+        if not literal.is_string:
+            return _number(sign * Decimal(literal.name), kind)
+        if pt.is_date(kind):
+            is_plain = _DATE.fullmatch(literal.name) is not None
+            return pa.scalar(dt.date.fromisoformat(literal.name), kind) if is_plain else None
+        return pa.scalar(literal.name, kind) if is_text(kind) and not is_date else None
+    except (pa.ArrowInvalid, ValueError, OverflowError, InvalidOperation):
+        return None
+
+
+def _number(number: Decimal, kind: pa.DataType) -> pa.Scalar | None:
+    if pt.is_integer(kind):
+        return pa.scalar(int(number), kind) if number == int(number) else None
+    if pt.is_decimal(kind):
+        return pa.scalar(number, kind)
+    if pt.is_floating(kind):
+        value = pa.scalar(float(number), pa.float64()).cast(kind)
+        return value if value.as_py() == float(number) else None
+    return None
