@@ -51,7 +51,7 @@ class TableFiles(FileIO):
         self.storage: Storage = client.storage
         self.root = table_uri(client.base_path)
         self._places = client.files
-        self._roots = tuple((table_uri(root), root) for root in client.files.roots)
+        self._roots = tuple((table_uri(root), root) for root in client.files.known_roots)
 
     def data_uri(self, path: str) -> str:
         """Return a data file's URI, by the table's storage strategy."""
@@ -65,7 +65,7 @@ class TableFiles(FileIO):
         CorruptMetadataError
             The URI is not that of a file of the table.
         """
-        if self._places.is_plain:
+        if self._places.is_plain and len(self._roots) == 1:
             return self.path(uri)
         spelled = _ONE_SLASH.sub("file:///", uri)
         for place, root in self._roots:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from hudi_core.services.opening import open_table
     from hudi_core.services.progress import no_progress
+    from hudi_core.services.relocate import without_placement
     from hudi_core.services.timeline_states import timeline_states
     from hudi_core.services.upgrade import upgrade_table
     from hudi_core.services.upgrade_plan import plan_upgrade
@@ -68,6 +69,7 @@ __all__ = [
     "timeline_states",
     "upgrade_table",
     "validate",
+    "without_placement",
 ]
 
 _HOMES: Final = {
@@ -100,6 +102,7 @@ _HOMES: Final = {
     "timeline_states": "hudi_core.services.timeline_states",
     "upgrade_table": "hudi_core.services.upgrade",
     "validate": "hudi_core.metadata.validator",
+    "without_placement": "hudi_core.services.relocate",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,4 +1,4 @@
-"""`hudi table convert`: give a table another format."""
+"""`hudi table convert`: give a table another format, or another storage layout."""
 
 from __future__ import annotations
 
@@ -20,30 +20,103 @@ from hudi_core.cli.output import Facts, Part, answer
 from hudi_core.cli.progress import progress_bar
 
 if TYPE_CHECKING:
+    from hudi_core.config.placement import Placement
     from hudi_core.services.convert import Conversion
+    from hudi_core.services.relocate import StorageConversion
 
 
 def convert(
     path: PathArgument,
     *,
     to: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--to", metavar="FORMAT", callback=installed_format, help="See `hudi formats`."
         ),
-    ],
+    ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            "--storage",
+            metavar="STRATEGY",
+            help="Move the data files: `object_store`, `default` or another storage strategy, with "
+            "its options, such as -o hoodie.storage.path=PATH.",
+        ),
+    ] = None,
     option: OptionsOption = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Change the table's format; data files and Hudi timeline stay.
+    """Change the table's format, or where its data files lie.
 
-    The metadata of the former format stays where it is, and is not kept up any more.
+    With --to, data files and Hudi timeline stay, and the metadata of the former format stays where
+    it is, and is not kept up any more. With --storage, data files move, and all else stays; a move
+    that was interrupted goes on when it is run again.
     """
-    table = library.Table.open(path, parse_options(option))
+    options = parse_options(option)
+    if storage is not None and to is None:
+        _convert_storage(path, storage, options, dry_run=dry_run, as_json=as_json)
+        return
+    if to is None or storage is not None:
+        raise typer.BadParameter("give one of --to and --storage", param_hint="'--to'")
+    table = library.Table.open(path, options)
     with progress_bar("files") as progress:
         done = table.convert(to, dry_run=dry_run, progress=progress)
     answer(as_json, conversion_document(done, dry_run=dry_run), _parts(done, dry_run))
+
+
+def _convert_storage(
+    path: str, strategy: str, options: dict[str, str], *, dry_run: bool, as_json: bool
+) -> None:
+    table = library.Table.open(path, library.without_placement(options))
+    wanted = {**options, "hoodie.storage.strategy.class": strategy}
+    with progress_bar("files") as progress:
+        done = table.convert_storage(wanted, dry_run=dry_run, progress=progress)
+    answer(as_json, storage_document(done, dry_run=dry_run), _storage_parts(done, dry_run))
+
+
+def _storage_parts(done: StorageConversion, dry_run: bool) -> Iterator[Part]:
+    if not done.is_needed:
+        yield f"The data files of {done.path} lie there already: nothing was moved."
+        if done.deleted:
+            yield f"{done.deleted:,} files that a move had left elsewhere were deleted."
+    elif dry_run:
+        yield Facts(
+            [
+                ("table", done.path),
+                ("from", _words(done.before)),
+                ("to", _words(done.after)),
+                ("files", f"{done.files:,}, {done.size:,} bytes"),
+                ("pending", f"{done.pending:,}, made good first" if done.pending else "-"),
+            ]
+        )
+        yield "Nothing was changed (--dry-run)."
+    else:
+        yield (
+            f"Moved {done.files:,} files of {done.path} ({done.size:,} bytes) to "
+            f"{_words(done.after)}: {done.copied:,} copied, {done.deleted:,} old ones deleted."
+        )
+
+
+def _words(placement: Placement) -> str:
+    paths = ", ".join(placement.paths) or "the table's folder"
+    return f"{paths} ({placement.strategy})"
+
+
+def storage_document(done: StorageConversion, *, dry_run: bool) -> dict[str, Any]:
+    """Return a move of data files in the form its JSON has."""
+    return {
+        "path": done.path,
+        "dry_run": dry_run,
+        "from": {"strategy": done.before.strategy, "paths": list(done.before.paths)},
+        "to": {"strategy": done.after.strategy, "paths": list(done.after.paths)},
+        "changed": done.is_made,
+        "files": done.files,
+        "bytes": done.size,
+        "copied": done.copied,
+        "deleted": done.deleted,
+        "pending": done.pending,
+    }
 
 
 def _parts(done: Conversion, dry_run: bool) -> Iterator[Part]:

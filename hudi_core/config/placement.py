@@ -31,8 +31,7 @@ STORAGE_POINT: Final = ExtensionPoint(
 _ARROW: Final = "->"
 _NO_SWITCH: Final = (
     "Drop the option: files that the table has would not be found at the places of another "
-    "strategy. To have the rows elsewhere, write them into a new table: "
-    "new.bulk_insert(table.to_batches())."
+    "strategy. `hudi table convert PATH --storage STRATEGY`, or Table.convert_storage, moves them."
 )
 
 

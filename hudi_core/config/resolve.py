@@ -14,7 +14,7 @@ from hudi_core.config.kinds import IndexType, KeyGeneratorType
 from hudi_core.config.merging import COMPARED, marker_for, require_same_merging
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.option_warnings import warn_of_options
-from hudi_core.config.placement import PlacementKeys, require_same_placement
+from hudi_core.config.placement import Placement, PlacementKeys, require_same_placement
 from hudi_core.config.stored_keys import CHOSEN_ROWS, ManagedKeys
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
@@ -78,7 +78,19 @@ def resolve_table_config(options: Mapping[str, str], stored: TableConfig | None)
     """
     warn_of_options(options, () if stored is None else stored.raw)
     made = new_table_config(options) if stored is None else _checked_against(options, stored)
-    if not made.placement.is_default and MetadataConfig.from_options(options).is_refused:
+    require_metadata_table(options, made.placement)
+    return made
+
+
+def require_metadata_table(options: Mapping[str, str], placement: Placement) -> None:
+    """Refuse options without which nothing tells the files of a table.
+
+    Raises
+    ------
+    InvalidOptionError
+        They do without a metadata table, and data files lie below storage paths.
+    """
+    if not placement.is_default and MetadataConfig.from_options(options).is_refused:
         raise InvalidOptionError(
             MetadataConfig.enabled.key,
             "false",
@@ -86,7 +98,6 @@ def resolve_table_config(options: Mapping[str, str], stored: TableConfig | None)
             "which there are",
             "Drop the option.",
         )
-    return made
 
 
 def resolve_again(options: Mapping[str, str], stored: TableConfig) -> TableConfig:

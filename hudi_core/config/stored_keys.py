@@ -9,6 +9,7 @@ from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.named_generators import PARTITIONS_PROPERTY
 from hudi_core.config.options import Options
 from hudi_core.config.parsers import boolean, integer, names, text_or_none
+from hudi_core.config.storage_move import MOVE_PROPERTY, StorageMove
 from hudi_core.config.stored import Stored
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.table_parsers import field_ids, field_ids_text, folder
@@ -135,6 +136,14 @@ class ManagedKeys(Options, group=Group.TABLE):
         parse=text_or_none,
         default_text="(none)",
         doc="Data the table was bootstrapped from. Bootstrapped tables are refused.",
+    )
+    storage_move = ConfigKey[StorageMove | None](
+        MOVE_PROPERTY,
+        default=None,
+        parse=StorageMove.parse,
+        default_text="(none)",
+        doc="A move of the data files to another storage layout that is not over: how far it has "
+        "come, and where else files are.",
     )
     checksum = ConfigKey(
         "hoodie.table.checksum",

@@ -69,6 +69,7 @@ def stored_config(properties: Mapping[str, str], path: str = FILE_NAME) -> Table
         "bootstrap_base_path": read(ManagedKeys.bootstrap_base_path),
         "buckets": read.buckets(values["record_key_fields"]),
         "placement": read.placement(),
+        "storage_move": read(ManagedKeys.storage_move),
     }
     return TableConfig(**values, raw=dict(properties))
 

@@ -20,6 +20,7 @@ from hudi_core.config.kinds import (
 from hudi_core.config.merge_keys import DeleteMarker
 from hudi_core.config.named_generators import NamedKeyGenerator, NamedMerger
 from hudi_core.config.placement import Placement
+from hudi_core.config.storage_move import StorageMove
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table_keys import NATIVE, TableKeys
 from hudi_core.config.timebased import TimeBased
@@ -79,6 +80,8 @@ class TableConfig:
         The layout of a table with the bucket index; ``None`` for every other table.
     placement
         Where data files lie.
+    storage_move
+        A move of them to other places that is not over.
     metadata_partitions
         Partitions of the metadata table, the ones being built included.
     takes_empty_partitions
@@ -132,6 +135,7 @@ class TableConfig:
     field_ids: Mapping[str, int] = field(default_factory=dict, repr=False, hash=False)
     buckets: Buckets | None = None
     placement: Placement = _IN_FOLDER
+    storage_move: StorageMove | None = None
     metadata_partitions: tuple[str, ...] = ()
     bootstrap_base_path: str | None = None
     takes_empty_partitions: bool = True

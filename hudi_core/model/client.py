@@ -117,6 +117,11 @@ class DataPlaces(Protocol):
         """Roots of data files: the table's folder, or its storage paths."""
         ...
 
+    @property
+    def known_roots(self) -> tuple[str, ...]:
+        """:attr:`roots`, and those that a move of the files goes to."""
+        ...
+
     def uri(self, path: str, /) -> str:
         """Path or URI at which a file really is."""
         ...
@@ -133,7 +138,7 @@ class DataPlaces(Protocol):
         below_root
             Relative to its root.
         root
-            One of :attr:`roots`; by default the first.
+            One of :attr:`known_roots`; by default the first.
 
         Returns
         -------

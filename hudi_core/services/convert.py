@@ -38,6 +38,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
+from hudi_core.txn.storage_move import moved_on
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.view.manager import ViewManager
 
@@ -148,7 +149,7 @@ def convert_table(
     lock = table_lock(open_table(path, own), config)
     with lock.held():
         # as it is now: somebody else may have converted it while this one waited
-        table = open_table(path, own)
+        table = moved_on(open_table(path, own))
         client = table.client
         if host.name == table.host.name:
             timeline = client.timeline()
@@ -256,11 +257,14 @@ def require_recoverable(client: TableMetaClient) -> None:
     require_writable_table(replace(client.config, populate_meta_fields=True), client.base_path)
 
 
-def _require_fitting(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:
-    client = table.client
-    require_recoverable(client)
-    host.require(Capability.CONVERSION, *table_needs(client.config))
-    host.check_schema(client.config, client.schema_at(timeline), None)
+def require_no_savepoints(client: TableMetaClient, host: FormatHost, timeline: Timeline) -> None:
+    """Refuse savepoints where a format's metadata is to begin anew.
+
+    Raises
+    ------
+    TableServiceError
+        The format could not go back to them.
+    """
     saved = [one for one in timeline.completed() if one.action is Action.SAVEPOINT]
     if saved and Capability.SINGLE_STEP not in host.capabilities:
         times = ", ".join(one.requested_time for one in saved)
@@ -270,6 +274,14 @@ def _require_fitting(table: OpenTable, host: FormatHost, timeline: Timeline) -> 
             "Delete the savepoints, convert the table, and save it again.",
             savepoints=[one.requested_time for one in saved],
         )
+
+
+def _require_fitting(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:
+    client = table.client
+    require_recoverable(client)
+    host.require(Capability.CONVERSION, *table_needs(client.config))
+    host.check_schema(client.config, client.schema_at(timeline), None)
+    require_no_savepoints(client, host, timeline)
 
 
 def _require_possible_conversion(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:

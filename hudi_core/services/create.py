@@ -43,7 +43,7 @@ from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.services.design import design_table
 from hudi_core.services.drop import delete_contents, delete_files, empty_table
 from hudi_core.services.opening import open_table
-from hudi_core.services.placement import claim_storage, data_files_at, release_storage
+from hudi_core.services.placement import claim_storage, release_storage, storages_of
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
@@ -193,10 +193,11 @@ def replace_table(
     """
     new = plan_table(path, schema, options)
     # there must be a table; what it is does not matter any more, but for where its files are
-    stored, client = read_properties(new.storage), new.client
-    replaced = data_files_at(client.base_path, stored, client.storage_options).over(new.storage)
-    lock = new.lock
+    read_properties(new.storage)
+    client, lock = new.client, new.lock
     with lock.held():
+        stored = read_properties(new.storage)
+        replaced = storages_of(new.storage, client.base_path, stored, client.storage_options)
         config = WriteConfig.from_options(options)
         empty_table(new.storage, replaced, new.client.base_path, config, keep)
         return _make(new, lock)

@@ -13,7 +13,7 @@ from hudi_core.errors import ConcurrentWriterError, InvalidInstantTimeError
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant_time import parse_instant_time
 from hudi_core.model.protocols import Storage
-from hudi_core.services.placement import data_files_at, release_storage
+from hudi_core.services.placement import release_storage, storages_of
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
@@ -55,7 +55,7 @@ def plan_drop(path: str, options: Mapping[str, str]) -> DropResult:
     """
     storage, base_path = _storage_of(path, options)
     properties = read_properties(storage)
-    data = _data_of(storage, base_path, properties, options)
+    data, *_ = _data_of(storage, base_path, properties, options)
     _require_no_live_writers(storage, base_path, WriteConfig.from_options(options))
     return _found(storage, data, properties)
 
@@ -79,9 +79,10 @@ def drop_table(path: str, options: Mapping[str, str]) -> DropResult:
     config = WriteConfig.from_options(options)
     # there must be a table; what it is does not matter any more, but for where its files are
     properties = read_properties(storage)
-    data = _data_of(storage, base_path, properties, options)
     with lock_at(base_path, storage, config, properties.get(TableKeys.name.key)).held():
-        found = _found(storage, data, properties)
+        properties = read_properties(storage)
+        data = _data_of(storage, base_path, properties, options)
+        found = _found(storage, data[0], properties)
         empty_table(storage, data, base_path, config)
         # last, and not its folder: whoever waited makes the file again, and perhaps a table
         delete_files(storage, LOCK_FOLDER)
@@ -99,9 +100,8 @@ def _data_of(
     base_path: BasePath,
     properties: Mapping[str, str],
     options: Mapping[str, str],
-) -> Storage:
-    store = StorageOptions.from_options(options)
-    return data_files_at(base_path, properties, store).over(storage)
+) -> tuple[Storage, ...]:
+    return storages_of(storage, base_path, properties, StorageOptions.from_options(options))
 
 
 def _found(storage: Storage, data: Storage, properties: Mapping[str, str]) -> DropResult:
@@ -116,7 +116,7 @@ def _found(storage: Storage, data: Storage, properties: Mapping[str, str]) -> Dr
 
 def empty_table(
     storage: Storage,
-    data: Storage,
+    data: Sequence[Storage],
     base_path: BasePath,
     config: WriteConfig,
     keep: str | None = None,
@@ -131,7 +131,7 @@ def empty_table(
     Parameters
     ----------
     data
-        Its data files.
+        Its data files, everywhere.
     keep
         Folder to leave alone, relative to the table and below its ``.hoodie``, for the table that
         takes the place of this one.
@@ -145,7 +145,8 @@ def empty_table(
     delete_contents(
         storage, (LOCK_FOLDER, PROPERTIES_PATH, *LOCK_FILES, *(() if keep is None else (keep,)))
     )
-    release_storage(data)
+    for one in data:
+        release_storage(one)
     storage.delete(PROPERTIES_PATH)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
 from hudi_core.config.placement import PlacementKeys, placement_of
+from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import InvalidOptionError, StoragePathTakenError
@@ -85,10 +86,15 @@ def _is_below(inner: Location, outer: Location) -> bool:
     return len(accounts) < 2 and f"{inner.key}/".startswith(above)
 
 
-def claim_storage(client: TableMetaClient, host: FormatHost) -> None:
+def claim_storage(client: TableMetaClient, host: FormatHost, held: Collection[str] = ()) -> None:
     """Claim the name of a new table below its storage paths.
 
     What a dead creator of the table has left of the format there goes.
+
+    Parameters
+    ----------
+    held
+        Storage paths where the table has its claim already, and its files.
 
     Raises
     ------
@@ -103,13 +109,15 @@ def claim_storage(client: TableMetaClient, host: FormatHost) -> None:
     claim = Claim(client.config.name, client.base_path, host.name, folders)
     made: list[Storage] = []
     try:
-        for root in data.root_storages:
+        for path, root in zip(client.files.roots, data.root_storages, strict=True):
+            if path in held:
+                continue
             if put_claim(root, claim):
                 made.append(root)
                 _require_nothing(root, folders)
             for folder in folders:
                 root.delete_tree(folder)
-        _require_no_files(data, claim, is_new=bool(made))
+        _require_no_files(data, claim, [root.root for root in made])
     except StoragePathTakenError:
         for root in made:
             root.delete(claim.path)
@@ -124,11 +132,11 @@ def _require_nothing(root: Storage, folders: tuple[str, ...]) -> None:
             )
 
 
-def _require_no_files(data: FederatedStorage, claim: Claim, *, is_new: bool) -> None:
+def _require_no_files(data: FederatedStorage, claim: Claim, new: Collection[str]) -> None:
     """Refuse folders of the table's name that another table has left."""
-    if not is_new:
-        return
     for prefix in data.prefixes():
+        if prefix.storage.root not in new:
+            continue
         found = next(iter(prefix.storage.list(prefix.below(""), recursive=True)), None)
         if found is not None:
             raise StoragePathTakenError(
@@ -152,6 +160,31 @@ def release_storage(data: Storage) -> None:
             prefix.storage.delete_tree(prefix.below(""))
     for root in own:
         release_claim(root, table, data.root)
+
+
+def storages_of(
+    storage: Storage,
+    base_path: BasePath,
+    properties: Mapping[str, str],
+    options: StorageOptions,
+) -> tuple[Storage, ...]:
+    """Where the data files of a table that is not opened are.
+
+    Those of its placement first, then the other places of a move that is not over.
+
+    Parameters
+    ----------
+    storage
+        Of the table's folder.
+    properties
+        What the table stores.
+    """
+    found = [data_files_at(base_path, properties, options)]
+    move = ManagedKeys.storage_move.read(properties)
+    if move is not None:
+        name = properties.get(TableKeys.name.key, "")
+        found.append(DataFiles(base_path, options, layout_of(base_path, name, move.other)))
+    return tuple(files.over(storage) for files in found)
 
 
 def data_files_at(

@@ -50,6 +50,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.recovery import is_writing, recover, require_known_actions
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
+from hudi_core.txn.storage_move import moved_on
 from hudi_core.txn.table_lock import table_lock
 
 
@@ -141,7 +142,7 @@ def repair_table(
     lock = table_lock(open_table(path, options), config)
     with lock.held():
         recover_properties(open_table(path, options).client.storage)
-        table = open_table(path, options)
+        table = moved_on(open_table(path, options))
         require_recoverable(table.client)
         lost_commits = _put_back(table)
         plan = _with_commits(_plan(table, force, progress), lost_commits)

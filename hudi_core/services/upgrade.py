@@ -61,6 +61,7 @@ from hudi_core.timeline.relayout import CopyFile
 from hudi_core.txn.recovery import is_writing, recover
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
+from hudi_core.txn.storage_move import moved_on
 from hudi_core.txn.table_lock import TableLock, table_lock
 
 _log: Final = logging.getLogger(__name__)
@@ -102,7 +103,7 @@ def upgrade_table(
     lock = table_lock(open_for_upgrade(path, options), config)
     with lock.held():
         recover_properties(open_for_upgrade(path, options).client.storage)
-        table = open_for_upgrade(path, options)
+        table = moved_on(open_for_upgrade(path, options))
         if table.client.config.version in WRITABLE_VERSIONS:
             _forget_former_timeline(table.client, lock)
         work = plan_work(table, options, to)

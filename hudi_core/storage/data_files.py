@@ -13,6 +13,7 @@ from typing import Final, Self
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from hudi_core.config.storage_move import MovePhase
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import PathNotFoundError, StorageError, UnsafePathError
 from hudi_core.model.protocols import Storage
@@ -129,11 +130,15 @@ class DataFiles:
         How to reach the stores.
     layout
         Where each file is.
+    coming
+        Where the files are copied to by a move that is not over. The table's format may name them
+        there already; they are read where they are.
     """
 
     base_path: str
     options: StorageOptions
     layout: Layout
+    coming: Layout | None = None
 
     @classmethod
     def of(cls, base_path: str, options: StorageOptions, table: TableConfig) -> Self:
@@ -144,7 +149,11 @@ class DataFiles:
         InvalidOptionError, PluginError
             Its storage strategy cannot be used.
         """
-        return cls(base_path, options, layout_of(base_path, table.name, table.placement))
+        move, coming = table.storage_move, None
+        if move is not None and move.phase is not MovePhase.DELETING:
+            coming = layout_of(base_path, table.name, move.other)
+        layout = layout_of(base_path, table.name, table.placement)
+        return cls(base_path, options, layout, coming)
 
     @property
     def root(self) -> str:
@@ -155,6 +164,12 @@ class DataFiles:
     def roots(self) -> tuple[str, ...]:
         """The table's folder, or its storage paths."""
         return self.layout.roots
+
+    @property
+    def known_roots(self) -> tuple[str, ...]:
+        """:attr:`roots`, and those that a move goes to."""
+        coming = () if self.coming is None else self.coming.roots
+        return tuple(dict.fromkeys((*self.roots, *coming)))
 
     @property
     def is_plain(self) -> bool:
@@ -195,14 +210,18 @@ class DataFiles:
         below_root
             Where it is, relative to its root.
         root
-            One of :attr:`roots`; by default the first.
+            One of :attr:`known_roots`; by default the first.
 
         Returns
         -------
         str or None
             ``None`` for a file that cannot be the table's.
         """
-        return self.layout.logical(Place(root or self.root, below_root))
+        place = Place(root or self.root, below_root)
+        found = self.layout.logical(place)
+        if found is None and self.coming is not None:
+            return self.coming.logical(place)
+        return found
 
     def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
         """The file system of a file, and its path there."""

@@ -19,6 +19,12 @@ from hudi_core.services.drop import DropResult, drop_table, plan_drop
 from hudi_core.services.metadata_repair import MetadataRepair, repair_metadata_table
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
+from hudi_core.services.relocate import (
+    StorageConversion,
+    convert_storage,
+    plan_storage_conversion,
+    without_placement,
+)
 from hudi_core.services.repair import Repair, plan_repair, repair_table
 from hudi_core.services.upgrade import upgrade_table
 from hudi_core.services.upgrade_plan import CHANGED_OPTIONS, Upgrade, plan_upgrade
@@ -296,6 +302,56 @@ class Table(TableServing):
         done = convert_table(self.path, merged, to, progress)
         # the format is what the table says from now on
         self._options = GivenOptions(without_format(merged))
+        self._opened = open_table(self.path, self._options)
+        return done
+
+    def convert_storage(
+        self,
+        options: Options,
+        *,
+        engine: Engine | None = None,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+    ) -> StorageConversion:
+        """Move the data files to another storage layout.
+
+        All of them are copied, those that time travel needs too; then the table names the new
+        places in one step, and the old files are deleted. Timeline, metadata table and past states
+        stay; a format that names files by their places gets its metadata anew, and its own time
+        travel begins here. A move that died is finished by the same call, and given up by one that
+        names the present layout.
+
+        Parameters
+        ----------
+        options
+            The new layout: ``hoodie.storage.strategy.class`` and the other options of storage, all
+            that are wanted; ``default`` without a storage path for the table's own folder.
+            Credentials of the new place, too.
+        engine
+            Copies the files; threads of this process by default.
+        dry_run
+            Whether to say only what would be done.
+        progress
+            Called with the number of files copied so far, and of all.
+
+        Raises
+        ------
+        InvalidOptionError, StoragePathTakenError, UnsupportedCapabilityError, UnsupportedTableError
+            The layout cannot be the table's; nothing has changed.
+        TableServiceError
+            Savepoints or stages are in the way; nothing has changed.
+        ConcurrentWriterError, LockError
+            Another writer is at work; nothing has changed.
+        CommitConflictError, CommitStateUnknownError, IncompleteListingError
+            The table is where it was. Run it again.
+        """
+        merged = self._options | options_as_strings(options)
+        wanted = options_as_strings(options)
+        if dry_run:
+            return plan_storage_conversion(self.path, merged, wanted)
+        done = convert_storage(self.path, merged, wanted, engine or engine_for(None), progress)
+        # the layout is what the table says from now on
+        self._options = GivenOptions(without_placement(merged))
         self._opened = open_table(self.path, self._options)
         return done
 

@@ -37,6 +37,7 @@ from hudi_core.txn.restore import continue_restores, tidy_restores
 from hudi_core.txn.roll_forward import roll_forward_pending
 from hudi_core.txn.scheduled import recover_clustering
 from hudi_core.txn.state import TableState
+from hudi_core.txn.storage_move import continue_move
 
 _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT, Action.CLUSTERING})
 _CONTINUED: Final = frozenset({Action.ROLLBACK, Action.CLEAN, Action.RESTORE, Action.SAVEPOINT})
@@ -67,6 +68,7 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
     """
     client = state.client
     require_same_zone(client.active, client.config.zone)
+    state = continue_move(state)
     if state.timeline.unknown and _remove_surplus(client):
         state = state.reloaded()
     if recover_pending_indexing(state.client):

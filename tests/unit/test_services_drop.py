@@ -86,7 +86,7 @@ def test_what_is_to_be_kept_stays_and_does_not_hinder_a_new_table(tmp_path: Path
     for name in ("mine/rows", "mine-too/rows", "other/rows"):
         storage.put(f".hoodie/.temp/{name}", b"")
     config = WriteConfig.from_options({})
-    empty_table(storage, storage, BasePath(str(path)), config, keep=".hoodie/.temp/mine")
+    empty_table(storage, [storage], BasePath(str(path)), config, keep=".hoodie/.temp/mine")
     assert files(path) == {LOCK, ".hoodie/.temp/mine/rows"}
     hudi.write(ROWS, str(path), "errorifexists", OPTIONS)
     assert ".hoodie/.temp/mine/rows" in files(path)
