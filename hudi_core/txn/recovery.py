@@ -172,7 +172,7 @@ def _delete_uncounted(table: OpenTable, time: InstantTime, timeline: Timeline) -
     elif any(one.instant.requested_time == time for one in table.client.archived.load()):
         return  # complete, and archived since: which files it counts is for the archive to tell
     for path in sorted(marked):
-        storage.delete(path)
+        table.client.data.delete(path)
 
 
 def require_known_actions(client: TableMetaClient) -> None:
