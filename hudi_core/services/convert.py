@@ -31,6 +31,7 @@ from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.services.create import location_property
 from hudi_core.services.opening import open_table
+from hudi_core.services.placement import claim_for_format
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
@@ -103,6 +104,8 @@ def plan_conversion(
         It cannot hold the table, or the table cannot be written.
     TableServiceError
         Savepoints pin states that the format could not go back to.
+    StoragePathTakenError
+        Another table is below a storage path, which the format needs for itself.
     """
     host = load_format(to)
     table = open_table(path, without_format(options))
@@ -110,6 +113,7 @@ def plan_conversion(
     if host.name != table.host.name:
         _require_fitting(table, host, timeline)
         _require_possible_conversion(table, host, timeline)
+        claim_for_format(_as_format(table, host, timeline), host, dry_run=True)
         host.check_files(_as_format(table, host, timeline, progress))
     return _plan(table, host.name, timeline, table.timeline())
 
@@ -138,6 +142,8 @@ def convert_table(
         The format is not there, or cannot hold the table; nothing has changed.
     TableServiceError
         Savepoints pin states that the format could not go back to; nothing has changed.
+    StoragePathTakenError
+        Another table is below a storage path, which the format needs for itself.
     ConcurrentWriterError, LockError
         Another writer is at work; nothing has changed.
     CommitConflictError, CommitStateUnknownError
@@ -163,6 +169,7 @@ def convert_table(
             raise ConcurrentWriterError(client.base_path, pending.requested_time)
         _require_fitting(table, host, timeline)
         plan = _plan(table, host.name, timeline, timeline)
+        claim_for_format(_as_format(table, host, timeline), host, dry_run=False)
         receipt = build_format(table, host, timeline, progress)
         lock.require_lease()
         update_properties(client.storage, new_properties(table, host, receipt))

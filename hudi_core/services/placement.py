@@ -18,7 +18,13 @@ from hudi_core.model.capability import Capability
 from hudi_core.model.files import BasePath
 from hudi_core.model.protocols import Storage
 from hudi_core.plugin.host import FormatHost
-from hudi_core.storage.claims import Claim, own_claim, put_claim, release_claim
+from hudi_core.storage.claims import (
+    Claim,
+    own_claim,
+    put_claim,
+    release_claim,
+    require_no_rival,
+)
 from hudi_core.storage.data_files import DataFiles
 from hudi_core.storage.federated import FederatedStorage
 from hudi_core.storage.layout import layout_of
@@ -52,16 +58,13 @@ def with_placement(config: TableConfig, base_path: str, host: FormatHost) -> Tab
     strategy = storage_strategy(placement.strategy, dict(placement.options))
     base = parse_location(base_path)
     roots = [parse_location(path) for path in placement.paths]
-    alone = Capability.SHARED_STORAGE_PATH not in host.capabilities
     for root in roots:
         inner = next((one for one in roots if one is not root and _is_below(one, root)), None)
         if _is_below(root, base):
             raise _refused(root, "it is the table's folder, or below it")
         if inner is not None:
             raise _refused(root, f"another storage path, {inner.uri}, is below it")
-        if alone and _is_below(base, root):
-            what = f"the table's folder is below it, where the {host.name} format deletes files"
-            raise _refused(root, what)
+        _require_apart(base, root, host)
         if not root.is_local and root.key:
             _log.warning(
                 "the storage path %s is a folder of a bucket: what else is in the bucket shares "
@@ -70,6 +73,12 @@ def with_placement(config: TableConfig, base_path: str, host: FormatHost) -> Tab
             )
     settings = tuple(sorted(strategy.settings.items()))
     return replace(config, placement=replace(placement, options=settings))
+
+
+def _require_apart(base: Location, root: Location, host: FormatHost) -> None:
+    if Capability.SHARED_STORAGE_PATH not in host.capabilities and _is_below(base, root):
+        what = f"the table's folder is below it, where the {host.name} format deletes files"
+        raise _refused(root, what)
 
 
 def _refused(root: Location, reason: str) -> InvalidOptionError:
@@ -122,6 +131,42 @@ def claim_storage(client: TableMetaClient, host: FormatHost, held: Collection[st
         for root in made:
             root.delete(claim.path)
         raise
+
+
+def claim_for_format(client: TableMetaClient, host: FormatHost, *, dry_run: bool) -> None:
+    """Claim a table's storage paths for a format that it is to be given.
+
+    The metadata of the formats that the table had stays there, and in the claims.
+
+    Parameters
+    ----------
+    client
+        The table, as one of the format.
+    dry_run
+        Whether the claims are left as they are.
+
+    Raises
+    ------
+    StoragePathTakenError
+        Another table is in the way. The claim there is what it was.
+    InvalidOptionError
+        The format would delete files of the table's own folder.
+    """
+    data = client.data
+    if not isinstance(data, FederatedStorage):
+        return
+    shared = Capability.SHARED_STORAGE_PATH in host.capabilities
+    folders = () if shared else tuple(host.get_metadata_folders(client))
+    for root in data.root_storages:
+        _require_apart(parse_location(client.base_path), parse_location(root.root), host)
+        own = own_claim(root, client.config.name, client.base_path)
+        had = () if own is None else own.folders
+        new = tuple(one for one in folders if one not in had)
+        claim = Claim(client.config.name, client.base_path, host.name, (*had, *new))
+        require_no_rival(root, claim)
+        _require_nothing(root, new)
+        if not dry_run:
+            put_claim(root, claim)
 
 
 def _require_nothing(root: Storage, folders: tuple[str, ...]) -> None:

@@ -104,7 +104,7 @@ def put_claim(storage: Storage, claim: Claim) -> bool:
     Raises
     ------
     StoragePathTakenError
-        Another table has the name, or cannot share the storage path. The claim is not there.
+        Another table has the name, or cannot share the storage path. The claim is what it was.
     """
     try:
         storage.put_if_absent(claim.path, claim.encode())
@@ -119,17 +119,32 @@ def put_claim(storage: Storage, claim: Claim) -> bool:
                 f"delete {where} and the folders of that name.",
             ) from None
         storage.put(claim.path, claim.encode())
-        is_new = False
+        before = there
     else:
-        is_new = True
-    # whoever looks after both claims were put sees the other one
+        before = None
+    try:
+        require_no_rival(storage, claim)  # who looks after both claims were put sees the other one
+    except StoragePathTakenError:
+        if before is None:
+            storage.delete(claim.path)
+        else:
+            storage.put(before.path, before.encode())
+        raise
+    return before is None
+
+
+def require_no_rival(storage: Storage, claim: Claim) -> None:
+    """Refuse a claim beside another table's, where one of the two must be alone.
+
+    Raises
+    ------
+    StoragePathTakenError
+        There is such a table.
+    """
     others = [one for one in claims_of(storage) if one.table != claim.table]
     rival = next((one for one in others if claim.folders or one.folders), None)
-    if rival is None:
-        return is_new
-    if is_new:
-        storage.delete(claim.path)
-    raise _excluding(storage.root, claim, rival)
+    if rival is not None:
+        raise _excluding(storage.root, claim, rival)
 
 
 def _excluding(root: str, claim: Claim, rival: Claim) -> StoragePathTakenError:

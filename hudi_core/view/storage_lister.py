@@ -121,7 +121,7 @@ class StorageLister(FileIndex):
             ]
             level = tuple(path for _, below in answers for path in below)
         if self._prefixed is not None:
-            found += self._in_prefixes(self._prefixed, None)
+            found += files_in_prefixes(self._prefixed, None, self._run_map)
         return sorted(set(found))
 
     def list_files(
@@ -129,23 +129,24 @@ class StorageLister(FileIndex):
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
         """Return the files of each partition, in-flight and old ones included."""
         if self._prefixed is not None:
-            return self._in_prefixes(self._prefixed, partitions)
+            return files_in_prefixes(self._prefixed, partitions, self._run_map)
         answers = self._run_map(_Listing(self._storage), list(partitions))
         return dict(zip(partitions, answers, strict=True))
 
-    def _in_prefixes(
-        self, storage: FederatedStorage, partitions: Sequence[PartitionPath] | None
-    ) -> dict[PartitionPath, tuple[FileStatus, ...]]:
-        """Files of some or all partitions, in a strategy's folders."""
-        is_few = partitions is not None and len(partitions) <= _FEW
-        listing = _PrefixListing(tuple(partitions) if partitions and is_few else None)
-        found: dict[PartitionPath, list[FileStatus]] = {path: [] for path in partitions or ()}
-        for some in self._run_map(listing, storage.prefixes()):
-            for file in some:
-                path = PartitionPath(file.path.rpartition("/")[0])
-                if partitions is None:
-                    found.setdefault(path, [])
-                if path in found:
-                    found[path].append(file)
-        by_path = attrgetter("path")
-        return {path: tuple(sorted(files, key=by_path)) for path, files in found.items()}
+
+def files_in_prefixes(
+    storage: FederatedStorage, partitions: Sequence[PartitionPath] | None, run_map: RunMap
+) -> dict[PartitionPath, Sequence[FileStatus]]:
+    """Files of some or all partitions, in a strategy's folders."""
+    is_few = partitions is not None and len(partitions) <= _FEW
+    listing = _PrefixListing(tuple(partitions) if partitions and is_few else None)
+    found: dict[PartitionPath, list[FileStatus]] = {path: [] for path in partitions or ()}
+    for some in run_map(listing, storage.prefixes()):
+        for file in some:
+            path = PartitionPath(file.path.rpartition("/")[0])
+            if partitions is None:
+                found.setdefault(path, [])
+            if path in found:
+                found[path].append(file)
+    by_path = attrgetter("path")
+    return {path: tuple(sorted(files, key=by_path)) for path, files in found.items()}

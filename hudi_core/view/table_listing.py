@@ -11,7 +11,8 @@ from hudi_core.model.client import RunMap
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import PARTITION_METADATA_FILE, BaseFileName, FileStatus, PartitionPath
 from hudi_core.model.protocols import Storage
-from hudi_core.view.storage_lister import folders_below
+from hudi_core.storage.federated import FederatedStorage
+from hudi_core.view.storage_lister import files_in_prefixes, folders_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +21,17 @@ class _Look:
 
     storage: Storage
     is_partition: bool = False
+    is_elsewhere: bool = False
 
     def __call__(self, folder: str) -> tuple[tuple[FileStatus, ...] | None, tuple[str, ...]]:
         """Return the files of a partition, and folders that may be partitions."""
         files = tuple(self.storage.list(folder))
         names = [file.name for file in files]
         if self.is_partition or PARTITION_METADATA_FILE in names:
-            return files, ()
-        is_unmarked = any(BaseFileName.parse(name) is not None for name in names)
+            return () if self.is_elsewhere else files, ()
+        is_unmarked = not self.is_elsewhere and any(
+            BaseFileName.parse(name) is not None for name in names
+        )
         return files if is_unmarked else None, folders_below(self.storage, folder)
 
 
@@ -36,7 +40,8 @@ class TableListing(FileIndex):
 
     What counts as a partition is what :class:`~hudi_core.view.storage_lister.StorageLister` says.
     Each folder of a partition is listed once, when anything is first asked for, and its files are
-    kept: for who needs all of them. One call per partition, and two per folder above them.
+    kept: for who needs all of them. One call per partition, and two per folder above them. Where a
+    storage strategy places data files, one call more for each of its folders.
 
     Parameters
     ----------
@@ -48,6 +53,7 @@ class TableListing(FileIndex):
 
     def __init__(self, storage: Storage, partitioned: bool, run_map: RunMap = run_serially) -> None:
         self._storage = storage
+        self._prefixed = storage if isinstance(storage, FederatedStorage) else None
         self._partitioned = partitioned
         self._run_map = run_map
 
@@ -67,9 +73,16 @@ class TableListing(FileIndex):
     def _walked(self) -> dict[PartitionPath, Sequence[FileStatus]]:
         if not self._partitioned:
             return self._of_partitions([PartitionPath("")])
-        look, found = _Look(self._storage), dict[PartitionPath, Sequence[FileStatus]]()
+        if self._prefixed is None:
+            return self._below(_Look(self._storage))
+        # marks of partitions stay in the table's folder
+        marked = self._below(_Look(self._prefixed.table_storage, is_elsewhere=True))
+        return marked | files_in_prefixes(self._prefixed, None, self._run_map)
+
+    def _below(self, look: _Look) -> dict[PartitionPath, Sequence[FileStatus]]:
+        found = dict[PartitionPath, Sequence[FileStatus]]()
         # the root of a partitioned table is no partition, whatever lies in it
-        level = folders_below(self._storage, "")
+        level = folders_below(look.storage, "")
         while level:
             answers = list(self._run_map(look, level))
             for folder, (files, _) in zip(level, answers, strict=True):
@@ -81,5 +94,7 @@ class TableListing(FileIndex):
     def _of_partitions(
         self, partitions: Sequence[PartitionPath]
     ) -> dict[PartitionPath, Sequence[FileStatus]]:
+        if self._prefixed is not None:
+            return files_in_prefixes(self._prefixed, partitions, self._run_map)
         answers = self._run_map(_Look(self._storage, is_partition=True), list(partitions))
         return {one: files or () for one, (files, _) in zip(partitions, answers, strict=True)}

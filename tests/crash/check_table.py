@@ -44,9 +44,9 @@ from tests.crash.readers import (
     ForeignReader,
     Row,
     as_tuples,
-    by_hudi_rs,
     disagreement,
     foreign_reader,
+    read_by_hudi_rs,
 )
 from tests.crash.scenes import BASE, CANARY, OPTIONS, Effect, Rows, as_rows, matching
 
@@ -136,19 +136,21 @@ class _Check:
 
     def rows(self, seen: frozenset[str]) -> frozenset[str] | None:
         own = self.once("our reader", as_tuples(self.table.to_arrow()))
-        if not self.at_rest:  # or the metadata table is compared with the listing in full
+        # at rest the metadata table is compared with the listing in full
+        if not self.at_rest and self.client.files.is_plain:
             plain = self.place.open({"hoodie.metadata.enable": "false"})
             self.same("our reader without the metadata table", as_tuples(plain.to_arrow()), own)
         if self.foreign is not None:
             self.same(f"the reader of {self.format_name}", self.foreign.rows(), own)
             if self.at_rest:
                 self.same("a reader given the path", self.foreign.by_path(), own)
-        if self.foreign is None or self.at_rest:
-            self.same("hudi-rs", by_hudi_rs(self.place), own)
-        else:
-            # it does not know the fence: it may be early, and never see a part
-            early = self.once("hudi-rs", by_hudi_rs(self.place))
-            self.require(2, self.shown(early) is not None, f"hudi-rs sees {sorted(early)}")
+        for who, rows in read_by_hudi_rs(self.place).items():
+            if self.foreign is None or self.at_rest:
+                self.same(who, rows, own)
+            else:
+                # it does not know the fence: it may be early, and never see a part
+                early = self.once(who, rows)
+                self.require(2, self.shown(early) is not None, f"{who} sees {sorted(early)}")
         return self.effects(own, seen)
 
     def once(self, who: str, rows: Sequence[Row]) -> Rows:
@@ -223,7 +225,7 @@ class _Check:
         for one in self.table.file_slices():
             if one.base_file is not None:
                 status = one.base_file.status
-                there = self.client.storage.head(status.path)
+                there = self.place.facts(self.client.files.uri(status.path))
                 right = there is not None and there.size == status.size
                 self.require(4, right, f"{status.path} is named with {status.size} bytes: {there}")
 
@@ -245,7 +247,8 @@ class _Check:
             name = inside.rpartition("/")[2]
             parsed = BaseFileName.parse(name)
             if parsed is not None and not inside.startswith(".hoodie/"):
-                self.require(5, inside in named, f"{inside} is of no completed write")
+                is_known = self.place.logical(inside) in named
+                self.require(5, is_known, f"{inside} is of no completed write")
             remains = inside.startswith(".hoodie/.temp/") or inside == CREATION_PATH
             self.require(5, not remains, f"{inside} remains")
             # one that was begun before its instant, and had not said yet on which machine, is left

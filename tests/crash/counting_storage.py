@@ -176,6 +176,7 @@ def _data_file(*_: Any, **__: Any) -> str:
 
 
 def _torn_data_file(writer: BaseFileWriter) -> None:
+    os.makedirs(os.path.dirname(writer.path), exist_ok=True)  # it may be below a new prefix
     with open(writer.path, "wb") as file:
         file.write(b"PAR1 and no more")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 
 import hudi_core as hudi
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
+from tests.crash import kinds
 from tests.crash.scenes import OPTIONS
 
 
@@ -31,6 +33,16 @@ class Place(Protocol):
         ...
 
     @property
+    def data_root(self) -> str:
+        """Path or URI of the folder that its data files are in."""
+        ...
+
+    @property
+    def hudi_rs_reads(self) -> bool:
+        """Whether hudi-rs finds its rows."""
+        ...
+
+    @property
     def rust(self) -> Mapping[str, str]:
         """How readers in Rust get there: deltalake and hudi-rs."""
         ...
@@ -46,7 +58,11 @@ class Place(Protocol):
 
     def files(self, *, hidden: bool = False) -> Iterator[str]:
         """Yield the paths of its files, relative; of those that no lister sees as well, if asked
-        to."""
+        to. Those of data files elsewhere begin with ``..``."""
+        ...
+
+    def logical(self, path: str) -> str:
+        """Return the path by which commits name a data file, of one that :meth:`files` yields."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -70,13 +86,26 @@ class LocalPlace:
     def root(self) -> str:
         return str(self.path)
 
+    @property
+    def data_root(self) -> str:
+        return str(kinds.data_root(self.path))
+
+    @property
+    def hudi_rs_reads(self) -> bool:
+        return kinds.hudi_rs_reads(self.path)
+
     def open(self, options: Mapping[str, str] = OPTIONS) -> hudi.Table:
         return hudi.Table.open(self.root, dict(options))
 
     def files(self, *, hidden: bool = False) -> Iterator[str]:
-        for file in self.path.rglob("*"):
-            if file.is_file() and (hidden or not file.name.startswith(TEMPORARY_PREFIX)):
-                yield file.relative_to(self.path).as_posix()
+        for folder in {self.path, Path(self.data_root)}:
+            for file in folder.rglob("*"):
+                if file.is_file() and (hidden or not file.name.startswith(TEMPORARY_PREFIX)):
+                    yield os.path.relpath(file, self.path)
+
+    def logical(self, path: str) -> str:
+        # ../<storage path>/<prefix>/<table>/<partition>/<file>
+        return path.split("/", 4)[-1] if path.startswith("../") else path
 
     def read(self, path: str) -> bytes:
         return (self.path / path).read_bytes()
@@ -107,6 +136,14 @@ class S3Place:
     access_key: str
     secret_key: str
     region: str
+
+    @property
+    def data_root(self) -> str:
+        return self.root
+
+    @property
+    def hudi_rs_reads(self) -> bool:
+        return True
 
     @property
     def given(self) -> dict[str, str]:
@@ -147,6 +184,9 @@ class S3Place:
         for found in self._filesystem.get_file_info(selector):
             if found.is_file:
                 yield found.path.removeprefix(f"{selector.base_dir}/")
+
+    def logical(self, path: str) -> str:
+        return path
 
     def read(self, path: str) -> bytes:
         with self._filesystem.open_input_file(f"{self._path(self.root)}/{path}") as file:

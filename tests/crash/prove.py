@@ -30,6 +30,7 @@ from tests.crash.campaign import (
 )
 from tests.crash.counting_storage import pinned
 from tests.crash.journal import Journal
+from tests.crash.kinds import KINDS, STORED
 from tests.crash.rig import Case, Verdict
 from tests.crash.s3_campaign import (
     S3_FORMATS,
@@ -71,9 +72,15 @@ def _histories() -> Iterator[str]:
     yield f"{done.pop('histories')} histories of a state machine: {dict(sorted(done.items()))}"
 
 
+def _commits() -> Iterator[str]:
+    yield from random_commits.campaign(FORMATS, _COMMITS, [1])
+    kinds = [one for one in KINDS if one != STORED]
+    yield from random_commits.campaign(FORMATS, _COMMITS // 5, [1, 2], is_tight=True, kinds=kinds)
+
+
 _OTHERS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "histories": _histories,
-    "commits": lambda: random_commits.campaign(FORMATS, _COMMITS, [1]),
+    "commits": _commits,
     "writers": lambda: many_writers.campaign(many_writers.FORMATS, _SEEDS, 4, 50),
 }
 

@@ -2,7 +2,7 @@
 
 After every step this project's reader sees the rows of a dictionary; at every savepoint and at the
 end all readers of the format do, and every retained state is read. Meanwhile the table stays small.
-Prints what was done to the table of each format and seed, and its sizes.
+Prints what was done to the table of each kind, format and seed, and its sizes.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Final
 
 from tests.crash.counting_storage import Fault
+from tests.crash.kinds import KINDS, STORED
 from tests.crash.random_table import (
     PARTS,
     REPLACING,
@@ -81,11 +83,16 @@ class Bounds:
 
 
 def run(
-    path: Path, format_name: str, commits: int, seed: int, options: Mapping[str, str]
+    path: Path,
+    format_name: str,
+    commits: int,
+    seed: int,
+    options: Mapping[str, str],
+    kind: str = STORED,
 ) -> Bounds:
     """Let a table live through random steps until so many of its commits are acknowledged."""
     chance = random.Random(seed)
-    table = RandomTable(path, format_name, options)
+    table = RandomTable(path, format_name, options, kind)
     bounds = Bounds(table)
     table.write("insert", range(KEYS // 2))
     while sum(table.done[name] for name in (*WRITES, *REPLACING)) < commits:
@@ -130,31 +137,39 @@ def step(table: RandomTable, chance: random.Random) -> None:
 
 
 def campaign(
-    formats: Sequence[str], commits: int, seeds: Iterable[int], *, is_tight: bool = False
+    formats: Sequence[str],
+    commits: int,
+    seeds: Iterable[int],
+    *,
+    is_tight: bool = False,
+    kinds: Sequence[str] = (STORED,),
 ) -> Iterator[str]:
-    """Run every seed in every format; some lines for each."""
-    for format_name in formats:
-        for seed in seeds:
-            started = time.monotonic()
-            options = dict(TIGHT if is_tight else SMALL_FILES)
-            if seed % 2:
-                options |= WRITES_WIN
-            with tempfile.TemporaryDirectory(prefix="commits-") as folder:
-                bounds = run(Path(folder) / "t", format_name, commits, seed, options)
-            yield f"{format_name} seed {seed}: {time.monotonic() - started:.0f} s"
-            yield f"  at most {dict(bounds.largest)}"
-            yield f"  done {dict(sorted(bounds.table.done.items()))}"
+    """Run every seed in every format for every kind of table; some lines for each."""
+    for kind, format_name, seed in product(kinds, formats, seeds):
+        started = time.monotonic()
+        options = dict(TIGHT if is_tight else SMALL_FILES)
+        if seed % 2:
+            options |= WRITES_WIN
+        with tempfile.TemporaryDirectory(prefix="commits-") as folder:
+            bounds = run(Path(folder) / "t", format_name, commits, seed, options, kind)
+        yield f"{kind} {format_name} seed {seed}: {time.monotonic() - started:.0f} s"
+        yield f"  at most {dict(bounds.largest)}"
+        yield f"  done {dict(sorted(bounds.table.done.items()))}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the campaign."""
     parser = argparse.ArgumentParser(prog="make commits", description=__doc__)
     parser.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=(STORED,))
     parser.add_argument("--commits", type=int, default=500)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--tight", action="store_true", help="have services come often")
     given = parser.parse_args(arguments)
-    for line in campaign(given.formats, given.commits, given.seeds, is_tight=given.tight):
+    lines = campaign(
+        given.formats, given.commits, given.seeds, is_tight=given.tight, kinds=given.kinds
+    )
+    for line in lines:
         print(line, flush=True)
     return 0
 

@@ -22,7 +22,8 @@ from hudi_core.errors import (
 )
 from hudi_core.model.files import BaseFileName
 from tests.crash.counting_storage import CountedSteps, Fault, in_fork
-from tests.crash.readers import ForeignReader, by_hudi_rs, foreign_reader
+from tests.crash.kinds import STORED, creation_options, storage_path
+from tests.crash.readers import ForeignReader, foreign_reader, read_by_hudi_rs
 from tests.crash.scenes import (
     SCHEMA,
     Effect,
@@ -104,6 +105,8 @@ class RandomTable:
 
     Attributes
     ----------
+    kind
+        What kind of table it is; see :mod:`tests.crash.kinds`.
     possible
         What it may hold: one state, unless a writer died in between.
     past
@@ -119,6 +122,7 @@ class RandomTable:
     path: Path
     format_name: str
     options: Mapping[str, str] = field(default_factory=lambda: TIGHT)
+    kind: str = STORED
     possible: list[Held] = field(default_factory=lambda: [{}])
     past: dict[str, Held] = field(default_factory=dict)
     promised: set[str] = field(default_factory=set)
@@ -139,7 +143,7 @@ class RandomTable:
             partition_by="part",
             ordering_field="ts",
             format=self.format_name,
-            options=dict(self.options),
+            options={**self.options, **creation_options(self.kind, self.path)},
         )
 
     # --- what is done to it ----------------------------------------------------------------------
@@ -306,7 +310,7 @@ class RandomTable:
         now = hudi.Table.open(str(self.path))
         expected = as_rows(self.possible[0])
         foreign = foreign_reader(self.path, now.format)
-        theirs = {"hudi-rs": by_hudi_rs(self.path)}
+        theirs = read_by_hudi_rs(self.path)
         if foreign is not None:
             theirs[now.format] = foreign.by_path()
         for who, rows in theirs.items():
@@ -352,8 +356,9 @@ class RandomTable:
     def sizes(self) -> Sizes:
         """What there is on disk and on the timelines."""
         meta = self.path / ".hoodie"
-        data = [one for one in self.path.rglob("*.parquet") if BaseFileName.parse(one.name)]
-        everything = [one for one in self.path.rglob("*") if one.is_file()]
+        folders = (self.path, storage_path(self.path))
+        everything = [one for place in folders for one in place.rglob("*") if one.is_file()]
+        data = [one for one in everything if BaseFileName.parse(one.name)]
         return Sizes(
             active=len(list((meta / "timeline").glob("*_*"))),
             of_metadata=len(list((meta / "metadata/.hoodie/timeline").glob("*_*"))),

@@ -100,6 +100,12 @@ def by_hudi_rs(where: Path | Place) -> list[Row]:
     return [row for batch in builder.build().read() for row in as_tuples(pa.table(batch))]
 
 
+def read_by_hudi_rs(where: Path | Place) -> dict[str, list[Row]]:
+    """Return the rows that hudi-rs sees, by its name; nothing where it cannot read the table."""
+    place = place_of(where)
+    return {"hudi-rs": by_hudi_rs(place)} if place.hudi_rs_reads else {}
+
+
 def as_tuples(table: pa.Table) -> list[Row]:
     """Return rows as values that can be compared."""
     return list(zip(*(table.column(name).to_pylist() for name in COLUMNS), strict=True))
@@ -220,11 +226,11 @@ class DeltaReader:
     def files(self) -> Iterator[NamedFile]:
         actions = pa.table(self._table.get_add_actions(flatten=True))
         for one in actions.to_pylist():
-            where = f"{self._place.root}/{unquote(one['path'])}"
+            where = f"{self._place.data_root}/{unquote(one['path'])}"
             yield NamedFile(where, one["size_bytes"], one["num_records"])
 
     def _open(self, version: int | None = None) -> DeltaTable:
-        return DeltaTable(self._place.root, version, dict(self._place.rust))
+        return DeltaTable(self._place.data_root, version, dict(self._place.rust))
 
     def _recorded(self) -> list[Recorded]:
         """Return the instants of the versions, without those that were taken back later."""

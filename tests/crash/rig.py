@@ -24,6 +24,7 @@ from hudi_core.errors import CommitStateUnknownError, HudiError
 from tests.crash.check_table import ACKED, FAILED, OPEN, Report, Tried, check_table
 from tests.crash.check_unfinished import check_new, check_unfinished
 from tests.crash.counting_storage import DEATH, Fault
+from tests.crash.kinds import storage_path
 from tests.crash.late_requests import LANDS, LATE, landing, lost_sender
 from tests.crash.mutants import MUTANTS
 from tests.crash.scenes import ACTIONS, CANARY, SCENES, Scene, Wound, next_write
@@ -193,9 +194,9 @@ class Rig:
         key = (format_name, make, wounds)
         if key not in self._templates:
             kept = self.folder / f"template-{len(self._templates)}"
-            shutil.rmtree(self.path, ignore_errors=True)
+            self._remove()
             self._answer(self.fork(make, self.path, format_name))
-            shutil.copytree(self.path, kept)
+            self._keep(kept)
             for wound in wounds:
                 self._wound(kept, format_name, wound)
             self._templates[key] = kept
@@ -209,12 +210,26 @@ class Rig:
         self._restore(kept)
         fatal = counting._replace(fault=Fault(numbers[wound.which], "before"))
         assert not self._act(fatal, (), action).steps, "it should have died"
-        shutil.rmtree(kept)
-        shutil.copytree(self.path, kept)
+        self._keep(kept)
+
+    def _keep(self, kept: Path) -> None:
+        for here, there in self._folders(kept):
+            shutil.rmtree(there, ignore_errors=True)
+            if here.exists():
+                shutil.copytree(here, there)
 
     def _restore(self, kept: Path) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
-        shutil.copytree(kept, self.path)
+        self._remove()
+        for here, there in self._folders(kept):
+            if there.exists():
+                shutil.copytree(there, here)
+
+    def _remove(self) -> None:
+        for folder in (self.path, storage_path(self.path)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _folders(self, kept: Path) -> Sequence[tuple[Path, Path]]:
+        return (self.path, kept), (storage_path(self.path), storage_path(kept))
 
     # --- processes -------------------------------------------------------------------------------
 

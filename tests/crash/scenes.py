@@ -24,6 +24,7 @@ from hudi_core.metadata.table import StoredPartitions
 from hudi_core.services.restore import RestoreResult
 from tests.clock_set_back import clock_set_back
 from tests.crash.found_folders import MAKERS, PARTITION, PLAIN
+from tests.crash.kinds import SPREAD, STORED, VIRTUAL, creation_options, data_root
 from tests.crash.metadata_scenes import operator
 from tests.version_6 import to_version_6
 
@@ -321,7 +322,12 @@ class Wound:
 
 def create(path: Path, format_name: str) -> None:
     """Make the table that every scene begins with."""
-    table = new_table(str(path), format_name, OPTIONS)
+    create_of(STORED, path, format_name)
+
+
+def create_of(kind: str, path: Path, format_name: str) -> None:
+    """Make the same table of another kind."""
+    table = new_table(str(path), format_name, {**OPTIONS, **creation_options(kind, path)})
     table.insert(as_table(FIRST))
     table.upsert(as_table(SECOND))
 
@@ -340,14 +346,14 @@ def new_table(path: str, format_name: str, options: Mapping[str, str]) -> hudi.T
     )
 
 
-def create_old(path: Path, format_name: str) -> None:
+def create_old(path: Path, format_name: str, kind: str = STORED) -> None:
     """Make a table with versions to clean and instants to archive.
 
     A Delta log has versions to delete.
     """
-    create(path, format_name)
+    create_of(kind, path, format_name)
     if format_name == "delta":
-        DeltaTable(str(path)).create_checkpoint()
+        DeltaTable(str(data_root(path))).create_checkpoint()
     kept = {**OPTIONS, "hoodie.metadata.compact.max.delta.commits": "1"}
     for _ in range(2):
         hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
@@ -480,6 +486,19 @@ def _repairing(formats: Collection[str], lose: Callable[[Path], None]) -> Scene:
     return Scene("repair", (), formats, made=partial(_create_broken, lose), is_broken=True)
 
 
+def _scenes_of(kind: str) -> Mapping[str, Scene]:
+    """Return scenes of a kind of table in which data files are written, read and deleted."""
+    made, made_old = partial(create_of, kind), partial(create_old, kind=kind)
+    dead = Wound("insert", "link .temp/marker"), Wound("upsert", COMPLETED_FILE)
+    some = {
+        **{name: Scene(name, made=made) for name in ("upsert", "rollback", "cluster")},
+        "clean": Scene("clean", made=made_old),
+        "recover": Scene("other", dead, made=made),
+        "recover_clean": Scene("other", (Wound("clean", "remove data"),), made=made_old),
+    }
+    return {f"{kind}_{name}": scene for name, scene in some.items()}
+
+
 def _creating(action: str, formats: Collection[str], *wounds: Wound) -> Scene:
     return Scene(action, wounds, formats, made=_no_table, is_broken=True, is_new=True)
 
@@ -491,7 +510,7 @@ OPERATIONS: Final = (
 COMPLETED_FILE: Final = "link timeline/N_N.commit"
 REPLACED: Final = "link timeline/N_N.replacecommit"
 BETWEEN: Final = "complete_write of the format"
-SCENES: Final[Mapping[str, Scene]] = {
+_PLAIN_SCENES: Final[Mapping[str, Scene]] = {
     **{name: Scene(name) for name in OPERATIONS},
     # rows would be there twice
     "insert_once": Scene("insert_once", is_repeated=True),
@@ -565,6 +584,11 @@ SCENES: Final[Mapping[str, Scene]] = {
     "adopt_files": _adoption(PLAIN, FORMATS),
     "adopt_iceberg": _adoption("iceberg", ("iceberg",)),
     "adopt_delta": _adoption("delta", ("delta",)),
+}
+SCENES: Final[Mapping[str, Scene]] = {
+    **_PLAIN_SCENES,
+    **_scenes_of(SPREAD),
+    **_scenes_of(VIRTUAL),
 }
 
 

@@ -18,6 +18,7 @@ from hypothesis.stateful import (
 )
 
 from tests.crash.counting_storage import Fault
+from tests.crash.kinds import KINDS
 from tests.crash.random_table import (
     PARTS,
     REPLACING,
@@ -50,13 +51,19 @@ class TableStates(RuleBasedStateMachine):
     ran: ClassVar[Counter[str]] = Counter()
 
     @initialize(
-        format_name=st.sampled_from(FORMATS), writes_win=st.booleans(), keys=KEYS, retained=WHICH
+        format_name=st.sampled_from(FORMATS),
+        kind=st.sampled_from(KINDS),
+        writes_win=st.booleans(),
+        keys=KEYS,
+        retained=WHICH,
     )
-    def create(self, format_name: str, writes_win: bool, keys: list[int], retained: int) -> None:
+    def create(
+        self, format_name: str, kind: str, writes_win: bool, keys: list[int], retained: int
+    ) -> None:
         self.folder = tempfile.mkdtemp(prefix="states-")
         options = dict(TIGHT) | (WRITES_WIN if writes_win else {})
         options |= {"hoodie.cleaner.commits.retained": str(1 + retained % 3)}
-        self.table = RandomTable(Path(self.folder) / "t", format_name, options)
+        self.table = RandomTable(Path(self.folder) / "t", format_name, options, kind)
         self.table.write("insert", keys)
 
     @rule(name=st.sampled_from([*WRITES, "upsert", "upsert", REPLACING[0]]), keys=KEYS, death=DEATH)

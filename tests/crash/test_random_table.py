@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.services.opening import open_table
+from tests.crash.kinds import data_root
 from tests.crash.random_commits import run
 from tests.crash.random_table import TIGHT, RandomTable
 from tests.crash.scenes import FORMATS
@@ -21,6 +22,18 @@ def test_a_table_stays_right_and_small(tmp_path: Path, table_format: str) -> Non
     bounds = run(tmp_path / "t", table_format, 500 if IS_WHOLE else 15, seed=11, options=TIGHT)
     assert bounds.largest["active"] > 8
     assert bounds.table.done["upsert"] > 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "table_format"),
+    [("spread", "delta"), ("spread", "native"), ("virtual", "iceberg"), ("bare", "native")],
+)
+def test_so_does_a_table_of_another_kind(tmp_path: Path, kind: str, table_format: str) -> None:
+    path, commits = tmp_path / "t", 100 if IS_WHOLE else 8
+    bounds = run(path, table_format, commits, seed=2, options=TIGHT, kind=kind)
+    assert bounds.table.done["upsert"] > 2
+    assert (data_root(path) == path) == (kind != "spread")
+    assert bool(list(path.glob("[xyz]/*.parquet"))) == (kind != "spread")
 
 
 def test_short_histories_keep_every_promise() -> None:

@@ -14,6 +14,7 @@ from hudi_core.errors import (
     InvalidOptionError,
     NotATableError,
     OptionConflictError,
+    StoragePathTakenError,
 )
 from hudi_core.services.opening import open_table
 from tests.federated_tables import (
@@ -276,3 +277,47 @@ def test_folders_of_data_files_are_no_tables(disk: Store, table_format: str) -> 
     assert {row["city"] for row in found.to_pylist()} == {"b"}
     found = hudi.read(None, f"{federated.base}/*")
     assert ordered(found) == ordered(many(range(12), 1))
+
+
+def test_a_conversion_takes_no_storage_path_that_others_share(disk: Store) -> None:
+    root = disk.new()
+    first, other = (new_table(disk, root=root, name=name) for name in ("first", "other"))
+    first.table.insert(many(range(6), 1))
+    other.table.insert(many(range(6), 2))
+    before = disk.files(root)
+    for dry_run in (True, False):
+        with pytest.raises(StoragePathTakenError, match="the table other"):
+            first.table.convert("delta", dry_run=dry_run)
+        assert disk.files(root) == before
+    first.table.upsert(many(range(3), 3))
+    other.table.drop()
+    first.table.convert("delta")
+    with pytest.raises(StoragePathTakenError, match="metadata of the delta format"):
+        new_table(disk, root=root, name="other")
+    assert Federated(disk, hudi.Table.open(first.base), first.base, root).foreign_rows() == ordered(
+        first.table.to_arrow()
+    )
+    # the log that it had stays for its readers, and is still alone
+    first.table.convert("native")
+    with pytest.raises(StoragePathTakenError, match="metadata of the"):
+        new_table(disk, root=root, name="other")
+    first.table.convert("delta")
+    first.table.drop()
+    assert disk.files(root) == []
+
+
+def test_a_conversion_meets_a_log_that_is_not_its_own(disk: Store) -> None:
+    federated = new_table(disk)
+    federated.table.insert(many(range(6), 1))
+    disk.put(federated.root, "_delta_log/00000000000000000000.json", b"{}")
+    with pytest.raises(StoragePathTakenError, match="_delta_log is there already"):
+        federated.table.convert("delta")
+    assert ordered(hudi.Table.open(federated.base).to_arrow()) == ordered(many(range(6), 1))
+
+
+def test_a_conversion_keeps_a_format_from_deleting_the_table(disk: Store) -> None:
+    root = disk.new()
+    federated = new_table(disk, root=root, base=f"{root}/tables/trips")
+    federated.table.insert(many(range(6), 1))
+    with pytest.raises(InvalidOptionError, match="the delta format deletes files"):
+        federated.table.convert("delta")

@@ -1,0 +1,67 @@
+"""Kinds of tables that random histories and writers that die are tried on, and who reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+STORED: Final = "plain"
+SPREAD: Final = "spread"
+VIRTUAL: Final = "virtual"
+BARE: Final = "bare"
+_STORAGE_PATH: Final = "hoodie.storage.path"
+
+
+def storage_path(table: Path) -> Path:
+    """Return where the data files of a spread table are: beside the table."""
+    return table.with_name(f"{table.name}-store")
+
+
+def _spread(table: Path) -> Mapping[str, str]:
+    return {
+        _STORAGE_PATH: str(storage_path(table).absolute()),
+        "hoodie.storage.strategy.class": "object_store",
+        "hoodie.storage.strategy.hash.bits": "4",
+    }
+
+
+_MADE: Final[Mapping[str, Callable[[Path], Mapping[str, str]]]] = {
+    STORED: lambda _: {},
+    # data files below prefixes of a storage path
+    SPREAD: _spread,
+    # rows that tell when they were written, and not their keys
+    VIRTUAL: lambda _: {"hoodie.recordkey.virtual.enabled": "true"},
+    # rows without any meta column
+    BARE: lambda _: {"hoodie.populate.meta.fields": "false"},
+}
+KINDS: Final = tuple(_MADE)
+
+
+def creation_options(kind: str, table: Path) -> Mapping[str, str]:
+    """Return the options that make a new table one of a kind."""
+    return _MADE[kind](table)
+
+
+def data_root(table: Path) -> Path:
+    """Return where a table says that its data files are, read without the project's code."""
+    stored = _properties(table)
+    return Path(stored[_STORAGE_PATH]) if _STORAGE_PATH in stored else table
+
+
+def hudi_rs_reads(table: Path) -> bool:
+    """Return whether hudi-rs finds the rows.
+
+    It looks for files in the table's folder alone, and takes the partition fields of a custom key
+    generator (``city:SIMPLE``) for names of columns, which it says.
+    """
+    stored = _properties(table)
+    is_custom = ":" in stored.get("hoodie.table.partition.fields", "")
+    return _STORAGE_PATH not in stored and not is_custom
+
+
+def _properties(table: Path) -> Mapping[str, str]:
+    file = table / ".hoodie/hoodie.properties"
+    lines = file.read_text().splitlines() if file.exists() else []
+    pairs = (line.split("=", 1) for line in lines if "=" in line)
+    return {name: value.replace("\\:", ":") for name, value in pairs}
