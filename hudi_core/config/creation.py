@@ -105,6 +105,14 @@ def _missing(key: ConfigKey[Any], reason: str) -> InvalidOptionError:
     return InvalidOptionError(key.key, None, reason, f"Set {key.key}.")
 
 
+_GENERATOR_KEYS: Final = (
+    TableKeys.key_generator_class,
+    TableKeys.key_generator,
+    TableKeys.virtual_generator,
+)
+"""Options that name the key generator, in the order in which they count."""
+
+
 def _refuse_others(
     key: ConfigKey[Any], supported: tuple[object, ...], options: Mapping[str, str]
 ) -> None:
@@ -136,7 +144,7 @@ def _key_generator(
     chosen = by_class or by_type
     if chosen is None:
         return inferred
-    key = TableKeys.key_generator_class if by_class else TableKeys.key_generator
+    key = next(one for one in _GENERATOR_KEYS if one.find(options) is not None)
     if not isinstance(chosen, KeyGeneratorType):
         return chosen
     if chosen not in KEY_GENERATORS:
@@ -165,8 +173,7 @@ def _named_key_generator(
     name: str, options: Mapping[str, str], record_key: tuple[str, ...]
 ) -> NamedKeyGenerator:
     """The key generator that another distribution provides for a new table."""
-    keys = (TableKeys.key_generator_class, TableKeys.key_generator)
-    given = next(filter(None, (key.find(options) for key in keys)), (keys[1].key, name))
+    given = next(filter(None, (key.find(options) for key in _GENERATOR_KEYS)))
     with named_by(*given):
         named = NamedKeyGenerator.chosen(name, options)
     if not record_key:

@@ -14,7 +14,7 @@ from hudi_core.config.resolve import (
 from hudi_core.config.stored_form import properties_of
 from hudi_core.config.stored_table import stored_config
 from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig
-from hudi_core.errors import InvalidOptionError, OptionConflictError
+from hudi_core.errors import InvalidOptionError, OptionConflictError, UnknownExtensionError
 
 KEYGEN = "hoodie.datasource.write.keygenerator.class"
 TYPE = "hoodie.datasource.write.keygenerator.type"
@@ -162,7 +162,6 @@ def test_merge_modes(changes: dict[str, str], mode: MergeMode) -> None:
         ({"hoodie.datasource.write.table.type": "MERGE_ON_READ"}, "Supported: COPY_ON_WRITE"),
         ({"hoodie.write.table.version": "6"}, "Supported: 8, 9"),
         ({"hoodie.write.table.version": "10"}, "Supported: 8, 9"),
-        ({"hoodie.recordkey.virtual.class": "NOPE"}, "virtual.class='NOPE'.*SIMPLE"),
         (
             {
                 "hoodie.recordkey.virtual.enabled": "true",
@@ -229,6 +228,11 @@ def test_merge_modes(changes: dict[str, str], mode: MergeMode) -> None:
 def test_what_makes_no_table_is_refused(changes: dict[str, str | None], reason: str) -> None:
     with pytest.raises(InvalidOptionError, match=reason):
         _new(**changes)
+
+
+def test_an_unknown_generator_of_virtual_keys_is_refused() -> None:
+    with pytest.raises(UnknownExtensionError, match=r"virtual\.class='NOPE'.*simple"):
+        _new(**{"hoodie.recordkey.virtual.class": "NOPE"})
 
 
 def test_properties_a_table_keeps_may_be_repeated() -> None:

@@ -14,7 +14,7 @@ import pytest
 from hudi_core.config.kinds import TableType
 from hudi_core.config.placement import Placement
 from hudi_core.config.table import TableConfig
-from hudi_core.errors import InvalidOptionError, SchemaError, UnsupportedTableError
+from hudi_core.errors import SchemaError, UnknownExtensionError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient, run_in_threads
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
@@ -140,7 +140,7 @@ def test_files_lie_where_the_table_says(tmp_path: Path) -> None:
     assert client.data is client.storage
     assert client.root is client.storage
     strange = replace(CONFIG, placement=Placement("far", ("s3://data",)))
-    with pytest.raises(InvalidOptionError):
+    with pytest.raises(UnknownExtensionError):
         _ = open_client(tmp_path, strange).files
 
 
