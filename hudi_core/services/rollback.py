@@ -13,6 +13,7 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.zone_evidence import require_same_zone
 from hudi_core.txn import rollback
 from hudi_core.txn.lost_completion import completion_evidence
+from hudi_core.txn.own_claims import require_own_claims
 from hudi_core.txn.publication import is_two_step
 from hudi_core.txn.recovery import is_writing, require_known_actions
 from hudi_core.txn.restore import continue_restores, tidy_restores
@@ -60,6 +61,7 @@ def roll_back_instant(
         state = TableState.load(table)
         table, client = state.table, state.client
         require_same_zone(client.active, client.config.zone)
+        require_own_claims(table)
         require_known_actions(client)
         state, finished = _finish_begun(tidy_restores(continue_restores(state)), time)
         if finished is not None:

@@ -171,9 +171,14 @@ def release_claim(storage: Storage, table: str, base_path: str) -> Sequence[str]
     return claim.folders
 
 
+def claim_of(storage: Storage, table: str) -> Claim | None:
+    """The claim to a name, or ``None``."""
+    return _read(storage, Claim(table, "", "").path)
+
+
 def own_claim(storage: Storage, table: str, base_path: str) -> Claim | None:
     """A table's own claim, or ``None``."""
-    claim = _read(storage, Claim(table, base_path, "").path)
+    claim = claim_of(storage, table)
     return claim if claim is not None and claim.base_path == base_path else None
 
 

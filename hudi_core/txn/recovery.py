@@ -33,6 +33,7 @@ from hudi_core.timeline.zone_evidence import require_same_zone
 from hudi_core.txn import heartbeat, rollback
 from hudi_core.txn.lost_completion import require_not_completed
 from hudi_core.txn.markers import Markers
+from hudi_core.txn.own_claims import require_own_claims
 from hudi_core.txn.restore import continue_restores, tidy_restores
 from hudi_core.txn.roll_forward import roll_forward_pending
 from hudi_core.txn.scheduled import recover_clustering
@@ -65,9 +66,12 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
         See :func:`~hudi_core.txn.roll_forward.roll_forward_pending`.
     CorruptMetadataError
         The completed file of an instant is lost: see :mod:`hudi_core.txn.lost_completion`.
+    StoragePathTakenError
+        See :func:`~hudi_core.txn.own_claims.require_own_claims`.
     """
     client = state.client
     require_same_zone(client.active, client.config.zone)
+    require_own_claims(state.table)
     state = continue_move(state)
     if state.timeline.unknown and _remove_surplus(client):
         state = state.reloaded()

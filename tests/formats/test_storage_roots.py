@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from hudi_core.errors import (
     PluginConflictError,
     PluginError,
     PluginLoadError,
+    StoragePathTakenError,
     UnsupportedTableError,
 )
 from hudi_core.storage.hadoop import hadoop_options
@@ -237,3 +239,41 @@ def test_a_strategy_that_breaks_its_contract_writes_nothing(
         for _ in states(new_table(store, plain=True, options=options).table, lambda data: data):
             pass
     assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("table_format", ["native", "delta"])
+def test_a_copy_of_a_table_does_not_touch_its_files(tmp_path: Path, table_format: str) -> None:
+    store = Store("disk", tmp_path)
+    root = store.new("store")
+    original = new_table(store, table_format, root=root)
+    for _ in states(original.table, lambda data: data):
+        pass
+    rows, files = ordered(original.table.to_arrow()), store.files(root)
+    folder = Path(original.base)
+    copy = folder.with_name("copied")
+    shutil.copytree(folder, copy)
+    table = hudi.Table.open(str(copy))
+    assert ordered(table.to_arrow()) == rows
+    last = table.timeline.completed_writes()[-1].requested_time
+    for act in (
+        lambda: table.delete(table.to_arrow()),
+        lambda: table.clean(options={"hoodie.cleaner.commits.retained": "1"}),
+        lambda: table.rollback(last),
+        table.repair,
+    ):
+        with pytest.raises(StoragePathTakenError, match=r"those of the table at .*delete .*\.json"):
+            act()
+    assert store.files(root) == files
+    original.table.delete(original.table.to_arrow().slice(0, 1))
+    # a table that was moved takes its claim with it, where that is said
+    [claim] = Path(root).glob(".hoodie_tables/*.json")
+    claim.unlink()
+    shutil.rmtree(copy)
+    folder.rename(copy)
+    moved = hudi.Table.open(str(copy))
+    before = moved.count()
+    moved.delete(moved.to_arrow().slice(0, 1))
+    assert moved.count() == before - 1
+    assert str(copy) in claim.read_text()
+    moved.drop()
+    assert not [one for one in store.files(root) if is_data(one)]
