@@ -37,6 +37,9 @@ KEYS: Final = 60
 DEATHS: Final = 0.06
 """How many of the steps end with the death of who does them."""
 _STEPS_OF_ONE: Final = 90
+_OF_METADATA: Final = 40
+"""Instants that the metadata table may have beyond those of the table: its own
+``hoodie.metadata.keep.max.commits``, and some of its cleans and compactions."""
 _WEIGHTS: Final = {
     **dict.fromkeys(WRITES, 8),
     "upsert": 40,
@@ -76,6 +79,8 @@ class Bounds:
         live, held = max(one for one, _ in recent), max(one for _, one in recent)
         most = self.table.kept + 10 + held
         assert sizes.active <= most, f"{sizes.active} active instants, {most} at most"
+        most += _OF_METADATA
+        assert sizes.of_metadata <= most, f"{sizes.of_metadata} of metadata, {most} at most"
         most = live * (self.table.retained + 1 + held)
         assert sizes.data_files <= most, f"{sizes.data_files} data files, {most} at most"
         found = {**asdict(sizes), "held back": held}
