@@ -80,9 +80,11 @@ REGISTERED = {
 }
 # what imports pyspark at its top, and is imported only where an engine is picked
 NEEDS_SPARK = ("hudi_core/engine/spark/", "pyspark_hudi/", "pyspark_org_apache_hudi/")
-# the same for locks that servers keep, whose libraries extras install
-NEEDS_CLIENT = tuple(
-    f"hudi_core/txn/locks/{server}" for server in ("dynamodb", "hive_", "zookeeper")
+# the same for locks that servers keep and for metastores, whose libraries extras install
+NEEDS_CLIENT = (
+    *(f"hudi_core/txn/locks/{server}" for server in ("dynamodb", "hive_", "zookeeper")),
+    "hudi_core/metastore/hive",
+    "hudi_core/metastore/thrift_calls",
 )
 
 
