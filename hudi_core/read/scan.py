@@ -211,7 +211,7 @@ class FileScan:
         return {*self.columns, *(() if self.condition is None else self.condition.columns)}
 
     def _keyed(self, file: PlannedFile, within: tuple[int, int] | None = None) -> pa.Table:
-        """The rows of a file, or of a range of its bytes, with a column of virtual keys."""
+        """The rows of a file, or of a range, with virtual keys."""
         assert self.keys is not None  # noqa: S101 - asked for by the callers
         stored = pa.schema([field for field in self.schema if field.name != RECORD_KEY])
         makes = self.shows_keys or not self.keys.are_hidden

@@ -134,7 +134,7 @@ def claim_storage(client: TableMetaClient, host: FormatHost, held: Collection[st
 
 
 def claim_for_format(client: TableMetaClient, host: FormatHost, *, dry_run: bool) -> None:
-    """Claim a table's storage paths for a format that it is to be given.
+    """Claim a table's storage paths for another format.
 
     The metadata of the formats that the table had stays there, and in the claims.
 

@@ -134,7 +134,7 @@ def put_claim(storage: Storage, claim: Claim) -> bool:
 
 
 def require_no_rival(storage: Storage, claim: Claim) -> None:
-    """Refuse a claim beside another table's, where one of the two must be alone.
+    """Refuse a claim beside another that excludes it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Claims of a table to its storage paths, looked at before anything is changed.
+"""Claims of a table to its storage paths, before changes.
 
 Data files below a storage path are those of one table. A copy of the table's folder names the same
 files, and its cleans and rollbacks would delete them under the original.
