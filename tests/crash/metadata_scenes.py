@@ -25,6 +25,7 @@ from hudi_core.metadata.table import StoredPartitions, metadata_client
 from hudi_core.model.instant import Action
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.table_lock import table_lock
 from tests.crash.counting_storage import CountedSteps, Fault, in_fork
 from tests.crash.disk_states import DiskState, DiskStates
@@ -362,10 +363,11 @@ class Retry(NamedTuple):
 
 def play_twice(path: str, scene: Scene, fault: Fault) -> Retry:
     """Act a scene in which a step fails, and if that failed, act it once more."""
-    before = set(pending_instants(path))
+    # also completed ones: of one that is rolled back, files are left for the next writer
+    before = {str(one)[:17] for timeline in timelines_of(path) for one in timeline}
     failed = play(path, scene, fault)
     rows = own_rows(path)
-    pending = [one for one in pending_instants(path) if one not in before]
+    pending = [one for one in pending_instants(path) if one[:17] not in before]
     retried = play(path, scene, None) if failed.error else None
     return Retry(failed, rows, pending, retried)
 
@@ -378,11 +380,16 @@ def own_rows(path: str) -> Rows:
 
 def pending_instants(path: str) -> list[str]:
     """Return the pending instants of a table and of its metadata table."""
+    return [str(instant) for one in timelines_of(path) for instant in one.pending()]
+
+
+def timelines_of(path: str) -> list[Timeline]:
+    """Return the timelines of a table and of its metadata table."""
     client = open_table(path, _FAST).client
     clients = [client]
     if StoredPartitions.of(client.as_stored().config).complete:
         clients.append(metadata_client(client))
-    return [str(instant) for one in clients for instant in one.timeline().pending()]
+    return [one.timeline() for one in clients]
 
 
 def write_next(path: str, scene: Scene) -> list[str]:
