@@ -281,7 +281,8 @@ class PosixStorage(PosixReader):
             current = pending.pop()
             folders.append(current)
             with os.scandir(current) as entries:
-                found = list(entries)
+                # in one order everywhere, so a death at one step finds the same files gone
+                found = sorted(entries, key=lambda entry: entry.name)
             for entry in found:
                 if entry.is_dir(follow_symlinks=False):
                     pending.append(entry.path)
