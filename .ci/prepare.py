@@ -233,7 +233,7 @@ def java_candidates() -> Iterator[Path]:
 def ask_java(executable: Path) -> Java | None:
     """Ask a Java what it is; `None` when it does not run."""
     try:
-        told = subprocess.run(
+        printed = subprocess.run(
             [executable, "-XshowSettings:properties", "-version"],
             capture_output=True,
             text=True,
@@ -242,7 +242,7 @@ def ask_java(executable: Path) -> Java | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    settings = told.stderr + told.stdout
+    settings = printed.stderr + printed.stdout
     facts = dict(re.findall(r"^\s*(java\.[\w.]+) = (.+?)\s*$", settings, re.MULTILINE))
     release = facts.get("java.specification.version", "").removeprefix("1.")  # 1.8 is Java 8
     if not release.isdigit() or "java.home" not in facts:

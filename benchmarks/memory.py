@@ -100,12 +100,12 @@ def measure_memory(folder: Path, rows: int, repeats: int, groups: int) -> Memory
     for number in range(repeats + 1):
         restore(pristine, table)
         restore(tiny, small)
-        told = _probe(small, tiny_batch.folder, table, batch.folder)
+        answer = _probe(small, tiny_batch.folder, table, batch.folder)
         verify(ours, table, source.rows, changed=batch.kept)
         if number:
-            result.batch_bytes = told["batch"]
-            result.before.append(told["before"])
-            result.peak.append(told["peak"])
+            result.batch_bytes = answer["batch"]
+            result.before.append(answer["before"])
+            result.peak.append(answer["peak"])
     shutil.rmtree(folder)
     return result
 
@@ -136,5 +136,5 @@ def _probe(*folders: Path) -> dict[str, int]:
         check=True,
         env=os.environ,
     )
-    told: dict[str, int] = json.loads(done.stdout)
-    return told
+    answer: dict[str, int] = json.loads(done.stdout)
+    return answer

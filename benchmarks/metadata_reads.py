@@ -164,8 +164,8 @@ def measure_growth(table: ManyFiles, repeats: int) -> Growth:
             # Arrow's own allocator takes memory in steps of 2 MB, be it used or not
             env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"},
         )
-        told = json.loads(done.stdout)
-        if told["files"] != 10:
-            raise AssertionError(f"the plan has {told['files']} files, not 10")
-        growth.bytes.append(told["peak"] - told["before"])
+        answer = json.loads(done.stdout)
+        if answer["files"] != 10:
+            raise AssertionError(f"the plan has {answer['files']} files, not 10")
+        growth.bytes.append(answer["peak"] - answer["before"])
     return growth

@@ -277,7 +277,9 @@ def _java() -> str:
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else "java"
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
+        printed = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, check=True
+        ).stderr
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return told.partition('"')[2].partition('"')[0] or "unknown"
+    return printed.partition('"')[2].partition('"')[0] or "unknown"

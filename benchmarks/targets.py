@@ -21,7 +21,7 @@ class Target:
     case, variant, yardstick
         What is divided by what.
     allowed
-        The largest ratio that is good enough; ``None`` where the ratio is told for comparison, and
+        The largest ratio that is good enough; ``None`` where the ratio is shown for comparison, and
         nothing is promised.
     """
 

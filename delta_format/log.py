@@ -199,9 +199,9 @@ class Head:
     def among(self, instants: int) -> Recent:
         """Commit information of the newest versions, enough for so many instants."""
         reports = self._newest_reports(_FEW + 2 * instants)
-        stranger = _foreign(reports)
-        if stranger is not None:
-            _tell_of(self.root, self.places.base_path, stranger.version, stranger.text)
+        foreign = _foreign(reports)
+        if foreign is not None:
+            _warn_of(self.root, self.places.base_path, foreign.version, foreign.text)
         held, taken, unsaved = set(), set(), set()
         for info in reports:  # the newest first
             time = info.get(INSTANT_KEY)
@@ -276,15 +276,15 @@ class Head:
         CommitConflictError
             Names the foreign version.
         """
-        stranger = _foreign(self.versions())
-        if stranger is not None:
+        foreign = _foreign(self.versions())
+        if foreign is not None:
             raise CommitConflictError(
-                f"{stranger.text} of the Delta log of {self.root} was not written through Hudi",
+                f"{foreign.text} of the Delta log of {self.root} was not written through Hudi",
                 "Nothing was written. See what that version changed; where it may go, take its "
                 f"file out of {LOG_FOLDER}, or let `hudi table repair {self.places.base_path}` "
                 "rebuild the log, and write to this table through Hudi only.",
-                version=stranger.version,
-                operation=stranger.operation,
+                version=foreign.version,
+                operation=foreign.operation,
             )
 
     def require_parent(self, parent: str | None, instant: Instant) -> None:
@@ -318,7 +318,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stranger:
+class _ForeignVersion:
     """A version that no Hudi writer made."""
 
     version: int
@@ -330,7 +330,7 @@ def _is_ours(info: Mapping[str, Any]) -> bool:
     return INSTANT_KEY in info or STEP_KEY in info
 
 
-def _foreign(newest_first: Iterable[Mapping[str, Any]]) -> _Stranger | None:
+def _foreign(newest_first: Iterable[Mapping[str, Any]]) -> _ForeignVersion | None:
     """Return the newest foreign version after our newest one."""
     for info in newest_first:
         if _is_ours(info):
@@ -339,12 +339,12 @@ def _foreign(newest_first: Iterable[Mapping[str, Any]]) -> _Stranger | None:
         if operation not in _VACUUM:
             by = info.get("engineInfo") or info.get("clientVersion") or "an unknown engine"
             version = int(info["version"])
-            return _Stranger(version, operation, f"Version {version} ({operation}, by {by})")
+            return _ForeignVersion(version, operation, f"Version {version} ({operation}, by {by})")
     return None
 
 
 @lru_cache(maxsize=256)
-def _tell_of(root: str, base_path: str, version: int, text: str) -> None:
+def _warn_of(root: str, base_path: str, version: int, text: str) -> None:
     """Warn of a foreign version, once."""
     del version
     _log.warning(

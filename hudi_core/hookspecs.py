@@ -131,7 +131,7 @@ class TableFormatHooks(Protocol):
             the table's folders: no metadata of the format is read.
         rebuild
             With ``create``: whether metadata that is there, damaged, of an earlier time as this
-            format, or with commits of a stranger, gives way to what an absent one would become.
+            format, or with commits of another writer, gives way to what an absent one would become.
             For a new table, a conversion and a repair, which may be repeated after a crash at any
             point; a format that declares ``CONVERSION`` must heed it, others are not asked to.
 

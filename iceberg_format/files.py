@@ -74,7 +74,7 @@ class TableFiles(FileIO):
                 path = self._places.logical(below, root)
                 if path is not None:
                     return path
-        raise _stranger(uri, ", ".join(place for place, _ in self._roots))
+        raise _outside(uri, ", ".join(place for place, _ in self._roots))
 
     def uri(self, path: str) -> str:
         """Return the URI of a path relative to the base path."""
@@ -90,7 +90,7 @@ class TableFiles(FileIO):
         """
         path = self.below(uri)
         if path is None or not _is_safe(path):
-            raise _stranger(uri, self.root)
+            raise _outside(uri, self.root)
         return path
 
     def below(self, uri: str) -> str | None:
@@ -143,7 +143,7 @@ def _is_safe(path: str) -> bool:
     return not any(part in ("", ".", "..") for part in path.split("/"))
 
 
-def _stranger(uri: str, roots: str) -> CorruptMetadataError:
+def _outside(uri: str, roots: str) -> CorruptMetadataError:
     return CorruptMetadataError(
         uri,
         f"the table's Iceberg metadata names it, and it is no file of the table: not below {roots}",

@@ -9,7 +9,7 @@ pruned by statistics.
 A file takes its values from its own statistics, not from its path: what the field makes of the
 least and of the greatest value is one. Where it is not, the file is recorded under the second
 specification, which has no partition fields and so claims nothing. That is so without rows or
-statistics, where rows without a moment share a file with others (a key generator puts them into 1
+statistics, where rows without a time share a file with others (a key generator puts them into 1
 January 1970, where Iceberg has null), and in the last milliseconds before 1970, which it takes for
 1970.
 """

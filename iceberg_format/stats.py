@@ -127,7 +127,7 @@ def read_footer(
     """Return rows and statistics of a file from its footer.
 
     Columns that the file keeps in another type than the table has now have no statistics. Those of
-    a file that carries no field ids are told by their names.
+    a file that carries no field ids are matched by their names.
 
     Raises
     ------

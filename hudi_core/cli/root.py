@@ -53,7 +53,7 @@ class RootGroup(TyperGroup):
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning
-                # said to people, whatever Python is told to do about warnings
+                # shown to people, whatever the warning filters of Python say
                 warnings.simplefilter("always", UnknownOptionWarning)
                 return super().invoke(ctx)
         except (typer.Exit, typer.Abort):

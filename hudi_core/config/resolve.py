@@ -124,7 +124,7 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
         TableKeys.virtual_columns: stored.record_key_fields,
         TableKeys.virtual_generator: stored.keygen_type,
     }
-    if stored.virtual_keys:  # which other engines are told by this one
+    if stored.virtual_keys:  # other engines read this one instead
         own[TableKeys.populate_meta_fields] = TableKeys.populate_meta_fields.read(options)
     values: list[tuple[ConfigKey[Any], object]] = [
         (key, own[key] if key in own else getattr(stored, name))

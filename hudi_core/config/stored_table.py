@@ -64,7 +64,7 @@ def stored_config(properties: Mapping[str, str], path: str = FILE_NAME) -> Table
                 + read(ManagedKeys.metadata_partitions_inflight)
             )
         ),
-        # told to other engines alone: a table whose key is virtual has the others
+        # for other engines alone: a table whose key is virtual has the others
         "populate_meta_fields": values["populate_meta_fields"] or values["virtual_keys"],
         "bootstrap_base_path": read(ManagedKeys.bootstrap_base_path),
         "buckets": read.buckets(values["record_key_fields"]),

@@ -158,7 +158,7 @@ class TableConfig:
 
     @property
     def tells_meta_columns(self) -> bool:
-        """Whether other engines are told that all files have all meta columns.
+        """Whether other engines may expect all meta columns in all files.
 
         A table whose key alone is virtual tells them of none: they would miss it.
         """

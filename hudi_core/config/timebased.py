@@ -292,7 +292,7 @@ def conflicting(options: Mapping[str, str], stored: TimeBased) -> tuple[str, str
             continue
         else:
             stored_value = key.read(kept)
-        # a zone that the table does not tell is told by those who know it
+        # a zone that the table does not store comes from those who know it
         if meant != stored_value and not (stored_value is None and key in _ZONES):
             return found
     return None

@@ -2,7 +2,7 @@
 
 Four rounds of tasks: the keys are collected; each task asks some shards; of the files that they
 name, and of no others, each task looks for the keys that are said to be there; and what was found
-is settled as it is with every other index. With an index that is kept by partitions each partition
+is decided as it is with every other index. With an index that is kept by partitions each partition
 is for itself, and the tasks of all share the rounds.
 """
 

@@ -144,7 +144,7 @@ def _whole_numbers(values: pa.Array, column: str) -> pa.Array:
         return pc.cast(values, options=options)
     except pa.ArrowInvalid as error:
         raise PartitionValueError(
-            f"A value of the partition column {column} is too large for a moment",
+            f"A value of the partition column {column} is too large for a timestamp",
             "Change the value.",
             field=column,
         ) from error

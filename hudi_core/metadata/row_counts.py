@@ -38,7 +38,7 @@ def row_counts(
         for stat in client.read_commit(instant).stats
     }
     # nought is also what a writer leaves that does not count
-    untold = [path for _, path in wanted if not reported.get(path)]
-    footers = client.run_map(lambda path: int(read_file_metadata(client, path).num_rows), untold)
-    counted = dict(zip(untold, footers, strict=True))
+    uncounted = [path for _, path in wanted if not reported.get(path)]
+    footers = client.run_map(lambda path: int(read_file_metadata(client, path).num_rows), uncounted)
+    counted = dict(zip(uncounted, footers, strict=True))
     return {path: reported.get(path) or counted.get(path, 0) for _, path in wanted}

@@ -245,7 +245,7 @@ class MetadataSnapshot:
         """Whether partitions tell the state that a timeline has.
 
         Files that were compacted or built later than the timeline was read hold later changes,
-        which cannot be told from others in them.
+        which cannot be distinguished from others in them.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ from hudi_core.model.protocols import TimelineView
 class BaseConflictStrategy(ABC):
     """Refuses writes beside those that change one file group.
 
-    Two writes of one file group conflict in every table: a strategy adds to that. It is made anew
+    Two writes of one file group conflict in every table: a strategy adds to that. A new one is made
     for every commit, without arguments, and asked under the table's lock. A
     :class:`~hudi_core.model.format.ConflictResolutionStrategy`.
     """

@@ -11,7 +11,7 @@ class PartitionTransform(StrEnum):
     IDENTITY = "identity"
     """The column's own value."""
     YEAR = "year"
-    """The year of a date, or of a moment in UTC; and so on."""
+    """The year of a date, or of a timestamp in UTC; and so on."""
     MONTH = "month"
     DAY = "day"
     HOUR = "hour"

@@ -77,7 +77,7 @@ class EmptyListings:
             paths, timeline = self._with_files(client, partitions)
             live = _with_rows(client, paths, timeline) if timeline is not None else None
         except CorruptMetadataError:
-            return  # what cannot be asked says nothing; who needs it is told
+            return  # what cannot be asked says nothing; who needs it gets an error
         if live is None or timeline is None or live.base_file is None:
             return
         where, again = live.partition_path, self.new_lister(client)

@@ -48,7 +48,7 @@ _COMPARISONS: Final = {
 _NUMBERS: Final = {1: pa.bool_(), 2: pa.int8(), 3: pa.int16(), 5: pa.int32(), 7: pa.int64()}
 _FLOATS: Final = {10: ("<f", pa.float32()), 11: ("<d", pa.float64())}
 _CONTENTS: Final = {12: pa.string(), 13: pa.binary(), 21: pa.string(), 23: pa.binary()}
-_MOMENTS: Final = {
+_TIMESTAMPS: Final = {
     14: pa.timestamp("us"),
     16: pa.date32(),
     17: pa.time64("us"),
@@ -234,8 +234,8 @@ def _literal(literal: Message) -> pa.Scalar | None:
     number = next(iter(numbers))
     if number in _NUMBERS:
         return pa.scalar(literal.number(number), pa.int64()).cast(_NUMBERS[number])
-    if number in _MOMENTS:
-        return pa.scalar(literal.number(number), _MOMENTS[number])
+    if number in _TIMESTAMPS:
+        return pa.scalar(literal.number(number), _TIMESTAMPS[number])
     if number in _FLOATS:
         form, kind = _FLOATS[number]
         return pa.scalar(struct.unpack(form, literal.content(number))[0], kind)

@@ -1,6 +1,6 @@
 """Which columns the files of a plan were written with.
 
-Spark's reader is told a file's columns instead of finding them out: it refuses a file whose types
+Spark's reader is given a file's columns instead of finding them out: it refuses a file whose types
 are others, and matches by name. A table whose columns changed has files of several kinds.
 """
 

@@ -206,7 +206,7 @@ def assigned(values: pa.ChunkedArray, column: pa.Field) -> pa.Array:
         array = pa.nulls(len(array), wanted)
     elif _casts(given, wanted):
         array = _cast(array, column)
-    elif _are_strangers(given, wanted):
+    elif _are_incompatible(given, wanted):
         raise SchemaError(
             f"A value for column {column.name} has the type {given}, and the column is {wanted}",
             "Cast it in the expression, as with CAST(... AS ...).",
@@ -232,7 +232,7 @@ def _casts(given: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(pt.is_date(wanted) and (pt.is_date(given) or pt.is_timestamp(given)))
 
 
-def _are_strangers(given: pa.DataType, wanted: pa.DataType) -> bool:
+def _are_incompatible(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether values of one type are none of another, whatever they are."""
     if given == wanted or pt.is_dictionary(given) or pt.is_run_end_encoded(given):
         return False
@@ -258,7 +258,7 @@ def _cast(array: pa.Array, column: pa.Field) -> pa.Array:
             # by the shortest text of the number: 0.1 is 0.1
             return array.cast(pa.string()).cast(wanted)
         if pt.is_date(wanted) and pt.is_timestamp(array.type) and array.type.tz:
-            array = array.cast(pa.timestamp(array.type.unit))  # Arrow keeps the moment in UTC
+            array = array.cast(pa.timestamp(array.type.unit))  # Arrow keeps the time in UTC
         return array.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaError(

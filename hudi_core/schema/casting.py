@@ -130,7 +130,7 @@ def _go_together(given: pa.DataType, stored: pa.DataType) -> bool:
     if pt.is_integer(given):
         return bool(pt.is_integer(stored) or pt.is_floating(stored) or pt.is_decimal(stored))
     if pt.is_timestamp(given):
-        # a local time is not a moment: which zone was meant is not ours to guess
+        # a local time is not an instant of time: which zone was meant is not ours to guess
         return bool(pt.is_timestamp(stored) and (given.tz is None) == (stored.tz is None))
     same_kind = (pt.is_floating, pt.is_decimal, pt.is_date, pt.is_time, is_text, is_bytes)
     return any(test(given) and test(stored) for test in same_kind)

@@ -252,7 +252,7 @@ def plan_in_place(folder: Folder) -> InPlace:
     host.check_schema(config, schema, None)
     client = folder.client(config)
     if folder.is_local:
-        host.check_creation(client)  # elsewhere it cannot be anyway, and the obstacle is told
+        host.check_creation(client)  # elsewhere it cannot be anyway, and the obstacle is named
     examiner = Examiner(config, schema, folder.opened)
     files = tuple(client.run_map(examiner, list(source.table.files)))
     return InPlace(config, schema, host, files, tuple(_obstacles(folder, client, files)))

@@ -265,7 +265,7 @@ def require_recoverable(client: TableMetaClient) -> None:
 
 
 def require_no_savepoints(client: TableMetaClient, host: FormatHost, timeline: Timeline) -> None:
-    """Refuse savepoints where a format's metadata is to begin anew.
+    """Refuse savepoints where a format's metadata is to be rebuilt.
 
     Raises
     ------

@@ -258,7 +258,7 @@ def _put_properties(storage: Storage, properties: Mapping[str, str], lock: Table
         write_new(storage, properties)
     except AlreadyExistsError as error:
         # there were none when the lock was taken: others were not kept out, or a creator that has
-        # died since had sent its own, which came late; nobody was told of a table
+        # died since had sent its own, which came late; nobody was handed a table
         if not lock.is_exclusive:
             raise _occupied(storage.root) from error
         write_instead(storage, properties)

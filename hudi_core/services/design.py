@@ -93,7 +93,7 @@ def design_table(
     metadata = MetadataConfig.from_options(given)
     if metadata.enabled:
         enabled_partitions(metadata, config)
-    # a missing plugin, or one that cannot hold such a table, is told before anything is written
+    # a missing plugin, or one that cannot hold such a table, is refused before anything is written
     host = FormatHost.load(FormatRegistry(), config.table_format)
     host.require(*table_needs(config))
     host.check_options(given)

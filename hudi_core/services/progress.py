@@ -9,7 +9,7 @@ from typing import Final
 from hudi_core.model.client import Answer, Item, RunMap
 
 Progress = Callable[[int, int], None]
-"""Is told how many things are done, and of how many."""
+"""Called with how many things are done, and of how many."""
 
 
 FILES_AT_A_TIME: Final = 256

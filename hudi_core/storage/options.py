@@ -1,7 +1,7 @@
 """Access to a table's store: one value, translated for each client.
 
 Pyarrow and obstore know the same facts under different names, and each looks into the environment
-by itself, in its own order. So the environment is read here, once, and what is found is told to
+by itself, in its own order. So the environment is read here, once, and what is found is given to
 both.
 """
 

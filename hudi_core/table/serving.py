@@ -152,8 +152,8 @@ class TableServing(TableWriting):
         """Make rows that were deleted leave the disk.
 
         After it no file under the table holds them: data files, logs of changes, indexes,
-        statistics and the format's metadata of past states are gone or rebuilt. Time travel begins
-        anew, in the format's view in any case.
+        statistics and the format's metadata of past states are gone or rebuilt. Time travel starts
+        there, in the format's view in any case.
 
         Parameters
         ----------

@@ -317,7 +317,7 @@ class Table(TableServing):
 
         All of them are copied, those that time travel needs too; then the table names the new
         places in one step, and the old files are deleted. Timeline, metadata table and past states
-        stay; a format that names files by their places gets its metadata anew, and its own time
+        stay; a format that names files by their places gets its metadata rebuilt, and its own time
         travel begins here. A move that died is finished by the same call, and given up by one that
         names the present layout.
 

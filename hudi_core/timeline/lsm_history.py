@@ -167,7 +167,7 @@ def history_version(storage: Storage, folder: str) -> int | None:
     version = parse_version(text)
     if version is not None:
         return version
-    # Hudi deletes the file and rewrites it, so it may be absent for a moment
+    # Hudi deletes the file and rewrites it, so it may be absent meanwhile
     return max(manifest_versions(storage, folder), default=None)
 
 

@@ -82,7 +82,7 @@ def begin(
     LockError
         The lock stays taken.
     """
-    chosen_strategy(table.client)  # one that cannot be had is told before the work is done
+    chosen_strategy(table.client)  # one that cannot be had is an error before the work is done
     with _given_up_unless_unlocked(table) as begun, lock.held():
         state, request = _ready(table, config, plan)
         if request is None:

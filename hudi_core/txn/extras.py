@@ -28,7 +28,7 @@ from hudi_core.txn.idempotency import (
 from hudi_core.txn.roll_forward import RolledForward
 
 _CHECKPOINTS: Final = (
-    # Hudi Streamer: since version 8 of tables and before; how its last run was told to begin
+    # Hudi Streamer: since version 8 of tables and before; where its last run was to start
     frozenset(
         {
             "streamer.checkpoint.key.v2",

@@ -253,7 +253,7 @@ def _must_stay(state: TableState, target: Instant) -> bool:
     """Whether a completed write's rollback must be abandoned by now.
 
     Other engines may have saved it, cleaned before it or written after it. A write whose heartbeat
-    is left was taken for dead and landed late: its writer may have been told that it failed. Nor is
+    is left was taken for dead and landed late: its writer may have seen it fail. Nor is
     there a way back once a file is gone.
     """
     table = state.table

@@ -185,7 +185,7 @@ def table_lock(table: OpenTable, config: WriteConfig) -> TableLock:
     try:
         return _waiting(place(alone=False), options)
     except UnsafeStoreError:
-        # it has no lock in it: told to whoever expects other writers, and else as without a format
+        # no lock can lie in it: raised again for who expects other writers; a single one needs none
         return _waiting(place(), options)
 
 
@@ -223,8 +223,8 @@ def lock_at(
 ) -> TableLock:
     """Return a table's lock, by options and the store's abilities.
 
-    A single writer waits for it once; writers that expect others try again as often as they are
-    told to.
+    A single writer waits for it once; writers that expect others try again as often as their
+    options say.
 
     Parameters
     ----------

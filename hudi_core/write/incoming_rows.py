@@ -129,7 +129,7 @@ def keep_stored_partition_columns(
     ----------
     rows
         The rows to write: those that update stored rows first.
-    strange
+    from_other_partition
         Which of those that update came for another partition.
     met
         Positions of the stored rows that they take the place of.

@@ -175,7 +175,7 @@ def within(
     Parameters
     ----------
     column
-        The column; only one of the same type is told of.
+        The column; only one of the same type is used.
     as_bounds
         Whether the values are but the least and the greatest of them.
     """

@@ -1,7 +1,7 @@
 """Conditions and values in Spark's SQL, parsed by sqlglot.
 
 A text is parsed once, its columns are found among those it may name, and it is written again: in
-DuckDB's words for rows in this process, in Spark's for its DataFrames. What can be told of its
+DuckDB's words for rows in this process, in Spark's for its DataFrames. What can be known of its
 columns beforehand becomes a predicate, which leaves out partitions and files.
 """
 
@@ -183,7 +183,7 @@ class SqlText:
         Parameters
         ----------
         columns
-            The columns that are told of, by their names in joined rows.
+            The columns that are known, by their names in joined rows.
         """
         reading = _Reading(importlib.import_module("sqlglot.expressions"), columns)
         return reading.predicate(self.tree)

@@ -193,7 +193,7 @@ class Domain:
         return scalar_of(value, self.kind)
 
     def to_json(self) -> dict[str, Any]:
-        """What :meth:`from_json` reads; JSON has to be told the column's type again."""
+        """What :meth:`from_json` reads; JSON does not hold the column's type."""
         document: dict[str, Any] = {"nulls": self.nulls}
         singles = self.singles
         if singles is not None:

@@ -109,7 +109,7 @@ class TablePartitions:
 class MetastorePartitions:
     """The partitions of a table that a metastore has.
 
-    Names are told all at once, and those are left out that cannot have wanted rows; of the others
+    Names are listed in one call, and those are left out that cannot have wanted rows; of the others
     the metastore is asked in batches (RFC-40, "Batching Hive metastore calls").
 
     Parameters

@@ -211,7 +211,7 @@ class StorageLock:
             return True
         if self._wall_clock() * 1000 <= found.valid_until_ms + _DRIFT_MS:
             return False
-        # past its end by our clock, which may be wrong by hours: whether anybody renewed it is told
+        # past its end by our clock, which may be wrong by hours: whether anybody renewed it is seen
         # by the store's
         status = self._storage.head(LOCK_PATH)
         age_ms = store_now_ms(self._storage) - status.modified_ms if status else 0
@@ -257,7 +257,7 @@ class _Lease:
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join()
-        # a lease that cannot be marked expired runs out; who holds it by then is not told apart
+        # a lease that cannot be marked expired runs out; who holds it by then is not known
         given_back: str | None = None
         with contextlib.suppress(StorageError):
             if self.left() > 0:

@@ -38,7 +38,7 @@ def made_of(path: str, rows: pa.Table, options: Mapping[str, str]) -> Made:
     Parameters
     ----------
     rows
-        Are told apart by their column ``_position``.
+        Are distinguished by their column ``_position``.
     """
     schema = rows.schema
     table = hudi.Table.create(path, schema, options={**options, "hoodie.table.name": "keys"})
@@ -108,8 +108,8 @@ class KeyGeneratorSuite:
         file = tmp_path / "rows.parquet"
         pq.write_table(self.numbered(), file)
         options = json.dumps(self.all_options())
-        told = in_another_process(_WRITE, str(tmp_path / "other"), str(file), options)
-        assert json.loads(told) == self.made(tmp_path)
+        printed = in_another_process(_WRITE, str(tmp_path / "other"), str(file), options)
+        assert json.loads(printed) == self.made(tmp_path)
 
     def test_an_upsert_finds_its_rows(self, tmp_path: Path) -> None:
         path = str(tmp_path / "table")
