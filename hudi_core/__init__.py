@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hudi_core.connector import Connector
     from hudi_core.datasource import read, write
     from hudi_core.engine.local import LocalEngine
+    from hudi_core.ingestion import ingest
     from hudi_core.model.commit import WriteOperation
     from hudi_core.model.dry_run import DryRun
     from hudi_core.model.instant import Action, Instant, State
@@ -37,6 +38,7 @@ __all__ = [
     "UnknownOptionWarning",
     "WriteOperation",
     "duckdb",
+    "ingest",
     "polars",
     "read",
     "sql",
@@ -54,6 +56,7 @@ _HOMES: Final = {
     "Table": "hudi_core.table",
     "WriteOperation": "hudi_core.model.commit",
     "duckdb": "hudi_core.queries",
+    "ingest": "hudi_core.ingestion",
     "polars": "hudi_core.queries",
     "read": "hudi_core.datasource",
     "sql": "hudi_core.statements",

@@ -430,6 +430,20 @@ class DataFileError(StorageError):
         )
 
 
+class SourceFileError(StorageError):
+    """A file to be ingested cannot be read."""
+
+    def __init__(self, source: str, path: str, reason: str) -> None:
+        self.source, self.path, self.reason = source, path, reason
+        super().__init__(
+            f"{path} in {source} cannot be ingested: {reason}",
+            "Nothing of its commit was written. Mend the file, or move it away, and run it again.",
+            source=source,
+            path=path,
+            reason=reason,
+        )
+
+
 class MetastoreError(HudiError):
     """A metastore does not answer, or refuses."""
 

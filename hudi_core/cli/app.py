@@ -11,6 +11,7 @@ import typer
 
 from hudi_core.cli.cluster import cluster, optimize
 from hudi_core.cli.formats import formats
+from hudi_core.cli.ingest import ingest
 from hudi_core.cli.metadata import metadata_app
 from hudi_core.cli.purge import purge
 from hudi_core.cli.rollback import rollback
@@ -71,6 +72,7 @@ app.command()(ttl)
 app.command()(purge)
 app.command()(cluster)
 app.command()(optimize)
+app.command()(ingest)
 app.command()(formats)
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hudi_core.config.support import NOT_BUILT
     from hudi_core.config.table_keys import TableKeys
     from hudi_core.config.write import WriteConfig
+    from hudi_core.ingestion import ingest
     from hudi_core.metadata.snapshot import MetadataSnapshot
     from hudi_core.metadata.table import METADATA_FOLDER
     from hudi_core.metadata.validator import validate
@@ -52,6 +53,7 @@ __all__ = [
     "TableKeys",
     "WriteConfig",
     "drop_table",
+    "ingest",
     "is_two_step",
     "list_files",
     "lister_of",
@@ -73,6 +75,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "ingest": "hudi_core.ingestion",
     "TableKeys": "hudi_core.config.table_keys",
     "FormatHost": "hudi_core.plugin.host",
     "FormatRegistry": "hudi_core.plugin.registry",

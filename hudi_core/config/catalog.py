@@ -11,6 +11,7 @@ from hudi_core.config.commit_keys import CommitConfig
 from hudi_core.config.connector import ConnectorConfig
 from hudi_core.config.foreign import foreign_options
 from hudi_core.config.index_keys import IndexConfig
+from hudi_core.config.ingestion import IngestionConfig
 from hudi_core.config.key import ConfigKey
 from hudi_core.config.lock import SERVER_LOCKS, LockConfig
 from hudi_core.config.merge_keys import MergeKeys
@@ -49,6 +50,7 @@ OPTIONS: Final[tuple[type[Options], ...]] = (
     MetadataConfig,
     MetricsConfig,
     ConnectorConfig,
+    IngestionConfig,
 )
 """Where the options are declared that a user may give."""
 

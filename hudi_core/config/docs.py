@@ -77,6 +77,13 @@ _TITLES: Final = {
             "connector for Trino; see [`connector.md`](connector.md)."
         ),
     ),
+    Group.INGESTION: (
+        "Ingestion",
+        (
+            "How `hudi.ingest` and `hudi ingest` read files, by the names of Hudi Streamer where "
+            "it has them; see [`ingestion.md`](ingestion.md)."
+        ),
+    ),
 }
 
 

@@ -31,6 +31,24 @@ def repetition_of(
     return repeated(done_writes(table.client, timeline), idempotency)
 
 
+def last_write(
+    table: OpenTable, timeline: TimelineView, application: str
+) -> tuple[Done, CommitMetadata] | None:
+    """The last idempotent write of an application, and its commit.
+
+    The commit is empty where it is gone.
+
+    Parameters
+    ----------
+    timeline
+        The timeline, fenced by the format.
+    """
+    if not is_accounted(table.client):
+        return None
+    done = done_writes(table.client, timeline).get(application)
+    return None if done is None else (done, _commit(table.client, done)[1])
+
+
 def stored_result(table: OpenTable, done: Done, operation: WriteOperation) -> CommitResult:
     """The result of a write, from its commit.
 

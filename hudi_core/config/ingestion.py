@@ -1,0 +1,133 @@
+"""Options of the ingestion of files, by Hudi Streamer's names."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from hudi_core.config.connector import data_size
+from hudi_core.config.key import Group
+from hudi_core.config.options import Option, Options
+from hudi_core.config.parsers import boolean, integer, text_or_none
+
+_STREAMER: Final = "hoodie.streamer."
+_DELTA_STREAMER: Final = "hoodie.deltastreamer."
+_SOURCES: Final = "org.apache.hudi.utilities.sources."
+
+
+class SourceFormat(StrEnum):
+    """What the files of a source hold."""
+
+    PARQUET = "parquet"
+    JSON = "json"
+    """One object in each line."""
+    CSV = "csv"
+    DMS = "dms"
+    """Changes as AWS DMS writes them, in Parquet or CSV: with a column ``Op``."""
+
+
+SOURCE_CLASSES: Final = {
+    f"{_SOURCES}ParquetDFSSource": SourceFormat.PARQUET,
+    f"{_SOURCES}JsonDFSSource": SourceFormat.JSON,
+    f"{_SOURCES}CsvDFSSource": SourceFormat.CSV,
+}
+"""What the source classes of Hudi Streamer stand for."""
+
+
+def source_format(text: str) -> SourceFormat:
+    """Parse a format, or a source class of Hudi Streamer."""
+    return SOURCE_CLASSES.get(text) or SourceFormat(text.lower())
+
+
+def one_character(text: str) -> str:
+    """Parse a character; ``\\t`` is a tab."""
+    text = {"\\t": "\t"}.get(text, text)
+    if len(text) != 1:
+        raise ValueError("it is not one character")
+    return text
+
+
+class IngestionConfig(Options, group=Group.INGESTION):
+    """Which files are read, how, and how many at once."""
+
+    root: Option[str | None] = Option(
+        f"{_STREAMER}source.dfs.root",
+        default=None,
+        parse=text_or_none,
+        aliases=(f"{_DELTA_STREAMER}source.dfs.root",),
+        default_text="(none)",
+        doc="The folder of the files, where the call names none; folders in it are searched too.",
+    )
+    source_format: Option[SourceFormat | None] = Option(
+        "hoodie.ingest.source.format",
+        default=None,
+        parse=source_format,
+        choices=tuple(SourceFormat),
+        default_text="(by the names of the files)",
+        doc="What the files hold: `parquet`, `json` (an object in each line), `csv`, or `dms` for "
+        "the changes that AWS DMS writes. The classes of Hudi Streamer for such sources are "
+        "understood too.",
+        hudi_default="(--source-class JsonDFSSource)",
+        reason="Names of files mostly say it.",
+    )
+    most_bytes: Option[int] = Option(
+        "hoodie.ingest.commit.max.bytes",
+        default=512 << 20,
+        parse=data_size,
+        default_text="`512MB`",
+        doc="The files of one commit are no larger together, but for a single one that is. They "
+        "are held in memory while they are written.",
+        hudi_default="(--source-limit, none)",
+        reason="A first run over years of files would have to fit memory.",
+    )
+    memory_days: Option[int] = Option(
+        "hoodie.ingest.late.files.days",
+        default=7,
+        parse=integer(1),
+        doc="For how many days before the newest file the names of read files are kept: a file "
+        "that comes late is read as long as its modification time lies within them.",
+        hudi_default="0",
+        reason="Hudi Streamer passes over files that come late, and over files of the same time.",
+    )
+    sql: Option[str | None] = Option(
+        f"{_STREAMER}transformer.sql",
+        default=None,
+        parse=text_or_none,
+        aliases=(f"{_DELTA_STREAMER}transformer.sql",),
+        default_text="(none)",
+        doc="A query in Spark's SQL that makes the rows to write of those of the files, which it "
+        "names `<SRC>`.",
+    )
+    csv_header: Option[bool] = Option(
+        f"{_STREAMER}csv.header",
+        default=True,
+        parse=boolean,
+        aliases=(f"{_DELTA_STREAMER}csv.header",),
+        doc="Whether the first line of a CSV file names its columns. Where it does not, they are "
+        "those of the table, or of the schema that the call gives, in their order.",
+        hudi_default="false",
+        reason="Columns go by their names, and files without them are rare.",
+    )
+    csv_separator: Option[str] = Option(
+        f"{_STREAMER}csv.sep",
+        default=",",
+        parse=one_character,
+        aliases=(f"{_DELTA_STREAMER}csv.sep",),
+        default_text="`,`",
+        doc="The character between the columns of a CSV file.",
+    )
+    csv_quote: Option[str] = Option(
+        f"{_STREAMER}csv.quote",
+        default='"',
+        parse=one_character,
+        aliases=(f"{_DELTA_STREAMER}csv.quote",),
+        doc="The character around values of a CSV file that hold separators or ends of lines.",
+    )
+    csv_null: Option[str] = Option(
+        f"{_STREAMER}csv.nullValue",
+        default="",
+        parse=str,
+        aliases=(f"{_DELTA_STREAMER}csv.nullValue",),
+        default_text="(empty)",
+        doc="The text that stands for null in a CSV file.",
+    )

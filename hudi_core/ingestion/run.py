@@ -1,0 +1,308 @@
+"""A run of an ingestion: list, choose, read, and write."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_core.config.ingestion import IngestionConfig, SourceFormat
+from hudi_core.config.merge_keys import MergeKeys
+from hudi_core.config.resolve import options_as_strings
+from hudi_core.config.schema import SchemaConfig
+from hudi_core.config.table_keys import TableKeys
+from hudi_core.config.write import WriteConfig
+from hudi_core.datasource import write
+from hudi_core.engine.base import Engine
+from hudi_core.engine.choice import engine_for
+from hudi_core.errors import CorruptMetadataError, InvalidOptionError, SchemaError
+from hudi_core.ingestion.checkpoint import CHECKPOINT_KEY, Checkpoint
+from hudi_core.ingestion.formats import CHANGE, RowReader, format_of
+from hudi_core.ingestion.run_result import IngestedBatch, IngestResult
+from hudi_core.ingestion.source_files import SourceFolder, in_order, source_folder
+from hudi_core.ingestion.transform import transformed
+from hudi_core.model.files import FileStatus
+from hudi_core.model.operation import UPSERT
+from hudi_core.model.result import CommitResult
+from hudi_core.services.opening import open_table, table_exists
+from hudi_core.services.progress import Progress, no_progress
+from hudi_core.storage.location import PathLike, location_of
+from hudi_core.storage.options import StorageOptions
+from hudi_core.table import Extras, Options, Table
+from hudi_core.write.repetition import last_write
+
+_log = logging.getLogger(__name__)
+_APPLICATION: Final = "ingest:"
+_DELETED: Final = "D"
+
+
+def ingest(
+    path: PathLike,
+    source: PathLike | None = None,
+    *,
+    source_format: str | None = None,
+    name: str | None = None,
+    options: Options | None = None,
+    schema: pa.Schema | None = None,
+    since_ms: int | None = None,
+    dry_run: bool = False,
+    engine: Engine | None = None,
+    progress: Progress = no_progress,
+) -> IngestResult:
+    """Write the unread files of a folder into a table.
+
+    Each file is read once, whatever happens: the commit that brings its rows says so. A table that
+    is not there is created with Hudi's options. Files are to be moved into the folder whole; one
+    that changes after it was read is read again.
+
+    Parameters
+    ----------
+    path
+        Base path of the table.
+    source
+        The folder of the files; by default that of ``hoodie.streamer.source.dfs.root``.
+    source_format
+        ``parquet``, ``json``, ``csv`` or ``dms``; by default the names of the files say it.
+    name
+        Name of the ingestion, under which the table knows what was read; by default the place of
+        the folder. Several ingestions write to one table under different names.
+    options
+        Hudi's options for the table and the writes. The operation is ``upsert`` by default.
+    schema
+        Types of columns where there is no table yet; names too, where CSV files have none.
+    since_ms
+        For an ingestion that has not begun: only files that were modified later are read, in
+        milliseconds since the epoch, as in a checkpoint of Hudi Streamer.
+    dry_run
+        Whether only to say which files would be read.
+    engine
+        Writes the rows; by default this process.
+    progress
+        Called with how many files are written, and of how many.
+
+    Returns
+    -------
+    IngestResult
+        The files and commits.
+
+    Raises
+    ------
+    SourceFileError
+        A file cannot be read. The commits before its own stand.
+    PathNotFoundError
+        There is no such folder.
+    InvalidOptionError
+        An option that cannot be used, no source, or a checkpoint for an ingestion that has one.
+    SchemaError
+        Columns do not fit the table.
+    """
+    given = dict(options_as_strings(options or {}))
+    if source_format is not None:
+        given[IngestionConfig.source_format.key] = source_format
+    config = IngestionConfig.from_options(given)
+    place = source if source is not None else config.root
+    if place is None:
+        raise InvalidOptionError(
+            IngestionConfig.root.key, None, "there is no folder to read", "Name the source."
+        )
+    folder = source_folder(place, StorageOptions.from_options(given))
+    run = _Run(location_of(path), folder, name or folder.location, config, given, schema, engine)
+    listed = folder.list()
+    checkpoint = run.begin(since_ms)
+    late = checkpoint.missed(listed)
+    if late:
+        _log.warning(
+            "%s files in %s are older than what is remembered, and are not read", late, place
+        )
+    result = IngestResult(run.path, folder.location, run.name, late=late)
+    if dry_run:
+        return replace(result, batches=[*run.planned(checkpoint, listed)])
+    done, total = 0, len(checkpoint.unread(listed))
+    for batch in run.written(checkpoint, listed):
+        done += len(batch.files)
+        progress(done, total)
+        result = replace(result, batches=[*result.batches, batch])
+    return replace(result, changed=tuple(run.changed))
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run of an ingestion.
+
+    Attributes
+    ----------
+    path, folder, name, config, options, schema, engine
+        See :func:`ingest`.
+    table
+        The table, once it is there.
+    changed
+        Files that changed while they were read.
+    """
+
+    path: str
+    folder: SourceFolder
+    name: str
+    config: IngestionConfig
+    options: dict[str, str]
+    schema: pa.Schema | None
+    engine: Engine | None
+    table: Table | None = None
+    changed: list[str] = field(default_factory=list)
+
+    @property
+    def application(self) -> str:
+        """The name by which the table knows the ingestion."""
+        return _APPLICATION + self.name
+
+    def begin(self, since_ms: int | None) -> Checkpoint:
+        """The checkpoint to start from."""
+        stored = self._stored()
+        if since_ms is None:
+            return stored or Checkpoint()
+        if stored is not None:
+            raise InvalidOptionError(
+                "since_ms",
+                since_ms,
+                f"the ingestion {self.name} has a checkpoint of its own",
+                "Leave it out; or give the ingestion another name, to start afresh.",
+            )
+        passed = sum(one.modified_ms <= since_ms for one in self.folder.list())
+        return Checkpoint(0, since_ms, passed)
+
+    def planned(
+        self, checkpoint: Checkpoint, listed: Sequence[FileStatus]
+    ) -> Iterator[IngestedBatch]:
+        """The commits that would be made."""
+        while files := self._next(checkpoint, listed):
+            yield _batch(files, None)
+            checkpoint = checkpoint.after(files, listed, self.config.memory_days)
+
+    def written(
+        self, checkpoint: Checkpoint, listed: Sequence[FileStatus]
+    ) -> Iterator[IngestedBatch]:
+        """Write what is not read yet, one commit after the other."""
+        while files := self._next(checkpoint, listed):
+            rows, unchanged = self._rows(files)
+            listed = [one for one in listed if one.path not in self.changed]
+            if not unchanged or not rows.num_columns:
+                # of files without any row no table can be made
+                listed = [one for one in listed if one not in unchanged]
+                continue
+            following = checkpoint.after(unchanged, listed, self.config.memory_days)
+            result = self._write(rows, following)
+            if result.is_repetition:
+                # another run of the ingestion was faster, perhaps with other files
+                checkpoint = self._stored() or Checkpoint()
+                continue
+            checkpoint = following
+            yield _batch(unchanged, result)
+
+    def _stored(self) -> Checkpoint | None:
+        """The checkpoint that the table keeps, as it is now.
+
+        Raises
+        ------
+        CorruptMetadataError
+            It is lost, or damaged.
+        """
+        if not table_exists(self.path, self.options):
+            return None
+        opened = open_table(self.path, self.options)
+        self.table = Table(opened, self._write_options())
+        found = last_write(opened, opened.timeline(), self.application)
+        if found is None:
+            return None
+        done, commit = found
+        where = f"commit {done.instant} of {self.path}"
+        text = commit.extra_metadata.get(CHECKPOINT_KEY)
+        if text is None:
+            reason = f"the checkpoint of the ingestion {self.name} is gone with it"
+            raise CorruptMetadataError(where, reason)
+        return Checkpoint.decode(text, where)
+
+    def _next(self, checkpoint: Checkpoint, listed: Sequence[FileStatus]) -> Sequence[FileStatus]:
+        """The files of the next commit."""
+        unread = checkpoint.unread(listed)
+        if not unread:
+            return ()
+        size = 0
+        chosen: list[FileStatus] = []
+        for one in in_order(unread, self._format(unread)):
+            size += one.size
+            if chosen and size > self.config.most_bytes:
+                break
+            chosen.append(one)
+        return chosen
+
+    def _rows(self, files: Sequence[FileStatus]) -> tuple[pa.Table, Sequence[FileStatus]]:
+        """The rows of files, but for files that changed meanwhile."""
+        # what a query makes has the table's types, and not what it is made of
+        is_plain = self.table is not None and self.config.sql is None
+        known = self.table.schema if is_plain and self.table is not None else self.schema
+        reader = RowReader(self.folder, self.config, self._format(files), known)
+        tables, unchanged = [], []
+        for one in files:
+            read = reader.read(one.path)
+            if self.folder.is_unchanged(one):
+                tables.append(read)
+                unchanged.append(one)
+            else:
+                self.changed.append(one.path)
+        try:
+            rows = pa.concat_tables(tables, promote_options="permissive")
+        except pa.ArrowException as error:
+            raise SchemaError(
+                f"The files of {self.folder.location} do not have the same columns: {error}",
+                "Pass a schema, or ingest the files of each kind by themselves.",
+            ) from error
+        if not rows.num_columns and known is not None:
+            rows = known.empty_table()
+        if self.config.sql is not None and rows.num_columns:
+            rows = transformed(self.config.sql, rows)
+        return rows, unchanged
+
+    def _write(self, rows: pa.Table, checkpoint: Checkpoint) -> CommitResult:
+        options = self._write_options()
+        extras = Extras(
+            {CHECKPOINT_KEY: checkpoint.encode()}, (self.application, checkpoint.commits)
+        )
+        engine = self.engine or engine_for(rows)
+        if self.table is not None:
+            operation = WriteConfig.from_options(options).operation
+            return self.table.perform(rows, operation, engine, extras)
+        result = write(
+            rows,
+            self.path,
+            options=options,
+            engine=engine,
+            extra_metadata=extras.extra_metadata,
+            idempotency=extras.idempotency,
+        )
+        self.table = Table(open_table(self.path, options), options)
+        if result is None:
+            raise AssertionError("a write of mode append has a result")
+        return result
+
+    def _format(self, files: Sequence[FileStatus]) -> SourceFormat:
+        return self.config.source_format or format_of([one.path for one in files])
+
+    def _write_options(self) -> dict[str, str]:
+        """Options of the writes, and what follows from the source."""
+        options = {
+            SchemaConfig.fill_missing.key: "true",
+            WriteConfig.operation.key: UPSERT.option,
+            **self.options,
+        }
+        merging = (MergeKeys.delete_field, TableKeys.payload_class)
+        is_dms = self.config.source_format is SourceFormat.DMS
+        if is_dms and not any(key.is_given(options) for key in merging):
+            options[MergeKeys.delete_field.key] = CHANGE
+            options[MergeKeys.delete_marker.key] = _DELETED
+        return options
+
+
+def _batch(files: Sequence[FileStatus], commit: CommitResult | None) -> IngestedBatch:
+    return IngestedBatch([one.path for one in files], sum(one.size for one in files), commit)

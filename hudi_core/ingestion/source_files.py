@@ -1,0 +1,107 @@
+"""Files of a folder that may be ingested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_core.config.ingestion import SourceFormat
+from hudi_core.errors import PathNotFoundError
+from hudi_core.model.files import FileStatus
+from hudi_core.model.protocols import Storage
+from hudi_core.storage.data_files import data_filesystem
+from hudi_core.storage.location import PathLike, location_of
+from hudi_core.storage.open import open_storage
+from hudi_core.storage.options import StorageOptions
+from hudi_core.storage.safe_path import require_safe_path
+
+_UNFINISHED: Final = (".tmp", ".temp", ".part", ".crdownload", "._COPYING_", ".inprogress")
+"""Ends of names that programs give to files while they write them."""
+_FIRST_LOAD: Final = "LOAD"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFolder:
+    """A folder of files, and how it is reached.
+
+    Attributes
+    ----------
+    location
+        Its path or URI.
+    options
+        How to reach an object store.
+    """
+
+    location: str
+    options: StorageOptions
+
+    def list(self) -> Sequence[FileStatus]:
+        """The files in it and below, but for hidden and unfinished ones.
+
+        Raises
+        ------
+        PathNotFoundError
+            There is no such folder.
+        """
+        found = [one for one in self._storage.list("", recursive=True) if _is_data(one.path)]
+        if not found and self._is_missing():
+            raise PathNotFoundError(self.location)
+        return found
+
+    def open(self, path: str) -> pa.NativeFile:
+        """Open a file; what its name says is compressed is decompressed.
+
+        Raises
+        ------
+        OSError
+            It cannot be opened.
+        """
+        filesystem, root = data_filesystem(self.location, self.options)
+        self._storage.head(path)  # a link that leads out of the folder is refused
+        full = f"{root}/{require_safe_path(path)}"
+        if path.endswith(".parquet"):
+            return filesystem.open_input_file(full)
+        return filesystem.open_input_stream(full, compression="detect")
+
+    def is_unchanged(self, file: FileStatus) -> bool:
+        """Whether a file is still the one that was listed."""
+        now = self._storage.head(file.path)
+        return now is not None and (now.size, now.modified_ms) == (file.size, file.modified_ms)
+
+    @property
+    def _storage(self) -> Storage:
+        return open_storage(self.location, self.options)
+
+    def _is_missing(self) -> bool:
+        # object stores have no empty folders
+        above, _, name = self.location.rpartition("/")
+        return name not in open_storage(above, self.options).list_folders() if above else False
+
+
+def source_folder(source: PathLike, options: StorageOptions) -> SourceFolder:
+    """The folder at a path or URI that a user gives."""
+    return SourceFolder(location_of(source), options)
+
+
+def in_order(files: Iterable[FileStatus], source_format: SourceFormat) -> Sequence[FileStatus]:
+    """Files in the order of their rows, the oldest first.
+
+    By modification times, and of equal ones by names. DMS names files by the times of their
+    changes, which copies of them keep; first comes what it has loaded at the start.
+    """
+    if source_format is SourceFormat.DMS:
+        return sorted(files, key=lambda one: (not is_first_load(one.path), one.name, one.path))
+    return sorted(files, key=lambda one: (one.modified_ms, one.path))
+
+
+def is_first_load(path: str) -> bool:
+    """Whether DMS wrote a file before it captured changes."""
+    return path.rpartition("/")[2].startswith(_FIRST_LOAD)
+
+
+def _is_data(path: str) -> bool:
+    hidden = any(part.startswith((".", "_")) for part in path.split("/"))
+    return not hidden and not path.endswith(_UNFINISHED)

@@ -1,0 +1,48 @@
+"""Rows made of rows by a query: Hudi Streamer's SQL transformer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_core.config.ingestion import IngestionConfig
+from hudi_core.errors import InvalidOptionError
+from hudi_core.write.duckdb_text import query
+from hudi_core.write.sql_text import library
+
+PLACEHOLDER: Final = "<SRC>"
+_ROWS: Final = "incoming_rows"
+
+
+def transformed(text: str, rows: pa.Table) -> pa.Table:
+    """The rows of a query over others.
+
+    Parameters
+    ----------
+    text
+        The query in Spark's SQL, which names the rows :data:`PLACEHOLDER`.
+
+    Raises
+    ------
+    InvalidOptionError
+        It is no query, or does not name the rows; or a library that runs it is missing.
+    SchemaError
+        It cannot be computed.
+    """
+    sqlglot = library("sqlglot", text)
+    if PLACEHOLDER not in text:
+        raise _refused(text, f"it does not name {PLACEHOLDER}, the rows of the files")
+    try:
+        statements = sqlglot.parse(text.replace(PLACEHOLDER, _ROWS), read="spark")
+    except sqlglot.errors.SqlglotError as error:
+        raise _refused(text, str(error).split("\n", 1)[0]) from error
+    if len(statements) != 1 or not isinstance(statements[0], sqlglot.exp.Query):
+        raise _refused(text, "it is not one query")
+    return query(statements[0].sql("duckdb"), {_ROWS: rows})
+
+
+def _refused(text: str, reason: str) -> InvalidOptionError:
+    return InvalidOptionError(
+        IngestionConfig.sql.key, text, reason, f"Write a query FROM {PLACEHOLDER}."
+    )

@@ -1,0 +1,490 @@
+"""Ingestion of files: formats of sources, checkpoints, deaths, and other runs beside."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import hudi_core as hudi
+from hudi_core.cli import app
+from hudi_core.errors import (
+    CorruptMetadataError,
+    InvalidOptionError,
+    PathNotFoundError,
+    SchemaError,
+    SourceFileError,
+)
+from hudi_core.ingestion import IngestResult
+from hudi_core.ingestion.checkpoint import CHECKPOINT_KEY
+from hudi_core.ingestion.formats import RowReader
+from tests.moto_s3 import S3Service
+from tests.samples import IS_WHOLE
+
+FORMATS = ("native", "iceberg", "delta")
+DAY = 86_400
+START = 1_700_000_000
+HUDI = (sys.executable, "-c", "from hudi_core.cli import main; main()")
+KEYED = {"hoodie.datasource.write.recordkey.field": "id"}
+
+
+class Landing:
+    """A folder into which files arrive, at times that the test says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+
+    def json(self, name: str, rows: Sequence[dict[str, Any]], seconds: float = 0) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return self._at(path, seconds)
+
+    def parquet(self, name: str, rows: pa.Table, seconds: float = 0) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(rows, path)
+        return self._at(path, seconds)
+
+    def text(self, name: str, text: str, seconds: float = 0) -> Path:
+        path = self.folder / name
+        path.write_text(text)
+        return self._at(path, seconds)
+
+    def _at(self, path: Path, seconds: float) -> Path:
+        os.utime(path, (START + seconds, START + seconds))
+        return path
+
+
+@pytest.fixture
+def landing(tmp_path: Path) -> Landing:
+    return Landing(tmp_path / "landing")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "table")
+
+
+def run(path: str, landing: Landing, **more: Any) -> IngestResult:
+    options = {**KEYED, **more.pop("options", {})}
+    return hudi.ingest(path, landing.folder, options=options, **more)
+
+
+def rows_of(path: str, *columns: str) -> list[dict[str, Any]]:
+    found = hudi.Table.open(path).to_arrow(list(columns) or None)
+    names = [one for one in found.column_names if not one.startswith("_hoodie")]
+    rows: list[dict[str, Any]] = found.select(names).sort_by("id").to_pylist()
+    return rows
+
+
+# --- each file once ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_each_run_reads_what_is_new(path: str, landing: Landing, table_format: str) -> None:
+    options = {"hoodie.table.format": table_format}
+    landing.json("a.json", [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}], 1)
+    landing.json("day=2/b.json.gz", [{"id": 3, "name": "c"}], 2)
+    first = run(path, landing, options=options)
+    assert (first.files, len(first.commits), first.late) == (2, 1, 0)
+    assert run(path, landing, options=options).batches == ()
+    landing.json("c.json", [{"id": 1, "name": "A"}], 2)  # of the same time as the newest
+    second = run(path, landing, options=options)
+    assert [list(one.files) for one in second.batches] == [["c.json"]]
+    assert second.commits[0].updated == 1
+    assert rows_of(path) == [
+        {"id": 1, "name": "A"},
+        {"id": 2, "name": "b"},
+        {"id": 3, "name": "c"},
+    ]
+    assert hudi.Table.open(path).format == table_format
+
+
+def test_other_commits_between_change_nothing(path: str, landing: Landing) -> None:
+    landing.json("a.json", [{"id": 1}], 1)
+    run(path, landing)
+    table = hudi.Table.open(path, {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
+    for n in range(8):
+        table.upsert(pa.table({"id": [100 + n]}))
+    table.archive()
+    assert run(path, landing).batches == ()
+    landing.json("b.json", [{"id": 2}], 2)
+    assert run(path, landing).files == 1
+    assert len(rows_of(path)) == 10
+
+
+def test_a_file_that_comes_late_is_read(path: str, landing: Landing) -> None:
+    landing.json("new.json", [{"id": 1}], 8 * DAY)
+    run(path, landing)
+    landing.json("late.json", [{"id": 2}], 2 * DAY)
+    assert run(path, landing).files == 1
+    landing.json("too_late.json", [{"id": 3}], 0)
+    done = run(path, landing)
+    assert (done.files, done.late) == (0, 1)
+    assert [row["id"] for row in rows_of(path)] == [1, 2]
+
+
+def test_old_files_of_a_first_run_are_all_read(path: str, landing: Landing) -> None:
+    for n in range(40):
+        landing.json(f"{n:02}.json", [{"id": n}], n * DAY)
+    done = run(path, landing, options={"hoodie.ingest.commit.max.bytes": "60B"})
+    assert done.files == 40
+    assert len(done.commits) > 5
+    assert done.late == 0
+    again = run(path, landing)
+    assert (again.files, again.late) == (0, 0)
+    assert [row["id"] for row in rows_of(path)] == list(range(40))
+
+
+def test_a_checkpoint_remembers_days_and_no_more(path: str, landing: Landing) -> None:
+    for n in range(30):
+        landing.json(f"{n:02}.json", [{"id": n}], n * DAY)
+    done = run(path, landing, options={"hoodie.ingest.late.files.days": "3"})
+    [kept] = [one.metadata.extra_metadata[CHECKPOINT_KEY] for one in done.commits]
+    stated = json.loads(kept)
+    assert (len(stated["read"]), stated["passed"]) == (3, 27)
+
+
+def test_a_file_that_changes_is_read_again(path: str, landing: Landing) -> None:
+    landing.json("a.json", [{"id": 1, "n": 1}], 1)
+    run(path, landing)
+    landing.json("a.json", [{"id": 1, "n": 2}, {"id": 2, "n": 2}], 5)
+    assert run(path, landing).files == 1
+    assert rows_of(path) == [{"id": 1, "n": 2}, {"id": 2, "n": 2}]
+
+
+def test_a_file_that_changes_while_it_is_read_waits(
+    path: str, landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    landing.json("a.json", [{"id": 1}], 1)
+    landing.json("b.json", [{"id": 2}], 1)
+    plain = RowReader.read
+
+    def growing(self: RowReader, name: str) -> pa.Table:
+        rows = plain(self, name)
+        if name == "a.json":
+            landing.json("a.json", [{"id": 1}, {"id": 3}], 2)
+        return rows
+
+    monkeypatch.setattr(RowReader, "read", growing)
+    done = run(path, landing)
+    assert (done.files, list(done.changed)) == (1, ["a.json"])
+    monkeypatch.undo()
+    assert run(path, landing).files == 1
+    assert [row["id"] for row in rows_of(path)] == [1, 2, 3]
+
+
+def test_hidden_and_unfinished_files_are_left_out(path: str, landing: Landing) -> None:
+    landing.json("a.json", [{"id": 1}])
+    for name in ("_SUCCESS", ".b.json", "c.json.tmp", "d.json._COPYING_", "_temporary/e.json"):
+        landing.json(name, [{"id": 9}])
+    assert run(path, landing).files == 1
+
+
+def test_two_ingestions_of_one_table(path: str, landing: Landing, tmp_path: Path) -> None:
+    other = Landing(tmp_path / "other")
+    landing.json("a.json", [{"id": 1}])
+    other.json("a.json", [{"id": 2}])
+    assert (run(path, landing).files, run(path, other).files) == (1, 1)
+    assert (run(path, landing).files, run(path, other).files) == (0, 0)
+    assert run(path, landing, name="again").files == 1
+    assert len(rows_of(path)) == 2
+
+
+def test_it_begins_where_hudi_streamer_stopped(path: str, landing: Landing) -> None:
+    landing.json("a.json", [{"id": 1}], 1)
+    landing.json("b.json", [{"id": 2}], 2)
+    done = run(path, landing, since_ms=(START + 1) * 1000)
+    assert [list(one.files) for one in done.batches] == [["b.json"]]
+    assert run(path, landing).late == 0
+    with pytest.raises(InvalidOptionError, match="has a checkpoint of its own"):
+        run(path, landing, since_ms=0)
+
+
+def test_a_rollback_has_the_files_read_again(path: str, landing: Landing) -> None:
+    landing.json("a.json", [{"id": 1}], 1)
+    run(path, landing)
+    landing.json("b.json", [{"id": 2}], 2)
+    [commit] = run(path, landing).commits
+    hudi.Table.open(path).rollback(commit.instant)
+    assert [row["id"] for row in rows_of(path)] == [1]
+    assert run(path, landing).files == 1
+    assert [row["id"] for row in rows_of(path)] == [1, 2]
+
+
+def test_another_run_beside_takes_no_file_twice(
+    path: str, landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"hoodie.datasource.write.operation": "bulk_insert"}
+    landing.json("a.json", [{"id": 1}], 1)
+    run(path, landing, options=options)
+    landing.json("b.json", [{"id": 2}], 2)
+    beside: list[int] = []
+    plain = RowReader.read
+
+    def and_another(self: RowReader, name: str) -> pa.Table:
+        if not beside:
+            beside.append(0)
+            landing.json("c.json", [{"id": 3}], 3)
+            beside[0] = run(path, landing, options=options).files
+        return plain(self, name)
+
+    monkeypatch.setattr(RowReader, "read", and_another)
+    mine = run(path, landing, options=options)
+    assert (beside, mine.files) == ([2], 0)
+    assert [row["id"] for row in rows_of(path)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_killed_and_run_again_it_loses_and_doubles_nothing(
+    path: str, landing: Landing, table_format: str
+) -> None:
+    """Inserts look no keys up: a file that were read twice would double its rows."""
+    seeded = random.Random(7)
+    command = [*HUDI, "ingest", path, str(landing.folder)]
+    command += ["--op", "bulk_insert", "-o", f"hoodie.table.format={table_format}"]
+    command += ["-o", "hoodie.ingest.commit.max.bytes=200B"]
+    command += ["-o", "hoodie.datasource.write.recordkey.field=id"]
+    count = 0
+    for _ in range(20 if IS_WHOLE else 3):
+        for _ in range(6):
+            landing.json(f"{count:04}.json", [{"id": count, "text": "x" * 30}], count)
+            count += 1
+        running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(seeded.uniform(0.8, 3.0))
+        running.kill()
+        running.wait()
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = Counter(hudi.Table.open(path).to_arrow("id")["id"].to_pylist())
+    assert found == Counter(range(count))
+
+
+# --- what files hold -----------------------------------------------------------------------------
+
+
+def test_parquet(path: str, landing: Landing) -> None:
+    landing.parquet("a.parquet", pa.table({"id": [1], "n": pa.array([1], pa.int32())}), 1)
+    landing.parquet("b.parquet", pa.table({"id": [2], "more": ["x"]}), 2)
+    assert run(path, landing).files == 2
+    landing.parquet("c.parquet", pa.table({"id": [3], "n": [2**40], "added": [True]}), 3)
+    run(path, landing)
+    assert rows_of(path) == [
+        {"id": 1, "n": 1, "more": None, "added": None},
+        {"id": 2, "n": None, "more": "x", "added": None},
+        {"id": 3, "n": 2**40, "more": None, "added": True},
+    ]
+
+
+def test_csv_takes_the_types_of_the_table(path: str, landing: Landing) -> None:
+    landing.text("a.csv", "id,zip,price\n1,01234,1\n2,,2.5\n", 1)
+    schema = pa.schema([("id", pa.int64()), ("zip", pa.string()), ("price", pa.decimal128(9, 2))])
+    run(path, landing, schema=schema)
+    landing.text("b.csv", "price,id,zip\n3,3,00001\n", 2)
+    run(path, landing)
+    assert [row["zip"] for row in rows_of(path)] == ["01234", None, "00001"]
+    assert hudi.Table.open(path).schema.field("price").type == pa.decimal128(9, 2)
+
+
+def test_csv_without_names(path: str, landing: Landing) -> None:
+    options = {"hoodie.deltastreamer.csv.header": "false", "hoodie.streamer.csv.sep": "\\t"}
+    landing.text("a.csv", '1\t"a\tb"\n', 1)
+    with pytest.raises(InvalidOptionError, match="without a line of names"):
+        run(path, landing, options=options)
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
+    run(path, landing, options=options, schema=schema)
+    landing.text("b.csv", "2\tc\n", 2)
+    run(path, landing, options=options)
+    assert rows_of(path) == [{"id": 1, "name": "a\tb"}, {"id": 2, "name": "c"}]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_changes_of_dms(path: str, landing: Landing, kind: str) -> None:
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
+
+    def put(name: str, rows: pa.Table, seconds: int) -> None:
+        if kind == "parquet":
+            landing.parquet(f"{name}.parquet", rows, seconds)
+        else:
+            pa_csv.write_csv(
+                rows,
+                landing.folder / f"{name}.csv",
+                pa_csv.WriteOptions(include_header=False),
+            )
+
+    put("LOAD00000001", pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}), 9)
+    put(
+        "20260101-100000",
+        pa.table({"Op": ["U", "I", "U"], "id": [1, 4, 4], "name": ["A", "d", "D"]}),
+        1,
+    )
+    put("20260101-110000", pa.table({"Op": ["D", "U"], "id": [2, 1], "name": ["b", "AA"]}), 2)
+    done = run(path, landing, source_format="dms", schema=schema)
+    assert done.files == 3
+    assert rows_of(path, "id", "name") == [
+        {"id": 1, "name": "AA"},
+        {"id": 3, "name": "c"},
+        {"id": 4, "name": "D"},
+    ]
+    put("20260102-100000", pa.table({"Op": ["D"], "id": [4], "name": ["D"]}), 3)
+    assert run(path, landing, source_format="dms").commits[0].deleted == 1
+
+
+def test_a_query_makes_the_rows(path: str, landing: Landing) -> None:
+    options = {
+        "hoodie.streamer.transformer.sql": "SELECT id, upper(name) AS name FROM <SRC> WHERE n > 1"
+    }
+    landing.json("a.json", [{"id": 1, "name": "a", "n": 1}, {"id": 2, "name": "b", "n": 2}])
+    run(path, landing, options=options)
+    assert rows_of(path) == [{"id": 2, "name": "B"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("SELECT 1", "<SRC>"),
+        ("DROP TABLE <SRC>", "not one query"),
+        ("SELECT * FROM <SRC>; SELECT 1", "not one query"),
+        ("SELEC <SRC> FROM", "transformer.sql"),
+    ],
+)
+def test_what_is_no_query_is_refused(path: str, landing: Landing, text: str, reason: str) -> None:
+    landing.json("a.json", [{"id": 1}])
+    with pytest.raises(InvalidOptionError, match=reason):
+        run(path, landing, options={"hoodie.streamer.transformer.sql": text})
+    assert not Path(path).exists()
+
+
+def test_rows_without_a_file_of_rows(path: str, landing: Landing) -> None:
+    """Empty files are read, and no run reads them again."""
+    landing.json("a.json", [{"id": 1}], 1)
+    run(path, landing)
+    landing.text("b.json", "", 2)
+    assert run(path, landing).files == 1
+    assert run(path, landing).files == 0
+
+
+def test_of_empty_files_no_table_is_made(path: str, landing: Landing) -> None:
+    landing.text("a.json", "", 1)
+    assert run(path, landing).files == 0
+    assert not Path(path).exists()
+    landing.json("b.json", [{"id": 1}], 2)
+    assert run(path, landing).files == 2
+
+
+def test_files_on_s3(path: str, s3: S3Service) -> None:
+    folder = "s3://ingested/landing"
+    s3.filesystem.create_dir("ingested")
+    options = {**KEYED, **s3.given}
+
+    def put(name: str, rows: bytes) -> None:
+        with s3.filesystem.open_output_stream(f"ingested/landing/{name}", None) as file:
+            file.write(rows)
+
+    with pytest.raises(PathNotFoundError):
+        hudi.ingest(path, folder, options=options)
+    put("a.json", b'{"id": 1}')
+    put("day=2/b.json.gz", gzip.compress(b'{"id": 2}'))
+    assert hudi.ingest(path, folder, options=options).files == 2
+    put("c.json", b'{"id": 3}')
+    assert hudi.ingest(path, folder, options=options).files == 1
+    assert [row["id"] for row in rows_of(path)] == [1, 2, 3]
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+def test_a_damaged_file_is_named_and_nothing_of_its_commit_is_written(
+    path: str, landing: Landing
+) -> None:
+    landing.json("a.json", [{"id": 1}], 1)
+    run(path, landing)
+    landing.json("b.json", [{"id": 2}], 2)
+    landing.text("c.json", '{"id": 3}\n{"id": ', 3)
+    with pytest.raises(SourceFileError, match=r"c\.json") as refused:
+        run(path, landing)
+    assert refused.value.path == "c.json"
+    assert [row["id"] for row in rows_of(path)] == [1]
+    (landing.folder / "c.json").unlink()
+    assert run(path, landing).files == 1
+
+
+def test_columns_that_do_not_go_together(path: str, landing: Landing) -> None:
+    landing.json("a.json", [{"id": 1, "n": 1}], 1)
+    landing.json("b.json", [{"id": 2, "n": {"x": 1}}], 2)
+    with pytest.raises(SchemaError):
+        run(path, landing)
+    assert not Path(path).exists()
+
+
+def test_sources_that_are_not_there(path: str, landing: Landing, tmp_path: Path) -> None:
+    with pytest.raises(PathNotFoundError):
+        hudi.ingest(path, tmp_path / "nowhere", options=KEYED)
+    with pytest.raises(InvalidOptionError, match=r"hoodie\.streamer\.source\.dfs\.root"):
+        hudi.ingest(path, options=KEYED)
+    landing.text("a.xml", "<a/>")
+    with pytest.raises(InvalidOptionError, match=r"hoodie\.ingest\.source\.format"):
+        run(path, landing)
+    assert run(path, Landing(tmp_path / "empty")).batches == ()
+
+
+def test_a_damaged_checkpoint_is_an_error(path: str, landing: Landing) -> None:
+    landing.json("a.json", [{"id": 1}], 1)
+    run(path, landing, name="n")
+    hudi.Table.open(path).upsert(
+        pa.table({"id": [5]}),
+        extra_metadata={CHECKPOINT_KEY: "{}"},
+        idempotency=("ingest:n", 2),
+    )
+    with pytest.raises(CorruptMetadataError, match="cannot be read"):
+        run(path, landing, name="n")
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+def test_the_command(path: str, landing: Landing) -> None:
+    landing.json("a.json", [{"id": 1}], 1)
+    options = ["-o", "hoodie.datasource.write.recordkey.field=id"]
+    options += ["-o", f"hoodie.deltastreamer.source.dfs.root={landing.folder}"]
+    planned = CliRunner().invoke(app, ["ingest", path, *options, "--dry-run", "--json"])
+    assert json.loads(planned.stdout)["commits"][0]["files"] == ["a.json"]
+    assert not Path(path).exists()
+    done = CliRunner().invoke(app, ["ingest", path, *options])
+    assert done.exit_code == 0, done.output
+    assert "1 file of" in done.stdout
+    again = CliRunner().invoke(app, ["ingest", path, *options])
+    assert "no new file" in again.stdout
+
+
+def test_it_looks_for_new_files_until_it_is_stopped(path: str, landing: Landing) -> None:
+    landing.json("a.json", [{"id": 1}], 1)
+    command = [*HUDI, "ingest", path, str(landing.folder), "--json"]
+    command += ["-o", "hoodie.datasource.write.recordkey.field=id"]
+    command += ["--continuous", "--min-sync-interval-seconds", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        try:
+            assert json.loads(running.stdout.readline())["commits"][0]["files"] == ["a.json"]
+            landing.json("b.json", [{"id": 2}], 2)
+            assert json.loads(running.stdout.readline())["commits"][0]["files"] == ["b.json"]
+        finally:
+            running.terminate()
+    assert [row["id"] for row in rows_of(path)] == [1, 2]
