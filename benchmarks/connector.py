@@ -1,4 +1,4 @@
-"""Measure the connector: the first splits of a large table, all of them, and a narrow scan.
+"""Measure the connector: first splits of a large table, all of them, a narrow scan, Thrift pages.
 
 ``make bench-connector`` runs it; ``README.md`` says what is measured and has the results.
 """
@@ -20,12 +20,15 @@ from metadata_timing import measure
 from ours import Ours
 from run_of_cases import Compared, main
 from targets import Target
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.transport.TTransport import TMemoryBuffer
 from workload import Source, make_base
 
 import hudi_core as hudi
 from hudi_core.connector import Connector
 from hudi_core.metastore.catalog import MetastoreTable
 from hudi_core.metastore.hive import HiveMetastore
+from hudi_core.metastore.thrift_calls import I32, LIST, struct, structs
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileStatus, PartitionPath, derive_file_id
 from hudi_core.read.connector.handles import QueryKind, TableHandle, TableName
@@ -35,6 +38,14 @@ from hudi_core.read.connector.predicate import ALL
 from hudi_core.read.connector.splits import SplitFactory
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.services.opening import open_table
+from hudi_core.trino.blocks import page
+from hudi_core.trino.wire import (
+    BigintValues,
+    Block,
+    DoubleValues,
+    TimestampValues,
+    VarcharValues,
+)
 
 # the metastore is that of the tests
 sys.path.append(str(Path(__file__).resolve().parent.parent))
@@ -48,16 +59,20 @@ LATENCY_S = 0.005
 """What listing a partition waits for its store."""
 ROWS = 2_000_000
 FIRST, ALL_SPLITS, NARROW = "first-splits", "all-splits", "two-of-22-columns"
-CASES = (FIRST, ALL_SPLITS, NARROW)
+THRIFT = "thrift-pages"
+CASES = (FIRST, ALL_SPLITS, NARROW, THRIFT)
 BACKGROUND, SYNCHRONOUS = "background", "synchronous"
 READER, SPLITS, ARROW = "scan", "splits", "pyarrow"
+PAGES, GENERIC = "pages", "generic"
 TWO = ["rider", "fare"]
+PAGE_ROWS = 100_000
 
 TARGETS = (
     Target(FIRST, BACKGROUND, SYNCHRONOUS, 0.05),
     Target(ALL_SPLITS, BACKGROUND, SYNCHRONOUS, 0.2),
     Target(NARROW, READER, ARROW, 1.1),
     Target(NARROW, SPLITS, ARROW, None),
+    Target(THRIFT, PAGES, GENERIC, 0.1),
 )
 
 
@@ -233,6 +248,9 @@ def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found
         Ours("local", metadata=True).load(batch, path)
         found.loads.append(os.getloadavg()[0])
         found.timings += measure(NARROW, _scans(str(path)), repeats)
+    if THRIFT in cases:
+        found.loads.append(os.getloadavg()[0])
+        found.timings += measure(THRIFT, _pages(max(1000, round(PAGE_ROWS * scale))), repeats)
     return found
 
 
@@ -264,6 +282,40 @@ def _scans(path: str) -> dict[str, Callable[[], int]]:
         SPLITS: by_splits,
         ARROW: lambda: ds.dataset(files, format="parquet").to_table(TWO).num_rows,
     }
+
+
+def _pages(rows: int) -> dict[str, Callable[[], int]]:
+    """A page of Trino's protocol: of whole arrays, and by Thrift's own serializer of lists."""
+    columns = {
+        "bigint": pa.array(range(rows), pa.int64()),
+        "double": pa.array([n / 3 for n in range(rows)], pa.float64()),
+        "varchar": pa.array([f"rider-{n}" for n in range(rows)]),
+        "timestamp": pa.array(range(rows), pa.timestamp("ms")),
+    }
+    result = struct(
+        "Page",
+        (1, LIST, "blocks", structs(Block)),
+        (2, I32, "rows", None),
+    )
+
+    def generic() -> int:
+        bigint, double, text, time = (
+            columns[name].to_pylist() for name in ("bigint", "double", "varchar", "timestamp")
+        )
+        data = [one.encode() for one in text]
+        sizes = [len(one) for one in data]
+        times = [round(one.timestamp() * 1000) for one in time]
+        blocks = [
+            Block(bigint=BigintValues(values=bigint)),
+            Block(double=DoubleValues(values=double)),
+            Block(varchar=VarcharValues(sizes=sizes, data=b"".join(data))),
+            Block(timestamp=TimestampValues(values=times)),
+        ]
+        buffer = TMemoryBuffer()
+        result(blocks=blocks, rows=rows).write(TBinaryProtocolAccelerated(buffer, fallback=False))
+        return len(buffer.getvalue())
+
+    return {PAGES: lambda: len(page(list(columns.values()), rows, None)), GENERIC: generic}
 
 
 if __name__ == "__main__":

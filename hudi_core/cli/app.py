@@ -17,6 +17,7 @@ from hudi_core.cli.purge import purge
 from hudi_core.cli.rollback import rollback
 from hudi_core.cli.root import RootGroup
 from hudi_core.cli.savepoint import restore, savepoint_app
+from hudi_core.cli.serve_trino import serve_trino
 from hudi_core.cli.services import archive, clean, ttl
 from hudi_core.cli.stage import stage_app
 from hudi_core.cli.table import table_app
@@ -73,6 +74,7 @@ app.command()(purge)
 app.command()(cluster)
 app.command()(optimize)
 app.command()(ingest)
+app.command("serve-trino")(serve_trino)
 app.command()(formats)
 
 

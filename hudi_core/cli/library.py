@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hudi_core.config.support import NOT_BUILT
     from hudi_core.config.table_keys import TableKeys
     from hudi_core.config.write import WriteConfig
+    from hudi_core.connector import Connector
     from hudi_core.ingestion import ingest
     from hudi_core.metadata.snapshot import MetadataSnapshot
     from hudi_core.metadata.table import METADATA_FOLDER
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from hudi_core.model.files import PartitionPath
     from hudi_core.plugin.host import FormatHost
     from hudi_core.plugin.registry import FormatRegistry
+    from hudi_core.read.connector.handles import TableName
     from hudi_core.services.adopt_source import PLAIN
     from hudi_core.services.drop import drop_table, plan_drop
     from hudi_core.services.metadata import (
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from hudi_core.services.upgrade import upgrade_table
     from hudi_core.services.upgrade_plan import plan_upgrade
     from hudi_core.table import Table
+    from hudi_core.trino.server import ThriftServer
+    from hudi_core.trino.service import TrinoService
     from hudi_core.txn.publication import is_two_step
     from hudi_core.txn.table_lock import table_lock
 
@@ -44,6 +48,7 @@ __all__ = [
     "METADATA_FOLDER",
     "NOT_BUILT",
     "PLAIN",
+    "Connector",
     "FormatHost",
     "FormatRegistry",
     "MetadataOperator",
@@ -51,6 +56,9 @@ __all__ = [
     "PartitionPath",
     "Table",
     "TableKeys",
+    "TableName",
+    "ThriftServer",
+    "TrinoService",
     "WriteConfig",
     "drop_table",
     "ingest",
@@ -75,6 +83,10 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "Connector": "hudi_core.connector",
+    "TableName": "hudi_core.read.connector.handles",
+    "ThriftServer": "hudi_core.trino.server",
+    "TrinoService": "hudi_core.trino.service",
     "ingest": "hudi_core.ingestion",
     "TableKeys": "hudi_core.config.table_keys",
     "FormatHost": "hudi_core.plugin.host",

@@ -51,9 +51,9 @@ def struct(name: str, *fields: tuple[int, int, str, Any]) -> type[Struct]:
     return type(name, (Struct,), {"thrift_spec": spec})
 
 
-def of(inner: type[Struct]) -> tuple[Any, ...]:
+def of(inner: type[Struct]) -> list[Any]:
     """What a field of a struct type is made of."""
-    return (inner, inner.thrift_spec)
+    return [inner, inner.thrift_spec]  # the compiled codec wants a list
 
 
 TEXT: Final = "UTF8"

@@ -42,10 +42,10 @@ def _object(names: list[str], columns: list[pa.Array], count: int) -> pa.Array:
 
 def _values(array: pa.Array) -> pa.Array:
     """Each value as JSON text; none of them is null."""
-    return pc.fill_null(_texts(array), _NULL)
+    return pc.fill_null(json_values(array), _NULL)
 
 
-def _texts(array: pa.Array) -> pa.Array:
+def json_values(array: pa.Array) -> pa.Array:
     """Each value as JSON text; nulls stay."""
     if isinstance(array, pa.DictionaryArray):
         array = array.dictionary_decode()
@@ -91,7 +91,7 @@ def _maps(array: pa.MapArray) -> pa.Array:
     entries = map_entries(array)
     pairs = entries.flatten()
     keys, values = pairs.flatten()
-    names = _texts(keys)
+    names = json_values(keys)
     if not is_text(keys.type):
         names = _quoted(pc.replace_substring(names, '"', ""))
     texts = pc.binary_join_element_wise(names, _values(values), ":")

@@ -19,9 +19,10 @@ def test_every_case_runs(tmp_path: Path) -> None:
     assert list(scratch.iterdir()) == []
     found = json.loads(done.stdout)
     answers = {(one["case"], one["variant"]): one["answer"] for one in found["timings"]}
-    assert len(answers) == 7
+    assert len(answers) == 9
     assert answers["all-splits", "background"] == answers["all-splits", "synchronous"] == 2000
     assert 0 < answers["first-splits", "background"] <= 2000
     assert {rows for (case, _), rows in answers.items() if case == "two-of-22-columns"} == {20_000}
+    assert answers["thrift-pages", "pages"] == answers["thrift-pages", "generic"] > 0
     assert all(one["ratio"] > 0 and one["work"] > 0 for one in found["targets"])
     assert "### all-splits" in page.read_text()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -9,6 +11,7 @@ import pyarrow as pa
 
 from hudi_core.config.connector import ConnectorConfig
 from hudi_core.errors import SchemaError
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.connector.handles import QueryKind, TableHandle
 from hudi_core.read.connector.listing import (
     FileListing,
@@ -26,7 +29,7 @@ from hudi_core.read.connector.partitions import (
 )
 from hudi_core.read.connector.predicate import TupleDomain
 from hudi_core.read.connector.split_source import SplitSource
-from hudi_core.read.connector.splits import SplitFactory
+from hudi_core.read.connector.splits import Split, SplitFactory
 from hudi_core.read.filters import Filter, RowFilter
 from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.query import SnapshotQuery
@@ -99,6 +102,30 @@ class SplitManager:
         if config.partition_filter_required:
             _require_partition_filter(handle, listing.predicate)
         return self.load(handle, listing)
+
+    def in_order(
+        self, handle: TableHandle, wanted: Wanted = None, query: Query | None = None
+    ) -> Iterator[Split]:
+        """Yield the splits of a scan by partitions and files.
+
+        Without threads: of one state of the table they come in the same order from every process.
+        See :meth:`scan`.
+        """
+        opened = self.metadata.open_path(handle.base_path)
+        listing = self._listing(opened, handle, wanted, query or Query())
+        config = self.metadata.config
+        factory = SplitFactory.of(handle.base_path, listing.schema, listing.predicate, config)
+        with closing(self._partitions(handle, listing)) as source:
+            for batch in source.batches():
+                owners = {info.path: info for info in batch}
+                files = listing.list_files(list(owners))
+                for one in sorted(files, key=lambda listed: listed.file.path):
+                    yield from factory.splits(one, owners[one.file.partition_path])
+
+    def latest_state(self, handle: TableHandle) -> InstantTime | None:
+        """The latest state of a table; ``None`` without any write."""
+        writes = self.metadata.open_path(handle.base_path).timeline().completed_writes()
+        return max((one.requested_time for one in writes), default=None)
 
     def load(self, handle: TableHandle, listing: FileListing) -> SplitSource:
         """The splits of what a listing finds."""

@@ -1,0 +1,90 @@
+"""Splits and rows by their positions, for calls that may be repeated."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final, Generic, TypeVar
+
+from hudi_core.errors import SchemaError
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
+
+T = TypeVar("T")
+_KEPT: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A position in a scan of one state, or in a split.
+
+    Attributes
+    ----------
+    count
+        How many splits, or rows, lie before it.
+    state
+        The state; ``None`` for a table without any, and within a split, which has its own.
+    """
+
+    count: int = 0
+    state: InstantTime | None = None
+
+    def encode(self) -> bytes:
+        """What the next call brings back."""
+        return json.dumps([self.count, self.state]).encode()
+
+    @classmethod
+    def decode(cls, text: bytes) -> Position:
+        """The position of a token.
+
+        Raises
+        ------
+        SchemaError
+            The text is none.
+        """
+        try:
+            count, state = json.loads(text)
+            if type(count) is not int or count < 0:
+                raise ValueError(count)
+            return cls(count, None if state is None else parse_instant_time(state))
+        except (ValueError, TypeError) as error:
+            raise SchemaError(f"{text[:80]!r} is no token", "Begin the scan again.") from error
+
+
+class Continued(Generic[T]):
+    """Iterators that later calls go on with.
+
+    A call that goes on where the last one ended gets its iterator; one that is repeated, or was
+    answered elsewhere before, gets a new one that is brought to the position. Without it a scan in
+    100 batches is planned 100 times.
+    """
+
+    def __init__(self, kept: int = _KEPT) -> None:
+        self._kept = kept
+        self._iterators: OrderedDict[Hashable, Iterator[T]] = OrderedDict()
+        self._guard = Lock()
+
+    def at(
+        self, what: Hashable, position: Position, begin: Callable[[int], Iterator[T]]
+    ) -> Iterator[T]:
+        """An iterator at a position, which nobody else has.
+
+        Parameters
+        ----------
+        what
+            What is read.
+        begin
+            Makes a new iterator, which begins behind a count.
+        """
+        with self._guard:
+            found = self._iterators.pop((what, position), None)
+        return begin(position.count) if found is None else found
+
+    def keep(self, what: Hashable, position: Position, iterator: Iterator[T]) -> None:
+        """Keep an iterator for the call that goes on at a position."""
+        with self._guard:
+            self._iterators[what, position] = iterator
+            while len(self._iterators) > self._kept:
+                self._iterators.popitem(last=False)

@@ -1,0 +1,233 @@
+"""The answers of the service: schemas, tables, splits and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from hudi_core.connector import Connector
+from hudi_core.errors import MetastoreEntryError, SchemaError
+from hudi_core.read.connector.columns import HIDDEN_COLUMNS
+from hudi_core.read.connector.handles import ColumnHandle, TableHandle, TableName
+from hudi_core.read.connector.predicate import TupleDomain
+from hudi_core.read.connector.split_manager import Query
+from hudi_core.read.connector.splits import Split
+from hudi_core.trino.blocks import page
+from hudi_core.trino.positions import Continued, Position
+
+_READERS: Final = 64
+"""Open readers of splits, which hold batches."""
+
+
+class SplitPage(NamedTuple):
+    """Some splits of a scan.
+
+    Attributes
+    ----------
+    splits
+        Each as JSON.
+    token
+        What the next call names; ``None`` after the last.
+    """
+
+    splits: Sequence[bytes]
+    token: bytes | None
+
+
+class TrinoService:
+    """What Trino asks a server of its Thrift connector.
+
+    Threads may share it.
+
+    Parameters
+    ----------
+    connector
+        Finds and reads tables.
+    tables
+        Paths of tables by their names, beside those of a metastore.
+    """
+
+    def __init__(self, connector: Connector, tables: Mapping[TableName, str]) -> None:
+        self._connector = connector
+        self._paths = {TableName(*map(str.lower, name)): path for name, path in tables.items()}
+        self._splits = Continued[Split]()
+        self._rows = Continued[pa.RecordBatch](_READERS)
+
+    def schemas(self) -> Sequence[str]:
+        """Names of the schemas."""
+        named = {name.schema for name in self._paths}
+        if self._connector.config.metastore_uris:
+            named |= set(self._connector.metadata.list_schemas())
+        return sorted(named)
+
+    def tables(self, schema: str | None) -> Sequence[TableName]:
+        """Names of the tables of one schema, or of all."""
+        named = {name for name in self._paths if schema in (None, name.schema)}
+        if self._connector.config.metastore_uris:
+            named |= {*self._connector.metadata.list_tables(schema)}
+        return sorted(named)
+
+    def columns(self, name: TableName) -> Sequence[ColumnHandle] | None:
+        """The columns of a table; ``None`` where there is no such table."""
+        handle = self._find(name)
+        if handle is None:
+            return None
+        found = self._connector.columns(handle)
+        lower = [one.name.lower() for one in found]
+        twice = sorted({one for one in lower if lower.count(one) > 1})
+        if twice:
+            raise SchemaError(
+                f"Columns of {name} differ in case alone: {', '.join(twice)}",
+                "Trino knows columns in lower case; rename one of them.",
+            )
+        return found
+
+    def schema(self, name: TableName) -> pa.Schema:
+        """The columns of a table as Arrow has them."""
+        return pa.schema([(one.name, one.type) for one in self.columns(name) or ()])
+
+    def splits(
+        self, name: TableName, wanted: TupleDomain, most: int, token: bytes | None
+    ) -> SplitPage:
+        """The next splits of a scan.
+
+        Parameters
+        ----------
+        wanted
+            The rows.
+        most
+            How many splits, at the most.
+        token
+            That of the page before; ``None`` for the first.
+        """
+        handle, manager = self._handle(name), self._connector.split_manager
+        position = (
+            Position(0, manager.latest_state(handle)) if token is None else Position.decode(token)
+        )
+        state, scan = position.state, (name, wanted.to_json())
+        query = Query(as_of=state)
+
+        def begin(count: int) -> Iterator[Split]:
+            return islice(manager.in_order(handle, wanted, query), count, None)
+
+        iterator = self._splits.at(scan, position, begin)
+        found = [one.to_json().encode() for one in islice(iterator, most)]
+        following = next(iterator, None)
+        if following is None:
+            return SplitPage(found, None)
+        position = Position(position.count + len(found), state)
+        self._splits.keep(scan, position, chain([following], iterator))
+        return SplitPage(found, position.encode())
+
+    def rows(
+        self, split: bytes, columns: Sequence[str], max_bytes: int, token: bytes | None
+    ) -> bytes:
+        """A page of a split's rows.
+
+        Parameters
+        ----------
+        columns
+            Their names in lower case.
+        max_bytes
+            How large the page is at the most, but for a page of a single row.
+        token
+            That of the page before; ``None`` for the first.
+        """
+        text = split.decode()
+        names = tuple(columns)
+        position = Position() if token is None else Position.decode(token)
+        read = text, names
+
+        def begin(count: int) -> Iterator[pa.RecordBatch]:
+            return _behind(count, self._batches(text, names))
+
+        iterator = self._rows.at(read, position, begin)
+        batch = _filled(iterator, max_bytes)
+        if batch is None:
+            return page([pa.nulls(0, kind) for kind in self._types(text, names)], 0, None)
+        count = _fitting(batch, max_bytes)
+        while True:
+            rest = batch.slice(count)
+            following = rest if rest.num_rows else next(iterator, None)
+            after = Position(position.count + count)
+            found = page(
+                batch.slice(0, count).columns,
+                count,
+                None if following is None else after.encode(),
+            )
+            if len(found) <= max_bytes or count == 1:
+                break
+            if following is not None and not rest.num_rows:
+                iterator = chain([following], iterator)
+            count = max(1, count // 2)
+        if following is not None:
+            self._rows.keep(read, after, chain([following], iterator))
+        return found
+
+    def _batches(self, text: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        split = Split.from_json(text)
+        batches = self._connector.read(split, _stored(split, names))
+        return (one for one in batches if one.num_rows)
+
+    def _types(self, text: str, names: Sequence[str]) -> Iterator[pa.DataType]:
+        split = Split.from_json(text)
+        for name in _stored(split, names):
+            hidden = HIDDEN_COLUMNS.get(name)
+            yield split.schema.field(name).type if hidden is None else hidden.field.type
+
+    def _find(self, name: TableName) -> TableHandle | None:
+        path = self._paths.get(name)
+        if path is not None:
+            return self._connector.table(path)
+        if not self._connector.config.metastore_uris:
+            return None
+        return self._connector.metadata.table(*name)
+
+    def _handle(self, name: TableName) -> TableHandle:
+        found = self._find(name)
+        if found is None:
+            raise MetastoreEntryError(str(name), "is not known", "Look at SHOW TABLES.")
+        return found
+
+
+def _stored(split: Split, names: Sequence[str]) -> list[str]:
+    """The columns that names in lower case mean."""
+    stored = {one.lower(): one for one in (*split.schema.names, *HIDDEN_COLUMNS)}
+    return [stored.get(one, one) for one in names]
+
+
+def _behind(count: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches behind so many rows."""
+    for batch in batches:
+        if count < batch.num_rows:
+            yield batch.slice(count)
+        count = max(0, count - batch.num_rows)
+
+
+def _filled(batches: Iterator[pa.RecordBatch], max_bytes: int) -> pa.RecordBatch | None:
+    """The next batches as one, of about so many bytes or more."""
+    found: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        found.append(batch)
+        size += _size(batch)
+        if size >= max_bytes:
+            break
+    if len(found) < 2:
+        return found[0] if found else None
+    return pa.concat_batches(found)
+
+
+def _fitting(batch: pa.RecordBatch, max_bytes: int) -> int:
+    """How many rows of a batch are about so many bytes."""
+    rows: int = batch.num_rows
+    return min(rows, max(1, rows * max_bytes // max(1, _size(batch))))
+
+
+def _size(batch: pa.RecordBatch) -> int:
+    """About the bytes of a page of a batch."""
+    size: int = batch.nbytes + batch.num_rows * (batch.num_columns + 1)
+    return size
