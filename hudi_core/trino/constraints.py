@@ -16,6 +16,7 @@ from hudi_core.read.connector.domain import EVERYTHING, Domain, Range
 from hudi_core.read.connector.predicate import ALL, TupleDomain
 from hudi_core.schema.arrow_types import is_text
 from hudi_core.trino.blocks import trino_type
+from hudi_core.trino.names import names_of_columns
 
 _BELOW, _EXACTLY, _ABOVE = 1, 2, 3
 _PER_SECOND: Final = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -36,11 +37,11 @@ def predicate_of(constraint: Any, schema: pa.Schema) -> TupleDomain:
     if domains is None:
         # Trino asks for no row by a constraint without a map, and for all by an empty one
         return ALL if constraint is None else TupleDomain(None)
-    names = {name.lower(): name for name in schema.names}
+    names = names_of_columns(schema.names)
     found = {}
     for name, given in domains.items():
-        column = names.get(name.lower())
-        domain = None if column is None else _domain(given, schema.field(column).type)
+        column = names.get(name)
+        domain = None if column not in schema.names else _domain(given, schema.field(column).type)
         if column is not None and domain is not None:
             found[column] = domain
     return TupleDomain.of_domains(found)

@@ -104,12 +104,12 @@ def _get_table(service: TrinoService, given: Any) -> Answer:
         return wire.TableAnswer(success=wire.FoundTable())
     listed = [
         wire.Column(
-            name=one.name.lower(),
+            name=shown,
             type=trino_type(one.type).name,
             comment=one.comment,
             hidden=one.is_hidden,
         )
-        for one in columns
+        for shown, one in columns.items()
     ]
     table = wire.Table(name=given.name, columns=listed)
     return wire.TableAnswer(success=wire.FoundTable(table=table))

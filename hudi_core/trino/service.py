@@ -9,13 +9,14 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from hudi_core.connector import Connector
-from hudi_core.errors import MetastoreEntryError, SchemaError
+from hudi_core.errors import MetastoreEntryError
 from hudi_core.read.connector.columns import HIDDEN_COLUMNS
 from hudi_core.read.connector.handles import ColumnHandle, TableHandle, TableName
 from hudi_core.read.connector.predicate import TupleDomain
 from hudi_core.read.connector.split_manager import Query
 from hudi_core.read.connector.splits import Split
 from hudi_core.trino.blocks import page
+from hudi_core.trino.names import names_of_columns
 from hudi_core.trino.positions import Continued, Position
 
 _READERS: Final = 64
@@ -70,24 +71,25 @@ class TrinoService:
             named |= {*self._connector.metadata.list_tables(schema)}
         return sorted(named)
 
-    def columns(self, name: TableName) -> Sequence[ColumnHandle] | None:
-        """The columns of a table; ``None`` where there is no such table."""
+    def columns(self, name: TableName) -> Mapping[str, ColumnHandle] | None:
+        """The columns of a table by Trino's names; ``None`` where there is no such table.
+
+        Raises
+        ------
+        SchemaError
+            Two columns have one name for Trino.
+        """
         handle = self._find(name)
         if handle is None:
             return None
-        found = self._connector.columns(handle)
-        lower = [one.name.lower() for one in found]
-        twice = sorted({one for one in lower if lower.count(one) > 1})
-        if twice:
-            raise SchemaError(
-                f"Columns of {name} differ in case alone: {', '.join(twice)}",
-                "Trino knows columns in lower case; rename one of them.",
-            )
-        return found
+        found = {one.name: one for one in self._connector.columns(handle)}
+        own = [one for one in found if one not in HIDDEN_COLUMNS]
+        named = names_of_columns(own)
+        return {name: found[stored] for name, stored in named.items() if stored in found}
 
     def schema(self, name: TableName) -> pa.Schema:
         """The columns of a table as Arrow has them."""
-        return pa.schema([(one.name, one.type) for one in self.columns(name) or ()])
+        return pa.schema([(one.name, one.type) for one in (self.columns(name) or {}).values()])
 
     def splits(
         self, name: TableName, wanted: TupleDomain, most: int, token: bytes | None
@@ -130,7 +132,7 @@ class TrinoService:
         Parameters
         ----------
         columns
-            Their names in lower case.
+            Their names for Trino.
         max_bytes
             How large the page is at the most, but for a page of a single row.
         token
@@ -194,8 +196,8 @@ class TrinoService:
 
 
 def _stored(split: Split, names: Sequence[str]) -> list[str]:
-    """The columns that names in lower case mean."""
-    stored = {one.lower(): one for one in (*split.schema.names, *HIDDEN_COLUMNS)}
+    """The columns that Trino's names mean."""
+    stored = names_of_columns(split.schema.names)
     return [stored.get(one, one) for one in names]
 
 
