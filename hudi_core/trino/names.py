@@ -23,9 +23,9 @@ def trino_name(name: str) -> str:
 
 
 def names_of_columns(stored: Iterable[str]) -> Mapping[str, str]:
-    """The columns of a table by Trino's names for them, hidden ones too.
+    """The columns of a table by Trino's names for them.
 
-    A hidden column gives way to one of the table's with its name.
+    Hidden ones too; such a one gives way to one of the table's with its name.
 
     Raises
     ------

@@ -72,7 +72,7 @@ class TrinoService:
         return sorted(named)
 
     def columns(self, name: TableName) -> Mapping[str, ColumnHandle] | None:
-        """The columns of a table by Trino's names; ``None`` where there is no such table.
+        """The columns of a table by Trino's names; ``None`` without a table.
 
         Raises
         ------
