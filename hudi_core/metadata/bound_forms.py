@@ -197,6 +197,9 @@ def _promoted(
     stored = kind_of(low, value_type)
     if stored is None or low.wrapper != high.wrapper:
         return None
+    is_of_version_1 = value_type is None or value_type.ordinal == BoundType.V1
+    if is_of_version_1 and pt.is_int64(stored) and pt.is_timestamp(wanted):
+        stored = wanted  # both have one wrapper there, and no column becomes a time from a number
     first, last = (unwrap_bound(one, value_type, stored, "") for one in (low, high))
     if first is None or last is None:
         return None

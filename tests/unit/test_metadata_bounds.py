@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from hudi_core.avro.wrappers import ARRAY, Wrapped
 from hudi_core.errors import CorruptMetadataError
+from hudi_core.metadata.bound_forms import bound_form, in_form
 from hudi_core.metadata.bounds import BoundType, bound_type, unwrap_bound, wrap_bound
-from hudi_core.metadata.records import ValueType
+from hudi_core.metadata.records import ColumnRange, ValueType
 from hudi_core.model.stats import Scalar
 
 PATH = "/table/.hoodie/metadata/column_stats/f.hfile"
@@ -168,3 +169,13 @@ def test_decimals_of_version_1_are_bounds_of_decimals_only() -> None:
 def test_contradictions_are_damage(bound: Wrapped, value_type: ValueType) -> None:
     with pytest.raises(CorruptMetadataError, match="hudi metadata create"):
         unwrap_bound(bound, value_type, pa.int64(), PATH)
+
+
+@pytest.mark.parametrize("said", [None, ValueType(0)])
+def test_times_of_version_1_stay_bounds_in_version_2(said: ValueType | None) -> None:
+    """As Hudi's own upgrade of a table leaves them: numbers that the column's type explains."""
+    form = bound_form(pa.timestamp("us", "UTC"), has_value_types=True)
+    assert form is not None
+    low, high = Wrapped("LongWrapper", 5), Wrapped("LongWrapper", 7)
+    found = in_form(ColumnRange("f.parquet", "at", low, high, 2, 0, value_type=said), form)
+    assert (found.min_value, found.max_value, found.value_type) == (low, high, form.value_type)
