@@ -85,6 +85,8 @@ class BaseFileResult:
         Statistics by leaf path, the meta columns included.
     min_key, max_key
         Least and greatest record key in Java's order; ``None`` without rows or without keys.
+    bloom
+        The bloom filter, as the footer has it; empty without one.
     """
 
     size: int
@@ -92,6 +94,7 @@ class BaseFileResult:
     stats: FileStats
     min_key: str | None
     max_key: str | None
+    bloom: bytes = b""
 
 
 class BaseFileWriter:
@@ -216,15 +219,17 @@ class BaseFileWriter:
         if self._held:
             self._write_group()
         writer, stream = self._opened(self.schema.empty_table())
+        footers = self._key_values()
         with self._translated():
-            writer.add_key_value_metadata(self._key_values())
+            writer.add_key_value_metadata(footers)
             writer.close()
             size = int(stream.tell())
             stream.close()
             if self._options.fsync and self._filesystem.type_name == "local":
                 sync_file(self.path)
         stats = self._statistics.finish(self._footers[0])
-        return BaseFileResult(size, self._rows, stats, self._keys.min_key, self._keys.max_key)
+        keys, bloom = self._keys, footers.get(BLOOM_FOOTER, "").encode()
+        return BaseFileResult(size, self._rows, stats, keys.min_key, keys.max_key, bloom)
 
     def abort(self) -> None:
         """Give the file up and delete what there is of it.

@@ -138,6 +138,9 @@ class WriteStatus:
     changed_keys
         What became of the file's record keys, for indexes of keys: a table, or the path of the
         file below the table's folder that holds it. ``None`` where nobody kept account.
+    bloom
+        The bloom filter in the file's footer, empty without one; ``None`` where no index of the
+        table asks for it.
     """
 
     partition_path: PartitionPath
@@ -145,3 +148,4 @@ class WriteStatus:
     stat: WriteStat
     columns: Mapping[str, ColumnStats] = field(default_factory=dict)
     changed_keys: pa.Table | str | None = None
+    bloom: bytes | None = None

@@ -34,7 +34,7 @@ from hudi_core.rows.sorting import in_order
 from hudi_core.rows.staging import normalised, scatter
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 from hudi_core.txn.markers import MarkerKind
-from hudi_core.write.file_output import mark, open_base_file
+from hudi_core.write.file_output import bloom_for_index, mark, open_base_file
 from hudi_core.write.key_changes import leave_insertions, tracked_columns
 
 _ROW_GROUP_BYTES: Final = 32 << 20
@@ -166,4 +166,7 @@ class _TaskWriter:
             partition_path=path,
         )
         changes = leave_insertions(self._context, self._task, len(self.statuses), file.tracked)
-        self.statuses.append(WriteStatus(path, file.name.file_id, stat, result.stats, changes))
+        bloom = bloom_for_index(self._context, result)
+        self.statuses.append(
+            WriteStatus(path, file.name.file_id, stat, result.stats, changes, bloom)
+        )

@@ -19,7 +19,7 @@ from hudi_core.rows.context import WriteContext
 from hudi_core.schema.table_schema import FILE_NAME
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.clustered_rows import ClusterTask, rows_in_order
-from hudi_core.write.file_output import mark, open_base_file
+from hudi_core.write.file_output import bloom_for_index, mark, open_base_file
 from hudi_core.write.key_changes import leave_insertions, tracked_columns
 
 
@@ -99,9 +99,9 @@ def _write(
         file_size_in_bytes=result.size,
         partition_path=path,
     )
-    return WriteStatus(
-        path, file_id, stat, result.stats, leave_insertions(context, task, number, tracked)
-    )
+    changes = leave_insertions(context, task, number, tracked)
+    bloom = bloom_for_index(context, result)
+    return WriteStatus(path, file_id, stat, result.stats, changes, bloom)
 
 
 def _ready(rows: pa.Table, schema: pa.Schema, file_name: str) -> pa.Table:

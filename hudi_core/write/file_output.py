@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hudi_core.base_file.key_bounds import BloomSizing
-from hudi_core.base_file.writer import BaseFileOptions, BaseFileWriter
+from hudi_core.base_file.writer import BaseFileOptions, BaseFileResult, BaseFileWriter
 from hudi_core.errors import AlreadyExistsError, IncompleteCommitError
+from hudi_core.metadata.partition_types import BLOOM_FILTERS
+from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.files import PARTITION_METADATA_FILE, PartitionPath, join_path
 from hudi_core.rows.context import WriteContext
 from hudi_core.storage.open import open_storage
@@ -94,6 +96,12 @@ def open_base_file(
         # this attempt was lost: the write went on, or was undone, without it
         context.files.over(storage, fsync=False).delete(path)
         raise _takes_no_more(context)
+
+
+def bloom_for_index(context: WriteContext, written: BaseFileResult) -> bytes | None:
+    """The bloom filter of a file, if an index asks for it."""
+    kept = BLOOM_FILTERS in StoredPartitions.of(context.table).all
+    return written.bloom if kept else None
 
 
 def _takes_no_more(context: WriteContext) -> IncompleteCommitError:

@@ -35,7 +35,7 @@ from hudi_core.rows.staging import StagedPart
 from hudi_core.schema.table_schema import FILE_NAME, RECORD_KEY, TableSchema
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.change_log import open_change_log
-from hudi_core.write.file_output import mark, open_base_file
+from hudi_core.write.file_output import bloom_for_index, mark, open_base_file
 from hudi_core.write.incoming_rows import (
     IncomingRows,
     arrivals,
@@ -146,6 +146,7 @@ def write_group(
     changes = leave_changes(context, task, merged, stored.rows, ready)
     path = context.data_path(group.partition_path, str(name))
     status = _status(group, path, merged, len(inserts), result)
+    status = replace(status, bloom=bloom_for_index(context, result))
     if log.sizes:
         status = replace(status, stat=replace(status.stat, cdc_stats=log.sizes))
     return replace(status, changed_keys=changes)

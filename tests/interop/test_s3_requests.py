@@ -98,3 +98,22 @@ def test_filters_of_the_metadata_table_spare_requests_for_files(store: CountedS3
     assert found["true"][True] == 1
     # one for each file group of the partition of filters, which is listed, and its log files
     assert found["true"][False] < found["false"][False] + 40
+
+
+def test_filters_of_new_files_are_not_read_again(store: CountedS3) -> None:
+    options = {**store.given, "hoodie.metadata.index.bloom.filter.enable": "true"}
+    root = store.root("handed-on")
+    table = hudi.Table.create(
+        root, SCHEMA, name="t", record_key="id", partition_by="city", options=options
+    )
+    found: list[Counter[str]] = []
+    for write in (table.bulk_insert, table.upsert):
+        before = len(store.requests())
+        write(rows(400, 100 * len(found), 1 + len(found)))
+        made = [one for one in store.requests()[before:] if one.endswith(".parquet")]
+        found.append(Counter(one.partition(" ")[0] for one in made))
+    # four files are written; an upsert fetches what was there before
+    assert found == [{"PUT": 4}, {"GET": 4, "PUT": 4}]
+    filters = hudi.Table.open(root, store.given).metadata("bloom_filters")
+    assert filters["type"].to_pylist() == ["DYNAMIC_V0"] * 8
+    assert len(set(filters["bloom_filter"].to_pylist())) == 8

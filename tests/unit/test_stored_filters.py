@@ -155,7 +155,10 @@ def test_a_filter_that_says_nothing_rules_nothing_out(
 def test_a_damaged_filter_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_of(tmp_path / "t")
     with monkeypatch.context() as patch:
-        patch.setattr(bloom_filters, "read_bloom", lambda *_: b"not base64!")
+        original = bloom_filters._entry
+        patch.setattr(
+            bloom_filters, "_entry", lambda file, time, _: original(file, time, b"not base64!")
+        )
         table.bulk_insert(rows(["a8", "k9000", "z8"], 0))
     with pytest.raises(CorruptMetadataError, match=r"bloom_filters.*repair"):
         table.upsert(rows(["k9000"], 1))

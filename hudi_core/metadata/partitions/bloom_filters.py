@@ -43,9 +43,16 @@ class BloomFilters(MetadataPartition):
     groups: ClassVar[int | str] = "bloom_filter_groups"
 
     def of_commit(self, commit: Commit) -> PartitionChange:
-        files = [file for _, file in commit.new]
-        times = dict.fromkeys([file.name for file in files], commit.time)
-        return PartitionChange(tuple(_from_footers(commit.client, files, times)))
+        # whoever began before there was this partition has kept none
+        unknown = [file for status, file in commit.new if status.bloom is None]
+        times = dict.fromkeys([file.name for file in unknown], commit.time)
+        read = _from_footers(commit.client, unknown, times)
+        known = (
+            _entry(file, commit.time, status.bloom)
+            for status, file in commit.new
+            if status.bloom is not None
+        )
+        return PartitionChange((*known, *read))
 
     def of_removal(self, removal: Removal) -> PartitionChange:
         gone = BloomFilterEntry(TYPE_CODE, "", b"", is_deleted=True)
@@ -80,8 +87,12 @@ def _from_footers(
 ) -> Iterator[MetadataRecord]:
     blooms = client.map_files(partial(read_bloom, client.for_tasks), [one.path for one in files])
     for file, bloom in zip(files, blooms, strict=True):
-        entry = BloomFilterEntry(TYPE_CODE, times[file.name], bloom)
-        yield _record(file.partition_path, file.name, entry)
+        yield _entry(file, times[file.name], bloom)
+
+
+def _entry(file: DataFile, time: InstantTime, bloom: bytes) -> MetadataRecord:
+    entry = BloomFilterEntry(TYPE_CODE, time, bloom)
+    return _record(file.partition_path, file.name, entry)
 
 
 def _record(partition: PartitionPath, name: str, entry: BloomFilterEntry) -> MetadataRecord:
