@@ -60,15 +60,17 @@ def resolve(path: Path, scale: float, rounds: int) -> bool:
         return sum(map(len, listed(path).values()))
 
     def places() -> int:
-        return len(layout.places(paths))
+        return sum(len(run.paths) for run in layout.runs(paths))
 
     calls: dict[str, Callable[[], int]] = {"read the listing": read, "resolve its paths": places}
     reading, resolving = measure("resolve", calls, rounds, len(paths))
-    share = ratio_of(resolving.seconds, reading.seconds)
-    is_met = share <= RESOLVED_SHARE or resolving.median <= RESOLVED_SECONDS
+    # neither waits for anything: what the processor does counts, whoever else is at work
+    share = ratio_of(resolving.work, reading.work)
+    is_met = share <= RESOLVED_SHARE or resolving.median_work <= RESOLVED_SECONDS
     say(
-        f"{len(paths):,} paths: {resolving.median * 1000:.0f} ms, {share:.1%} of reading the "
-        f"listing (at most {RESOLVED_SECONDS * 1000:.0f} ms, or {RESOLVED_SHARE:.0%})",
+        f"{len(paths):,} paths: {resolving.median_work * 1000:.0f} ms of a processor "
+        f"({resolving.median * 1000:.0f} ms by the clock), {share:.1%} of reading the listing "
+        f"(at most {RESOLVED_SECONDS * 1000:.0f} ms, or {RESOLVED_SHARE:.0%})",
         is_met,
     )
     return is_met

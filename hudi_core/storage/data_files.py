@@ -196,7 +196,8 @@ class DataFiles:
 
     def uris(self, paths: Iterable[str]) -> list[str]:
         """The same of many files."""
-        return [place.uri for place in self.layout.places(paths)]
+        runs = self.layout.runs(paths)
+        return [f"{run.root}/{path}" for run in runs for path in run.paths]
 
     def below_root(self, path: str, /) -> str:
         """Where a file is, relative to its root."""
@@ -231,13 +232,13 @@ class DataFiles:
 
     def filesystem_of(self, paths: Sequence[str]) -> tuple[pafs.FileSystem, list[str]]:
         """The file system of files below one root, and their paths there."""
-        places = self.layout.places(paths)
-        filesystem, root = data_filesystem(places[0].root, self.options)
-        return filesystem, [f"{root}/{place.path}" for place in places]
+        (run,) = self.layout.runs(paths)
+        filesystem, root = data_filesystem(run.root, self.options)
+        return filesystem, [f"{root}/{path}" for path in run.paths]
 
     def roots_of(self, paths: Sequence[str]) -> list[str]:
         """The root of each file."""
-        return [place.root for place in self.layout.places(paths)]
+        return [root for root, own in self.layout.runs(paths) for _ in own]
 
     @contextmanager
     def open(
@@ -291,8 +292,8 @@ class DataFiles:
             See :func:`require_no_links`.
         """
         by_root: dict[str, list[str]] = {}
-        for place in self.layout.places(paths):
-            by_root.setdefault(place.root, []).append(place.path)
+        for run in self.layout.runs(paths):
+            by_root.setdefault(run.root, []).extend(run.paths)
         for root, own in by_root.items():
             require_no_links(root, own)
 

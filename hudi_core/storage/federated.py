@@ -133,8 +133,8 @@ class FederatedStorage:
     def discard(self, paths: Sequence[str]) -> None:
         """Delete files, whether they are there or not."""
         by_root: dict[str, list[str]] = {}
-        for place in self._layout.places(paths):
-            by_root.setdefault(place.root, []).append(place.path)
+        for run in self._layout.runs(paths):
+            by_root.setdefault(run.root, []).extend(run.paths)
         for root, own in by_root.items():
             self._of(root).discard(own)
 

@@ -7,7 +7,7 @@ Where a file really is only this folder of the project knows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
@@ -46,6 +46,21 @@ class Place(NamedTuple):
         return f"{self.root}/{self.path}"
 
 
+class Run(NamedTuple):
+    """Where files are that follow each other below one root.
+
+    Attributes
+    ----------
+    root
+        The table's folder, or a storage path.
+    paths
+        Below it, in the order in which they were asked for.
+    """
+
+    root: str
+    paths: list[str]
+
+
 class Layout(Protocol):
     """Translates paths of one table; both directions undo each other."""
 
@@ -64,8 +79,11 @@ class Layout(Protocol):
         """
         ...
 
-    def places(self, logical_paths: Iterable[str]) -> list[Place]:
-        """Where files are; sooner than one after the other."""
+    def runs(self, logical_paths: Iterable[str]) -> list[Run]:
+        """Where files are, in their order; sooner than one after the other.
+
+        Of 100,000 files the objects that name their places one by one take half of the time.
+        """
         ...
 
     def logical(self, place: Place) -> str | None:
@@ -96,9 +114,9 @@ class PlainLayout:
         """See :meth:`Layout.place`."""
         return Place(self.base_path, require_safe_path(logical_path))
 
-    def places(self, logical_paths: Iterable[str]) -> list[Place]:
-        """See :meth:`Layout.places`."""
-        return [self.place(path) for path in logical_paths]
+    def runs(self, logical_paths: Iterable[str]) -> list[Run]:
+        """See :meth:`Layout.runs`."""
+        return [Run(self.base_path, [require_safe_path(path) for path in logical_paths])]
 
     def logical(self, place: Place) -> str | None:
         """See :meth:`Layout.logical`."""
@@ -141,31 +159,44 @@ class FederatedLayout:
 
     def place(self, logical_path: str) -> Place:
         """See :meth:`Layout.place`."""
-        return self.places((logical_path,))[0]
+        return self._place(*logical_path.rpartition("/"))
 
-    def places(self, logical_paths: Iterable[str]) -> list[Place]:
-        """See :meth:`Layout.places`."""
-        found: list[Place] = []
+    def runs(self, logical_paths: Iterable[str]) -> list[Run]:
+        """See :meth:`Layout.runs`."""
+        runs: list[Run] = []
         # paths of one partition mostly follow each other, and share all but their names
         for folder, run in groupby((path.rpartition("/") for path in logical_paths), itemgetter(0)):
-            parts = list(run)
-            names = [name for _, _, name in parts]
-            if len(names) < _FEW:
-                found += (self._place(folder, *part[1:]) for part in parts)
-                continue
-            ids = [name.partition("_")[0] for name in names]
-            are_base_files = (
-                all(ids)
-                and all(map(contains, names, repeat("_")))
-                and not any(map(str.startswith, names, repeat(".")))
-                and not folder.startswith(_TABLE_FOLDER)
-            )
-            is_relative = bool(folder) or not any(slash for _, slash, _ in parts)
-            if are_base_files and is_relative and "\0" not in "".join(names):
-                found += self._in_partition(folder, names, ids)
-            else:
-                found += (self._place(folder, *part[1:]) for part in parts)
-        return found
+            for root, paths in self._in_folder(folder, list(run)):
+                if runs and runs[-1].root == root:
+                    runs[-1].paths.extend(paths)
+                else:
+                    runs.append(Run(root, paths))
+        return runs
+
+    def _in_folder(self, folder: str, parts: list[tuple[str, str, str]]) -> Iterator[Run]:
+        """Where files of one folder are.
+
+        Parameters
+        ----------
+        parts
+            Of each path the folder, the slash, and the name.
+        """
+        names = [name for _, _, name in parts]
+        ids = [name.partition("_")[0] for name in names]
+        are_base_files = (
+            len(names) >= _FEW
+            and all(ids)
+            and all(map(contains, names, repeat("_")))
+            and not any(map(str.startswith, names, repeat(".")))
+            and not folder.startswith(_TABLE_FOLDER)
+        )
+        is_relative = bool(folder) or not any(slash for _, slash, _ in parts)
+        if are_base_files and is_relative and "\0" not in "".join(names):
+            yield self._in_partition(folder, names, ids)
+            return
+        for part in parts:
+            place = self._place(*part)
+            yield Run(place.root, [place.path])
 
     def _place(self, folder: str, slash: str, name: str) -> Place:
         file_id, separator, _ = name.partition("_")
@@ -179,14 +210,14 @@ class FederatedLayout:
         upper = self.strategy.location(folder, file_id)
         return Place(root, f"{upper}/{below}{name}" if upper else f"{below}{name}")
 
-    def _in_partition(self, folder: str, names: list[str], ids: list[str]) -> list[Place]:
-        """Places of files of one partition."""
+    def _in_partition(self, folder: str, names: list[str], ids: list[str]) -> Run:
+        """Where files of one partition are."""
         root, below = self._folders.get(folder) or self._learned(folder)
         uppers = self.strategy.locations(folder, ids)
         if not self.strategy.depth:
-            return [Place(root, f"{below}{name}") for name in names]
-        paths = [f"{upper}/{below}{name}" for upper, name in zip(uppers, names, strict=True)]
-        return list(map(Place._make, zip(repeat(root), paths)))
+            return Run(root, [f"{below}{name}" for name in names])
+        placed = zip(uppers, names, strict=True)
+        return Run(root, [f"{upper}/{below}{name}" for upper, name in placed])
 
     def logical(self, place: Place) -> str | None:
         """See :meth:`Layout.logical`."""

@@ -1,5 +1,6 @@
 """Logical and physical paths of data files (RFC-60)."""
 
+import itertools
 import pickle
 import random
 import re
@@ -73,7 +74,7 @@ def test_partitions_share_a_prefix_only_where_the_file_id_alone_counts() -> None
     many = [f"city={number}/{name}" for number in range(40)]
     for form, prefixes in (("FILE_ID", 1), ("PARTITION_AND_FILE_ID", 20)):
         layout = federated(strategy__hash__input=form)
-        found = {place.path.partition("/")[0] for place in layout.places(many)}
+        found = {path.partition("/")[0] for run in layout.runs(many) for path in run.paths}
         assert len(found) >= prefixes
         assert (len(found) == 1) is (form == "FILE_ID")
 
@@ -133,7 +134,7 @@ def test_layouts_cross_to_other_processes() -> None:
     layout = federated(strategy__hash__bits="12", path__partitions="")
     layout.place(PATHS[1])
     again: Layout = pickle.loads(pickle.dumps(layout))
-    assert again.places(PATHS) == layout.places(PATHS)
+    assert again.runs(PATHS) == layout.runs(PATHS)
 
 
 @pytest.mark.parametrize("layout", [layout_of(BASE, "trips", Placement()), federated()])
@@ -144,6 +145,9 @@ def test_layouts_cross_to_other_processes() -> None:
 def test_paths_never_leave_the_table(layout: Layout, path: str) -> None:
     with pytest.raises(UnsafePathError):
         layout.place(path)
+    for count in (1, 9):
+        with pytest.raises(UnsafePathError):
+            layout.runs([path] * count)
     with pytest.raises(UnsafePathError):
         layout.logical(Place(layout.roots[0], path or ""))
 
@@ -222,6 +226,11 @@ def test_what_is_stored_is_read_again() -> None:
     assert placement.paths == ("s3://a", "/mnt/b")
 
 
+def places(layout: Layout, paths: list[str]) -> list[Place]:
+    """Where files are, asked for all at once."""
+    return [Place(run.root, path) for run in layout.runs(paths) for path in run.paths]
+
+
 @pytest.mark.parametrize("function", ["XXHASH32", "XXHASH64"])
 @pytest.mark.parametrize("form", ["FILE_ID", "PARTITION_AND_FILE_ID"])
 def test_files_spread_evenly_over_the_prefixes(function: str, form: str) -> None:
@@ -233,7 +242,7 @@ def test_files_spread_evenly_over_the_prefixes(function: str, form: str) -> None
         for n in range(files)
     ]
     counts = dict.fromkeys((f"{n:02x}" for n in range(prefixes)), 0)
-    for place in layout.places(paths):
+    for place in places(layout, paths):
         counts[place.path.partition("/")[0]] += 1
     expected = files / prefixes
     chi_square = sum((count - expected) ** 2 / expected for count in counts.values())
@@ -245,10 +254,13 @@ def test_many_paths_are_placed_as_each_of_them() -> None:
     logs = [f"city=a/.f{n}-0_20260101000000000.log.1_0-22-26" for n in range(5)]
     bases = [f"city=b/f{n}-0_1-2-3_20260101000000000.parquet" for n in range(9)]
     flat = [f"f{n}-0_1-2-3_20260101000000000.parquet" for n in range(9)]
-    for options in ({}, {"strategy__hash__input": "PARTITION_AND_FILE_ID"}):
+    two_roots = {"path": "s3://data,s3://us", "path__partitions": "city=b -> s3://us"}
+    for options in ({}, {"strategy__hash__input": "PARTITION_AND_FILE_ID"}, two_roots):
         layout = federated(**options)
         for paths in (logs, bases, flat, [*STAYING, *bases, *PATHS, *flat, *logs, *STAYING]):
-            assert layout.places(paths) == [layout.place(path) for path in paths]
+            assert places(layout, paths) == [layout.place(path) for path in paths]
+            roots = [run.root for run in layout.runs(paths)]
+            assert all(one != other for one, other in itertools.pairwise(roots))
     for bad in ("/f_1", "city=b/f_1\0", "city=b/../f_1", "city=b//f_1"):
         with pytest.raises(UnsafePathError):
-            federated().places([*flat, *bases, *[bad] * 5])
+            federated().runs([*flat, *bases, *[bad] * 5])
