@@ -9,8 +9,7 @@ from typing import Final
 from hudi_core.errors import CorruptMetadataError
 
 REBUILD: Final = (
-    "Rebuild the metadata table: run `hudi table repair PATH`, which keeps its indexes; or "
-    "`hudi metadata delete PATH`, then `hudi metadata create PATH`."
+    "Rebuild the metadata table with its indexes: run `hudi table repair --metadata PATH`."
 )
 
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, PathNotFoundError
-from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.table import has_value_types
 from hudi_core.model.protocols import Storage
 
@@ -22,6 +21,10 @@ DEFAULT_PATH: Final = ".hoodie/.index_defs/index.json"
 _MAX_BYTES: Final = 16 << 20
 _LIST: Final = "indexDefinitions"
 _BY_VALUE: Final = "V2"
+_MAKE_AGAIN: Final = (
+    "Run `hudi metadata delete --backup PATH`, then `hudi metadata create PATH`. Of a table with "
+    "storage paths delete this file, then run `hudi table repair --metadata PATH`."
+)
 _OF_TWO_FORMS: Final = ("column_stats", "secondary_index")
 
 
@@ -79,10 +82,12 @@ def read_definitions(storage: Storage, config: TableConfig) -> IndexDefinitions:
     except PathNotFoundError:
         return IndexDefinitions(path, {})
     except (ValueError, RecursionError) as error:
-        raise CorruptMetadataError(f"{storage.root}/{path}", "it is not JSON", REBUILD) from error
+        raise CorruptMetadataError(
+            f"{storage.root}/{path}", "it is not JSON", _MAKE_AGAIN
+        ) from error
     found = parsed.get(_LIST) if isinstance(parsed, dict) else None
     if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
-        raise CorruptMetadataError(f"{storage.root}/{path}", "it lists no indexes", REBUILD)
+        raise CorruptMetadataError(f"{storage.root}/{path}", "it lists no indexes", _MAKE_AGAIN)
     return IndexDefinitions(path, found)
 
 

@@ -70,8 +70,8 @@ def table_lister(client: MetaClientView) -> FileIndex:
             f"{client.base_path}/{METADATA_FOLDER}",
             "it is missing or is being rebuilt, and nothing else tells the files of a table whose "
             "data lies below storage paths",
-            f"Try again; where nobody is at work, `hudi table repair {client.base_path}` "
-            "rebuilds it.",
+            f"Try again; where nobody is at work, `hudi table repair --metadata "
+            f"{client.base_path}` rebuilds it.",
         )
     if not is_there or config.is_refused:
         return storage

@@ -117,7 +117,7 @@ class MetadataOperator:
             raise TableServiceError(
                 f"The metadata table of {client.base_path} alone tells the table's files, as these "
                 "lie below storage paths",
-                f"`hudi table repair {client.base_path}` rebuilds it.",
+                f"`hudi table repair --metadata {client.base_path}` rebuilds it.",
             )
         with self.lock.held():
             is_there = any(True for _ in client.storage.list(METADATA_FOLDER, recursive=True))

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import TableServiceError
+from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.beside import Rebuilt, put_in_place, rebuild_beside
+from hudi_core.metadata.enabled import enabled_partitions
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions, require_readable
 from hudi_core.services.convert import require_recoverable
 from hudi_core.services.lost_completions import lost_completions
@@ -18,6 +21,7 @@ from hudi_core.services.opening import open_table
 from hudi_core.services.progress import FILES_AT_A_TIME, CountedMap, Progress, no_progress
 from hudi_core.services.repair import refuse_other_writers
 from hudi_core.storage.properties_file import recover as recover_properties
+from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.table_lock import table_lock
 
@@ -105,7 +109,7 @@ def repair_metadata_table(
             if done is not None:
                 return MetadataRepair(path, StoredPartitions.of(done.config).complete, None)
         repair = _rebuilt(table, dry_run=False)
-        put_in_place(client, lock.require_lease)
+        put_in_place(client.as_stored(), lock.require_lease)
         return repair
 
 
@@ -116,14 +120,31 @@ def _rebuilt(table: OpenTable, *, dry_run: bool) -> MetadataRepair:
     for lost in lost_completions(table, timeline):
         raise table.lost(lost.instant, lost.evidence)
     config = MetadataConfig.from_options(client.options)
-    rebuilt = rebuild_beside(client.seeing(timeline), config, dry_run=dry_run)
+    client = _with_partitions(client.seeing(timeline), config, dry_run=dry_run)
+    rebuilt = rebuild_beside(client, config, dry_run=dry_run)
     return MetadataRepair(client.base_path, tuple(sorted(rebuilt.records)), rebuilt)
+
+
+def _with_partitions(
+    client: TableMetaClient, config: MetadataConfig, *, dry_run: bool
+) -> TableMetaClient:
+    """The table with partitions to rebuild, where another engine dropped all.
+
+    They are those of a new table under the options.
+    """
+    if StoredPartitions.of(client.config).all:
+        return client
+    names = ",".join(sorted(one.name for one in enabled_partitions(config, client.config)))
+    announced = {ManagedKeys.metadata_partitions_inflight.key: names}
+    if dry_run:
+        return client.with_properties({**client.config.raw, **announced})
+    return client.with_properties(update_properties(client.storage, announced))
 
 
 def _require_metadata(table: OpenTable) -> None:
     client = table.client
     require_readable(client)
-    if not StoredPartitions.of(client.config).all:
+    if client.files.is_plain and not StoredPartitions.of(client.config).all:
         raise TableServiceError(
             f"The table at {client.base_path} has no metadata table in {METADATA_FOLDER}",
             "Run `hudi metadata create PATH` to make one.",

@@ -53,7 +53,7 @@ def test_a_file_cut_off_anywhere_is_an_error(codec: Codec) -> None:
         with pytest.raises(CorruptMetadataError) as caught:
             read_all(data[:end])
         assert caught.value.path == PATH
-        assert "hudi metadata create PATH" in str(caught.value)
+        assert "hudi table repair --metadata PATH" in str(caught.value)
 
 
 @pytest.mark.parametrize("mask", [0x01, 0x80, 0xFF])

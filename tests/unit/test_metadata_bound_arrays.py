@@ -140,5 +140,5 @@ def test_texts_that_are_not_utf8_are_damage() -> None:
     table = table_of((Wrapped("StringWrapper", "x"), ValueType(7)))
     place = table.schema.get_field_index("min_bytes")
     table = table.set_column(place, "min_bytes", pa.array([b"\xff"], pa.binary()))
-    with pytest.raises(CorruptMetadataError, match="hudi metadata create"):
+    with pytest.raises(CorruptMetadataError, match="hudi table repair --metadata"):
         bound_arrays(table, "min", pa.string(), "f")

@@ -167,7 +167,7 @@ def test_decimals_of_version_1_are_bounds_of_decimals_only() -> None:
     ],
 )
 def test_contradictions_are_damage(bound: Wrapped, value_type: ValueType) -> None:
-    with pytest.raises(CorruptMetadataError, match="hudi metadata create"):
+    with pytest.raises(CorruptMetadataError, match="hudi table repair --metadata"):
         unwrap_bound(bound, value_type, pa.int64(), PATH)
 
 

@@ -74,10 +74,12 @@ def lose_last_group(path: Path) -> None:
 
 def check_loss_is_noticed(path: Path) -> None:
     for keys in (["k0"], [IN_LAST[0]]):
-        with pytest.raises(CorruptMetadataError, match=r"record.index.*0003.*metadata create"):
+        with pytest.raises(
+            CorruptMetadataError, match=r"record.index.*0003.*table repair --metadata"
+        ):
             look_up_keys(open_table(str(path), {}).client, keys)
     before = sorted(file.name for file in (path / ".hoodie/metadata/record_index").iterdir())
-    with pytest.raises(CorruptMetadataError, match=r"record.index.*0003.*metadata create"):
+    with pytest.raises(CorruptMetadataError, match=r"record.index.*0003.*table repair --metadata"):
         hudi.Table.open(str(path), OPTIONS).upsert(rows(["new", *IN_LAST[:3]]))
     assert sorted(file.name for file in (path / ".hoodie/metadata/record_index").iterdir()) == (
         before
@@ -176,7 +178,9 @@ def test_the_base_file_below_logs_that_came_later(partition: str, tmp_path: Path
     assert [*folder.glob(".*-0001-0_*.log.*")]
     for base in folder.glob("*-0001-0_*.hfile"):
         base.unlink()
-    with pytest.raises(CorruptMetadataError, match=r"it is missing.*metadata create") as raised:
+    with pytest.raises(
+        CorruptMetadataError, match=r"it is missing.*table repair --metadata"
+    ) as raised:
         validate(open_table(str(path), {}).client)
     assert raised.value.path == str(newest)
 
@@ -252,7 +256,9 @@ def test_a_log_cut_off_between_two_blocks(tmp_path: Path) -> None:
         (copy / log.relative_to(path)).write_bytes(data[:size])
         table = hudi.Table.open(str(copy), OPTIONS)
         assert table.to_arrow().num_rows == 21
-        with pytest.raises(CorruptMetadataError, match=r"log.*bytes.*metadata create") as raised:
+        with pytest.raises(
+            CorruptMetadataError, match=r"log.*bytes.*table repair --metadata"
+        ) as raised:
             look_up_keys(open_table(str(copy), {}).client, KEYS)
         assert raised.value.path == str(copy / log.relative_to(path))
     assert cut

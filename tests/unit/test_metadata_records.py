@@ -366,7 +366,7 @@ def test_a_changed_byte_of_a_value_is_no_other_error() -> None:
 
 def test_errors_of_lower_rooms_name_the_rebuild() -> None:
     with (
-        pytest.raises(CorruptMetadataError, match="hudi metadata create") as caught,
+        pytest.raises(CorruptMetadataError, match="hudi table repair --metadata") as caught,
         with_rebuild_hint(),
     ):
         raise CorruptMetadataError("p", "why")

@@ -239,7 +239,7 @@ def test_a_file_that_is_lost_stops_the_compaction(real_tables: Callable[[str], P
     [operation] = [one for one in plan.operations or () if one.partition_path == FILES]
     lost = f"{FILES}/{(operation.delta_file_paths or ())[-1]}"
     metadata.storage.delete(lost)
-    with pytest.raises(CorruptMetadataError, match="hudi metadata create") as error:
+    with pytest.raises(CorruptMetadataError, match="hudi table repair --metadata") as error:
         run_services(lock(client), config())
     assert error.value.path.endswith(lost)
 

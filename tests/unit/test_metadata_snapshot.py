@@ -359,7 +359,7 @@ def test_every_file_that_is_gone_or_damaged_is_an_error_and_never_other_rows(
                 caught.append((original.name, damage, str(error)))
             shutil.rmtree(path)
     for file_name, damage, message in caught:
-        assert "hudi metadata create" in message, (file_name, damage, message)
+        assert "hudi table repair --metadata" in message, (file_name, damage, message)
         assert METADATA in message, (file_name, damage, message)
     for untouched, damage in harmless:
         # bodies of instants are read where files leave a doubt
@@ -401,7 +401,9 @@ def test_a_missing_file_group_is_told_by_its_number(copy: Path) -> None:
 def test_a_metadata_table_that_lacks_a_write_is_stale(copy: Path) -> None:
     last = max((copy / METADATA / ".hoodie/timeline").glob("2*.deltacommit"))
     last.unlink()
-    with pytest.raises(CorruptMetadataError, match=r"lacks the instant.*hudi metadata create"):
+    with pytest.raises(
+        CorruptMetadataError, match=r"lacks the instant.*hudi table repair --metadata"
+    ):
         hudi.Table.open(str(copy), OPTIONS).to_arrow()
     without = hudi.Table.open(str(copy), {"hoodie.metadata.enable": "false"})
     assert ids(without) == list(range(9))
@@ -409,7 +411,9 @@ def test_a_metadata_table_that_lacks_a_write_is_stale(copy: Path) -> None:
 
 def test_no_metadata_table_at_all(copy: Path) -> None:
     shutil.rmtree(copy / METADATA)
-    with pytest.raises(CorruptMetadataError, match=r"\.hoodie/metadata.*hudi metadata create"):
+    with pytest.raises(
+        CorruptMetadataError, match=r"\.hoodie/metadata.*hudi table repair --metadata"
+    ):
         hudi.Table.open(str(copy), OPTIONS).to_arrow()
 
 

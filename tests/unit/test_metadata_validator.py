@@ -284,5 +284,5 @@ def test_a_stale_metadata_table_is_an_error(path: Path) -> None:
     metadata = metadata_client(client)
     last = metadata.timeline().completed_writes()[-1]
     metadata.active.delete(last)
-    with pytest.raises(CorruptMetadataError, match="hudi metadata create"):
+    with pytest.raises(CorruptMetadataError, match="hudi table repair --metadata"):
         validate(client)

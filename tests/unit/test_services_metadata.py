@@ -136,7 +136,7 @@ def test_a_deliberate_lie_shows_who_lists_from_it(tmp_path: Path) -> None:
     [log] = (path / ".hoodie/metadata/files").glob(f".*{last.requested_time}*")
     log.unlink()
     assert foreign_rows(path) == EXPECTED
-    with pytest.raises(CorruptMetadataError, match="hudi metadata create"):
+    with pytest.raises(CorruptMetadataError, match="hudi table repair --metadata"):
         own_rows(path)
     operator(opened(path)).delete()
     operator(opened(path)).create()
