@@ -419,15 +419,45 @@ class IncompleteListingError(StorageError):
 class DataFileError(StorageError):
     """A data file that the timeline names cannot be read."""
 
-    def __init__(self, base_path: str, reason: str) -> None:
+    def __init__(self, base_path: str, reason: str, hint: str | None = None) -> None:
         self.base_path, self.reason = base_path, reason
         super().__init__(
             f"A data file of the table at {base_path} cannot be read: {reason}",
-            "Open the table again, in case clean removed the file meanwhile; if the error stays, "
-            "the file is damaged or lost: restore it from a backup, or roll its instant back.",
+            hint
+            or "Open the table again, in case clean removed the file meanwhile; if the error "
+            "stays, the file is damaged or lost: restore it from a backup, or roll its instant "
+            "back.",
             base_path=base_path,
             reason=reason,
         )
+
+
+class MisplacedFileError(DataFileError):
+    """A data file in the table's folder instead of its storage path.
+
+    Another engine put it there, which knows of no storage paths.
+
+    Parameters
+    ----------
+    base_path
+        The table.
+    path
+        Of the file, below it.
+    instant
+        Of the write.
+    """
+
+    def __init__(self, base_path: str, path: str, instant: str) -> None:
+        self.path, self.instant = path, instant
+        super().__init__(
+            base_path,
+            f"{path} lies in the table's folder, and not below its storage path: an engine wrote "
+            f"instant {instant} that does not know where the table's files are, and saw none",
+            f"Roll back what it wrote with `hudi rollback {base_path} {instant}`, rebuild the "
+            f"metadata table with `hudi table repair --metadata {base_path}`, and write the rows "
+            "again by this project.",
+        )
+        self.facts |= {"path": path, "instant": instant}
 
 
 class SourceFileError(StorageError):
@@ -553,6 +583,13 @@ class CorruptMetadataError(HudiError):
     ) -> None:
         self.path, self.reason = path, reason
         super().__init__(f"{path} is damaged: {reason}", hint, path=path, reason=reason)
+
+
+class ForeignMetadataError(CorruptMetadataError):
+    """Another engine made the metadata table of a table with storage paths.
+
+    It knows none of the table's files. The next write drops it.
+    """
 
 
 class LostCompletionError(CorruptMetadataError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from pyiceberg.table import StaticTable
 
 import hudi_core as hudi
 from hudi_core.model.files import BaseFileName, LogFileName
+from hudi_core.model.instant import Instant
 
 SCHEMA = pa.schema(
     [
@@ -194,6 +195,19 @@ def new_table(
 def ordered(found: pa.Table) -> list[dict[str, Any]]:
     """Rows without meta columns, by key."""
     return sorted(found.select(SCHEMA.names).to_pylist(), key=lambda row: str(row["id"]))
+
+
+def seen(base: str) -> list[tuple[str, int]]:
+    """Keys and times of the rows that a table has."""
+    found = hudi.Table.open(base).to_arrow().to_pylist()
+    return sorted((row["id"], row["ts"]) for row in found)
+
+
+def take_back(base: str, instants: Sequence[Instant]) -> None:
+    """Take writes of another engine back, as the errors advise that they lead to."""
+    for instant in reversed(instants):
+        hudi.Table.open(base).rollback(instant.requested_time)
+    hudi.Table.open(base).repair_metadata()
 
 
 def states(table: hudi.Table, write: Any) -> Iterator[str]:

@@ -17,7 +17,6 @@ import pyarrow.types as pt
 
 from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.base_file.footer_statistics import footer_statistics
-from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.stats import ColumnStats, FileStats
 from hudi_core.schema.alignment import stored_fields
@@ -168,4 +167,4 @@ def opened_file(client: TableMetaClient, path: str) -> Iterator[pq.ParquetFile]:
             yield pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
     except (OSError, pa.ArrowException, ValueError, ArithmeticError) as error:
         # strings and numbers of a damaged footer may be none, too
-        raise DataFileError(client.base_path, f"{path}: {error}") from error
+        raise client.files.unreadable([path], f"{path}: {error}") from error

@@ -252,4 +252,4 @@ def _source(
         with files.files.open(path, size, kept, is_needed_again=is_needed_again) as source:
             yield source
     except (OSError, pa.ArrowInvalid) as error:
-        raise DataFileError(files.base_path, f"{path}: {error}") from error
+        raise files.files.unreadable([path], f"{path}: {error}") from error

@@ -22,7 +22,6 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import (
     CorruptMetadataError,
     HudiError,
-    IncompleteListingError,
     PathNotFoundError,
 )
 from hudi_core.meta_client import TableMetaClient
@@ -111,7 +110,7 @@ def rebuild_beside(
 
     Raises
     ------
-    IncompleteListingError
+    IncompleteListingError, MisplacedFileError
         The folders do not show a file that a write names. Nothing is left beside.
     DataFileError
         A data file cannot be read; likewise.
@@ -152,10 +151,7 @@ class _Comparing:
     ) -> Rebuilt:
         """Make the partitions; put them where there is a builder."""
         table = self.table
-        found = [one for files in table.files.values() for one in files]
-        missing = table.committed.missing_from({one.path: one.size for one in found})
-        if missing:
-            raise IncompleteListingError(table.client.base_path, [str(one) for one in missing])
+        table.require_committed()
         comparison, counts = self._comparison(), dict[str, int]()
         for number, partition in enumerate(wanted):
             records = list(partition.build(table))
@@ -164,9 +160,8 @@ class _Comparing:
                 self._compare(partition, comparison, records)
             if builder is not None:
                 builder.put(partition, build_time(number), records)
-        return Rebuilt(
-            counts, len(found), tuple(self.differences), self.unreadable, table.orphans, gone
-        )
+        count = sum(map(len, table.files.values()))
+        return Rebuilt(counts, count, tuple(self.differences), self.unreadable, table.orphans, gone)
 
     def _comparison(self) -> Comparison | None:
         client = self.table.client

@@ -119,6 +119,8 @@ def create_metadata_table(
     ------
     InvalidOptionError
         An option asks for what cannot be built.
+    MisplacedFileError, IncompleteListingError
+        Files of a table with storage paths are not where they belong.
     """
     with client.meter.time(Metric.INITIALIZE):
         built, changes = _built(client, config, indexes)
@@ -165,8 +167,12 @@ def rebuild_metadata_table(
         It has an index of keys that no file of the table holds.
     CorruptMetadataError
         What tells of the indexes is damaged.
+    MisplacedFileError, IncompleteListingError
+        Files of a table with storage paths are not where they belong.
     """
     plan = rebuild_plan(client, config)
+    if not client.files.is_plain:
+        ListedTable(client, plan.options, plan.definitions).require_committed()
     if plan.definitions != plan.stored:
         # at once: after a death nothing else may tell
         put_definitions(client.storage, plan.definitions)
@@ -198,10 +204,14 @@ def _built(
     By these readers use it.
     """
     wanted = (*enabled_partitions(config, client.config), *indexes)
+    before = read_definitions(client.storage, client.config)
+    table = ListedTable(client, config, before)
+    if not client.files.is_plain:
+        # an engine that dropped the former one may have written where nothing is listed
+        table.require_committed()
     discard_beside(client.storage)
     client.storage.delete_tree(METADATA_FOLDER)
-    before = read_definitions(client.storage, client.config)
-    builder = new_builder(ListedTable(client, config, before), METADATA_FOLDER)
+    builder = new_builder(table, METADATA_FOLDER)
     for number, one in enumerate(wanted):
         builder.build(one, build_time(number))
     built = builder.built

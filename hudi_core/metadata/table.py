@@ -7,6 +7,7 @@ Source: ``hudi-format`` section 5.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,8 +15,10 @@ from hudi_core.config.kinds import TableType
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.stored_table import stored_config
 from hudi_core.config.table import TableConfig
+from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import (
     CorruptMetadataError,
+    ForeignMetadataError,
     InvalidOptionError,
     NotATableError,
     UnsupportedTableError,
@@ -26,7 +29,11 @@ from hudi_core.metadata.partition_types import FILES
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant_time import SOLO_PREFIX
 from hudi_core.model.protocols import Storage
-from hudi_core.storage.properties_file import PROPERTIES_PATH, read_properties
+from hudi_core.storage.properties_file import (
+    PROPERTIES_PATH,
+    read_properties,
+    update_properties,
+)
 from hudi_core.storage.subfolder import SubfolderStorage
 
 METADATA_FOLDER: Final = ".hoodie/metadata"
@@ -59,6 +66,8 @@ def metadata_client(client: TableMetaClient, folder: str = METADATA_FOLDER) -> T
     ------
     CorruptMetadataError
         There is none, or its properties are damaged.
+    ForeignMetadataError
+        Another engine made it, of a table with storage paths.
     """
     if client.metadata is not None:
         return client.metadata
@@ -75,6 +84,13 @@ def metadata_client(client: TableMetaClient, folder: str = METADATA_FOLDER) -> T
     config = replace(config, timezone=client.config.timezone, local_zone=client.config.local_zone)
     if config.table_type is not TableType.MERGE_ON_READ or config.base_file_format != "HFILE":
         raise CorruptMetadataError(path, "it is not of a metadata table", REBUILD)
+    if not client.files.is_plain and _is_of_others(properties, client.config):
+        raise ForeignMetadataError(
+            path,
+            "another engine made it, which does not know the table's storage paths, and listed the "
+            "table's own folder instead of them",
+            REBUILD,
+        )
     return replace(
         client,
         base_path=BasePath(f"{client.base_path}/{folder}"),
@@ -106,8 +122,25 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
         "hoodie.compaction.payload.class": _PAYLOAD,
     }
     if config.timezone != "LOCAL":
-        properties["hoodie.table.timeline.timezone"] = config.timezone
+        properties[TableKeys.timezone.key] = config.timezone
     return properties
+
+
+def _is_of_others(properties: Mapping[str, str], config: TableConfig) -> bool:
+    """Whether another engine made a metadata table."""
+    # theirs do not state the time zone
+    return config.timezone != "LOCAL" and TableKeys.timezone.key not in properties
+
+
+def take_over_metadata_table(client: TableMetaClient) -> None:
+    """Mark a metadata table as made here.
+
+    The caller holds the table's lock. One that another engine made is right for files in the
+    table's folder, and stays in use when these are moved.
+    """
+    storage = metadata_storage(client)
+    if _is_of_others(read_properties(storage), client.config):
+        update_properties(storage, {TableKeys.timezone.key: client.config.timezone})
 
 
 def is_readable(config: TableConfig) -> bool:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
 from hudi_core.read.plan import PlannedFile, ReadPlan
@@ -244,7 +243,7 @@ class FileScan:
         try:
             yield reader, fragments
         except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise DataFileError(self.files.base_path, str(error).split("\n", 1)[0]) from error
+            raise self.files.unreadable(paths, str(error).split("\n", 1)[0]) from error
 
 
 def row_groups_within(fragment: ds.Fragment, start: int, end: int) -> ds.Fragment | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.plan import PlannedFile, ReadPlan
@@ -70,4 +69,4 @@ def _schema_of_footer(client: TableMetaClient, file: PlannedFile) -> pa.Schema:
         ):
             return pa.schema(stored_fields(stored.schema_arrow))
     except (OSError, pa.ArrowInvalid) as error:
-        raise DataFileError(client.base_path, f"{file.path}: {error}") from error
+        raise client.files.unreadable([file.path], f"{file.path}: {error}") from error

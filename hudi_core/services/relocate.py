@@ -33,7 +33,11 @@ from hudi_core.meta_client import META_FOLDER, TableMetaClient
 from hudi_core.metadata.beside import CopyFile
 from hudi_core.metadata.lifecycle import ensure_metadata_table
 from hudi_core.metadata.lister import table_lister
-from hudi_core.metadata.table import StoredPartitions, is_readable
+from hudi_core.metadata.table import (
+    StoredPartitions,
+    is_readable,
+    take_over_metadata_table,
+)
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import BaseFileName, FileStatus, LogFileName
 from hudi_core.model.instant import Action
@@ -183,6 +187,7 @@ def convert_storage(
         state, deleted = _tidied(state, keep=wanted)
         if not plan.is_needed:
             return replace(plan, deleted=deleted)
+        take_over_metadata_table(state.client)
         state, moved = _copied(state, wanted, engine, progress)
         lock.require_lease()
         state = take_step(begin_step(state))

@@ -12,6 +12,7 @@ from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.zone_evidence import require_same_zone
 from hudi_core.txn import rollback
+from hudi_core.txn.foreign_metadata import without_foreign_metadata
 from hudi_core.txn.lost_completion import completion_evidence
 from hudi_core.txn.own_claims import require_own_claims
 from hudi_core.txn.publication import is_two_step
@@ -59,9 +60,10 @@ def roll_back_instant(
     with lock.held():
         client.require_writable()
         state = TableState.load(table)
+        require_same_zone(state.client.active, state.client.config.zone)
+        require_own_claims(state.table)
+        state = without_foreign_metadata(state)
         table, client = state.table, state.client
-        require_same_zone(client.active, client.config.zone)
-        require_own_claims(table)
         require_known_actions(client)
         state, finished = _finish_begun(tidy_restores(continue_restores(state)), time)
         if finished is not None:

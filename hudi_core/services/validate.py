@@ -35,6 +35,7 @@ from hudi_core.metadata.table import (
 )
 from hudi_core.metadata.validator import ValidationReport
 from hudi_core.metadata.validator import validate as validate_metadata
+from hudi_core.model.commit import WriteStat
 from hudi_core.model.difference import Difference
 from hudi_core.model.files import FileSlice, FileStatus
 from hudi_core.model.named_files import NamedFile, StatedColumn
@@ -240,7 +241,7 @@ class _Comparison:
                     Source.STORAGE,
                     f"file {stat.path}",
                     "stored, as its commit says",
-                    f"the newest of its file group is {path}" if path else "it is not there",
+                    f"the newest of its file group is {path}" if path else self._absent(stat),
                 )
                 continue
             if stat.num_writes is not None:
@@ -250,6 +251,12 @@ class _Comparison:
             if stat.file_size_in_bytes and size != stat.file_size_in_bytes:
                 expected = f"{stat.file_size_in_bytes} bytes, as its commit says"
                 self._say(Source.STORAGE, f"file {path}", expected, f"{size} bytes")
+
+    def _absent(self, stat: WriteStat) -> str:
+        files = self._client.files
+        if stat.path is None or not files.is_misplaced(stat.path):
+            return "it is not there"
+        return files.unreadable([stat.path], "").what
 
     def _read(self, stored: Mapping[str, FileSlice]) -> dict[str, Footer]:
         """Return the footers of present files; report unreadable ones."""

@@ -15,7 +15,14 @@ import pyarrow.fs as pafs
 
 from hudi_core.config.storage_move import MovePhase
 from hudi_core.config.table import TableConfig
-from hudi_core.errors import PathNotFoundError, StorageError, UnsafePathError
+from hudi_core.errors import (
+    DataFileError,
+    MisplacedFileError,
+    PathNotFoundError,
+    StorageError,
+    UnsafePathError,
+)
+from hudi_core.model.files import BaseFileName
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.federated import FederatedStorage
 from hudi_core.storage.layout import FederatedLayout, Layout, Place, PlainLayout, layout_of
@@ -282,6 +289,32 @@ class DataFiles:
         filesystem, root = data_filesystem(place.root, self.options)
         with filesystem.open_input_file(f"{root}/{place.path}") as source:
             yield source
+
+    def unreadable(self, paths: Iterable[str], reason: str) -> DataFileError:
+        """The error of files of which one cannot be read.
+
+        Costs two requests for each of them where data files lie below storage paths.
+
+        Parameters
+        ----------
+        reason
+            What the store or the file said.
+        """
+        found = next((one for one in paths if self.is_misplaced(one)), None)
+        if found is None:
+            return DataFileError(self.base_path, reason)
+        named = BaseFileName.parse(found.rpartition("/")[2])
+        return MisplacedFileError(self.base_path, found, named.instant if named else "?")
+
+    def is_misplaced(self, path: str) -> bool:
+        """Whether a file lies in the table's folder instead.
+
+        Other engines put files there, which know of no storage paths.
+        """
+        if self.is_plain:
+            return False
+        table = open_storage(self.base_path, self.options, fsync=False)
+        return table.head(path) is not None and self.over(table, fsync=False).head(path) is None
 
     def require_no_links(self, paths: Iterable[str]) -> None:
         """Refuse files that a symbolic link leads out of their root.

@@ -31,6 +31,7 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.timeline.zone_evidence import require_same_zone
 from hudi_core.txn import heartbeat, rollback
+from hudi_core.txn.foreign_metadata import without_foreign_metadata
 from hudi_core.txn.lost_completion import require_not_completed
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.own_claims import require_own_claims
@@ -72,7 +73,7 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
     client = state.client
     require_same_zone(client.active, client.config.zone)
     require_own_claims(state.table)
-    state = continue_move(state)
+    state = continue_move(without_foreign_metadata(state))
     if state.timeline.unknown and _remove_surplus(client):
         state = state.reloaded()
     if recover_pending_indexing(state.client):

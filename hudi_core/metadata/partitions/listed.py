@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from hudi_core.errors import IncompleteListingError, MisplacedFileError
 from hudi_core.metadata.key_records import DataFile
 from hudi_core.metadata.partitions.work import Work, data_files
 from hudi_core.model.file_index import FileIndex
@@ -41,6 +42,26 @@ class ListedTable(Work):
         """The files that writes name."""
         read = CommittedFiles.of_history if self.with_history else CommittedFiles.of_timeline
         return read(self.client, self.client.timeline())
+
+    def require_committed(self) -> None:
+        """Refuse a listing that lacks files which writes name.
+
+        Raises
+        ------
+        MisplacedFileError
+            Another engine put one of them into the folder of a table with storage paths.
+        IncompleteListingError
+            They are nowhere.
+        """
+        found = {one.path: one.size for files in self.files.values() for one in files}
+        missing = self.committed.missing_from(found)
+        if missing:
+            files, base_path = self.client.files, self.client.base_path
+            reason = f"{len(missing)} files are not where they belong"
+            error = files.unreadable([one.path for one in missing], reason)
+            if isinstance(error, MisplacedFileError):
+                raise error
+            raise IncompleteListingError(base_path, [str(one) for one in missing])
 
     @cached_property
     def lister(self) -> FileIndex:
