@@ -50,8 +50,8 @@ from hudi_core.trino.wire import (
 # the metastore is that of the tests
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from tests.hive_metastore import HiveMetastore as Service
-from tests.hive_metastore import hive_metastore
+from hudi_conformance.hive_metastore import HiveMetastore as Service
+from hudi_conformance.hive_metastore import hive_metastore
 
 PARTITIONS, FILES = 1000, 100
 """Partitions of the planned table, and files of each."""

@@ -18,6 +18,7 @@ from delta_format.location import LOG_FOLDER
 from delta_format.log import open_log
 from delta_format.metadata import DeltaMetadataFactory
 from delta_format.options import OPTIONS
+from delta_format.registration import registration
 from delta_format.schema import require_supported_columns
 from delta_format.timeline import DeltaTimelineFactory
 from delta_format.undo import (
@@ -42,6 +43,7 @@ from hudi_core.spi import (
     Instant,
     MetaClientView,
     Publication,
+    Registration,
     ReplaceCommitMetadata,
     RestorePlan,
     TableSchema,
@@ -142,6 +144,11 @@ class DeltaTableFormat:
     def get_metadata_folders(self) -> tuple[str, ...]:
         """The log's."""
         return (LOG_FOLDER,)
+
+    @hookimpl
+    def get_registration(self, meta_client: MetaClientView) -> Registration:
+        """A table of Spark's source, at the folder with the log."""
+        return registration(meta_client)
 
     @hookimpl
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:

@@ -49,6 +49,10 @@ class UnknownOptionWarning(UserWarning):
     """An option that is not known, or not built yet."""
 
 
+class MetaSyncWarning(UserWarning):
+    """A sync that failed after its commit, and may."""
+
+
 # --- configuration -------------------------------------------------------------------------------
 
 
@@ -482,11 +486,18 @@ class MetastoreError(HudiError):
     def __init__(self, uris: Sequence[str], reason: str) -> None:
         self.uris, self.reason = tuple(uris), reason
         super().__init__(
-            f"The Hive metastore at {', '.join(uris)} did not answer: {reason}",
-            "Check hive.metastore.uri, and that it asks for no Kerberos; then do the same again.",
+            f"The metastore at {', '.join(uris)} did not answer: {reason}",
+            "Check its address, that it asks for no Kerberos, and what these credentials may do; "
+            "then do the same again.",
             uris=self.uris,
             reason=reason,
         )
+
+
+class MetastoreRefusalError(MetastoreError):
+    """A metastore refuses a change of an entry, and would again."""
+
+    retryable = False
 
 
 class MetastoreEntryError(HudiError):
@@ -495,6 +506,29 @@ class MetastoreEntryError(HudiError):
     def __init__(self, name: str, reason: str, hint: str) -> None:
         self.name, self.reason = name, reason
         super().__init__(f"{name} {reason}", hint, name=name, reason=reason)
+
+
+class MetaSyncError(HudiError):
+    """A sync failed after its commit, which stands.
+
+    Attributes
+    ----------
+    result
+        What the call would have returned: of a write, its ``CommitResult``.
+    """
+
+    def __init__(self, base_path: str, tool: str, reason: str, result: object = None) -> None:
+        self.base_path, self.tool, self.reason, self.result = base_path, tool, reason, result
+        super().__init__(
+            f"The commit to the table at {base_path} is complete, but the sync with {tool} that "
+            f"follows it failed: {reason}",
+            f"Do not write the rows again. `hudi sync {tool} {base_path}` brings the metastore up "
+            "to date, as the next commit does; "
+            "hoodie.datasource.hive_sync.ignore_exceptions=true makes this a warning.",
+            base_path=base_path,
+            tool=tool,
+            reason=reason,
+        )
 
 
 class ScanClosedError(HudiError):

@@ -67,6 +67,7 @@ from hudi_core.model.format import (
 from hudi_core.model.found_table import FoundTable
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import LockProvider
+from hudi_core.model.registration import Registration
 from hudi_core.schema.table_schema import TableSchema
 
 PROJECT = "hudi"
@@ -232,6 +233,25 @@ class TableFormatHooks(Protocol):
         -------
         tuple
             Their paths, relative to the table.
+        """
+
+    @hookspec(firstresult=True)
+    def get_registration(self, meta_client: MetaClientView) -> Registration:
+        """Say how metastores know the table. Optional.
+
+        Called without lock, when a table is registered in a metastore, by itself or after a commit;
+        changes nothing. Tables of a format without it cannot be registered. Added to RFC-93, where
+        a table is found by its path.
+
+        Returns
+        -------
+        Registration
+            Of the present state, as readers of the format expect it in a Hive metastore.
+
+        Raises
+        ------
+        CorruptMetadataError
+            The format's metadata is damaged.
         """
 
     @hookspec(firstresult=True)

@@ -117,6 +117,7 @@ from hudi_core.model.named_files import NamedFile, StatedColumn
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.protocols import LockProvider, Storage, TimelineView
 from hudi_core.model.ranges import ValueRanges
+from hudi_core.model.registration import Registration
 from hudi_core.model.stats import ColumnStats, FileStats, Scalar
 from hudi_core.model.timeline_zone import TimelineZone
 from hudi_core.plugin.fenced import Lineage, fence, pending_publications
@@ -244,6 +245,7 @@ __all__ = [
     "Publication",
     "PublishedInstants",
     "Raised",
+    "Registration",
     "ReplaceCommitMetadata",
     "RestoreMetadata",
     "RestorePlan",

@@ -22,6 +22,7 @@ from hudi_core.spi import (
     LockProvider,
     MetaClientView,
     Publication,
+    Registration,
     ReplaceCommitMetadata,
     RestorePlan,
     TableSchema,
@@ -41,6 +42,7 @@ from iceberg_format.locks import catalog_lock
 from iceberg_format.metadata import IcebergMetadataFactory
 from iceberg_format.options import OPTIONS
 from iceberg_format.partition import require_free_partition_names
+from iceberg_format.registration import registration
 from iceberg_format.schema import iceberg_schema
 from iceberg_format.table import IcebergTable, version_of
 from iceberg_format.timeline import IcebergTimelineFactory
@@ -146,6 +148,11 @@ class IcebergTableFormat:
     def get_metadata_folders(self, meta_client: MetaClientView) -> tuple[str, ...]:
         """The folder below the Iceberg table's, whatever catalog has it."""
         return (metadata_folder(meta_client, TableFiles(meta_client)),)
+
+    @hookimpl
+    def get_registration(self, meta_client: MetaClientView) -> Registration:
+        """The format, and the file with the current metadata."""
+        return registration(IcebergTable.open(meta_client))
 
     @hookimpl
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:

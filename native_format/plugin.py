@@ -19,6 +19,7 @@ from hudi_core.spi import (
     Instant,
     MetaClientView,
     Publication,
+    Registration,
     hookimpl,
 )
 from native_format.metadata import NativeMetadataFactory
@@ -71,6 +72,11 @@ class NativeTableFormat:
     def get_metadata_factory(self) -> NativeMetadataFactory:
         """The table's folders are listed."""
         return NativeMetadataFactory()
+
+    @hookimpl
+    def get_registration(self, meta_client: MetaClientView) -> Registration:
+        """A table for Hudi's readers."""
+        return Registration(meta_client.base_path, is_hudi=True)
 
     @hookimpl
     def initialize(self, meta_client: MetaClientView) -> FormatCommit:

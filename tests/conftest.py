@@ -66,7 +66,12 @@ settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
-pytest_plugins = ["tests.purity", "tests.folder_seconds", "tests.shared_services"]
+pytest_plugins = [
+    "hudi_conformance.services",
+    "tests.purity",
+    "tests.folder_seconds",
+    "tests.shared_services",
+]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -143,14 +148,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Give the Hive metastore of this test run: one for all its processes, as it starts slowly."""
-    from tests.hive_metastore import shared_metastore  # noqa: PLC0415 - with clients few tests need
-
-    folder = tmp_path_factory.getbasetemp()
-    is_one_of_several = "PYTEST_XDIST_WORKER" in os.environ
-    with shared_metastore(folder.parent if is_one_of_several else folder) as service:
-        yield service
+def metastore(hive_metastore: Any) -> Any:
+    """Give the Hive metastore of this test run."""
+    return hive_metastore
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,8 @@ SYSTEM_FIXTURES: Final = frozenset(
         "spark",
         "s3",
         "metastore",
+        "hive_metastore",
+        "glue",
         "nursery",
     }
 )

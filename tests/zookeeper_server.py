@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from hudi_conformance.java_process import java_process, make
 from kazoo.client import KazooClient
 from py4j.java_gateway import JavaGateway
-
-from tests.java_process import java_process, make
 
 _CURATOR: Final = "org.apache.curator.framework"
 _TICK_MS: Final = 500

@@ -20,6 +20,7 @@ from hudi_core.cli.savepoint import restore, savepoint_app
 from hudi_core.cli.serve_trino import serve_trino
 from hudi_core.cli.services import archive, clean, ttl
 from hudi_core.cli.stage import stage_app
+from hudi_core.cli.sync import sync_app
 from hudi_core.cli.table import table_app
 from hudi_core.cli.terminal import write_line
 from hudi_core.cli.timeline import timeline
@@ -64,6 +65,7 @@ app.add_typer(table_app, name="table")
 app.add_typer(metadata_app, name="metadata")
 app.add_typer(savepoint_app, name="savepoint")
 app.add_typer(stage_app, name="stage")
+app.add_typer(sync_app, name="sync")
 app.command()(timeline)
 app.command()(rollback)
 app.command()(restore)

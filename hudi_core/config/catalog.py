@@ -24,6 +24,7 @@ from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.config.sync import GlueConfig, SyncConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.timebased import TimeKeys
 from hudi_core.config.ttl import TtlConfig
@@ -51,6 +52,8 @@ OPTIONS: Final[tuple[type[Options], ...]] = (
     MetricsConfig,
     ConnectorConfig,
     IngestionConfig,
+    SyncConfig,
+    GlueConfig,
 )
 """Where the options are declared that a user may give."""
 

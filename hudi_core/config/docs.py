@@ -84,6 +84,14 @@ _TITLES: Final = {
             "it has them; see [`ingestion.md`](ingestion.md)."
         ),
     ),
+    Group.SYNC: (
+        "Sync",
+        (
+            "How tables are registered in Hive metastores and in AWS Glue; see "
+            "[`sync.md`](sync.md). They are looked at where a sync is asked for, by itself or "
+            "after each commit."
+        ),
+    ),
 }
 
 

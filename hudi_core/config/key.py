@@ -36,6 +36,7 @@ class Group(StrEnum):
     METRICS = "metrics"
     CONNECTOR = "connector"
     INGESTION = "ingestion"
+    SYNC = "sync"
 
 
 class Secret:

@@ -1,10 +1,12 @@
-"""Tables and partitions of metastores, and the protocol of these."""
+"""Tables and partitions of metastores, and the protocols of these."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +30,15 @@ class MetastoreTable:
         Its folder; empty where the entry has none.
     table_type
         Hive's word for what it is, such as ``EXTERNAL_TABLE`` or ``VIRTUAL_VIEW``.
-    input_format
-        Name of the Java class that reads it.
+    input_format, output_format, serde
+        Names of the Java classes that read and write it.
     columns, partition_columns
         Its columns; those that partitions are made of apart.
     parameters, serde_parameters
         Further properties, of the table and of how its files are read.
+    version
+        The metastore's own word for the state that was read, by which it compares before it changes
+        anything; ``None`` where it does not.
     """
 
     database: str
@@ -45,6 +50,9 @@ class MetastoreTable:
     partition_columns: tuple[MetastoreColumn, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     serde_parameters: Mapping[str, str] = field(default_factory=dict)
+    output_format: str = ""
+    serde: str = ""
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,12 @@ class MetastorePartition:
 
     values: tuple[str, ...]
     location: str
+
+
+def batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    """Yield the items in batches."""
+    for begin in range(0, len(items), size):
+        yield items[begin : begin + size]
 
 
 class Metastore(Protocol):
@@ -99,6 +113,97 @@ class Metastore(Protocol):
 
     def interrupt(self) -> None:
         """Let the call fail that another thread waits for."""
+        ...
+
+    def close(self) -> None:
+        """Give up the connection."""
+        ...
+
+
+class MetastoreWriter(Protocol):
+    """A metastore as syncs know it.
+
+    One thread uses it at a time. No call deletes a file. Every one of them may raise
+    ``MetastoreError``, and ``MetastoreRefusalError`` where the metastore refuses a change.
+    """
+
+    @property
+    def address(self) -> str:
+        """Where it is, for messages and comparisons."""
+        ...
+
+    def place(self, uri: str) -> str:
+        """The place of files, as its entries spell it."""
+        ...
+
+    def has_database(self, name: str) -> bool:
+        """Whether there is a database of the name."""
+        ...
+
+    def create_database(self, name: str) -> None:
+        """Make a database; no effect where another has just done so."""
+        ...
+
+    def table(self, database: str, name: str) -> MetastoreTable | None:
+        """The entry of a table; ``None`` where there is none."""
+        ...
+
+    def create_table(self, table: MetastoreTable) -> None:
+        """Make the entry of a table."""
+        ...
+
+    def change_table(
+        self,
+        before: MetastoreTable,
+        after: MetastoreTable,
+        *,
+        with_partitions: bool = False,
+        compared: str | None = None,
+    ) -> None:
+        """Replace the entry of a table.
+
+        What these values do not tell of it stays.
+
+        Parameters
+        ----------
+        with_partitions
+            Whether the entries of partitions get its columns.
+        compared
+            A parameter that must be what it was, so that nobody else's change is lost. Glue
+            compares the whole entry, Hive metastores before 2.3.10 nothing.
+        """
+        ...
+
+    def drop_table(self, database: str, name: str) -> None:
+        """Delete the entry of a table, and of its partitions."""
+        ...
+
+    def all_partitions(self, table: MetastoreTable) -> Sequence[MetastorePartition]:
+        """The entries of all partitions."""
+        ...
+
+    def find_partitions(
+        self, table: MetastoreTable, values: Sequence[Sequence[str]]
+    ) -> Sequence[MetastorePartition]:
+        """The entries of those of some partitions that exist."""
+        ...
+
+    def add_partitions(
+        self, table: MetastoreTable, partitions: Sequence[MetastorePartition]
+    ) -> None:
+        """Make entries of partitions, but of those that exist."""
+        ...
+
+    def change_partitions(
+        self, table: MetastoreTable, partitions: Sequence[MetastorePartition]
+    ) -> None:
+        """Replace entries of partitions."""
+        ...
+
+    def drop_partitions(
+        self, table: MetastoreTable, partitions: Sequence[MetastorePartition]
+    ) -> None:
+        """Delete entries of partitions, where they exist."""
         ...
 
     def close(self) -> None:

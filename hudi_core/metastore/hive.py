@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from hudi_core.errors import MetastoreError
+from hudi_core.errors import MetastoreError, MetastoreRefusalError
 from hudi_core.metastore.catalog import MetastoreColumn, MetastorePartition, MetastoreTable
+from hudi_core.metastore.hive_structs import Entry, Part
 from hudi_core.metastore.thrift_calls import (
+    BOOL,
     I16,
     LIST,
-    MAP,
     STRING,
     STRUCT,
     TEXT,
-    TEXT_MAP,
     TEXTS,
     Connection,
     Error,
@@ -28,44 +28,8 @@ from hudi_core.metastore.thrift_calls import (
 )
 
 _ANSWER_S: Final = 60.0
-
-Column: Final = struct(
-    "FieldSchema",
-    (1, STRING, "name", TEXT),
-    (2, STRING, "type", TEXT),
-    (3, STRING, "comment", TEXT),
-)
-Serde: Final = struct(
-    "SerDeInfo",
-    (1, STRING, "name", TEXT),
-    (2, STRING, "serializationLib", TEXT),
-    (3, MAP, "parameters", TEXT_MAP),
-)
-Descriptor: Final = struct(
-    "StorageDescriptor",
-    (1, LIST, "cols", structs(Column)),
-    (2, STRING, "location", TEXT),
-    (3, STRING, "inputFormat", TEXT),
-    (4, STRING, "outputFormat", TEXT),
-    (7, STRUCT, "serdeInfo", of(Serde)),
-)
-Entry: Final = struct(
-    "Table",
-    (1, STRING, "tableName", TEXT),
-    (2, STRING, "dbName", TEXT),
-    (7, STRUCT, "sd", of(Descriptor)),
-    (8, LIST, "partitionKeys", structs(Column)),
-    (9, MAP, "parameters", TEXT_MAP),
-    (12, STRING, "tableType", TEXT),
-)
-Part: Final = struct(
-    "Partition",
-    (1, LIST, "values", TEXTS),
-    (2, STRING, "dbName", TEXT),
-    (3, STRING, "tableName", TEXT),
-    (6, STRUCT, "sd", of(Descriptor)),
-    (7, MAP, "parameters", TEXT_MAP),
-)
+_ERRORS: Final = (1, 2, 3, 4)
+"""Numbers of the errors that a method may declare."""
 
 Argument = tuple[str, int, Any, Any]
 """Name, type, what the type is made of, and value."""
@@ -94,36 +58,34 @@ class HiveMetastore:
 
     def databases(self) -> list[str]:
         """See :meth:`Metastore.databases`."""
-        names: list[str] = self._call("get_all_databases", [], (LIST, TEXTS))
+        names: list[str] = self.call("get_all_databases", [], (LIST, TEXTS))
         return sorted(names)
 
     def tables(self, database: str) -> list[str]:
         """See :meth:`Metastore.tables`."""
         arguments = [("db_name", STRING, TEXT, database)]
-        names: list[str] = self._call("get_all_tables", arguments, (LIST, TEXTS))
+        names: list[str] = self.call("get_all_tables", arguments, (LIST, TEXTS))
         return sorted(names)
 
     def table(self, database: str, name: str) -> MetastoreTable | None:
         """See :meth:`Metastore.table`."""
-        asked = _of_table(database, name)
-        found = self._call("get_table", asked, (STRUCT, of(Entry)), may_lack=True)
-        return None if found is None else _table(found)
+        asked = of_table(database, name)
+        found = self.call("get_table", asked, (STRUCT, of(Entry)), lacks=2)
+        return None if found is None else table_of(found)
 
     def partition_names(self, database: str, table: str) -> list[str]:
         """See :meth:`Metastore.partition_names`."""
-        arguments = [*_of_table(database, table), ("max_parts", I16, None, -1)]
-        found: list[str] = self._call("get_partition_names", arguments, (LIST, TEXTS))
+        arguments = [*of_table(database, table), ("max_parts", I16, None, -1)]
+        found: list[str] = self.call("get_partition_names", arguments, (LIST, TEXTS))
         return found
 
     def partitions(
         self, database: str, table: str, names: Sequence[str]
     ) -> list[MetastorePartition]:
         """See :meth:`Metastore.partitions`."""
-        arguments = [*_of_table(database, table), ("names", LIST, TEXTS, list(names))]
-        found = self._call("get_partitions_by_names", arguments, (LIST, structs(Part)))
-        return [
-            MetastorePartition(tuple(one.values or ()), _text(one.sd, "location")) for one in found
-        ]
+        arguments = [*of_table(database, table), ("names", LIST, TEXTS, list(names))]
+        found = self.call("get_partitions_by_names", arguments, (LIST, structs(Part)))
+        return list(map(partition_of, found))
 
     def interrupt(self) -> None:
         """See :meth:`Metastore.interrupt`; later calls fail as well."""
@@ -140,34 +102,45 @@ class HiveMetastore:
         if connection is not None:
             connection.close()
 
-    def _call(
+    def call(
         self,
         method: str,
         arguments: Sequence[Argument],
-        success: tuple[int, Any],
+        success: tuple[int, Any] | None,
         *,
-        may_lack: bool = False,
+        lacks: int = 0,
+        refuses: Collection[int] = (),
     ) -> Any:
         """The result of a method.
 
-        ``None`` where the metastore may lack what is asked for, and does.
+        Parameters
+        ----------
+        success
+            Type of the result, and what it is made of; ``None`` for a method without one.
+        lacks
+            Number of the error by which the metastore says that it lacks what is asked for, or has
+            what is to be made; the result is ``None`` then.
+        refuses
+            Numbers of errors by which it refuses what is asked for, for good.
         """
         fields = [(n, kind, name, made) for n, (name, kind, made, _) in enumerate(arguments, 1)]
         request = struct(f"{method}_args", *fields)(
             **{name: value for name, _, _, value in arguments}
         )
-        kind, made = success
-        thrown = [(number, STRUCT, f"o{number}", of(Error)) for number in (1, 2)]
+        kind, made = success or (BOOL, None)
+        thrown = [(number, STRUCT, f"o{number}", of(Error)) for number in _ERRORS]
         answer = struct(f"{method}_result", (0, kind, "success", made), *thrown)
         with self._translated(method):
             result = self._connected().call(method, request, answer)
         if result.success is not None:
             return result.success
-        if result.o2 is not None and may_lack:  # that of what does not exist
+        errors = {number: getattr(result, f"o{number}") for number in _ERRORS}
+        failed = [number for number, error in errors.items() if error is not None]
+        if (not failed and success is None) or lacks in failed:
             return None
-        error = result.o1 or result.o2
-        reason = error.message if error is not None else "no answer"
-        raise MetastoreError(self._uris, f"{method}: {reason}")
+        reason = "; ".join(errors[number].message or "" for number in failed) or "no answer"
+        raised = MetastoreRefusalError if set(failed) & set(refuses) else MetastoreError
+        raise raised(self._uris, f"{method}: {reason}")
 
     def _connected(self) -> Connection:
         with self._lock:
@@ -192,11 +165,18 @@ class HiveMetastore:
             raise MetastoreError(self._uris, f"{method}: {error}") from error
 
 
-def _of_table(database: str, name: str) -> list[Argument]:
+def of_table(database: str, name: str) -> list[Argument]:
+    """The arguments that name a table."""
     return [("db_name", STRING, TEXT, database), ("tbl_name", STRING, TEXT, name)]
 
 
-def _table(found: Any) -> MetastoreTable:
+def partition_of(found: Any) -> MetastorePartition:
+    """A partition as the metastore describes it."""
+    return MetastorePartition(tuple(found.values or ()), _text(found.sd, "location"))
+
+
+def table_of(found: Any) -> MetastoreTable:
+    """A table as the metastore describes it."""
     place = found.sd
     serde = None if place is None else place.serdeInfo
     return MetastoreTable(
@@ -209,6 +189,8 @@ def _table(found: Any) -> MetastoreTable:
         partition_columns=_columns(found.partitionKeys),
         parameters=_parameters(found),
         serde_parameters=_parameters(serde),
+        output_format=_text(place, "outputFormat"),
+        serde=_text(serde, "serializationLib"),
     )
 
 

@@ -26,7 +26,7 @@ _MAX_ITEMS: Final = 10_000_000
 Failures: Final = (TException, OSError, EOFError)
 """What a call may end with."""
 
-I16, I32, I64 = TType.I16, TType.I32, TType.I64
+BOOL, I16, I32, I64 = TType.BOOL, TType.I16, TType.I32, TType.I64
 STRING, STRUCT = TType.STRING, TType.STRUCT
 LIST, MAP = TType.LIST, TType.MAP
 

@@ -32,6 +32,7 @@ OPTIONAL: Final = frozenset(
         "check_files",
         "check_creation",
         "get_metadata_folders",
+        "get_registration",
         "check_write",
         "find_table",
         "get_lock_provider",

@@ -234,6 +234,7 @@ class FormatHost:
 
     check_schema = hook(TableFormatHooks.check_schema)
     check_creation = hook(TableFormatHooks.check_creation)
+    get_registration = hook(TableFormatHooks.get_registration)
     find_table = hook(TableFormatHooks.find_table)
     find_publication = hook(TableFormatHooks.find_publication)
 

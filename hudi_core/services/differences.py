@@ -18,6 +18,7 @@ class Source(StrEnum):
     METADATA_TABLE = "metadata table"
     FORMAT = "format"
     CHECKSUM = "checksum file"
+    METASTORE = "metastore"
 
 
 @dataclass(frozen=True, slots=True)

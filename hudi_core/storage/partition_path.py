@@ -40,6 +40,11 @@ _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
+def unescaped(text: str) -> str:
+    """A value whose special characters are written ``%XX``, as it is."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
+
+
 class PartitionPathCodec:
     """Encodes values of partition fields as a path, and decodes it.
 
@@ -228,7 +233,7 @@ class PartitionPathCodec:
         if segment == DEFAULT_PARTITION:
             return None
         if self._url_encode:
-            return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), segment)
+            return unescaped(segment)
         return segment
 
     def _refused(

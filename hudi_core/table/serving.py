@@ -110,9 +110,10 @@ class TableServing(TableWriting):
         given = {} if days is None else {TtlConfig.days_retained.key: days}
         writer = self._writer({**(options or {}), **given}, engine_for(None))
         try:
-            return expire_partitions(writer, writer.config.ttl, dry_run=dry_run)
+            done = expire_partitions(writer, writer.config.ttl, dry_run=dry_run)
         finally:
             self._opened = writer.table
+        return done if done.commit is None or dry_run else self._synced(done)
 
     def archive(
         self,
@@ -254,7 +255,7 @@ class TableServing(TableWriting):
             return plan_restore(opened, time)
         done = restore_table(opened, table_lock(opened, config), config, time)
         self._opened = open_table(self.path, self._options)
-        return done
+        return self._synced(done)
 
     def _for_service(
         self, options: Options | None, progress: Progress = no_progress
@@ -445,6 +446,7 @@ class TableServing(TableWriting):
             The completed rollback.
         """
         config = WriteConfig.from_options(self._options)
-        return roll_back_instant(
+        done = roll_back_instant(
             self._opened, table_lock(self._opened, config), config, requested_time(instant) or ""
         )
+        return self._synced(done)

@@ -30,6 +30,7 @@ from hudi_core.services.upgrade import upgrade_table
 from hudi_core.services.upgrade_plan import CHANGED_OPTIONS, Upgrade, plan_upgrade
 from hudi_core.services.validate import validate_table
 from hudi_core.storage.location import PathLike, location_of
+from hudi_core.sync.lag import with_entries
 from hudi_core.table.arguments import Options
 from hudi_core.table.serving import TableServing
 
@@ -237,6 +238,8 @@ class Table(TableServing):
     ) -> TableValidation:
         """Compare what timeline, storage, metadata table and the format's own metadata say.
 
+        And the table's entries in metastores, where options have each commit followed by a sync.
+
         Parameters
         ----------
         footers
@@ -255,9 +258,9 @@ class Table(TableServing):
             Every difference, and what was compared. Nothing is changed; what cannot be read is a
             difference too.
         """
-        return validate_table(
-            open_table(self.path, self._options), footers=footers, keys=keys, progress=progress
-        )
+        opened = open_table(self.path, self._options)
+        found = validate_table(opened, footers=footers, keys=keys, progress=progress)
+        return with_entries(found, opened, self._options)
 
     def convert(
         self,

@@ -41,9 +41,10 @@ from hudi_core.services.stage import (
     stages_of,
 )
 from hudi_core.services.stage_record import StageRecord, drop_stage
+from hudi_core.sync.after_commit import require_syncable
 from hudi_core.table.arguments import NO_EXTRAS, Extras, Options
 from hudi_core.table.merging import TableMerger
-from hudi_core.table.reading import TableReading
+from hudi_core.table.syncing import TableSyncing
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.write.auto_record_keys import default_operation
 from hudi_core.write.changes import Changes, ChangeWhere
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class TableWriting(TableReading):
+class TableWriting(TableSyncing):
     """A table whose rows and columns are changed."""
 
     def insert(
@@ -447,7 +448,7 @@ class TableWriting(TableReading):
         expire_after_commit(writer)
         self._opened = writer.table
         cluster_after_commit(writer.table, writer.lock, writer.config, writer.engine)
-        return result
+        return self._synced(result)
 
     def _writer(
         self, options: Options | None, engine: Engine, extras: Extras = NO_EXTRAS
@@ -457,6 +458,7 @@ class TableWriting(TableReading):
             opened = open_table(self.path, merged, opened.client.config.raw)
         config = WriteConfig.from_options(merged)
         config = replace(config, extras=config.extras.given(*extras[:2]))
+        require_syncable(opened, merged)
         services = InlineServices(config.services)
         lock, validation = (
             table_lock(opened, config),
@@ -506,7 +508,8 @@ class TableWriting(TableReading):
         opened = open_table(self.path, merged)
         config = WriteConfig.from_options(merged)
         config = replace(config, extras=config.extras.given(extra_metadata, None))
+        require_syncable(opened, merged)
         change = schema_change(add_columns, rename, drop, promote)
         result = alter_table(opened, table_lock(opened, config), config, change)
         self._opened = open_table(self.path, merged)
-        return result
+        return self._synced(result)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from botocore.loaders import JSONFileLoader
+from hudi_conformance.glue import glue_service
 from pyiceberg.catalog.glue import GlueCatalog
 
-from tests.formats.glue_service import glue_service
 from tests.formats.named_catalogs import PREFIX, CatalogSuite, ComparingSuite, Place, stored
 
 NewPlace = Callable[..., Place]

@@ -1,4 +1,4 @@
-"""Tables in a Hive metastore: a real one, see :mod:`tests.hive_metastore`."""
+"""Tables in a Hive metastore: a real one, see :mod:`hudi_conformance.hive_metastore`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from hive_metastore.ttypes import (
     Table,
     UnlockRequest,
 )
+from hudi_conformance.hive_metastore import HiveMetastore
 from pyiceberg.catalog.hive import HiveCatalog
 
 import hudi_core as hudi
 from hudi_core.errors import CommitError, CommitStateUnknownError, InvalidOptionError
 from tests.formats.iceberg_tables import bag, rows
 from tests.formats.named_catalogs import PREFIX, CatalogSuite, Place, stored
-from tests.hive_metastore import HiveMetastore
 
 
 @pytest.fixture

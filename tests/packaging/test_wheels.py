@@ -83,8 +83,12 @@ NEEDS_SPARK = ("hudi_core/engine/spark/", "pyspark_hudi/", "pyspark_org_apache_h
 # the same for locks that servers keep and for metastores, whose libraries extras install
 NEEDS_CLIENT = (
     *(f"hudi_core/txn/locks/{server}" for server in ("dynamodb", "hive_", "zookeeper")),
+    "hudi_core/metastore/glue",
     "hudi_core/metastore/hive",
     "hudi_core/metastore/thrift_calls",
+    "hudi_conformance/glue",
+    "hudi_conformance/hive_metastore",
+    "hudi_conformance/java_process",
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.java_process import java_process
+from hudi_conformance.java_process import java_process
 
 
 @contextmanager

@@ -5,17 +5,16 @@ from __future__ import annotations
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hive_metastore import ThriftHiveMetastore, ttypes
-from thrift.protocol.TBinaryProtocol import TBinaryProtocol
-from thrift.transport.TTransport import TMemoryBuffer
+from hive_metastore import ttypes
+from hudi_conformance.hive_metastore import HiveMetastore as Service
 
 import hudi_core as hudi
 from hudi_core.connector import Connector
@@ -27,8 +26,8 @@ from hudi_core.errors import (
 )
 from hudi_core.metastore.hive import HiveMetastore
 from hudi_core.read.connector.handles import QueryKind, TableName
-from tests.hive_metastore import HiveMetastore as Service
-from tests.unit.test_connector_loading import loaders, nothing
+from tests.metastore_calls import recorded
+from tests.unit.test_connector_loading import loaders
 
 BASE_FILES = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 REAL_TIME = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
@@ -118,79 +117,6 @@ def rows(connector: Connector, table: Any, *args: Any, **options: Any) -> list[t
 
 
 # --- what is asked -------------------------------------------------------------------------------
-
-
-@dataclass
-class Recorder:
-    """Stands before a metastore, and notes what it is asked."""
-
-    port: int
-    asked: list[tuple[str, int]]
-    open: list[socket.socket]
-
-    @property
-    def uri(self) -> str:
-        return f"thrift://127.0.0.1:{self.port}"
-
-
-@contextmanager
-def recorded(service: Service, before: Callable[[str], None] = nothing) -> Iterator[Recorder]:
-    """Let calls through, and note the names and the partitions of each."""
-    with ExitStack() as stack:
-        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        recorder = Recorder(listening.getsockname()[1], [], [])
-
-        def serve() -> None:
-            while True:
-                try:
-                    client, _ = listening.accept()
-                except OSError:
-                    return
-                recorder.open.append(client)
-                pump = threading.Thread(target=let_through, args=(client,), daemon=True)
-                pump.start()
-
-        def let_through(client: socket.socket) -> None:
-            with client, socket.create_connection(("127.0.0.1", service.port)) as server:
-                answers = threading.Thread(target=copy, args=(server, client, None), daemon=True)
-                answers.start()
-                copy(client, server, recorder.asked)
-            recorder.open.remove(client)
-
-        def copy(one: socket.socket, other: socket.socket, asked: list[Any] | None) -> None:
-            pending = b""
-            while data := _received(one):
-                pending += data
-                call = None if asked is None else _call(pending)
-                if asked is not None and call is not None:
-                    asked.append(call)
-                    before(call[0])
-                    pending = b""
-                with suppress(OSError):  # one of them has gone meanwhile
-                    other.sendall(data)
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield recorder
-        listening.shutdown(socket.SHUT_RDWR)
-
-
-def _received(one: socket.socket) -> bytes:
-    try:
-        return one.recv(1 << 20)
-    except OSError:
-        return b""
-
-
-def _call(data: bytes) -> tuple[str, int] | None:
-    """The method of a call, and the number of partitions that it names."""
-    protocol = TBinaryProtocol(TMemoryBuffer(data))
-    try:
-        name, _, _ = protocol.readMessageBegin()
-        arguments = getattr(ThriftHiveMetastore, f"{name}_args")()
-        arguments.read(protocol)
-    except (EOFError, IndexError):
-        return None  # there is more to come
-    return name, len(getattr(arguments, "names", None) or ())
 
 
 def test_the_metastore_is_asked_in_growing_batches(database: Database, tmp_path: Path) -> None:

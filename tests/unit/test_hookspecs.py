@@ -29,6 +29,7 @@ ADDED = {
     "check_files",
     "check_creation",
     "get_metadata_folders",
+    "get_registration",
     "check_write",
     "before_clean",
     "before_rollback",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import uuid
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hudi_conformance.hive_metastore import HiveMetastore
 
 import hudi_core as hudi
 from hudi_core import UnknownOptionWarning
@@ -198,11 +200,11 @@ def test_a_filter_that_makes_errors_of_warnings_does_so_every_time() -> None:
     ("options", "said"),
     [
         (
-            {"hoodie.datasource.meta.sync.enable": "true"},
-            "does not have it: catalog sync (hoodie.datasource.meta.sync.enable).",
+            {"hoodie.aws.role.arn": "arn:aws:iam::1:role/r"},
+            "does not have it: further options of AWS (hoodie.aws.role.arn).",
         ),
-        ({"hoodie.datasource.meta.sync.enable": "False"}, None),
-        ({"hoodie.datasource.hive_sync.database": "lake"}, None),
+        ({"hoodie.datasource.meta.sync.enable": "true"}, None),
+        ({"hoodie.datasource.hive_sync.jdbcurl": "jdbc:hive2://h:10000"}, None),
         ({"hoodie.clean.automatic": "true"}, None),
         ({"hoodie.clean.async.enabled": "true"}, None),
         ({"hoodie.clean.partition.filter.regex": "a.*"}, ": cleaning of some partitions alone"),
@@ -233,7 +235,6 @@ def test_what_is_not_built_yet_is_warned_of_where_it_is_asked_for(
 # --- whole jobs ----------------------------------------------------------------------------------
 
 
-SYNC = "hoodie.datasource.hive_sync."
 METRICS = "hoodie.metrics."
 LACKING = "Options without effect, as this release does not have it: "
 
@@ -243,10 +244,6 @@ LACKING = "Options without effect, as this release does not have it: "
     [
         (QUICK_START, ""),
         (
-            GLUE_JOB,
-            (f"catalog sync ({SYNC}enable, {SYNC}sync_as_datasource, {SYNC}database and 5 more)."),
-        ),
-        (
             EMR_WRITERS,
             (
                 f"metrics reporters other than Prometheus ({METRICS}reporter.type, "
@@ -254,7 +251,7 @@ LACKING = "Options without effect, as this release does not have it: "
             ),
         ),
     ],
-    ids=["quick start", "Glue", "EMR"],
+    ids=["quick start", "EMR"],
 )
 def test_the_options_of_a_hudi_job_work_unchanged(
     options: dict[str, object], said: str, tmp_path: Path
@@ -264,6 +261,22 @@ def test_the_options_of_a_hudi_job_work_unchanged(
             hudi.write(ROWS, str(tmp_path / "table"), options=options)
     assert warned == ([LACKING + said] if said else [])
     assert hudi.read(None, str(tmp_path / "table"), options).num_rows == 2
+
+
+def test_a_job_that_syncs_works_unchanged(metastore: HiveMetastore, tmp_path: Path) -> None:
+    lake = f"s{uuid.uuid4().hex}"
+    job = {
+        **GLUE_JOB,
+        "hoodie.datasource.hive_sync.metastore.uris": metastore.uri,
+        "hoodie.datasource.hive_sync.database": lake,
+    }
+    with _said() as warned:
+        hudi.write(ROWS, str(tmp_path / "table"), options=job)
+    assert warned == []
+    connector = hudi.Connector({"hive.metastore.uri": metastore.uri})
+    [name] = connector.metadata.list_tables(lake)
+    with connector.scan(name) as source:
+        assert sum(connector.read(split).read_all().num_rows for split in source) == 2
 
 
 # --- where it is said ----------------------------------------------------------------------------

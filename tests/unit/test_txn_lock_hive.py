@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 from hive_metastore import ttypes
+from hudi_conformance.hive_metastore import HiveMetastore, hive_metastore
 
 from hudi_core.config.lock import LockConfig
 from hudi_core.errors import InvalidOptionError, LockError
 from hudi_core.model.protocols import LockProvider
 from hudi_core.txn.locks import LockPlace, lock_provider
 from hudi_core.txn.locks.hive_metastore import HiveLock, _seconds
-from tests.hive_metastore import HiveMetastore, hive_metastore
 from tests.lock_contract import NewLock, ProcessLockContract
 
 LOCK = "hoodie.write.lock."

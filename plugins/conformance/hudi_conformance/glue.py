@@ -1,4 +1,7 @@
-"""Glue, as moto serves it, with the one check that it leaves out: the version of an update."""
+"""AWS Glue for tests, as moto serves it.
+
+With the one check that it leaves out: the version of an update.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ _ACCOUNT, _REGION = "123456789012", "us-east-1"
 
 @contextmanager
 def glue_service() -> Iterator[str]:
-    """Serve Glue from this process, on the loopback device and a free port; give its address."""
+    """Serve Glue from this process; give its address.
+
+    On the loopback device, and a free port.
+    """
     application = _Compared(DomainDispatcherApplication(create_backend_app))
     server = make_server("127.0.0.1", 0, application, threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -32,7 +38,7 @@ def glue_service() -> Iterator[str]:
 
 
 class _Compared:
-    """Refuses an update of a table that is not in the version that the request names.
+    """Refuses an update of another version than the request names.
 
     Glue answers so (``UpdateTable``, ``VersionId``); moto takes every update.
     """

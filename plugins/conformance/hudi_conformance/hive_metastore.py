@@ -1,8 +1,9 @@
-"""A Hive metastore of this test run: that of PySpark's jars, in a Java process of its own.
+"""A Hive metastore for tests, made of PySpark's jars.
 
-It keeps what it knows in a Derby database in a folder of the run, and speaks Thrift on the loopback
-device. The metastore's own main class would listen on every device, and its log needs a library
-that PySpark does not have; so its parts are put together here, from Python.
+It runs in a Java process of its own, keeps what it knows in a Derby database in a folder, and
+speaks Thrift on the loopback device. The metastore's own main class would listen on every device,
+and its log needs a library that PySpark does not have; so its parts are put together here, from
+Python.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.transport import TTransport
 from thrift.transport.TSocket import TSocket
 
-from tests.java_process import java_process, make
+from hudi_conformance.java_process import java_process, make
 
 _METASTORE: Final = "org.apache.hadoop.hive.metastore"
 _SERVER: Final = "org.apache.thrift.server.TThreadPoolServer"
@@ -52,7 +53,7 @@ class HiveMetastore:
 
     @contextmanager
     def client(self) -> Iterator[ThriftHiveMetastore.Client]:
-        """Connect to its Thrift interface, which is what Hive, Spark and Trino see."""
+        """Connect to its Thrift interface, as Hive, Spark and Trino do."""
         transport = TTransport.TBufferedTransport(TSocket("127.0.0.1", self.port))
         transport.open()
         try:

@@ -1,5 +1,7 @@
-"""A Java process of a test run, for servers that are built in it from Python: PySpark has what it
-takes."""
+"""A Java process for servers that are built in it from Python.
+
+PySpark has what it takes.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,49 @@
+"""How metastores know the tables of a format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What the entry of a table in a metastore says.
+
+    Name, database and columns are the sync's.
+
+    Attributes
+    ----------
+    location
+        Path or URI of the folder that readers of the format open.
+    parameters
+        Of the entry; among them what tells readers the format.
+    input_format, output_format, serde
+        Names of Java classes.
+    serde_parameters
+        Further ones, of how files are read.
+    has_path
+        Whether these have ``path`` too: the location, as the metastore spells it.
+    is_hudi
+        Whether its readers are Hudi's. Then the sync adds to all this what those want: classes by
+        the type of the table, meta columns, entries of partitions, and what Spark needs.
+    pointer
+        The parameter that names the present state, where there is one.
+    follows
+        What it named for former states of the table, as far as they are known.
+    held_by
+        The catalog whose entry is changed by each commit itself, so that no sync may; ``None``
+        where there is none.
+    """
+
+    location: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    input_format: str = "org.apache.hadoop.mapred.FileInputFormat"
+    output_format: str = "org.apache.hadoop.mapred.FileOutputFormat"
+    serde: str = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+    serde_parameters: Mapping[str, str] = field(default_factory=dict)
+    has_path: bool = False
+    is_hudi: bool = False
+    pointer: str | None = None
+    follows: frozenset[str] = frozenset()
+    held_by: str | None = None

@@ -1,0 +1,1 @@
+"""Syncs: tables registered in metastores."""

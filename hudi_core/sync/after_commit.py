@@ -1,0 +1,56 @@
+"""The syncs that follow a commit."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+from hudi_core.config.sync import SyncConfig
+from hudi_core.errors import HudiError, MetaSyncError, MetaSyncWarning
+from hudi_core.sync.entries import require_registrable
+from hudi_core.sync.tool import checked_options, sync_table
+from hudi_core.table_handle import OpenTable
+
+
+def require_syncable(opened: OpenTable, options: Mapping[str, str]) -> None:
+    """Refuse options of syncs that could not be done after a commit.
+
+    To be called before anything is written. Nothing is asked of a metastore.
+
+    Raises
+    ------
+    InvalidOptionError
+        One cannot be used, or a library is missing.
+    UnsupportedTableError
+        The table cannot be registered.
+    """
+    for tool in SyncConfig.wanted(options):
+        config = checked_options(opened, tool, options)
+        require_registrable(opened, config, opened.host.get_registration(opened.client))
+
+
+def sync_after_commit(opened: OpenTable, options: Mapping[str, str], result: object = None) -> None:
+    """Run the syncs that options ask for, all of them.
+
+    Parameters
+    ----------
+    result
+        What the call returns.
+
+    Raises
+    ------
+    MetaSyncError
+        One failed; the commit stands. A warning where errors are to be ignored.
+    """
+    failed = None
+    for tool in SyncConfig.wanted(options):
+        try:
+            sync_table(opened, tool, options)
+        except HudiError as error:
+            failed = MetaSyncError(opened.client.base_path, tool, str(error), result)
+            failed.__cause__ = error
+            if SyncConfig.ignores_errors.read(options):
+                warnings.warn(str(failed), MetaSyncWarning, stacklevel=2)
+                failed = None
+    if failed is not None:
+        raise failed

@@ -1,0 +1,278 @@
+"""A sync of one table with one metastore."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from hudi_core.config.extras import require_library
+from hudi_core.config.lock_servers import DynamoLockConfig
+from hudi_core.config.sync import GlueConfig, SyncConfig, SyncTool
+from hudi_core.errors import (
+    InvalidOptionError,
+    MetastoreEntryError,
+    MetastoreRefusalError,
+    SchemaError,
+)
+from hudi_core.metastore.catalog import MetastorePartition, MetastoreTable, MetastoreWriter
+from hudi_core.read.plan import read_schema
+from hudi_core.storage.location import parse_location
+from hudi_core.sync.changes import ChangedPartitions, PartitionChanges, TableTimes, is_ahead
+from hudi_core.sync.entries import SyncedTable, entries_of, require_registrable
+from hudi_core.sync.partition_values import PartitionValues
+from hudi_core.sync.plan import RECREATE, PartitionPlan, plan_entry, plan_partitions
+from hudi_core.sync.result import EntryChange, SyncedEntry, SyncResult
+from hudi_core.table_handle import OpenTable
+
+
+def sync_table(
+    opened: OpenTable, tool: SyncTool, options: Mapping[str, str], *, dry_run: bool = False
+) -> SyncResult:
+    """Register a table in a metastore, or update its entries.
+
+    Only partitions are compared that were written since the last sync. A sync that died is
+    repeated; of two at a time the later state of the table stays.
+
+    Parameters
+    ----------
+    options
+        Options of syncs.
+    dry_run
+        Whether nothing is changed.
+
+    Raises
+    ------
+    InvalidOptionError
+        An option cannot be used, or a library is missing.
+    UnsupportedTableError
+        No reader that finds the entry could read the table.
+    MetastoreEntryError
+        There is an entry of something else under the name, or the database is missing.
+    SchemaError
+        Columns have become others than readers of the entry can take them for.
+    PartitionValueError
+        A partition's path tells no values of the partition columns.
+    MetastoreError
+        The metastore does not answer.
+    HudiError
+        The table cannot be read.
+    """
+    config = checked_options(opened, tool, options)
+    glue = GlueConfig.from_options(options) if tool is SyncTool.GLUE else None
+    registration = require_registrable(opened, config, opened.host.get_registration(opened.client))
+    timeline = opened.timeline()
+    with _writer(tool, config, glue, options) as metastore:
+        table = SyncedTable(
+            opened,
+            config,
+            glue,
+            registration,
+            read_schema(opened.client, timeline),
+            PartitionValues.of(opened.client.config, config),
+            metastore.place,
+        )
+        sync = _Sync(table, metastore, PartitionChanges(opened, timeline), dry_run)
+        creates_database = sync.make_database()
+        entries = tuple(sync.sync(wanted) for wanted in entries_of(table))
+        last = TableTimes.of(timeline).last
+        return SyncResult(
+            opened.client.base_path, tool, metastore.address, last, creates_database, entries
+        )
+
+
+def checked_options(opened: OpenTable, tool: SyncTool, options: Mapping[str, str]) -> SyncConfig:
+    """The options of a sync, where it can be done with them.
+
+    Raises
+    ------
+    InvalidOptionError
+        One cannot be used, or a library is missing.
+    """
+    config = SyncConfig.from_options(options)
+    path = opened.client.base_path
+    if config.base_path is not None and parse_location(config.base_path).uri != path:
+        raise InvalidOptionError(
+            SyncConfig.base_path.key,
+            config.base_path,
+            f"the table that is synced is at {path}",
+            "Leave it out.",
+        )
+    if tool is SyncTool.GLUE:
+        GlueConfig.from_options(options)
+        chosen = (SyncConfig.tools.key, tool.value)
+        require_library("boto3", "glue", chosen, "syncs with AWS Glue need boto3")
+    else:
+        chosen = (SyncConfig.uris.key, ",".join(config.uris))
+        require_library("thrift", "hive", chosen, "Hive metastores need thrift")
+    return config
+
+
+@contextmanager
+def _writer(
+    tool: SyncTool, config: SyncConfig, glue: GlueConfig | None, options: Mapping[str, str]
+) -> Iterator[MetastoreWriter]:
+    metastore: MetastoreWriter
+    if tool is SyncTool.GLUE and glue is not None:
+        from hudi_core.metastore.glue import GlueWriter  # noqa: PLC0415 - boto3 is an extra
+
+        metastore = GlueWriter(glue, DynamoLockConfig.from_options(options), config.batch)
+    else:
+        from hudi_core.metastore.hive_writer import HiveWriter  # noqa: PLC0415 - thrift is too
+
+        metastore = HiveWriter(config.uris, config.batch)
+    try:
+        yield metastore
+    finally:
+        metastore.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sync:
+    """One sync at work."""
+
+    table: SyncedTable
+    metastore: MetastoreWriter
+    changes: PartitionChanges
+    is_dry_run: bool
+
+    def make_database(self) -> bool:
+        """Whether the database was missing, and is made."""
+        name = self.table.database
+        if self.metastore.has_database(name):
+            return False
+        if not self.table.config.create_database:
+            raise MetastoreEntryError(
+                name,
+                f"is no database of the metastore at {self.metastore.address}",
+                f"Create it, or leave {SyncConfig.create_database.key} out.",
+            )
+        if not self.is_dry_run:
+            self.metastore.create_database(name)
+        return True
+
+    def sync(self, wanted: MetastoreTable) -> SyncedEntry:
+        """Bring one entry up to date."""
+        before = self.metastore.table(wanted.database, wanted.name)
+        if before is None:
+            return self._create(wanted, EntryChange.CREATED)
+        times = TableTimes.of(self.changes.timeline)
+        if is_ahead(before.parameters, times):
+            return SyncedEntry(wanted.database, wanted.name, EntryChange.AHEAD)
+        try:
+            return self._change(before, wanted, times)
+        except (MetastoreEntryError, SchemaError):
+            if not self.table.recreates or before.table_type == "VIRTUAL_VIEW":
+                raise
+        if not self.is_dry_run:
+            self.metastore.drop_table(wanted.database, wanted.name)
+        return self._create(wanted, EntryChange.RECREATED)
+
+    def _create(self, wanted: MetastoreTable, change: EntryChange) -> SyncedEntry:
+        changed = self._all() if self.table.has_partitions else ChangedPartitions(frozenset())
+        partitions = self._partition_plan(changed, is_new=True, entry=wanted)
+        if not self.is_dry_run:
+            self.metastore.create_table(wanted)
+            made = self.metastore.table(wanted.database, wanted.name) or wanted
+            self.metastore.add_partitions(made, partitions.add)
+            self._put_times(made)
+        return SyncedEntry(
+            wanted.database,
+            wanted.name,
+            change,
+            added=partitions.names(partitions.add),
+            compares_all=self.table.has_partitions,
+        )
+
+    def _change(
+        self, before: MetastoreTable, wanted: MetastoreTable, times: TableTimes
+    ) -> SyncedEntry:
+        planned = plan_entry(self.table, before, wanted)
+        changed = self._changed(before)
+        partitions = self._partition_plan(changed, is_new=False, entry=before)
+        entry = planned.after
+        stays = not planned.changes and not (partitions.add or partitions.change or partitions.drop)
+        done = SyncedEntry(
+            before.database,
+            before.name,
+            EntryChange.CHANGED if planned.changes else EntryChange.UNCHANGED,
+            planned.columns,
+            partitions.names(partitions.add),
+            partitions.names(partitions.change),
+            partitions.names(partitions.drop),
+            compares_all=changed.is_all,
+        )
+        if self.is_dry_run:
+            return done
+        if planned.changes:
+            entry = self._put(before, entry, with_partitions=bool(planned.columns))
+        self.metastore.add_partitions(entry, partitions.add)
+        self.metastore.change_partitions(entry, partitions.change)
+        self.metastore.drop_partitions(entry, partitions.drop)
+        if not (stays and self.table.config.is_conditional):
+            self._put_times(entry, times)
+        return done
+
+    def _put(
+        self, before: MetastoreTable, after: MetastoreTable, *, with_partitions: bool
+    ) -> MetastoreTable:
+        """Change an entry; what it has become.
+
+        The time of the last sync stays: partitions are not compared yet.
+        """
+        cascades = with_partitions and self.table.has_partitions
+        try:
+            self.metastore.change_table(
+                before,
+                after,
+                with_partitions=cascades,
+                compared=self.table.registration.pointer,
+            )
+        except MetastoreRefusalError as error:
+            if not with_partitions:
+                raise
+            raise SchemaError(
+                f"The metastore refuses the new columns of {before.database}.{before.name}: "
+                f"{error.reason}",
+                f"Hive compares columns by their places. {RECREATE}",
+            ) from error
+        return self.metastore.table(before.database, before.name) or after
+
+    def _put_times(self, entry: MetastoreTable, times: TableTimes | None = None) -> None:
+        now = (times or TableTimes.of(self.changes.timeline)).parameters
+        if all(entry.parameters.get(key) == value for key, value in now.items()):
+            return
+        after = replace(entry, parameters={**entry.parameters, **now})
+        self.metastore.change_table(entry, after, compared=self.table.registration.pointer)
+
+    def _all(self) -> ChangedPartitions:
+        return self.changes.all()
+
+    def _changed(self, before: MetastoreTable) -> ChangedPartitions:
+        if not self.table.has_partitions:
+            return ChangedPartitions(frozenset())
+        if not self.table.config.is_incremental:
+            return self._all()
+        return self.changes.since(before.parameters)
+
+    def _partition_plan(
+        self, changed: ChangedPartitions, *, is_new: bool, entry: MetastoreTable
+    ) -> PartitionPlan:
+        table, values = self.table, self.table.values
+        paths, gone = values.by_values(changed.present), values.by_values(changed.absent)
+        wanted = {
+            key: MetastorePartition(key, table.partition_place(path)) for key, path in paths.items()
+        }
+        found = []
+        if not is_new and changed.is_all:
+            found = list(self.metastore.all_partitions(entry))
+        elif not is_new and (wanted or gone):
+            found = list(self.metastore.find_partitions(entry, [*wanted, *gone]))
+        add, change, drop = plan_partitions(
+            wanted,
+            found,
+            gone,
+            is_all=changed.is_all,
+            touches=table.config.touches and not changed.is_all,
+        )
+        return PartitionPlan(add, change, drop, {**gone, **paths})

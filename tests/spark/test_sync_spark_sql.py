@@ -1,0 +1,81 @@
+"""Tables that a sync registered, queried by their names: in Spark SQL, without Hudi's jars."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hudi_conformance.hive_metastore import HiveMetastore
+
+import hudi_core as hudi
+from tests.spark import synced_tables
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("City", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("tags", pa.list_(pa.string())),
+    ]
+)
+
+
+def rows(ids: list[int], cities: list[str]) -> pa.Table:
+    tags = [[city] for city in cities]
+    return pa.table({"id": ids, "City": cities, "at": [0] * len(ids), "tags": tags}, SCHEMA)
+
+
+def answers(metastore: HiveMetastore, scratch: Path, *queries: str) -> list[list[list[object]]]:
+    """The rows of some queries in Spark."""
+    run = subprocess.run(
+        [sys.executable, str(synced_tables.__file__), metastore.uri, str(scratch)],
+        input="".join(f"{query}\n" for query in queries),
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr[-4000:]
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def test_spark_finds_tables_by_their_names(metastore: HiveMetastore, tmp_path: Path) -> None:
+    lake = f"s{uuid.uuid4().hex}"
+    options = {
+        "hoodie.datasource.hive_sync.enable": True,
+        "hoodie.datasource.hive_sync.metastore.uris": metastore.uri,
+        "hoodie.datasource.hive_sync.database": lake,
+    }
+    trips = hudi.Table.create(
+        tmp_path / "trips", SCHEMA, record_key="id", partition_by="City", options=options
+    )
+    trips.insert(rows([1, 2, 3], ["Rome", "Bern", "Rome"]))
+    trips.upsert(rows([3], ["Rome"]))
+    trips.delete_partitions(["Bern"])
+    plain = hudi.Table.create(tmp_path / "plain", SCHEMA, record_key="id", options=options)
+    plain.insert(rows([7], ["Ulm"]))
+    plain.alter(add_columns={"tip": pa.int32()})
+
+    found = answers(
+        metastore,
+        tmp_path,
+        f"SELECT id, City, CAST(at AS STRING), tags FROM {lake}.trips ORDER BY id",
+        f"SELECT id FROM {lake}.trips WHERE city = 'Rome' AND id > 1",
+        f"SELECT id, tip FROM {lake}.plain",
+        f"SELECT count(*) FROM {lake}.trips t JOIN {lake}.plain p ON t.id < p.id",
+        f"DESCRIBE {lake}.trips",
+    )
+    epoch = "1970-01-01 00:00:00"
+    assert found[0] == [[1, "Rome", epoch, ["Rome"]], [3, "Rome", epoch, ["Rome"]]]
+    assert found[1] == [[3]]
+    assert found[2] == [[7, None]]
+    assert found[3] == [[2]]
+    described = [row[:2] for row in found[4]]
+    assert ["id", "bigint"] in described
