@@ -14,7 +14,7 @@ from hudi_core.spark_python import name_this_python
 
 if TYPE_CHECKING:
     from hudi_core.connector import Connector
-    from hudi_core.datasource import read, write
+    from hudi_core.datasource import read, read_metadata, write
     from hudi_core.engine.local import LocalEngine
     from hudi_core.ingestion import ingest
     from hudi_core.model.commit import WriteOperation
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from hudi_core.model.instant import Action, Instant, State
     from hudi_core.model.result import CommitResult
     from hudi_core.queries import duckdb, polars
+    from hudi_core.sql_procedures import procedures
     from hudi_core.statements import sql
+    from hudi_core.streaming import stream_sink
     from hudi_core.table import Table
 
 __all__ = [
@@ -40,8 +42,11 @@ __all__ = [
     "duckdb",
     "ingest",
     "polars",
+    "procedures",
     "read",
+    "read_metadata",
     "sql",
+    "stream_sink",
     "write",
 ]
 
@@ -58,8 +63,11 @@ _HOMES: Final = {
     "duckdb": "hudi_core.queries",
     "ingest": "hudi_core.ingestion",
     "polars": "hudi_core.queries",
+    "procedures": "hudi_core.sql_procedures",
     "read": "hudi_core.datasource",
+    "read_metadata": "hudi_core.datasource",
     "sql": "hudi_core.statements",
+    "stream_sink": "hudi_core.streaming",
     "write": "hudi_core.datasource",
 }
 

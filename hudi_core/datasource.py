@@ -15,7 +15,7 @@ from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.validators import ValidatorsConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
-from hudi_core.engine.choice import engine_for
+from hudi_core.engine.choice import engine_for, engine_of
 from hudi_core.errors import (
     CommitStateUnknownError,
     ConcurrentWriterError,
@@ -221,6 +221,9 @@ def read(spark: SparkSession | None, path: PathLike, options: Options | None = N
     """
     given = options_as_strings(_resolved_times(options or {}))
     opened, within = open_within([location_of(path)], given)
+    if spark is not None:
+        # without a metadata table, its tasks list the folders
+        opened = opened.on(engine_of(spark))
     query = ReadConfig.from_options(given)
     if query.is_feed:
         feed = feed_of(opened, query, within)
@@ -229,6 +232,40 @@ def read(spark: SparkSession | None, path: PathLike, options: Options | None = N
     if spark is not None:
         return frame_of_plan(spark, opened.client, plan)
     return scan(opened.client, plan).read_all()
+
+
+def read_metadata(
+    spark: SparkSession | None,
+    path: PathLike,
+    partition: str = "files",
+    options: Options | None = None,
+) -> Any:
+    """Read one partition of a table's metadata table.
+
+    Its rows come by way of the driver.
+
+    Parameters
+    ----------
+    spark
+        The session to read with; ``None`` for an Arrow table.
+    path
+        Base path of the table.
+    partition
+        Such as ``files`` or ``column_stats``: see :meth:`hudi_core.table.Table.metadata`.
+    options
+        Those of the store.
+
+    Returns
+    -------
+    DataFrame or pyarrow.Table
+
+    Raises
+    ------
+    HudiError
+        See :meth:`hudi_core.table.Table.metadata`.
+    """
+    found = Table.open(path, options).metadata(partition)
+    return found if spark is None else spark.createDataFrame(found)
 
 
 def _resolved_times(options: Options) -> Options:

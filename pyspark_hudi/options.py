@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from pyspark.sql.types import StructField, StructType
@@ -123,6 +123,10 @@ class SourceOptions:
         first, *others = schema.fields
         note = {**(first.metadata or {}), _IN_SCHEMA: {**where, **query}}
         return StructType([StructField(first.name, first.dataType, first.nullable, note), *others])
+
+    def with_options(self, given: Mapping[str, str]) -> SourceOptions:
+        """These options with others of Hudi's."""
+        return replace(self, given={**self.given, **given})
 
     @property
     def is_of_catalog(self) -> bool:

@@ -42,7 +42,8 @@ def spark_schema(options: SourceOptions) -> StructType:
     For a catalog with a note of the read's options.
     """
     opened, _ = open_within(options.paths, options.given)
-    is_feed = ReadConfig.from_options(options.given).is_feed
+    # Spark does not say whether it asks for a stream, which has no begin
+    is_feed = ReadConfig.asks_for_feed(options.given)
     schema = FEED_SCHEMA if is_feed else read_schema(opened.client, opened.timeline())
     columns = from_arrow_schema(schema)
     return options.noted_in(columns) if options.is_of_catalog else columns

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from pyspark_hudi.shipping import Shipped
@@ -51,3 +57,21 @@ class DefaultSource(Shipped, DataSource):
 
         with plain_errors():
             return open_writer(SourceOptions.of(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's
+        """Writer of the batches of a stream."""
+        from hudi_core.engine.plain_errors import plain_errors
+        from pyspark_hudi.options import SourceOptions
+        from pyspark_hudi.stream_writer import open_stream_writer
+
+        with plain_errors():
+            return open_stream_writer(SourceOptions.of(self.options), schema, overwrite)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
+        """Reader of what changes in the table."""
+        from hudi_core.engine.plain_errors import plain_errors
+        from pyspark_hudi.options import SourceOptions
+        from pyspark_hudi.stream_reader import HudiStreamReader
+
+        with plain_errors():
+            return HudiStreamReader(SourceOptions.of_read(self.options, schema), schema)

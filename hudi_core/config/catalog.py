@@ -24,6 +24,7 @@ from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.config.streaming import StreamSinkConfig, StreamSourceConfig
 from hudi_core.config.sync import GlueConfig, SyncConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.timebased import TimeKeys
@@ -39,10 +40,12 @@ OPTIONS: Final[tuple[type[Options], ...]] = (
     IndexConfig,
     WriteConfig,
     CommitConfig,
+    StreamSinkConfig,
     ValidatorsConfig,
     SchemaConfig,
     ClusteringConfig,
     ReadConfig,
+    StreamSourceConfig,
     ServicesConfig,
     TtlConfig,
     LockConfig,

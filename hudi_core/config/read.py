@@ -86,6 +86,16 @@ class ReadConfig(Options, group=Group.READ):
         doc="Incremental: what is returned of a changed row. `latest_state`: the row as it is; "
         "`cdc`: every change as a row of `op`, `ts_ms`, `before` and `after`, deletes too.",
     )
+    falls_back: Option[bool] = Option(
+        "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
+        default=False,
+        parse=boolean,
+        doc="Incremental: whether a read of `latest_state` whose files were cleaned reads the "
+        "table as it is instead, and of it the rows that were written last within the span.",
+        hudi_default="true",
+        reason="Rows that changed again after the span are missing then, so it has to be asked "
+        "for; without it the read is refused.",
+    )
 
     ignores_stored_keys: Option[bool] = Option(
         "hoodie.recordkey.virtual.read.enabled",
@@ -101,6 +111,21 @@ class ReadConfig(Options, group=Group.READ):
         """Whether changes are read, and not rows."""
         is_incremental = self.query_type is QueryType.INCREMENTAL
         return is_incremental and self.incremental_format is IncrementalFormat.CDC
+
+    @classmethod
+    def asks_for_feed(cls, options: Mapping[str, str]) -> bool:
+        """Whether options ask for changes; those of a stream have no begin.
+
+        Raises
+        ------
+        InvalidOptionError
+            See :meth:`from_options`.
+        """
+        if cls.query_type.read(options) is QueryType.INCREMENTAL and not cls.begin.is_given(
+            options
+        ):
+            options = {**options, cls.begin.key: EARLIEST}
+        return cls.from_options(options).is_feed
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:

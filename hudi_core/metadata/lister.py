@@ -54,13 +54,15 @@ def table_lister(client: MetaClientView) -> FileIndex:
     session have the storage listed, the latter beside the metadata table.
 
     Of a table whose data files lie below storage paths the metadata table alone tells the files.
+    Where storage is listed, the tasks of an engine that is at hand do it.
 
     Raises
     ------
     CorruptMetadataError
         Such a table has none, or it is being rebuilt.
     """
-    storage = StorageLister(client.data, bool(client.config.partition_fields), client.run_map)
+    run_map = client.map_files if isinstance(client, TableMetaClient) else client.run_map
+    storage = StorageLister(client.data, bool(client.config.partition_fields), run_map)
     if not isinstance(client, TableMetaClient) or not is_readable(client.config):
         return storage
     config = MetadataConfig.from_options(client.options)

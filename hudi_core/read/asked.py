@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hudi_core.config.read import QueryType, ReadConfig
+from hudi_core.errors import HistoryExpiredError
 from hudi_core.read.file_changes import FileChange
 from hudi_core.read.filters import RowFilter
 from hudi_core.read.incremental import IncrementalQuery
@@ -36,7 +37,13 @@ def plan_of(
         snapshot = SnapshotQuery(client, opened.lister(), timeline)
         return snapshot.plan(query.as_of, row_filter, within)
     changed = IncrementalQuery(client, timeline, opened.lister())
-    plan = changed.plan(query.begin, query.end, row_filter)
+    try:
+        plan = changed.plan(query.begin, query.end, row_filter)
+    except HistoryExpiredError:
+        if not query.falls_back:
+            raise
+        present = SnapshotQuery(client, opened.lister(), timeline).plan(None, row_filter)
+        plan = replace(present, commit_times=changed.times(query.begin, query.end))
     if within is None:
         return plan
     return replace(plan, files=tuple(file for file in plan.files if within.names(file.path)))

@@ -19,6 +19,7 @@ from hudi_core.errors import UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileStatus
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.change_feed import ChangeFeed
 from hudi_core.read.file_changes import FileChange, FileChanges
@@ -35,7 +36,7 @@ from hudi_core.read.pruning import PartitionPruner
 from hudi_core.read.row_changes import FileComparison
 from hudi_core.read.scan import FileScan, scan
 from hudi_core.read.virtual_keys import virtual_keys
-from hudi_core.read.window import Windows
+from hudi_core.read.window import Windows, WindowWrite
 from hudi_core.schema.table_schema import COMMIT_TIME, META_COLUMNS, RECORD_KEY
 
 
@@ -124,8 +125,11 @@ class IncrementalQuery:
             may_match = self._may_match(files, wanted)
             files = tuple(file for file in files if file.path in may_match)
         self._require_stored(files)
-        times = frozenset(write.instant.requested_time for write in writes)
-        return ReadPlan(files, self.schema, times)
+        return ReadPlan(files, self.schema, _times(writes))
+
+    def times(self, begin: str | None = None, end: str | None = None) -> frozenset[InstantTime]:
+        """Requested times of the writes of a window."""
+        return _times(self._windows.writes(begin, end))
 
     def to_arrow(
         self,
@@ -269,3 +273,7 @@ class IncrementalQuery:
 
 def _files(changes: Iterable[FileChange]) -> list[PlannedFile]:
     return [file for change in changes for file in change.files]
+
+
+def _times(writes: Iterable[WindowWrite]) -> frozenset[InstantTime]:
+    return frozenset(write.instant.requested_time for write in writes)

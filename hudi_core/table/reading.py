@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from hudi_core.config.key import GivenOptions
 from hudi_core.config.table import TableConfig
+from hudi_core.engine.choice import engine_of
 from hudi_core.errors import InvalidOptionError
 from hudi_core.metadata.as_arrow import metadata_partition
 from hudi_core.model.files import FileSlice
@@ -231,9 +232,11 @@ class TableReading:
         """Return the rows as a Spark DataFrame over the snapshot's files.
 
         Spark's own reader reads them where its JVM can open the store, else its tasks do as Arrow;
-        then only ``columns`` are read, whatever the DataFrame selects later.
+        then only ``columns`` are read, whatever the DataFrame selects later. Where there is no
+        metadata table, tasks list the folders. The rows are those of this moment: a further call
+        gives what was written since.
         """
-        plan = self._snapshot().plan(requested_time(as_of), filter)
+        plan = self._snapshot(spark).plan(requested_time(as_of), filter)
         return frame_of_plan(spark, self._opened.client, plan, names_of(columns), filter)
 
     def incremental(
@@ -400,7 +403,9 @@ class TableReading:
         opened = self._opened.seeing(self._opened.client.timeline())
         return IncrementalQuery(opened.client, opened.timeline(), opened.lister())
 
-    def _snapshot(self) -> SnapshotQuery:
+    def _snapshot(self, spark: SparkSession | None = None) -> SnapshotQuery:
         # one timeline for the query and for what lists the files
         opened = self._opened.seeing(self._opened.client.timeline())
+        if spark is not None:
+            opened = opened.on(engine_of(spark))
         return SnapshotQuery(opened.client, opened.lister(), opened.timeline())

@@ -1,0 +1,91 @@
+"""Commits that wait for a reader which follows a table."""
+
+from __future__ import annotations
+
+from hudi_core.config.streaming import LATEST, StreamSourceConfig
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.instant import Instant
+from hudi_core.model.instant_time import EARLIEST, InstantTime
+from hudi_core.model.protocols import TimelineView
+
+
+def latest_time(timeline: TimelineView) -> InstantTime:
+    """Completion time of the last write; the earliest time without one."""
+    writes = timeline.completed_writes()
+    return max((one.effective_completion_time for one in writes), default=EARLIEST)
+
+
+def first_offset(client: TableMetaClient, timeline: TimelineView, start: str) -> InstantTime:
+    """Completion time after which a stream begins.
+
+    Parameters
+    ----------
+    start
+        The option, as :class:`~hudi_core.config.streaming.StreamSourceConfig` has it.
+
+    Raises
+    ------
+    TimelineError
+        See :meth:`~hudi_core.meta_client.TableMetaClient.instant_time`.
+    """
+    return latest_time(timeline) if start == LATEST else client.instant_time(start)
+
+
+def next_offset(
+    client: TableMetaClient,
+    timeline: TimelineView,
+    start: str,
+    config: StreamSourceConfig,
+    end: str | None = None,
+) -> str:
+    """Completion time up to which the next batch goes.
+
+    It is ``start`` where nothing waits. Of a limit at least one commit is taken.
+
+    Parameters
+    ----------
+    start
+        Up to where everything has been read.
+    config
+        The limits.
+    end
+        What to stop at; ``None`` for the last commit.
+    """
+    waiting = sorted(
+        (
+            one
+            for one in timeline.completed_writes()
+            if one.effective_completion_time > start
+            and (end is None or one.effective_completion_time <= end)
+        ),
+        key=lambda one: one.effective_completion_time,
+    )
+    if not config.is_limited:
+        return waiting[-1].effective_completion_time if waiting else start
+    files = size = 0
+    reached = start
+    for instant in waiting:
+        if reached != start and _is_reached(config, files, size):
+            break
+        more_files, more_size = _written(client, instant)
+        files, size = files + more_files, size + more_size
+        reached = instant.effective_completion_time
+    return reached
+
+
+def _is_reached(config: StreamSourceConfig, files: int, size: int) -> bool:
+    return (config.max_files is not None and files >= config.max_files) or (
+        config.max_bytes is not None and size >= config.max_bytes
+    )
+
+
+def _written(client: TableMetaClient, instant: Instant) -> tuple[int, int]:
+    """Files and bytes that a commit wrote."""
+    commit = client.read_commit(instant)
+    sizes = [
+        stat.file_size_in_bytes or 0
+        for stats in commit.partition_to_write_stats.values()
+        for stat in stats
+        if stat.path
+    ]
+    return len(sizes), sum(sizes)

@@ -1,0 +1,235 @@
+"""Batches of Spark's structured streaming, each written once.
+
+Spark repeats the last batch of a query that died. The commit of a batch keeps the query's id, which
+Spark keeps in the checkpoint, and the number of the batch, as the application and the version of an
+idempotent write; so a batch that is repeated is not written again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hudi_core.config.commit_keys import CommitConfig
+from hudi_core.config.resolve import options_as_strings
+from hudi_core.config.streaming import StreamSinkConfig
+from hudi_core.datasource import write
+from hudi_core.engine.choice import is_spark_frame
+from hudi_core.errors import HudiError, InvalidOptionError, SchemaError
+from hudi_core.model.extras import Idempotency
+from hudi_core.model.result import CommitResult
+from hudi_core.services.opening import open_table, table_exists
+from hudi_core.storage.location import PathLike, location_of
+from hudi_core.table import Options
+from hudi_core.table_handle import OpenTable
+from hudi_core.txn.idempotency import DoneWrites, done_writes, is_accounted, repeated
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+QUERY_ID: Final = "sql.streaming.queryId"
+"""What Spark calls the id of the query that a thread or task works for."""
+SINK_CHECKPOINT: Final = "_hudi_streaming_sink_checkpoint"
+"""Key of extra metadata under which Hudi's own sink keeps its last batch, by identifier."""
+_APPLICATION: Final = "spark-stream:"
+"""What the names of our queries begin with, among applications of idempotent writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """One batch of a streaming query.
+
+    Attributes
+    ----------
+    query
+        The query's id, the same after each restart from its checkpoint.
+    number
+        Its number, one more for each batch.
+    """
+
+    query: str
+    number: int
+
+    @property
+    def idempotency(self) -> Idempotency:
+        """What makes its write one that is done once."""
+        return Idempotency(f"{_APPLICATION}{self.query}", self.number)
+
+
+def stream_sink(path: PathLike, options: Options | None = None) -> Callable[[DataFrame, int], None]:
+    """Function for ``foreachBatch`` that writes every batch once.
+
+    Batches are written as :func:`hudi_core.write` writes DataFrames: on Spark's executors.
+
+    Parameters
+    ----------
+    path
+        Base path of the table; the first batch makes it, where there is none.
+    options
+        Hudi's options, as for :func:`hudi_core.write`, and those of its streaming sink:
+        ``hoodie.datasource.write.streaming.*``.
+
+    Raises
+    ------
+    InvalidOptionError
+        An option that cannot be used, or one that makes a single write idempotent.
+    """
+    given = checked_sink_options(options_as_strings(options or {}))
+    where = location_of(path)
+
+    def write_batch_of_query(frame: DataFrame, number: int) -> None:
+        if not is_spark_frame(frame):
+            raise SchemaError(
+                f"A batch of a stream is a DataFrame, not {type(frame).__name__}",
+                "Give the function to foreachBatch(...).",
+            )
+        query = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+        if not query:
+            raise InvalidOptionError(
+                QUERY_ID,
+                None,
+                "no streaming query is at work here",
+                "Give the function to foreachBatch(...), or write with hudi_core.write.",
+            )
+        write_batch(lambda: frame, where, given, StreamBatch(query, number))
+
+    return write_batch_of_query
+
+
+def checked_sink_options(options: dict[str, str]) -> dict[str, str]:
+    """Options of a sink, none of which makes a single write idempotent.
+
+    Raises
+    ------
+    InvalidOptionError
+        An option that cannot be used.
+    """
+    StreamSinkConfig.from_options(options)
+    for key in (CommitConfig.application, CommitConfig.version):
+        if key.is_given(options):
+            raise InvalidOptionError(
+                key.key,
+                key.read(options),
+                "each batch of a stream has a number of its own",
+                "Drop it: batches are written once in any case.",
+            )
+    return options
+
+
+def written_before(path: str, options: dict[str, str], batch: StreamBatch) -> bool:
+    """Whether a batch is in the table already.
+
+    Raises
+    ------
+    InvalidOptionError
+        Hudi's own sink wrote that batch, or a later one, under the same identifier, and it is not
+        certain that this is the same query.
+    """
+    if not table_exists(path, options):
+        return False
+    opened = open_table(path, options)
+    done: DoneWrites = {}
+    if is_accounted(opened.client):
+        done = done_writes(opened.client, opened.timeline())
+    if repeated(done, batch.idempotency) is not None:
+        return True
+    if batch.idempotency.application in done:
+        return False
+    return _written_by_hudi(opened, options, batch, done)
+
+
+def write_batch(
+    rows: Callable[[], Any], path: str, options: dict[str, str], batch: StreamBatch
+) -> CommitResult | None:
+    """Write the rows of a batch, unless that was done before.
+
+    Parameters
+    ----------
+    rows
+        Gives the rows, for each try again; not called where there is nothing to write.
+
+    Returns
+    -------
+    CommitResult or None
+        ``None`` for a batch that was written before, or that failed and is left out.
+
+    Raises
+    ------
+    HudiError
+        As of :func:`hudi_core.write`, after as many tries as the options say.
+    """
+    config = StreamSinkConfig.from_options(options)
+    wait_s = config.retry_interval_ms / 1000
+    for remaining in reversed(range(config.retry_count)):
+        try:
+            return _write_once(rows, path, options, batch)
+        except HudiError as error:
+            if error.retryable and remaining:
+                time.sleep(wait_s)
+                wait_s *= 2
+                continue
+            if not config.ignores_failed_batch:
+                raise
+            warnings.warn(
+                f"Batch {batch.number} of the query {batch.query} was left out: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            break
+    return None
+
+
+def _write_once(
+    rows: Callable[[], Any], path: str, options: dict[str, str], batch: StreamBatch
+) -> CommitResult | None:
+    if written_before(path, options, batch):
+        return None
+    name = StreamSinkConfig.identifier.read(options)
+    done = batch.idempotency
+    return write(
+        rows(),
+        path,
+        options=options,
+        # as Hudi's sink keeps it
+        extra_metadata={SINK_CHECKPOINT: json.dumps({name: str(batch.number)})},
+        idempotency=(done.application, done.version),
+    )
+
+
+def _written_by_hudi(
+    opened: OpenTable, options: dict[str, str], batch: StreamBatch, done: DoneWrites
+) -> bool:
+    """Whether Hudi's own sink wrote a new query's batch."""
+    config = StreamSinkConfig.from_options(options)
+    last = _last_of_hudi(opened, config.identifier)
+    ours = {one.version for name, one in done.items() if name.startswith(_APPLICATION)}
+    if last is None or batch.number > last or last in ours:
+        return False
+    if batch.number == last and StreamSinkConfig.identifier.is_given(options):
+        return True
+    raise InvalidOptionError(
+        StreamSinkConfig.identifier.key,
+        config.identifier,
+        f"Hudi's sink wrote batches up to {last} under that name, and this is batch {batch.number}",
+        "Give a new query a name of its own. A query that goes on from the checkpoint of Hudi's "
+        "sink names the identifier it had there.",
+    )
+
+
+def _last_of_hudi(opened: OpenTable, identifier: str) -> int | None:
+    """Number of the last batch under an identifier, as commits keep it."""
+    for instant in reversed(opened.timeline().completed_writes()):
+        kept = opened.client.active.read_notes(instant).extra_metadata.get(SINK_CHECKPOINT)
+        if kept is None:
+            continue
+        try:
+            number = json.loads(kept).get(identifier)
+            if number is not None:
+                return int(number)
+        except (ValueError, TypeError, AttributeError):
+            continue  # of no use to Hudi's sink either
+    return None

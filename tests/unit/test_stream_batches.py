@@ -1,0 +1,264 @@
+"""Batches of streams: written once, tried again, and as far as a reader may go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hudi_core as hudi
+from hudi_core.config.streaming import StreamSourceConfig
+from hudi_core.datasource import write
+from hudi_core.errors import ConcurrentWriterError, HudiError, InvalidOptionError, SchemaError
+from hudi_core.read.waiting import first_offset, latest_time, next_offset
+from hudi_core.services.opening import open_table
+from hudi_core.streaming import (
+    SINK_CHECKPOINT,
+    StreamBatch,
+    checked_sink_options,
+    stream_sink,
+    write_batch,
+    written_before,
+)
+from hudi_core.table_handle import OpenTable
+
+OPTIONS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.streaming.retry.interval.ms": "1",
+}
+IDENTIFIER = "hoodie.datasource.write.streaming.checkpoint.identifier"
+QUERY = "6d9c1d4e-query"
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": list(ids), "ts": [0] * len(ids)})
+
+
+def put(path: Path, number: int, *ids: int, query: str = QUERY, **more: str) -> Any:
+    batch = StreamBatch(query, number)
+    return write_batch(lambda: rows(*ids), str(path), {**OPTIONS, **more}, batch)
+
+
+def ids(path: Path) -> list[int]:
+    found: list[int] = hudi.Table.open(path).to_arrow("id")["id"].to_pylist()
+    return sorted(found)
+
+
+def commits(path: Path) -> int:
+    return len(hudi.Table.open(path).timeline.completed_writes())
+
+
+def test_a_batch_is_written_once_by_each_query(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    insert = {"hoodie.datasource.write.operation": "insert"}
+    assert put(path, 0, 1, 2, **insert).inserted == 2
+    assert put(path, 1, 3, **insert).inserted == 1
+    assert put(path, 1, 3, **insert) is None
+    assert put(path, 0, 1, 2, **insert) is None
+    # the same number of another query is another batch
+    assert put(path, 0, 4, query="other", **insert).inserted == 1
+    assert ids(path) == [1, 2, 3, 4]
+    assert commits(path) == 3
+
+
+def test_the_rows_of_a_repeated_batch_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    put(path, 0, 1)
+
+    def unread() -> pa.Table:
+        raise AssertionError("read")
+
+    assert write_batch(unread, str(path), dict(OPTIONS), StreamBatch(QUERY, 0)) is None
+    with pytest.raises(AssertionError, match="read"):
+        write_batch(unread, str(path), dict(OPTIONS), StreamBatch(QUERY, 1))
+
+
+def test_commits_say_the_batch_as_those_of_hudi(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    put(path, 0, 1)
+    put(path, 1, 2, **{IDENTIFIER: "trips"})
+    opened = open_table(str(path), {})
+    kept = [
+        json.loads(opened.client.read_commit(one).extra_metadata[SINK_CHECKPOINT])
+        for one in opened.timeline().completed_writes()
+    ]
+    assert kept == [{"default_single_writer": "0"}, {"trips": "1"}]
+
+
+def of_hudi(path: Path, last: int, name: str = "default_single_writer") -> None:
+    write(
+        rows(last),
+        path,
+        options=OPTIONS,
+        extra_metadata={SINK_CHECKPOINT: json.dumps({name: str(last)})},
+    )
+
+
+def test_a_batch_that_hudis_sink_may_have_written(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    of_hudi(path, 3)
+    for number in (0, 3):
+        with pytest.raises(InvalidOptionError, match="Hudi's sink wrote batches up to 3"):
+            put(path, number, 7)
+    assert ids(path) == [3]
+    # who says the name goes on with that query, of which Spark repeats the last batch alone
+    mine = {IDENTIFIER: "default_single_writer"}
+    assert put(path, 3, 7, **mine) is None
+    with pytest.raises(InvalidOptionError, match="this is batch 2"):
+        put(path, 2, 7, **mine)
+    assert put(path, 4, 8, **mine).inserted == 1
+    assert put(path, 4, 8, **mine) is None
+    assert ids(path) == [3, 8]
+    # a new query takes a name of its own
+    assert put(path, 0, 9, query="new", **{IDENTIFIER: "new"}).inserted == 1
+
+
+def test_names_and_texts_of_hudis_checkpoints_that_say_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    of_hudi(path, 3, "another")
+    write(rows(5), path, options=OPTIONS, extra_metadata={SINK_CHECKPOINT: "[]"})
+    assert put(path, 0, 7).inserted == 1
+
+
+class Failing:
+    def __init__(self, times: int, error: HudiError) -> None:
+        self.left, self.error, self.tries = times, error, 0
+
+    def __call__(self) -> pa.Table:
+        self.tries += 1
+        if self.left:
+            self.left -= 1
+            raise self.error
+        return rows(1)
+
+
+BUSY = ConcurrentWriterError("t", "20260101000000000")
+
+
+@pytest.mark.parametrize(("count", "failures", "tries"), [("3", 2, 3), ("1", 0, 1)])
+def test_what_may_pass_is_tried_again(
+    tmp_path: Path, count: str, failures: int, tries: int
+) -> None:
+    path, source = tmp_path / "t", Failing(failures, BUSY)
+    options = {**OPTIONS, "hoodie.datasource.write.streaming.retry.count": count}
+    write_batch(source, str(path), options, StreamBatch(QUERY, 0))
+    assert source.tries == tries
+    assert ids(path) == [1]
+
+
+@pytest.mark.parametrize(
+    ("failures", "error", "tries"), [(3, BUSY, 3), (1, SchemaError("no", "Stop."), 1)]
+)
+def test_a_batch_that_fails_is_an_error_or_left_out(
+    tmp_path: Path, failures: int, error: HudiError, tries: int
+) -> None:
+    source = Failing(failures, error)
+    with pytest.raises(type(error)):
+        write_batch(source, str(tmp_path / "t"), dict(OPTIONS), StreamBatch(QUERY, 0))
+    assert source.tries == tries
+    ignoring = {**OPTIONS, "hoodie.datasource.write.streaming.ignore.failed.batch": "true"}
+    source = Failing(failures, error)
+    with pytest.warns(RuntimeWarning, match="Batch 0 of the query .* was left out"):
+        assert write_batch(source, str(tmp_path / "t"), ignoring, StreamBatch(QUERY, 0)) is None
+    assert source.tries == tries
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"txnAppId": "a", "txnVersion": "1"},
+        {"hoodie.write.idempotency.application": "a"},
+        {"hoodie.datasource.write.streaming.retry.count": "0"},
+        {IDENTIFIER: " "},
+    ],
+)
+def test_options_that_no_sink_takes(options: dict[str, str]) -> None:
+    with pytest.raises(InvalidOptionError):
+        checked_sink_options(options)
+    with pytest.raises(InvalidOptionError):
+        stream_sink("t", options)
+
+
+def test_the_function_wants_a_batch_of_a_query(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="a DataFrame, not Table"):
+        stream_sink(tmp_path / "t")(rows(1), 0)
+
+
+def test_nothing_is_written_before_of_a_table_that_is_not_there(tmp_path: Path) -> None:
+    assert not written_before(str(tmp_path / "t"), {}, StreamBatch(QUERY, 0))
+
+
+@pytest.fixture
+def followed(tmp_path: Path) -> OpenTable:
+    for number in range(4):
+        write(rows(number, number + 100), tmp_path / "t", options=OPTIONS)
+    return open_table(str(tmp_path / "t"), {})
+
+
+def times(opened: OpenTable) -> list[str]:
+    return [one.effective_completion_time for one in opened.timeline().completed_writes()]
+
+
+def config(**options: str) -> StreamSourceConfig:
+    return StreamSourceConfig.from_options(options)
+
+
+def test_where_a_stream_begins(followed: OpenTable) -> None:
+    timeline = followed.timeline()
+
+    def begin(text: str) -> str:
+        start = config(**{"hoodie.datasource.streaming.startOffset": text}).start
+        return first_offset(followed.client, timeline, start)
+
+    assert begin("earliest") == begin("000") == config().start == "0" * 17
+    assert begin("latest") == begin("LATEST") == times(followed)[-1] == latest_time(timeline)
+    assert begin("2026-01-02T03:04:05Z") == "20260102030405000"
+    for text in ("", "soon"):
+        with pytest.raises(InvalidOptionError):
+            begin(text)
+
+
+def test_how_far_a_batch_goes(followed: OpenTable) -> None:
+    first, second, third, last = times(followed)
+    client, timeline = followed.client, followed.timeline()
+
+    def end(start: str, stop: str | None = None, **options: str) -> str:
+        return next_offset(client, timeline, start, config(**options), stop)
+
+    assert end("0") == last
+    assert end(first, third) == third
+    assert end(last) == last
+    assert end(last, first) == last
+    # each of these writes made one file
+    assert end("0", maxFilesPerTrigger="1") == first
+    assert end(first, maxFilesPerTrigger="2") == third
+    assert end(first, second, maxFilesPerTrigger="2") == second
+    assert end(first, maxBytesPerTrigger="1") == second
+    assert end(first, maxBytesPerTrigger=str(1 << 30)) == last
+    assert end(last, maxFilesPerTrigger="1") == last
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("as.of.instant", "20260101000000000"),
+        ("hoodie.datasource.read.begin.instanttime", "earliest"),
+        ("hoodie.datasource.read.end.instanttime", "20260101000000000"),
+    ],
+)
+def test_options_of_reads_that_end(name: str, value: str) -> None:
+    with pytest.raises(InvalidOptionError, match="a stream goes on for ever"):
+        config(**{name: value})
+
+
+def test_a_stream_of_changes_needs_no_begin() -> None:
+    wanted = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.query.incremental.format": "cdc",
+    }
+    assert config(**wanted).is_feed
+    assert not config().is_feed
