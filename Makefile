@@ -65,6 +65,11 @@ interop: setup  ## Let Hudi-Spark, Iceberg-Spark and Delta-Spark (by Maven) read
 	$(RUN) -m pytest -v --numprocesses=logical --maxprocesses=2 --dist=loadfile --durations=25 \
 	  -o python_files='*_cases.py' tests/jvm $(ARGS)
 
+.PHONY: trino
+trino: setup  ## Query tables of every format by a real Trino (0.8 GB by Maven), and print what it finds
+	@$(BIN)/python -m tests.trino.prepare
+	$(RUN) -m pytest -v -s --durations=5 -o python_files='*_cases.py' tests/trino $(ARGS)
+
 .PHONY: cluster
 cluster: setup  ## Write, clean, cluster and restore on a Spark cluster of this machine; kill executors and drivers
 	$(RUN) -m pytest -v --durations=25 -o python_files='*_cases.py' tests/cluster $(ARGS)
@@ -148,7 +153,7 @@ lock: setup  ## Bring requirements.lock in line with pyproject.toml (ARGS=--upgr
 	$(BIN)/uv pip compile pyproject.toml --extra spark --group dev --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 	  --quiet --output-file requirements.lock $(ARGS)
-	for reader in $(basename $(wildcard tests/readers/*.in tests/jvm/environments/*.in)); do \
+	for reader in $(basename $(wildcard tests/readers/*.in tests/jvm/environments/*.in tests/trino/*.in)); do \
 	  $(BIN)/uv pip compile $$reader.in --universal --python-version 3.11 \
 	    --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 	    --quiet --output-file $$reader.lock $(ARGS) || exit 1; \

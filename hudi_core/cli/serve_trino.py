@@ -11,7 +11,6 @@ import typer
 from hudi_core.cli import library
 from hudi_core.cli.arguments import OptionsOption, parse_options
 from hudi_core.cli.terminal import write_line
-from hudi_core.config.extras import require_library
 
 
 def serve_trino(
@@ -34,7 +33,7 @@ def serve_trino(
     has neither encryption nor authentication: who reaches the port reads the tables.
     """
     options = parse_options(option)
-    require_library("thrift", "trino", ("--port", str(port)), "serving Trino needs thrift")
+    library.require_library("thrift", "trino", ("--port", str(port)), "serving Trino needs thrift")
     tables = dict(map(_named, table or ()))
     if not tables and "hive.metastore.uri" not in options:
         raise typer.BadParameter(

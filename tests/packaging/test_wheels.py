@@ -86,6 +86,7 @@ NEEDS_CLIENT = (
     "hudi_core/metastore/glue",
     "hudi_core/metastore/hive",
     "hudi_core/metastore/thrift_calls",
+    "hudi_core/trino/",
     "hudi_conformance/glue",
     "hudi_conformance/hive_metastore",
     "hudi_conformance/java_process",
