@@ -36,7 +36,10 @@ SOURCE_CLASSES: Final = {
 
 def source_format(text: str) -> SourceFormat:
     """Parse a format, or a source class of Hudi Streamer."""
-    return SOURCE_CLASSES.get(text) or SourceFormat(text.lower())
+    found = SOURCE_CLASSES.get(text) or text.lower()
+    if found not in tuple(SourceFormat):
+        raise ValueError(f"it is none of {', '.join(SourceFormat)}")
+    return SourceFormat(found)
 
 
 def one_character(text: str) -> str:
@@ -62,7 +65,6 @@ class IngestionConfig(Options, group=Group.INGESTION):
         "hoodie.ingest.source.format",
         default=None,
         parse=source_format,
-        choices=tuple(SourceFormat),
         default_text="(by the names of the files)",
         doc="What the files hold: `parquet`, `json` (an object in each line), `csv`, or `dms` for "
         "the changes that AWS DMS writes. The classes of Hudi Streamer for such sources are "
