@@ -30,6 +30,7 @@ _ENDS: Final = {
     ".tsv": SourceFormat.CSV,
 }
 _TAB: Final = ".tsv"
+_LEAST_BLOCK, _LARGEST_BLOCK = 1 << 16, 1 << 30
 
 
 def format_of(paths: Sequence[str]) -> SourceFormat:
@@ -99,8 +100,7 @@ class RowReader:
         if not data.strip():
             return pa.table({})
         known = pa.schema([one for one in self._known() if _is_of_json(one.type)])
-        # a line can be no longer than a block
-        read = pa_json.ReadOptions(block_size=max(len(data), 1))
+        read = pa_json.ReadOptions(block_size=_block_size(data))
         parse = pa_json.ParseOptions(explicit_schema=known)
         return pa_json.read_json(pa.BufferReader(data), read, parse)
 
@@ -120,7 +120,7 @@ class RowReader:
         if not data.strip():
             return pa.table({})
         separator = "\t" if _end(path) == _TAB else config.csv_separator
-        read = pa_csv.ReadOptions(column_names=list(names) or None)
+        read = pa_csv.ReadOptions(column_names=list(names) or None, block_size=_block_size(data))
         parse = pa_csv.ParseOptions(
             delimiter=separator, quote_char=config.csv_quote, newlines_in_values=True
         )
@@ -190,6 +190,14 @@ def _is_of_json(given: pa.DataType) -> bool:
             pt.is_timestamp,
         )
     )
+
+
+def _block_size(data: bytes) -> int:
+    """The whole file, as far as Arrow's readers can: types are found in the first block alone.
+
+    And no line may be longer than a block.
+    """
+    return min(max(len(data), _LEAST_BLOCK), _LARGEST_BLOCK)
 
 
 def _end(path: str) -> str:

@@ -303,6 +303,21 @@ def test_csv_takes_the_types_of_the_table(path: str, landing: Landing) -> None:
     assert hudi.Table.open(path).schema.field("price").type == pa.decimal128(9, 2)
 
 
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_types_are_those_of_all_rows(path: str, landing: Landing, kind: str) -> None:
+    """A number that is none of whole ones comes behind the first megabytes."""
+    count = 200_000
+    prices = ["1"] * (count - 1) + ["2.5"]
+    if kind == "csv":
+        lines = ["id,price", *(f"{n},{price}" for n, price in enumerate(prices))]
+    else:
+        lines = [f'{{"id": {n}, "price": {price}}}' for n, price in enumerate(prices)]
+    landing.text(f"a.{kind}", "\n".join(lines) + "\n", 1)
+    run(path, landing, options={"hoodie.datasource.write.operation": "bulk_insert"})
+    assert hudi.Table.open(path).schema.field("price").type == pa.float64()
+    assert hudi.Table.open(path).count([("price", "=", 2.5)]) == 1
+
+
 def test_csv_without_names(path: str, landing: Landing) -> None:
     options = {"hoodie.deltastreamer.csv.header": "false", "hoodie.streamer.csv.sep": "\\t"}
     landing.text("a.csv", '1\t"a\tb"\n', 1)
