@@ -122,7 +122,7 @@ def test_keys_of_a_custom_generator() -> None:
         ("SCALAR", DAYS, 3_000_000, "counted in days"),
         ("SCALAR", {"unit": "DAYS", "arrow": pa.float64()}, 1e300, "years 1 to 9999"),
         ("SCALAR", {"unit": "DAYS", "arrow": pa.float64()}, float("inf"), "years 1 to 9999"),
-        ("SCALAR", {"arrow": pa.decimal128(38, 0)}, Decimal(10**30), "too large for a moment"),
+        ("SCALAR", {"arrow": pa.decimal128(38, 0)}, Decimal(10**30), "too large for a timestamp"),
         ("DATE_STRING", {"inputs": "yyyy-MM-dd"}, "", "''.*not of the format 'yyyy-MM-dd'"),
         ("DATE_STRING", {"inputs": "yyyy-MM-dd"}, "2024-01-05 ", "not of the format"),
         ("DATE_STRING", {"inputs": "yyyy-MM-dd"}, "2024-02-30", "'2024-02-30', which is no date"),

@@ -160,12 +160,19 @@ def test_an_index_that_lost_all_is_not_taken_for_an_empty_one(tmp_path: Path, in
         table.upsert(rows(range(3), city))
     for file in folder.glob("*record-index-*"):
         file.unlink()
-    with pytest.raises(CorruptMetadataError, match=r"record-index-oslo.* is missing.*create"):
+    with pytest.raises(
+        CorruptMetadataError, match=r"record-index-oslo.* is missing.*repair --metadata"
+    ):
         hudi.Table.open(table.path, {**ON, "hoodie.index.type": index}).upsert(rows([9], "rome"))
     with pytest.raises(CorruptMetadataError, match=r"record-index-oslo.* is missing"):
         look_up_keys(hudi.Table.open(table.path)._opened.client, ["k000001"])
     assert not [*folder.glob("*record-index-*")]
     assert table.to_arrow().num_rows == 6
+    repaired = hudi.Table.open(table.path, ON)
+    repaired.repair_metadata()
+    repaired.upsert(rows([9], "rome"))
+    check(repaired)
+    assert repaired.count() == 7
 
 
 def test_an_index_built_anew_without_partitions_has_lost_nothing(tmp_path: Path) -> None:
