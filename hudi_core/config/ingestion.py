@@ -133,3 +133,13 @@ class IngestionConfig(Options, group=Group.INGESTION):
         default_text="(empty)",
         doc="The text that stands for null in a CSV file.",
     )
+
+    csv_names_columns: Option[bool] = Option(
+        "hoodie.ingest.dms.csv.header",
+        default=False,
+        parse=boolean,
+        doc="Whether CSV files of AWS DMS begin with the names of their columns (its setting "
+        "`addColumnName`).",
+        hudi_default="(no such option)",
+        reason="Files of DMS have no such line by default, where others do.",
+    )

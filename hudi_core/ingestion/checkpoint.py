@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -31,13 +31,13 @@ class Checkpoint:
     passed
         How many of those it has read.
     read
-        Digests of the files that it has read and that were modified later.
+        Files that it has read and that were modified later: modification times by digests.
     """
 
     commits: int = 0
     since: int = -1
     passed: int = 0
-    read: frozenset[str] = field(default_factory=frozenset)
+    read: Mapping[str, int] = field(default_factory=dict)
 
     def unread(self, listed: Sequence[FileStatus]) -> Sequence[FileStatus]:
         """The listed files that are still to be read."""
@@ -51,9 +51,16 @@ class Checkpoint:
         return max(0, sum(one.modified_ms <= self.since for one in listed) - self.passed)
 
     def after(
-        self, files: Sequence[FileStatus], listed: Sequence[FileStatus], memory_days: int
+        self,
+        files: Sequence[FileStatus],
+        listed: Sequence[FileStatus],
+        memory_days: int,
+        now_ms: int,
     ) -> Checkpoint:
         """The checkpoint of the commit that brings files.
+
+        Files that are not listed are remembered like others: another run may have seen more, and a
+        folder that was away may come back.
 
         Parameters
         ----------
@@ -62,17 +69,17 @@ class Checkpoint:
         listed
             All files.
         memory_days
-            For how long digests are kept before the newest file that was read.
+            For how long files are kept before the newest that was read.
+        now_ms
+            The time. A file from the future makes no other one late.
         """
-        read = self.read | {digest(one) for one in files}
-        known = [one for one in listed if digest(one) in read]
+        read = {**self.read, **{digest(one): one.modified_ms for one in files}}
         pending = [one.modified_ms for one in self.unread(listed) if digest(one) not in read]
-        newest = max((one.modified_ms for one in known), default=self.since)
+        newest = min(max(read.values(), default=self.since), now_ms)
         horizon = newest - memory_days * _DAY_MS
         since = max(self.since, min([horizon, *(time - 1 for time in pending)]))
-        kept = frozenset(digest(one) for one in known if one.modified_ms > since)
-        gone = sum(one.modified_ms <= since for one in known)
-        return Checkpoint(self.commits + 1, since, self.passed + gone, kept)
+        kept = {name: time for name, time in read.items() if time > since}
+        return Checkpoint(self.commits + 1, since, self.passed + len(read) - len(kept), kept)
 
     def encode(self) -> str:
         """The text that a commit keeps."""
@@ -80,7 +87,7 @@ class Checkpoint:
             "commits": self.commits,
             "since": self.since,
             "passed": self.passed,
-            "read": sorted(self.read),
+            "read": dict(sorted(self.read.items())),
         }
         return json.dumps(stated, separators=(",", ":"))
 
@@ -97,10 +104,10 @@ class Checkpoint:
             stated: Any = json.loads(text)
             commits, since, passed = (stated[name] for name in ("commits", "since", "passed"))
             read = stated["read"]
-            if {type(commits), type(since), type(passed)} != {int} or not isinstance(read, list):
+            if {type(one) for one in (commits, since, passed, *read.values())} != {int}:
                 raise ValueError(text)
-            return cls(commits, since, passed, frozenset(map(str, read)))
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            return cls(commits, since, passed, read)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise CorruptMetadataError(where, f"its {CHECKPOINT_KEY} cannot be read") from error
 
     def _has(self, file: FileStatus) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 import pyarrow.parquet as pq
@@ -15,6 +17,7 @@ import pyarrow.types as pt
 from hudi_core.config.ingestion import IngestionConfig, SourceFormat
 from hudi_core.errors import InvalidOptionError, SchemaError, SourceFileError
 from hudi_core.ingestion.source_files import SourceFolder, is_first_load
+from hudi_core.schema.arrow_types import is_text
 from hudi_core.schema.table_schema import META_COLUMNS
 
 CHANGE: Final = "Op"
@@ -66,12 +69,15 @@ class RowReader:
         What they hold.
     known
         Columns whose types are known: those of the table, or those that the caller gives.
+    names
+        Columns of CSV files without a line of names, in their order.
     """
 
     folder: SourceFolder
     config: IngestionConfig
     source_format: SourceFormat
     known: pa.Schema | None
+    names: Sequence[str] = ()
 
     def read(self, path: str) -> pa.Table:
         """The rows of a file.
@@ -90,19 +96,19 @@ class RowReader:
 
     def parquet(self, path: str) -> pa.Table:
         """The rows of a Parquet file."""
-        with self.folder.open(path) as file:
-            return pq.ParquetFile(file).read()
+        with self.folder.open(path, is_seekable=True) as file:
+            # of nanoseconds INT96 has too few years
+            return pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read()
 
     def json(self, path: str) -> pa.Table:
         """The rows of lines that are JSON objects each."""
-        with self.folder.open(path) as file:
-            data = file.read()
+        data = self._text(path)
         if not data.strip():
             return pa.table({})
         known = pa.schema([one for one in self._known() if _is_of_json(one.type)])
         read = pa_json.ReadOptions(block_size=_block_size(data))
         parse = pa_json.ParseOptions(explicit_schema=known)
-        return pa_json.read_json(pa.BufferReader(data), read, parse)
+        return _typed(pa_json.read_json(pa.BufferReader(data), read, parse), self._known())
 
     def csv(self, path: str, *names: str) -> pa.Table:
         """The rows of a CSV file.
@@ -112,11 +118,10 @@ class RowReader:
         names
             Columns before those that the schema names, where the file has no line with names.
         """
-        config, known = self.config, self._known()
-        if not config.csv_header and not names:
+        config = self.config
+        data = self._text(path)
+        if not names and not config.csv_header:
             names = (*self._names(),)
-        with self.folder.open(path) as file:
-            data = file.read()
         if not data.strip():
             return pa.table({})
         separator = "\t" if _end(path) == _TAB else config.csv_separator
@@ -125,12 +130,18 @@ class RowReader:
             delimiter=separator, quote_char=config.csv_quote, newlines_in_values=True
         )
         convert = pa_csv.ConvertOptions(
-            column_types={one.name: one.type for one in known if not pt.is_nested(one.type)},
+            # what is known is read as text, for Arrow knows fewer forms than it casts
+            column_types={one.name: pa.string() for one in self._known()},
             null_values=[config.csv_null],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         )
-        return pa_csv.read_csv(pa.BufferReader(data), read, parse, convert)
+        return _typed(pa_csv.read_csv(pa.BufferReader(data), read, parse, convert), self._known())
+
+    def _text(self, path: str) -> bytes:
+        with self.folder.open(path) as file:
+            found: bytes = file.read()
+        return found
 
     def dms(self, path: str) -> pa.Table:
         """The rows of a file of DMS, with the column of changes."""
@@ -138,8 +149,7 @@ class RowReader:
         if _end(path) == ".parquet":
             rows = self.parquet(path)
         else:
-            columns = [name for name in self._names() if name != CHANGE]
-            rows = self.csv(path, *(columns if is_load else [CHANGE, *columns]))
+            rows = self._dms_csv(path, has_change=not is_load)
         if CHANGE in rows.column_names or not rows.num_columns:
             return rows
         if not is_load:
@@ -151,15 +161,27 @@ class RowReader:
         inserted = pa.repeat(pa.scalar(_INSERT), rows.num_rows)
         return rows.add_column(0, CHANGE, inserted)
 
+    def _dms_csv(self, path: str, *, has_change: bool) -> pa.Table:
+        """The rows of a CSV file of DMS."""
+        if self.config.csv_names_columns:
+            return self.csv(path)
+        columns = [name for name in self._names() if name != CHANGE]
+        if not has_change:
+            # by an option of DMS the first load has the column too
+            first = self._text(path).split(b"\n", 1)[0].decode()
+            separator = "\t" if _end(path) == _TAB else self.config.csv_separator
+            has_change = len(next(csv.reader([first], delimiter=separator), [])) > len(columns)
+        return self.csv(path, *([CHANGE, *columns] if has_change else columns))
+
     def _names(self) -> Sequence[str]:
-        if self.known is None:
+        if not self.names:
             raise InvalidOptionError(
                 "schema",
                 None,
                 "CSV files without a line of names do not say what their columns are",
                 "Pass the columns in their order, as an Arrow schema.",
             )
-        return [one.name for one in self._known()]
+        return [name for name in self.names if name not in META_COLUMNS]
 
     def _known(self) -> Sequence[pa.Field]:
         return [one for one in self.known or () if one.name not in META_COLUMNS]
@@ -171,6 +193,47 @@ _READERS: Final[Mapping[SourceFormat, Callable[[RowReader, str], pa.Table]]] = {
     SourceFormat.CSV: RowReader.csv,
     SourceFormat.DMS: RowReader.dms,
 }
+
+
+def without_untyped(rows: pa.Table, known: pa.Schema | None) -> pa.Table:
+    """Rows without new columns that have no value, and so no type."""
+    stored = () if known is None else known.names
+    untyped = [one.name for one in rows.schema if one.name not in stored and _has_null(one.type)]
+    return rows.drop_columns(untyped)
+
+
+def _has_null(given: pa.DataType) -> bool:
+    inner = (given.field(at).type for at in range(given.num_fields))
+    return pt.is_null(given) or any(map(_has_null, inner))
+
+
+def _typed(rows: pa.Table, known: Sequence[pa.Field]) -> pa.Table:
+    """Rows whose known columns have their types, where texts allow it."""
+    for one in known:
+        at = rows.schema.get_field_index(one.name)
+        if at < 0 or rows.schema.field(at).type == one.type:
+            continue
+        column = rows.column(at)
+        if pt.is_string(column.type) and not is_text(one.type):
+            column = _of_texts(column, one)
+        elif pt.is_timestamp(column.type) and pt.is_date(one.type):
+            column = column.cast(one.type)
+        rows = rows.set_column(at, one.name, column)
+    return rows
+
+
+def _of_texts(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    """Values of texts; what is empty is null."""
+    texts = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+    try:
+        if not pt.is_timestamp(field.type) or field.type.tz is None:
+            return texts.cast(field.type)
+        try:
+            return texts.cast(field.type)
+        except pa.ArrowInvalid:  # times without a zone are those of UTC
+            return pc.assume_timezone(texts.cast(pa.timestamp(field.type.unit)), field.type.tz)
+    except pa.ArrowException as error:
+        raise pa.ArrowInvalid(f"column {field.name}: {error}") from error
 
 
 def _is_of_json(given: pa.DataType) -> bool:
@@ -193,9 +256,9 @@ def _is_of_json(given: pa.DataType) -> bool:
 
 
 def _block_size(data: bytes) -> int:
-    """The whole file, as far as Arrow's readers can: types are found in the first block alone.
+    """The bytes of a whole file, as far as Arrow's readers can.
 
-    And no line may be longer than a block.
+    Types are found in the first block alone, and no line may be longer than a block.
     """
     return min(max(len(data), _LEAST_BLOCK), _LARGEST_BLOCK)
 

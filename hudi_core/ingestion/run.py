@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -18,9 +19,15 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.datasource import write
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for
-from hudi_core.errors import CorruptMetadataError, InvalidOptionError, SchemaError
+from hudi_core.errors import (
+    CorruptMetadataError,
+    InvalidOptionError,
+    PathNotFoundError,
+    SchemaError,
+    SourceFileError,
+)
 from hudi_core.ingestion.checkpoint import CHECKPOINT_KEY, Checkpoint
-from hudi_core.ingestion.formats import CHANGE, RowReader, format_of
+from hudi_core.ingestion.formats import CHANGE, RowReader, format_of, without_untyped
 from hudi_core.ingestion.run_result import IngestedBatch, IngestResult
 from hudi_core.ingestion.source_files import SourceFolder, in_order, source_folder
 from hudi_core.ingestion.transform import transformed
@@ -112,6 +119,8 @@ def ingest(
     run = _Run(location_of(path), folder, name or folder.location, config, given, schema, engine)
     listed = folder.list()
     checkpoint = run.begin(since_ms)
+    if not listed and folder.is_missing and not checkpoint.commits:
+        raise PathNotFoundError(folder.location)
     late = checkpoint.missed(listed)
     if late:
         _log.warning(
@@ -178,7 +187,7 @@ class _Run:
         """The commits that would be made."""
         while files := self._next(checkpoint, listed):
             yield _batch(files, None)
-            checkpoint = checkpoint.after(files, listed, self.config.memory_days)
+            checkpoint = self._after(checkpoint, files, listed)
 
     def written(
         self, checkpoint: Checkpoint, listed: Sequence[FileStatus]
@@ -191,7 +200,7 @@ class _Run:
                 # of files without any row no table can be made
                 listed = [one for one in listed if one not in unchanged]
                 continue
-            following = checkpoint.after(unchanged, listed, self.config.memory_days)
+            following = self._after(checkpoint, unchanged, listed)
             result = self._write(rows, following)
             if result.is_repetition:
                 # another run of the ingestion was faster, perhaps with other files
@@ -223,6 +232,12 @@ class _Run:
             raise CorruptMetadataError(where, reason)
         return Checkpoint.decode(text, where)
 
+    def _after(
+        self, checkpoint: Checkpoint, files: Sequence[FileStatus], listed: Sequence[FileStatus]
+    ) -> Checkpoint:
+        now_ms = int(time.time() * 1000)
+        return checkpoint.after(files, listed, self.config.memory_days, now_ms)
+
     def _next(self, checkpoint: Checkpoint, listed: Sequence[FileStatus]) -> Sequence[FileStatus]:
         """The files of the next commit."""
         unread = checkpoint.unread(listed)
@@ -242,15 +257,16 @@ class _Run:
         # what a query makes has the table's types, and not what it is made of
         is_plain = self.table is not None and self.config.sql is None
         known = self.table.schema if is_plain and self.table is not None else self.schema
-        reader = RowReader(self.folder, self.config, self._format(files), known)
+        names = (self.schema or known or pa.schema([])).names
+        reader = RowReader(self.folder, self.config, self._format(files), known, names)
         tables, unchanged = [], []
         for one in files:
-            read = reader.read(one.path)
-            if self.folder.is_unchanged(one):
+            read = self._read(reader, one)
+            if read is None:
+                self.changed.append(one.path)
+            else:
                 tables.append(read)
                 unchanged.append(one)
-            else:
-                self.changed.append(one.path)
         try:
             rows = pa.concat_tables(tables, promote_options="permissive")
         except pa.ArrowException as error:
@@ -258,11 +274,22 @@ class _Run:
                 f"The files of {self.folder.location} do not have the same columns: {error}",
                 "Pass a schema, or ingest the files of each kind by themselves.",
             ) from error
+        rows = without_untyped(rows, known)
         if not rows.num_columns and known is not None:
             rows = known.empty_table()
         if self.config.sql is not None and rows.num_columns:
             rows = transformed(self.config.sql, rows)
         return rows, unchanged
+
+    def _read(self, reader: RowReader, file: FileStatus) -> pa.Table | None:
+        """The rows of a file; ``None`` of one that changes meanwhile."""
+        try:
+            found = reader.read(file.path)
+        except SourceFileError:
+            if self.folder.is_unchanged(file):
+                raise
+            return None
+        return found if self.folder.is_unchanged(file) else None
 
     def _write(self, rows: pa.Table, checkpoint: Checkpoint) -> CommitResult:
         options = self._write_options()

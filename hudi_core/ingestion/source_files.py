@@ -13,7 +13,7 @@ from hudi_core.errors import PathNotFoundError
 from hudi_core.model.files import FileStatus
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.data_files import data_filesystem
-from hudi_core.storage.location import PathLike, location_of
+from hudi_core.storage.location import PathLike, location_of, parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.safe_path import require_safe_path
@@ -44,15 +44,20 @@ class SourceFolder:
         Raises
         ------
         PathNotFoundError
-            There is no such folder.
+            It is a local folder that is not there.
         """
-        found = [one for one in self._storage.list("", recursive=True) if _is_data(one.path)]
-        if not found and self._is_missing():
+        found = [one for one in self._storage.list("", recursive=True) if _is_data(one)]
+        if not found and parse_location(self.location).is_local and self.is_missing:
             raise PathNotFoundError(self.location)
         return found
 
-    def open(self, path: str) -> pa.NativeFile:
+    def open(self, path: str, *, is_seekable: bool = False) -> pa.NativeFile:
         """Open a file; what its name says is compressed is decompressed.
+
+        Parameters
+        ----------
+        is_seekable
+            Whether parts of it are read in any order; then it is opened as it is.
 
         Raises
         ------
@@ -62,7 +67,7 @@ class SourceFolder:
         filesystem, root = data_filesystem(self.location, self.options)
         self._storage.head(path)  # a link that leads out of the folder is refused
         full = f"{root}/{require_safe_path(path)}"
-        if path.endswith(".parquet"):
+        if is_seekable:
             return filesystem.open_input_file(full)
         return filesystem.open_input_stream(full, compression="detect")
 
@@ -75,8 +80,9 @@ class SourceFolder:
     def _storage(self) -> Storage:
         return open_storage(self.location, self.options)
 
-    def _is_missing(self) -> bool:
-        # object stores have no empty folders
+    @property
+    def is_missing(self) -> bool:
+        """Whether there is no such folder; object stores have no empty ones."""
         above, _, name = self.location.rpartition("/")
         return name not in open_storage(above, self.options).list_folders() if above else False
 
@@ -102,6 +108,8 @@ def is_first_load(path: str) -> bool:
     return path.rpartition("/")[2].startswith(_FIRST_LOAD)
 
 
-def _is_data(path: str) -> bool:
-    hidden = any(part.startswith((".", "_")) for part in path.split("/"))
-    return not hidden and not path.endswith(_UNFINISHED)
+def _is_data(file: FileStatus) -> bool:
+    hidden = any(part.startswith((".", "_")) for part in file.path.split("/"))
+    # some programs put an empty object where a file system would have a folder
+    stands_for_folder = not file.size and "." not in file.name
+    return not hidden and not stands_for_folder and not file.path.endswith(_UNFINISHED)

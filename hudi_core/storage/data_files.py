@@ -31,6 +31,9 @@ from hudi_core.storage.location import StoreKind, parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 
+_ASKED: Final = 100
+"""Files that are looked for elsewhere after an error that names none."""
+
 
 def data_filesystem(uri: str, options: StorageOptions | None = None) -> tuple[pafs.FileSystem, str]:
     """Return a file system and a folder's path there.
@@ -293,14 +296,17 @@ class DataFiles:
     def unreadable(self, paths: Iterable[str], reason: str) -> DataFileError:
         """The error of files of which one cannot be read.
 
-        Costs two requests for each of them where data files lie below storage paths.
+        Where data files lie below storage paths, it costs two requests for each file that the
+        reason names, or for the first few where it names none.
 
         Parameters
         ----------
         reason
             What the store or the file said.
         """
-        found = next((one for one in paths if self.is_misplaced(one)), None)
+        some = [] if self.is_plain else list(paths)
+        named_ones = [one for one in some if one.rpartition("/")[2] in reason]
+        found = next((one for one in (named_ones or some)[:_ASKED] if self.is_misplaced(one)), None)
         if found is None:
             return DataFileError(self.base_path, reason)
         named = BaseFileName.parse(found.rpartition("/")[2])

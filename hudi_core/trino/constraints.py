@@ -70,7 +70,8 @@ def _ranges(value_set: Any, kind: pa.DataType) -> list[Range] | None:
         if value_set.equatable.inclusive:
             return list(single.ranges)
         # of a widened range the complement would lack rows
-        return None if pt.is_timestamp(kind) else list(single.other_values(nulls=False).ranges)
+        is_exact = not pt.is_timestamp(kind) and not pt.is_floating(kind)
+        return list(single.other_values(nulls=False).ranges) if is_exact else None
     if value_set.ranges is not None:
         return [_widened(_range(one, kind), kind) for one in value_set.ranges.ranges or ()]
     return None
@@ -87,8 +88,11 @@ def _range(bounds: Any, kind: pa.DataType) -> Range:
 def _widened(given: Range, kind: pa.DataType) -> Range:
     """The range of stored values that Trino sees in a range.
 
-    It sees milliseconds: 10 stands for all that is from 10 to less than 11.
+    It sees milliseconds: 10 stands for all that is from 10 to less than 11. And it compares
+    doubles: a bound between two values of the column is rounded to one of them.
     """
+    if pt.is_floating(kind) and not pt.is_float64(kind):
+        return Range(given.low, given.high, given.low is not None, given.high is not None)
     if not pt.is_timestamp(kind):
         return given
     per_second = _PER_SECOND[kind.unit]

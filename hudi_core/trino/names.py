@@ -40,4 +40,6 @@ def names_of_columns(stored: Iterable[str]) -> Mapping[str, str]:
                 f"The columns {known} and {name} are both {trino_name(name)} to Trino",
                 "Rename one of them.",
             )
-    return {trino_name(name): name for name in HIDDEN_COLUMNS} | found
+    for name in HIDDEN_COLUMNS:
+        found.setdefault(trino_name(name), name)
+    return found

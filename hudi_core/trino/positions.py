@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
-from hudi_core.errors import SchemaError
+from hudi_core.errors import InvalidInstantTimeError, SchemaError
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 
 T = TypeVar("T")
 _KEPT: Final = 256
+_KEPT_S: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +27,19 @@ class Position:
     count
         How many splits, or rows, lie before it.
     state
-        The state; ``None`` for a table without any, and within a split, which has its own.
+        The state, by its requested time; ``None`` for a table without any, and within a split,
+        which has its own.
+    finished
+        When the last write up to the state was complete.
     """
 
     count: int = 0
     state: InstantTime | None = None
+    finished: str | None = None
 
     def encode(self) -> bytes:
         """What the next call brings back."""
-        return json.dumps([self.count, self.state]).encode()
+        return json.dumps([self.count, self.state, self.finished]).encode()
 
     @classmethod
     def decode(cls, text: bytes) -> Position:
@@ -45,11 +51,11 @@ class Position:
             The text is none.
         """
         try:
-            count, state = json.loads(text)
-            if type(count) is not int or count < 0:
-                raise ValueError(count)
-            return cls(count, None if state is None else parse_instant_time(state))
-        except (ValueError, TypeError) as error:
+            count, state, finished = json.loads(text)
+            if type(count) is not int or count < 0 or not isinstance(finished, str | None):
+                raise ValueError(text)
+            return cls(count, None if state is None else parse_instant_time(state), finished)
+        except (ValueError, TypeError, InvalidInstantTimeError) as error:
             raise SchemaError(f"{text[:80]!r} is no token", "Begin the scan again.") from error
 
 
@@ -58,12 +64,12 @@ class Continued(Generic[T]):
 
     A call that goes on where the last one ended gets its iterator; one that is repeated, or was
     answered elsewhere before, gets a new one that is brought to the position. Without it a scan in
-    100 batches is planned 100 times.
+    100 batches is planned 100 times. What nobody asks for is given up after a while.
     """
 
     def __init__(self, kept: int = _KEPT) -> None:
         self._kept = kept
-        self._iterators: OrderedDict[Hashable, Iterator[T]] = OrderedDict()
+        self._iterators: OrderedDict[Hashable, tuple[float, Iterator[T]]] = OrderedDict()
         self._guard = Lock()
 
     def at(
@@ -79,12 +85,15 @@ class Continued(Generic[T]):
             Makes a new iterator, which begins behind a count.
         """
         with self._guard:
-            found = self._iterators.pop((what, position), None)
+            _, found = self._iterators.pop((what, position), (0, None))
         return begin(position.count) if found is None else found
 
     def keep(self, what: Hashable, position: Position, iterator: Iterator[T]) -> None:
         """Keep an iterator for the call that goes on at a position."""
+        now = time.monotonic()
         with self._guard:
-            self._iterators[what, position] = iterator
-            while len(self._iterators) > self._kept:
+            self._iterators[what, position] = now, iterator
+            oldest = next(iter(self._iterators.values()))[0]
+            while len(self._iterators) > self._kept or oldest < now - _KEPT_S:
                 self._iterators.popitem(last=False)
+                oldest = next(iter(self._iterators.values()))[0]

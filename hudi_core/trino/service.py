@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 from hudi_core.connector import Connector
-from hudi_core.errors import MetastoreEntryError
+from hudi_core.errors import MetastoreEntryError, TimelineError
 from hudi_core.read.connector.columns import HIDDEN_COLUMNS
 from hudi_core.read.connector.handles import ColumnHandle, TableHandle, TableName
 from hudi_core.read.connector.predicate import TupleDomain
@@ -19,8 +20,12 @@ from hudi_core.trino.blocks import page
 from hudi_core.trino.names import names_of_columns
 from hudi_core.trino.positions import Continued, Position
 
-_READERS: Final = 64
-"""Open readers of splits, which hold batches."""
+_READERS: Final = 16
+"""Open readers of splits, which hold what Arrow has read ahead: tens of megabytes each."""
+_SPLITS_BYTES: Final = 4 << 20
+"""About the bytes of a batch of splits; each has the table's columns, and Trino's frames end."""
+_HEAD_BYTES: Final = 64
+"""Of a frame, before and after the page."""
 
 
 class SplitPage(NamedTuple):
@@ -88,8 +93,9 @@ class TrinoService:
         return {name: found[stored] for name, stored in named.items() if stored in found}
 
     def schema(self, name: TableName) -> pa.Schema:
-        """The columns of a table as Arrow has them."""
-        return pa.schema([(one.name, one.type) for one in (self.columns(name) or {}).values()])
+        """The columns of a table as Arrow has them, without hidden ones."""
+        found = (self.columns(name) or {}).values()
+        return pa.schema([(one.name, one.type) for one in found if one.name not in HIDDEN_COLUMNS])
 
     def splits(
         self, name: TableName, wanted: TupleDomain, most: int, token: bytes | None
@@ -107,20 +113,28 @@ class TrinoService:
         """
         handle, manager = self._handle(name), self._connector.split_manager
         position = (
-            Position(0, manager.latest_state(handle)) if token is None else Position.decode(token)
+            Position(0, *manager.latest_state(handle)) if token is None else Position.decode(token)
         )
-        state, scan = position.state, (name, wanted.to_json())
-        query = Query(as_of=state)
+        scan, query = (name, wanted.to_json()), Query(as_of=position.state)
 
         def begin(count: int) -> Iterator[Split]:
+            if count:
+                self._require_same_state(handle, position)
             return islice(manager.in_order(handle, wanted, query), count, None)
 
         iterator = self._splits.at(scan, position, begin)
-        found = [one.to_json().encode() for one in islice(iterator, most)]
+        found: list[bytes] = []
+        size = 0
+        while len(found) < most and size < _SPLITS_BYTES:
+            one = next(iterator, None)
+            if one is None:
+                return SplitPage(found, None)
+            found.append(one.to_json().encode())
+            size += len(found[-1])
         following = next(iterator, None)
         if following is None:
             return SplitPage(found, None)
-        position = Position(position.count + len(found), state)
+        position = replace(position, count=position.count + len(found))
         self._splits.keep(scan, position, chain([following], iterator))
         return SplitPage(found, position.encode())
 
@@ -139,7 +153,7 @@ class TrinoService:
             That of the page before; ``None`` for the first.
         """
         text = split.decode()
-        names = tuple(columns)
+        names, max_bytes = tuple(columns), max(1, max_bytes - _HEAD_BYTES)
         position = Position() if token is None else Position.decode(token)
         read = text, names
 
@@ -168,6 +182,16 @@ class TrinoService:
         if following is not None:
             self._rows.keep(read, after, chain([following], iterator))
         return found
+
+    def _require_same_state(self, handle: TableHandle, position: Position) -> None:
+        """Refuse to plan again where an earlier write was completed since."""
+        finished = self._connector.split_manager.finished(handle, position.state)
+        if finished != position.finished:
+            raise TimelineError(
+                f"The table at {handle.base_path} has a write of {finished} that was requested "
+                "before the scan's own state, and this server does not know the scan",
+                "Run the query again.",
+            )
 
     def _batches(self, text: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         split = Split.from_json(text)

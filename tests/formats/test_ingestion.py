@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import os
 import random
 import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -29,47 +22,13 @@ from hudi_core.errors import (
     SchemaError,
     SourceFileError,
 )
-from hudi_core.ingestion import IngestResult
-from hudi_core.ingestion.checkpoint import CHECKPOINT_KEY
+from hudi_core.ingestion.checkpoint import CHECKPOINT_KEY, Checkpoint
 from hudi_core.ingestion.formats import RowReader
-from tests.moto_s3 import S3Service
+from tests.formats.landing import HUDI, KEYED, START, Landing, rows_of, run
 from tests.samples import IS_WHOLE
 
 FORMATS = ("native", "iceberg", "delta")
 DAY = 86_400
-START = 1_700_000_000
-HUDI = (sys.executable, "-c", "from hudi_core.cli import main; main()")
-KEYED = {"hoodie.datasource.write.recordkey.field": "id"}
-
-
-class Landing:
-    """A folder into which files arrive, at times that the test says."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir()
-
-    def json(self, name: str, rows: Sequence[dict[str, Any]], seconds: float = 0) -> Path:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        data = "".join(json.dumps(row) + "\n" for row in rows).encode()
-        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-        return self._at(path, seconds)
-
-    def parquet(self, name: str, rows: pa.Table, seconds: float = 0) -> Path:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(rows, path)
-        return self._at(path, seconds)
-
-    def text(self, name: str, text: str, seconds: float = 0) -> Path:
-        path = self.folder / name
-        path.write_text(text)
-        return self._at(path, seconds)
-
-    def _at(self, path: Path, seconds: float) -> Path:
-        os.utime(path, (START + seconds, START + seconds))
-        return path
 
 
 @pytest.fixture
@@ -80,18 +39,6 @@ def landing(tmp_path: Path) -> Landing:
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     return str(tmp_path / "table")
-
-
-def run(path: str, landing: Landing, **more: Any) -> IngestResult:
-    options = {**KEYED, **more.pop("options", {})}
-    return hudi.ingest(path, landing.folder, options=options, **more)
-
-
-def rows_of(path: str, *columns: str) -> list[dict[str, Any]]:
-    found = hudi.Table.open(path).to_arrow(list(columns) or None)
-    names = [one for one in found.column_names if not one.startswith("_hoodie")]
-    rows: list[dict[str, Any]] = found.select(names).sort_by("id").to_pylist()
-    return rows
 
 
 # --- each file once ------------------------------------------------------------------------------
@@ -277,149 +224,77 @@ def test_killed_and_run_again_it_loses_and_doubles_nothing(
     assert found == Counter(range(count))
 
 
-# --- what files hold -----------------------------------------------------------------------------
-
-
-def test_parquet(path: str, landing: Landing) -> None:
-    landing.parquet("a.parquet", pa.table({"id": [1], "n": pa.array([1], pa.int32())}), 1)
-    landing.parquet("b.parquet", pa.table({"id": [2], "more": ["x"]}), 2)
-    assert run(path, landing).files == 2
-    landing.parquet("c.parquet", pa.table({"id": [3], "n": [2**40], "added": [True]}), 3)
-    run(path, landing)
-    assert rows_of(path) == [
-        {"id": 1, "n": 1, "more": None, "added": None},
-        {"id": 2, "n": None, "more": "x", "added": None},
-        {"id": 3, "n": 2**40, "more": None, "added": True},
-    ]
-
-
-def test_csv_takes_the_types_of_the_table(path: str, landing: Landing) -> None:
-    landing.text("a.csv", "id,zip,price\n1,01234,1\n2,,2.5\n", 1)
-    schema = pa.schema([("id", pa.int64()), ("zip", pa.string()), ("price", pa.decimal128(9, 2))])
-    run(path, landing, schema=schema)
-    landing.text("b.csv", "price,id,zip\n3,3,00001\n", 2)
-    run(path, landing)
-    assert [row["zip"] for row in rows_of(path)] == ["01234", None, "00001"]
-    assert hudi.Table.open(path).schema.field("price").type == pa.decimal128(9, 2)
-
-
-@pytest.mark.parametrize("kind", ["csv", "json"])
-def test_types_are_those_of_all_rows(path: str, landing: Landing, kind: str) -> None:
-    """A number that is none of whole ones comes behind the first megabytes."""
-    count = 200_000
-    prices = ["1"] * (count - 1) + ["2.5"]
-    if kind == "csv":
-        lines = ["id,price", *(f"{n},{price}" for n, price in enumerate(prices))]
-    else:
-        lines = [f'{{"id": {n}, "price": {price}}}' for n, price in enumerate(prices)]
-    landing.text(f"a.{kind}", "\n".join(lines) + "\n", 1)
-    run(path, landing, options={"hoodie.datasource.write.operation": "bulk_insert"})
-    assert hudi.Table.open(path).schema.field("price").type == pa.float64()
-    assert hudi.Table.open(path).count([("price", "=", 2.5)]) == 1
-
-
-def test_csv_without_names(path: str, landing: Landing) -> None:
-    options = {"hoodie.deltastreamer.csv.header": "false", "hoodie.streamer.csv.sep": "\\t"}
-    landing.text("a.csv", '1\t"a\tb"\n', 1)
-    with pytest.raises(InvalidOptionError, match="without a line of names"):
-        run(path, landing, options=options)
-    schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
-    run(path, landing, options=options, schema=schema)
-    landing.text("b.csv", "2\tc\n", 2)
+def test_files_that_are_away_for_a_while_are_not_read_again(path: str, landing: Landing) -> None:
+    options = {"hoodie.datasource.write.operation": "bulk_insert"}
+    landing.json("sub/a.json", [{"id": 1}], 1)
     run(path, landing, options=options)
-    assert rows_of(path) == [{"id": 1, "name": "a\tb"}, {"id": 2, "name": "c"}]
+    (landing.folder / "sub").rename(landing.folder / ".away")
+    landing.json("b.json", [{"id": 2}], 2)
+    run(path, landing, options=options)
+    (landing.folder / ".away").rename(landing.folder / "sub")
+    assert run(path, landing, options=options).files == 0
+    assert [row["id"] for row in rows_of(path)] == [1, 2]
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_changes_of_dms(path: str, landing: Landing, kind: str) -> None:
-    schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
-
-    def put(name: str, rows: pa.Table, seconds: int) -> None:
-        if kind == "parquet":
-            landing.parquet(f"{name}.parquet", rows, seconds)
-        else:
-            pa_csv.write_csv(
-                rows,
-                landing.folder / f"{name}.csv",
-                pa_csv.WriteOptions(include_header=False),
-            )
-
-    put("LOAD00000001", pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}), 9)
-    put(
-        "20260101-100000",
-        pa.table({"Op": ["U", "I", "U"], "id": [1, 4, 4], "name": ["A", "d", "D"]}),
-        1,
-    )
-    put("20260101-110000", pa.table({"Op": ["D", "U"], "id": [2, 1], "name": ["b", "AA"]}), 2)
-    done = run(path, landing, source_format="dms", schema=schema)
-    assert done.files == 3
-    assert rows_of(path, "id", "name") == [
-        {"id": 1, "name": "AA"},
-        {"id": 3, "name": "c"},
-        {"id": 4, "name": "D"},
-    ]
-    put("20260102-100000", pa.table({"Op": ["D"], "id": [4], "name": ["D"]}), 3)
-    assert run(path, landing, source_format="dms").commits[0].deleted == 1
-
-
-def test_a_query_makes_the_rows(path: str, landing: Landing) -> None:
+def test_what_another_run_has_read_since_the_listing_is_remembered(
+    path: str, landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = {
-        "hoodie.streamer.transformer.sql": "SELECT id, upper(name) AS name FROM <SRC> WHERE n > 1"
+        "hoodie.datasource.write.operation": "bulk_insert",
+        "hoodie.ingest.commit.max.bytes": "1B",
     }
-    landing.json("a.json", [{"id": 1, "name": "a", "n": 1}, {"id": 2, "name": "b", "n": 2}])
+    landing.json("a.json", [{"id": 1}], 10)
+    landing.json("b.json", [{"id": 2}], 20)
+    beside: list[int] = []
+    plain = RowReader.read
+
+    def and_another(self: RowReader, name: str) -> pa.Table:
+        if not beside:
+            beside.append(0)
+            landing.json("late.json", [{"id": 3}], 5)
+            with monkeypatch.context() as one_file:
+                one_file.setattr(Checkpoint, "unread", lambda me, listed: unread(me, listed)[:1])
+                beside[0] = run(path, landing, options=options).files
+        return plain(self, name)
+
+    unread = Checkpoint.unread
+    monkeypatch.setattr(RowReader, "read", and_another)
     run(path, landing, options=options)
-    assert rows_of(path) == [{"id": 2, "name": "B"}]
+    run(path, landing, options=options)
+    assert beside[0] >= 1
+    found = Counter(hudi.Table.open(path).to_arrow("id")["id"].to_pylist())
+    assert found == Counter([1, 2, 3])
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("SELECT 1", "<SRC>"),
-        ("DROP TABLE <SRC>", "not one query"),
-        ("SELECT * FROM <SRC>; SELECT 1", "not one query"),
-        ("SELEC <SRC> FROM", "transformer.sql"),
-    ],
-)
-def test_what_is_no_query_is_refused(path: str, landing: Landing, text: str, reason: str) -> None:
-    landing.json("a.json", [{"id": 1}])
-    with pytest.raises(InvalidOptionError, match=reason):
-        run(path, landing, options={"hoodie.streamer.transformer.sql": text})
-    assert not Path(path).exists()
-
-
-def test_rows_without_a_file_of_rows(path: str, landing: Landing) -> None:
-    """Empty files are read, and no run reads them again."""
-    landing.json("a.json", [{"id": 1}], 1)
+def test_a_file_from_the_future_makes_no_other_late(path: str, landing: Landing) -> None:
+    now = time.time() - START
+    landing.json("future.json", [{"id": 1}], now + 400 * DAY)
     run(path, landing)
-    landing.text("b.json", "", 2)
+    landing.json("now.json", [{"id": 2}], now)
+    done = run(path, landing)
+    assert (done.files, done.late) == (1, 0)
+    assert run(path, landing).files == 0
+
+
+def test_a_half_written_file_waits(
+    path: str, landing: Landing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    landing.text("a.json", '{"id": 1}\n{"id":', 1)
+    landing.json("b.json", [{"id": 2}], 1)
+    plain = RowReader.read
+
+    def completed(self: RowReader, name: str) -> pa.Table:
+        try:
+            return plain(self, name)
+        finally:
+            if name == "a.json":
+                landing.json("a.json", [{"id": 1}, {"id": 3}], 2)
+
+    monkeypatch.setattr(RowReader, "read", completed)
+    done = run(path, landing)
+    assert (done.files, list(done.changed)) == (1, ["a.json"])
+    monkeypatch.undo()
     assert run(path, landing).files == 1
-    assert run(path, landing).files == 0
-
-
-def test_of_empty_files_no_table_is_made(path: str, landing: Landing) -> None:
-    landing.text("a.json", "", 1)
-    assert run(path, landing).files == 0
-    assert not Path(path).exists()
-    landing.json("b.json", [{"id": 1}], 2)
-    assert run(path, landing).files == 2
-
-
-def test_files_on_s3(path: str, s3: S3Service) -> None:
-    folder = "s3://ingested/landing"
-    s3.filesystem.create_dir("ingested")
-    options = {**KEYED, **s3.given}
-
-    def put(name: str, rows: bytes) -> None:
-        with s3.filesystem.open_output_stream(f"ingested/landing/{name}", None) as file:
-            file.write(rows)
-
-    with pytest.raises(PathNotFoundError):
-        hudi.ingest(path, folder, options=options)
-    put("a.json", b'{"id": 1}')
-    put("day=2/b.json.gz", gzip.compress(b'{"id": 2}'))
-    assert hudi.ingest(path, folder, options=options).files == 2
-    put("c.json", b'{"id": 3}')
-    assert hudi.ingest(path, folder, options=options).files == 1
     assert [row["id"] for row in rows_of(path)] == [1, 2, 3]
 
 

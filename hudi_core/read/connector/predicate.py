@@ -296,6 +296,9 @@ def _predicate(name: str, domain: Domain) -> Predicate:
     ]
     if len(singles) == 1:
         parts.append(Comparison(name, "=", domain.scalar(singles[0])))
+    elif pt.is_floating(domain.kind):
+        # -0.0 equals 0.0, and is not among values with 0.0 in them
+        parts += [Comparison(name, "=", domain.scalar(value)) for value in singles]
     elif singles:
         parts.append(_any_of(name, domain, singles))
     if domain.nulls:

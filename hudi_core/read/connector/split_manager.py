@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hudi_core.config.connector import ConnectorConfig
 from hudi_core.errors import SchemaError
+from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.connector.handles import QueryKind, TableHandle
 from hudi_core.read.connector.listing import (
@@ -122,10 +123,22 @@ class SplitManager:
                 for one in sorted(files, key=lambda listed: listed.file.path):
                     yield from factory.splits(one, owners[one.file.partition_path])
 
-    def latest_state(self, handle: TableHandle) -> InstantTime | None:
-        """The latest state of a table; ``None`` without any write."""
-        writes = self.metadata.open_path(handle.base_path).timeline().completed_writes()
-        return max((one.requested_time for one in writes), default=None)
+    def latest_state(self, handle: TableHandle) -> tuple[InstantTime | None, str | None]:
+        """The latest state of a table, and :meth:`finished` of it."""
+        writes = self._writes(handle)
+        state = max((one.requested_time for one in writes), default=None)
+        return state, _finished(writes, state)
+
+    def finished(self, handle: TableHandle, state: InstantTime | None) -> str | None:
+        """The completion time of a state's last write.
+
+        Of those that were requested up to it. A later time than before says that a write has come
+        into the state since.
+        """
+        return _finished(self._writes(handle), state)
+
+    def _writes(self, handle: TableHandle) -> Sequence[Instant]:
+        return self.metadata.open_path(handle.base_path).timeline().completed_writes()
 
     def load(self, handle: TableHandle, listing: FileListing) -> SplitSource:
         """The splits of what a listing finds."""
@@ -170,6 +183,15 @@ class SplitManager:
             handle,
             sizes,
         )
+
+
+def _finished(writes: Sequence[Instant], state: InstantTime | None) -> str | None:
+    times = (
+        one.effective_completion_time
+        for one in writes
+        if state is not None and one.requested_time <= state
+    )
+    return max(times, default=None)
 
 
 def _predicate(wanted: Wanted, schema: pa.Schema) -> TupleDomain:
