@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.resolve import options_as_strings
+from hudi_core.config.sync import SyncConfig
 from hudi_core.config.validators import ValidatorsConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
@@ -32,7 +33,7 @@ from hudi_core.read.query_times import completed_time, requested_time
 from hudi_core.read.scan import scan
 from hudi_core.read.spark_frame import frame_of_plan, frame_of_scan
 from hudi_core.rows.context import WriteContext
-from hudi_core.services.create import create_table, replace_table
+from hudi_core.services.create import create_table, plan_table, replace_table
 from hudi_core.services.design import design_table
 from hudi_core.services.drop import drop_table
 from hudi_core.services.opening import open_table, open_within, table_exists
@@ -40,6 +41,7 @@ from hudi_core.services.replace import fitting_rows
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.temp_folders import INCOMING_FOLDER
+from hudi_core.sync.after_commit import require_new_syncable
 from hudi_core.table import Extras, Options, Table
 from hudi_core.table_handle import OpenTable
 from hudi_core.write.auto_record_keys import default_operation
@@ -134,6 +136,7 @@ def write(
         )
     if not exists or (mode == "overwrite" and not overwrites):
         data = engine.take(data)  # its columns are asked for, and its rows after that
+        _require_syncable(path, engine.schema_of(data), given)
     if exists and mode == "overwrite" and not overwrites:
         new, schema = design_table(path, engine.schema_of(data), given)
         context = WriteContext(
@@ -174,6 +177,15 @@ def _require_known(mode: str) -> None:
         raise InvalidOptionError(
             "mode", mode, "there is no such mode", f"Use one of {', '.join(modes)}."
         )
+
+
+def _require_syncable(path: str, schema: pa.Schema, options: dict[str, str]) -> None:
+    """Refuse syncs by the table as it is to be.
+
+    A refusal that came later would find the former table gone.
+    """
+    if SyncConfig.wanted(options):
+        require_new_syncable(plan_table(path, schema, options).table, options)
 
 
 def _repeated(path: str, given: Mapping[str, str], config: WriteConfig) -> CommitResult | None:

@@ -240,8 +240,10 @@ class TableFormatHooks(Protocol):
         """Say how metastores know the table. Optional.
 
         Called without lock, when a table is registered in a metastore, by itself or after a commit;
-        changes nothing. Tables of a format without it cannot be registered. Added to RFC-93, where
-        a table is found by its path.
+        changes nothing. Called also before a table is made whose commits are to be followed by
+        that, perhaps in the place of another one: its metadata may be missing then, which is the
+        error below. Tables of a format without it cannot be registered. Added to RFC-93, where a
+        table is found by its path.
 
         Returns
         -------
@@ -251,7 +253,7 @@ class TableFormatHooks(Protocol):
         Raises
         ------
         CorruptMetadataError
-            The format's metadata is damaged.
+            The format's metadata is damaged, or not there.
         """
 
     @hookspec(firstresult=True)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 
 from hudi_core.config.sync import SyncConfig
-from hudi_core.errors import HudiError, MetaSyncError, MetaSyncWarning
+from hudi_core.errors import CorruptMetadataError, HudiError, MetaSyncError, MetaSyncWarning
 from hudi_core.sync.entries import require_registrable
 from hudi_core.sync.tool import checked_options, sync_table
 from hudi_core.table_handle import OpenTable
@@ -27,6 +27,23 @@ def require_syncable(opened: OpenTable, options: Mapping[str, str]) -> None:
     for tool in SyncConfig.wanted(options):
         config = checked_options(opened, tool, options)
         require_registrable(opened, config, opened.host.get_registration(opened.client))
+
+
+def require_new_syncable(planned: OpenTable, options: Mapping[str, str]) -> None:
+    """Refuse such options for a table that is about to be made.
+
+    In the place of another one, perhaps, which would be gone when :func:`require_syncable` refuses.
+
+    Raises
+    ------
+    InvalidOptionError, UnsupportedTableError
+        See there.
+    """
+    try:
+        require_syncable(planned, options)
+    except CorruptMetadataError:
+        # the format has no metadata yet, or that of a damaged table, which goes; options were first
+        return
 
 
 def sync_after_commit(opened: OpenTable, options: Mapping[str, str], result: object = None) -> None:

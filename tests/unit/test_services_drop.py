@@ -22,6 +22,7 @@ from hudi_core.errors import (
     PartitionValueError,
     RecordKeyError,
     SchemaError,
+    UnsupportedTableError,
 )
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import BasePath
@@ -308,6 +309,37 @@ def test_a_table_outlives_rows_that_cannot_replace_it(
         hudi.write(batch.to_reader() if as_stream else batch, str(path), "overwrite", options)
     assert files(path) == before
     assert hudi.Table.open(str(path)).to_arrow().num_rows == 2
+
+
+HIVE = "hoodie.datasource.hive_sync."
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({f"{HIVE}mode": "jdbc"}, InvalidOptionError),
+        ({f"{HIVE}bucket_sync": "true"}, InvalidOptionError),
+        ({"hoodie.storage.strategy.class": "object_store"}, UnsupportedTableError),
+    ],
+    ids=["way", "buckets", "hidden layout"],
+)
+def test_a_table_outlives_a_sync_that_is_refused(
+    tmp_path: Path, given: dict[str, str], error: type[HudiError]
+) -> None:
+    path = tmp_path / "t"
+    hudi.write(ROWS, str(path), "append", OPTIONS)
+    before = files(path)
+    options = {**OPTIONS, f"{HIVE}enable": "true", **given}
+    if error is UnsupportedTableError:
+        options["hoodie.storage.path"] = str(tmp_path / "store")
+    with pytest.raises(error):
+        hudi.write(ROWS, str(path), "overwrite", options)
+    assert files(path) == before
+    assert hudi.Table.open(str(path)).to_arrow().num_rows == 2
+    with pytest.raises(error):
+        hudi.write(ROWS, str(tmp_path / "new"), "append", options)
+    assert not (tmp_path / "new").exists()
+    assert not (tmp_path / "store").exists()
 
 
 def test_a_table_outlives_a_stream_that_breaks(tmp_path: Path) -> None:
