@@ -13,6 +13,7 @@ from hudi_core.errors import (
     InvalidOptionError,
     MetastoreEntryError,
     MetastoreRefusalError,
+    PartitionValueError,
     SchemaError,
 )
 from hudi_core.metastore.catalog import MetastorePartition, MetastoreTable, MetastoreWriter
@@ -161,17 +162,20 @@ class _Sync:
             return SyncedEntry(wanted.database, wanted.name, EntryChange.AHEAD)
         try:
             return self._change(before, wanted, times)
+        except PartitionValueError:
+            raise  # a new entry could not have the partition either
         except (MetastoreEntryError, SchemaError):
             if not self.table.recreates or before.table_type == "VIRTUAL_VIEW":
                 raise
-        if not self.is_dry_run:
-            self.metastore.drop_table(wanted.database, wanted.name)
         return self._create(wanted, EntryChange.RECREATED)
 
     def _create(self, wanted: MetastoreTable, change: EntryChange) -> SyncedEntry:
         changed = self._all() if self.table.has_partitions else ChangedPartitions(frozenset())
         partitions = self._partition_plan(changed, is_new=True, entry=wanted)
         if not self.is_dry_run:
+            # not before all that can fail of the new one is done
+            if change is EntryChange.RECREATED:
+                self.metastore.drop_table(wanted.database, wanted.name)
             self.metastore.create_table(wanted)
             made = self.metastore.table(wanted.database, wanted.name) or wanted
             self.metastore.add_partitions(made, partitions.add)

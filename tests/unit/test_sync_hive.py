@@ -444,6 +444,23 @@ def test_two_partitions_of_the_same_values(lake: Lake, tmp_path: Path) -> None:
         lake.sync(table, partition_extractor_class="SlashEncodedDayPartitionValueExtractor")
 
 
+def test_a_partition_without_values_costs_no_entry(lake: Lake, tmp_path: Path) -> None:
+    table = new_table(tmp_path, ["2026/01/31"])
+    given: dict[str, Any] = {
+        "partition_extractor_class": "SlashEncodedDayPartitionValueExtractor",
+        "recreate_table_on_error": True,
+    }
+    lake.sync(table, **given)
+    table.insert(trips([1], ["odd"]))
+    with pytest.raises(PartitionValueError, match="odd"):
+        lake.sync(table, **given)
+    assert list(lake.partitions("trips")) == ["day=2026-01-31"]
+    # nor does an entry go that would be made again for another reason
+    with pytest.raises(PartitionValueError, match="odd"):
+        lake.sync(table, partition_fields="hour", **given)
+    assert list(lake.partitions("trips")) == ["day=2026-01-31"]
+
+
 def test_a_savepoint_that_is_gone_holds_up_no_sync(lake: Lake, tmp_path: Path) -> None:
     table = new_table(tmp_path)
     table.savepoint()
