@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.errors import HistoryExpiredError
+from hudi_core.model.actions import RollbackMetadata
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime
@@ -22,6 +23,7 @@ _SEEN_KEY: Final = "hudi.sync.completion.time"
 """Parameter with the completion time of the last instant that a sync has seen: a rollback is later
 than the write that it takes back."""
 _UNDOING: Final = frozenset({Action.ROLLBACK, Action.RESTORE})
+_REPLACING: Final = frozenset({Action.REPLACECOMMIT.value, Action.CLUSTERING.value})
 _SEEN: Final = WRITE_ACTIONS | _UNDOING
 """What changes which files there are. A savepoint may be gone again at the next sync."""
 
@@ -131,8 +133,15 @@ class PartitionChanges:
             if one.is_completed and one.effective_completion_time > begin
         ]
         archived = self.opened.client.archived.load(InstantTime(begin))
-        if any(one.action is Action.RESTORE for one in later) or any(
-            one.instant.action in _UNDOING for one in archived
+        rollbacks = list(self._rollbacks(later))
+        # what a replacement took from readers, and its rollback gave back, neither names any more
+        gives_back = any(
+            info.action in _REPLACING for one in rollbacks for info in one.instants_rollback
+        )
+        if (
+            gives_back
+            or any(one.action is Action.RESTORE for one in later)
+            or any(one.instant.action in _UNDOING for one in archived)
         ):
             return self.all()
         try:
@@ -141,7 +150,7 @@ class PartitionChanges:
             return self.all()
         written = {group.partition_path for write in writes for group, _ in write.written()}
         doubtful = {group.partition_path for write in writes for group in write.replaced()}
-        doubtful |= set(self._rolled_back(later))
+        doubtful |= {PartitionPath(path) for one in rollbacks for path in one.partition_metadata}
         held = self._held(doubtful)
         return ChangedPartitions(frozenset((written - doubtful) | held), frozenset(doubtful - held))
 
@@ -149,13 +158,12 @@ class PartitionChanges:
         """All partitions with files."""
         return ChangedPartitions(frozenset(self._held(None)), is_all=True)
 
-    def _rolled_back(self, instants: Collection[Instant]) -> Iterator[PartitionPath]:
+    def _rollbacks(self, instants: Collection[Instant]) -> Iterator[RollbackMetadata]:
         client = self.opened.client
         for instant in instants:
             if instant.action is Action.ROLLBACK:
                 name = f"{client.active.folder} ({instant})"
-                metadata = decode_rollback(client.read_instant(instant), name)
-                yield from map(PartitionPath, metadata.partition_metadata)
+                yield decode_rollback(client.read_instant(instant), name)
 
     def _held(self, partitions: Collection[PartitionPath] | None) -> set[PartitionPath]:
         """Those in which a reader finds files; ``None`` for all."""

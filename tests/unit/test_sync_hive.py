@@ -340,6 +340,23 @@ def test_a_rollback_and_a_restore_take_partitions_back(lake: Lake, tmp_path: Pat
     assert lake.ids("trips") == [0, 1]
 
 
+@pytest.mark.parametrize("operation", ["delete_partitions", "insert_overwrite_table"])
+def test_a_rollback_of_a_replacement_brings_partitions_back(
+    lake: Lake, tmp_path: Path, operation: str
+) -> None:
+    table = new_table(tmp_path)
+    lake.sync(table)
+    if operation == "delete_partitions":
+        later = table.delete_partitions(["a"])
+    else:
+        later = table.insert_overwrite_table(trips([7], ["b"]))
+    lake.sync(table)
+    assert sorted(lake.partitions("trips")) == ["day=b"]
+    table.rollback(later.instant)
+    assert lake.sync(table).entries[0].added == ("a",)
+    assert lake.ids("trips") == [0, 1]
+
+
 def test_a_partition_that_came_and_went_between_two_syncs(lake: Lake, tmp_path: Path) -> None:
     table = new_table(tmp_path)
     lake.sync(table)
