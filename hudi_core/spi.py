@@ -117,7 +117,7 @@ from hudi_core.model.named_files import NamedFile, StatedColumn
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.protocols import LockProvider, Storage, TimelineView
 from hudi_core.model.ranges import ValueRanges
-from hudi_core.model.registration import Registration
+from hudi_core.model.registration import NumberedFiles, Registration
 from hudi_core.model.stats import ColumnStats, FileStats, Scalar
 from hudi_core.model.timeline_zone import TimelineZone
 from hudi_core.plugin.fenced import Lineage, fence, pending_publications
@@ -237,6 +237,7 @@ __all__ = [
     "MetaClientView",
     "MetadataFactory",
     "NamedFile",
+    "NumberedFiles",
     "PartitionPath",
     "PartitionTransform",
     "PathNotFoundError",

@@ -29,6 +29,7 @@ from hudi_core.spi import (
     InvalidOptionError,
     Lineage,
     MetaClientView,
+    NumberedFiles,
     PathNotFoundError,
     StorageError,
     UnfinishedMoveError,
@@ -290,6 +291,11 @@ class FolderCatalog:
         for number in sorted(self._versions()):
             self.files.storage.delete(self._path(number))
         self.files.storage.delete(f"{self.folder}/{HINT}")
+
+    def versions(self, state: TableState) -> NumberedFiles:
+        """Metadata files of a version and all former ones, kept or not."""
+        begin = self.files.uri(f"{self.folder}/v")
+        return NumberedFiles(begin, ".metadata.json", self._number(state))
 
     def check(self) -> None:
         """The folder is the table's own."""

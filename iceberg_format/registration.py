@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hudi_core.spi import Registration
+from iceberg_format.catalog import FolderCatalog
 from iceberg_format.external import ExternalCatalog
 from iceberg_format.table import IcebergTable
 
@@ -16,8 +17,11 @@ def registration(table: IcebergTable) -> Registration:
 
     Source: Iceberg's ``HiveTableOperations`` and ``GlueTableOperations``.
     """
-    state = table.load()
     catalog = table.catalog
+    if isinstance(catalog, ExternalCatalog):
+        # whether it has the table yet or not
+        return Registration(location=table.location, held_by=catalog.name)
+    state = table.load()
     return Registration(
         location=table.location,
         parameters={
@@ -27,5 +31,7 @@ def registration(table: IcebergTable) -> Registration:
         },
         pointer=_POINTER,
         follows=frozenset(entry.metadata_file for entry in state.metadata.metadata_log),
-        held_by=catalog.name if isinstance(catalog, ExternalCatalog) else None,
+        # the log names the last ones alone, and a purge empties it; who commits through a metastore
+        # names files in another way
+        numbered=catalog.versions(state) if isinstance(catalog, FolderCatalog) else None,
     )

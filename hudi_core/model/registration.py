@@ -2,8 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
+
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,17}")
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedFiles:
+    """Files whose names differ in a number, from 1 on.
+
+    Attributes
+    ----------
+    begin, end
+        What comes before the number in their URIs, and after it.
+    last
+        The greatest number.
+    """
+
+    begin: str
+    end: str
+    last: int
+
+    def __contains__(self, uri: object) -> bool:
+        """Whether it is one of them, there or not."""
+        if not isinstance(uri, str) or not uri.startswith(self.begin):
+            return False
+        number, end = uri[len(self.begin) :], self.end
+        number = number.removesuffix(end) if number.endswith(end) else ""
+        return _NUMBER.fullmatch(number) is not None and int(number) <= self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +60,8 @@ class Registration:
         The parameter that names the present state, where there is one.
     follows
         What it named for former states of the table, as far as they are known.
+    numbered
+        Further such files, where a count of states names them.
     held_by
         The catalog whose entry is changed by each commit itself, so that no sync may; ``None``
         where there is none.
@@ -46,4 +77,5 @@ class Registration:
     is_hudi: bool = False
     pointer: str | None = None
     follows: frozenset[str] = frozenset()
+    numbered: NumberedFiles | None = None
     held_by: str | None = None

@@ -199,13 +199,20 @@ def _require_followed(
         wanted.parameters[registration.pointer],
     )
     known = {now, *registration.follows, *map(table.place, registration.follows)}
-    if there is not None and there not in known:
+    if there is not None and there not in known and not _is_numbered(there, table):
         raise MetastoreEntryError(
             name,
             f"has {registration.pointer}={there}, which this table does not come from: another "
             "writer committed through the metastore, and its rows would vanish there",
             f"Find out who did. {RECREATE}",
         )
+
+
+def _is_numbered(there: str, table: SyncedTable) -> bool:
+    files = table.registration.numbered
+    if files is None:
+        return False
+    return there in files or there in replace(files, begin=table.place(files.begin))
 
 
 def _previous(table: SyncedTable, before: MetastoreTable, wanted: MetastoreTable) -> dict[str, str]:

@@ -14,11 +14,13 @@ from pyiceberg.catalog.glue import GlueCatalog
 from pyiceberg.catalog.hive import HiveCatalog
 
 import hudi_core as hudi
+import iceberg_format.creation
 from hudi_core.connector import Connector
 from hudi_core.errors import MetastoreEntryError, MetastoreError, UnsupportedTableError
 from hudi_core.metastore.hive_writer import HiveWriter
 from hudi_core.read.connector.handles import TableName
 from hudi_core.services.differences import Source
+from hudi_core.spi import NumberedFiles
 from hudi_core.sync.result import EntryChange
 
 HIVE = "hoodie.datasource.hive_sync."
@@ -88,6 +90,38 @@ def test_an_iceberg_table_is_one_of_the_metastores_iceberg_tables(
     assert now.parameters["previous_metadata_location"]
     assert [one.name for one in now.sd.cols][5:] == ["id", "city", "tip"]
     assert table.sync(options=options).is_up_to_date
+
+
+def test_an_entry_that_is_far_behind_catches_up(
+    metastore: HiveMetastore,
+    lake: str,
+    options: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(iceberg_format.creation, "KEPT_VERSIONS", 2)
+    table = new_table(tmp_path, options, "iceberg")
+    table.sync()
+    first = entry(metastore, lake).parameters["metadata_location"]
+    for number in range(4):
+        table.insert(trips([10 + number], ["Ulm"]))
+    assert not Path(first.removeprefix("file://")).exists()
+    table.sync()
+    theirs = HiveCatalog("theirs", uri=metastore.uri)
+    assert ids(theirs, lake) == [1, 2, 10, 11, 12, 13]
+    table.delete(trips([10, 11, 12, 13], ["Ulm"] * 4))
+    table.purge()
+    known = Path(entry(metastore, lake).parameters["metadata_location"].removeprefix("file://"))
+    assert not known.exists()
+    table.sync()
+    assert ids(theirs, lake) == [1, 2]
+
+
+def test_files_that_a_number_tells() -> None:
+    files = NumberedFiles("/t/v", ".json", 12)
+    assert all(f"/t/v{number}.json" in files for number in (1, 9, 12))
+    others = ("/t/v13.json", "/t/v0.json", "/t/v01.json", "/t/v2-x.json", "/u/v2.json", "/t/v2", 2)
+    assert not any(one in files for one in others)
 
 
 def test_a_commit_through_the_metastore_is_not_overwritten(
