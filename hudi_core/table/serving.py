@@ -33,6 +33,7 @@ from hudi_core.services.savepoint import (
     delete_savepoint,
     savepoints_of,
 )
+from hudi_core.sync.after_commit import require_syncable
 from hudi_core.table.arguments import Columns, Options, commit_time
 from hudi_core.table.writing import TableWriting
 from hudi_core.table_handle import OpenTable
@@ -74,7 +75,9 @@ class TableServing(TableWriting):
         opened, config = self._for_service(options, progress)
         if dry_run:
             return plan_table_clean(opened, config)
-        return clean_table(opened, table_lock(opened, config), config)
+        require_syncable(opened, opened.client.options)
+        done = clean_table(opened, table_lock(opened, config), config)
+        return done if done.instant is None else self._pointed(opened, done)
 
     def expire_partitions(
         self,
@@ -182,7 +185,7 @@ class TableServing(TableWriting):
             progress=progress,
         )
         self._opened = open_table(self.path, self._options)
-        return done
+        return self._pointed(self._opened, done)
 
     def savepoint(
         self, instant: QueryTime | None = None, *, user: str = "", comment: str = ""
@@ -321,7 +324,10 @@ class TableServing(TableWriting):
         with self._clusterings({**(options or {}), **given}, engine, progress) as service:
             if dry_run:
                 return service.plan()
-            return service.schedule() if schedule_only else service.cluster()
+            if schedule_only:
+                return service.schedule()
+            done = service.cluster()
+        return done if done.result is None else self._pointed(self._opened, done)
 
     def run_clusterings(
         self,
@@ -350,7 +356,8 @@ class TableServing(TableWriting):
             A plan names something else than files of the table. Nothing has changed.
         """
         with self._clusterings(options, engine, progress) as service:
-            return service.run(requested_time(instant))
+            done = service.run(requested_time(instant))
+        return self._pointed(self._opened, done) if done else done
 
     def optimize(
         self,
@@ -421,7 +428,10 @@ class TableServing(TableWriting):
         to = KeyStorage.TRANSITION if transition else to
         with self._clusterings(options, engine, progress) as service:
             rewriting = KeyRewriting(service, to, keep_files)
-            return rewriting.plan() if dry_run else rewriting.run()
+            if dry_run:
+                return rewriting.plan()
+            done = rewriting.run()
+        return self._pointed(self._opened, done) if done.instants else done
 
     @contextmanager
     def _clusterings(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from hudi_core.config.resolve import options_as_strings
-from hudi_core.config.sync import SyncTool, tools
+from hudi_core.config.sync import SyncConfig, SyncTool, tools
 from hudi_core.errors import InvalidOptionError
 from hudi_core.services.opening import open_table
 from hudi_core.sync.after_commit import sync_after_commit
@@ -13,6 +13,7 @@ from hudi_core.sync.result import SyncResult
 from hudi_core.sync.tool import sync_table
 from hudi_core.table.arguments import Options
 from hudi_core.table.reading import TableReading
+from hudi_core.table_handle import OpenTable
 
 Result = TypeVar("Result")
 
@@ -67,4 +68,17 @@ class TableSyncing(TableReading):
         """The result of a commit, after the syncs that follow it."""
         opened = self._opened
         sync_after_commit(opened, opened.client.options, result)
+        return result
+
+    def _pointed(self, opened: OpenTable, result: Result) -> Result:
+        """The result of a service, after the syncs that follow it.
+
+        Entries that point at a state are synced: the service may have deleted files of the one that
+        they know. Others lag in nothing.
+        """
+        options = opened.client.options
+        if SyncConfig.wanted(options):
+            registration = opened.host.get_registration(opened.client)
+            if registration is not None and registration.pointer is not None:
+                sync_after_commit(opened, options, result)
         return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,45 @@ def test_files_that_a_number_tells() -> None:
     assert all(f"/t/v{number}.json" in files for number in (1, 9, 12))
     others = ("/t/v13.json", "/t/v0.json", "/t/v01.json", "/t/v2-x.json", "/u/v2.json", "/t/v2", 2)
     assert not any(one in files for one in others)
+
+
+def schedule_and_run(table: hudi.Table) -> object:
+    assert table.cluster(schedule_only=True).instant
+    return table.run_clusterings()
+
+
+def erase(table: hudi.Table) -> object:
+    return table.purge().instant
+
+
+@pytest.mark.parametrize(
+    "serve",
+    [
+        lambda table: table.clean(options={"hoodie.cleaner.commits.retained": 1}).instant,
+        erase,
+        lambda table: table.cluster(sort_by="id").result,
+        lambda table: table.optimize().result,
+        schedule_and_run,
+        lambda table: table.rewrite_keys().instants,
+    ],
+    ids=["clean", "purge", "cluster", "optimize", "run clusterings", "rewrite keys"],
+)
+def test_services_are_followed_by_entries_that_point_at_a_state(
+    metastore: HiveMetastore,
+    lake: str,
+    options: dict[str, Any],
+    tmp_path: Path,
+    serve: Callable[[hudi.Table], object],
+) -> None:
+    table = new_table(tmp_path, {**options, f"{HIVE}enable": True}, "iceberg")
+    for _ in range(3):
+        table.upsert(trips([1, 2], ["Rome", "Bern"]))
+    table.bulk_insert(trips([3, 4], ["Rome", "Bern"]))
+    before = entry(metastore, lake).parameters["metadata_location"]
+    assert serve(table)
+    assert entry(metastore, lake).parameters["metadata_location"] != before
+    assert table.sync(dry_run=True).is_up_to_date
+    assert ids(HiveCatalog("theirs", uri=metastore.uri), lake) == [1, 2, 3, 4]
 
 
 def test_a_commit_through_the_metastore_is_not_overwritten(
