@@ -176,6 +176,7 @@ class TableServing(TableWriting):
             Another writer is at work.
         """
         opened, config = self._for_service(None)
+        require_syncable(opened, self._options)
         done = purge_table(
             opened,
             table_lock(opened, config),
@@ -256,6 +257,7 @@ class TableServing(TableWriting):
         time = commit_time(instant) or InstantTime("")
         if dry_run:
             return plan_restore(opened, time)
+        require_syncable(opened, self._options)
         done = restore_table(opened, table_lock(opened, config), config, time)
         self._opened = open_table(self.path, self._options)
         return self._synced(done)
@@ -455,8 +457,10 @@ class TableServing(TableWriting):
         Instant
             The completed rollback.
         """
-        config = WriteConfig.from_options(self._options)
-        done = roll_back_instant(
-            self._opened, table_lock(self._opened, config), config, requested_time(instant) or ""
-        )
+        # by the table's options, whatever the last write was given
+        opened, config = self._for_service(None)
+        require_syncable(opened, self._options)
+        lock = table_lock(opened, config)
+        done = roll_back_instant(opened, lock, config, requested_time(instant) or "")
+        self._opened = opened
         return self._synced(done)

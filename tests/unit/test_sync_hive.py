@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -682,3 +682,34 @@ def test_a_failed_sync_loses_no_commit(lake: Lake, tmp_path: Path) -> None:
     assert done.inserted == 1
     lake.sync(table)
     assert lake.ids("trips") == [0, 1, 5, 6]
+
+
+def test_nothing_is_undone_or_deleted_where_the_sync_is_refused(lake: Lake, tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    first = table.timeline.instants[-1]
+    later = table.insert(trips([5], ["c"]))
+    before = table.timeline.instants
+    refused = {**lake.options, f"{HIVE}enable": True, f"{HIVE}bucket_sync": True}
+    asking = hudi.Table.open(table.path, refused)
+    actions: list[Callable[[], object]] = [
+        lambda: asking.rollback(later.instant),
+        lambda: asking.restore(first),
+        asking.clean,
+        asking.purge,
+    ]
+    for action in actions:
+        with pytest.raises(InvalidOptionError, match="Supported: false"):
+            action()
+    assert table.timeline.instants == before
+    assert asking.restore(first, dry_run=True)
+
+
+def test_a_rollback_is_synced_by_the_tables_options(lake: Lake, tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    later = table.insert(trips([5], ["c"]), options={**lake.options, f"{HIVE}enable": True})
+    table.rollback(later.instant)
+    assert sorted(lake.partitions("trips")) == ["day=a", "day=b", "day=c"]
+    asking = hudi.Table.open(table.path, {**lake.options, f"{HIVE}enable": True})
+    other = asking.insert(trips([6], ["d"]), options={f"{HIVE}enable": False})
+    asking.rollback(other.instant)
+    assert sorted(lake.partitions("trips")) == ["day=a", "day=b"]
