@@ -112,6 +112,9 @@ class GlueWriter:
         """See :meth:`MetastoreWriter.change_table`."""
         del compared
         found = self._found(before.database, before.name) or {}
+        if with_partitions:
+            # a sync that dies in between finds the former columns of the table, and does all again
+            self.change_partitions(after, self.all_partitions(after))
         version = {"VersionId": before.version} if before.version is not None else {}
         self._call(
             self._glue.update_table,
@@ -120,8 +123,6 @@ class GlueWriter:
             SkipArchive=self._options.skips_archive,
             **version,
         )
-        if with_partitions:
-            self.change_partitions(after, self.all_partitions(after))
 
     def drop_table(self, database: str, name: str) -> None:
         """See :meth:`MetastoreWriter.drop_table`."""

@@ -16,7 +16,12 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config.lock_servers import DynamoLockConfig
 from hudi_core.config.sync import GlueConfig, SyncConfig, SyncTool
-from hudi_core.errors import MetastoreRefusalError, MetaSyncError, SchemaError
+from hudi_core.errors import (
+    MetastoreError,
+    MetastoreRefusalError,
+    MetaSyncError,
+    SchemaError,
+)
 from hudi_core.metastore.glue import GlueWriter
 from hudi_core.sync.result import EntryChange
 from tests.moto_s3 import S3Service
@@ -210,3 +215,23 @@ def test_two_syncs_at_a_time(catalog: Catalog, tmp_path: Path) -> None:
         glue.change_table(seen, seen)
         with pytest.raises(MetastoreRefusalError, match="another version"):
             glue.change_table(seen, seen)
+
+
+def test_columns_reach_all_partitions_after_a_sync_that_died(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path / "trips", ["a", "b"], catalog.options)
+    table.sync("glue")
+    table.alter(add_columns={"tip": pa.int32()})
+
+    def fail(*_: Any) -> None:
+        raise MetastoreError((catalog.endpoint,), "gone")
+
+    with monkeypatch.context() as dying:
+        dying.setattr(GlueWriter, "change_partitions", fail)
+        with pytest.raises(MetastoreError, match="gone"):
+            table.sync("glue")
+    assert table.sync("glue").entries[0].columns == ("tip int added",)
+    found = catalog.client.get_partitions(DatabaseName=catalog.name, TableName="trips")
+    last = [names(one["StorageDescriptor"]["Columns"])[-1] for one in found["Partitions"]]
+    assert last == [("tip", "int")] * 2
