@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from hudi_core.config.key import Secret
 from hudi_core.config.lock_servers import DynamoLockConfig
 from hudi_core.config.sync import GlueConfig
-from hudi_core.errors import MetastoreError, MetastoreRefusalError
+from hudi_core.errors import InvalidOptionError, MetastoreError, MetastoreRefusalError
 from hudi_core.metastore.catalog import (
     MetastoreColumn,
     MetastorePartition,
@@ -59,13 +59,23 @@ class GlueWriter:
             "aws_session_token": keys.session_token,
         }
         with self._translated():
-            self._glue = boto3.session.Session().client(
-                "glue",
-                region_name=options.region,
-                endpoint_url=options.endpoint_url,
-                config=_CONFIG,
-                **{name: _revealed(key) for name, key in named.items()},
-            )
+            try:
+                self._glue = boto3.session.Session().client(
+                    "glue",
+                    region_name=options.region,
+                    endpoint_url=options.endpoint_url,
+                    config=_CONFIG,
+                    **{name: _revealed(key) for name, key in named.items()},
+                )
+            except BotoCoreError:
+                raise  # some of them are values too
+            except ValueError as error:
+                raise InvalidOptionError(
+                    GlueConfig.endpoint_url.key,
+                    str(options.endpoint_url),
+                    f"boto3 takes it for no address: {error}",
+                    "Name a host of letters, digits, dots and hyphens, or an address by numbers.",
+                ) from error
         self._catalog = {"CatalogId": options.catalog_id} if options.catalog_id else {}
 
     @property

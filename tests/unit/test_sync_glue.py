@@ -17,6 +17,7 @@ import hudi_core as hudi
 from hudi_core.config.lock_servers import DynamoLockConfig
 from hudi_core.config.sync import GlueConfig, SyncConfig, SyncTool
 from hudi_core.errors import (
+    InvalidOptionError,
     MetastoreError,
     MetastoreRefusalError,
     MetaSyncError,
@@ -235,3 +236,13 @@ def test_columns_reach_all_partitions_after_a_sync_that_died(
     found = catalog.client.get_partitions(DatabaseName=catalog.name, TableName="trips")
     last = [names(one["StorageDescriptor"]["Columns"])[-1] for one in found["Partitions"]]
     assert last == [("tip", "int")] * 2
+
+
+def test_an_address_that_boto3_does_not_take(catalog: Catalog, tmp_path: Path) -> None:
+    table = new_table(tmp_path / "trips", ["a"], catalog.options)
+    given = {"hoodie.aws.glue.endpoint": "http://local_stack:4566"}
+    with pytest.raises(InvalidOptionError, match=r"hoodie\.aws\.glue\.endpoint.*local_stack"):
+        table.sync("glue", options=given)
+    enabled = {**given, SyncConfig.enabled.key: True, SyncConfig.tools.key: "glue"}
+    with pytest.raises(MetaSyncError, match="is complete"):
+        table.insert(trips([5], ["b"]), options=enabled)
