@@ -38,6 +38,7 @@ from hudi_core.procedure_rows import (
 from hudi_core.services.opening import open_table
 from hudi_core.table import Options, Table
 from hudi_core.table_handle import OpenTable
+from hudi_core.timeline.timeline import instant_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -130,10 +131,11 @@ class Procedures:
         are left out.
         """
         opened = self._opened(table)
-        seen = {one.requested_time: (one, "ACTIVE") for one in opened.timeline().instants}
+        # a savepoint has the time of its commit
+        seen = {instant_key(one): (one, "ACTIVE") for one in opened.timeline().instants}
         if showArchived:
             for archived in opened.client.archived.load():
-                seen.setdefault(archived.instant.requested_time, (archived.instant, "ARCHIVED"))
+                seen.setdefault(instant_key(archived.instant), (archived.instant, "ARCHIVED"))
         taken_back = undone(opened)
         rows = [
             (
@@ -144,7 +146,7 @@ class Procedures:
                 kind,
                 taken_back.get(time),
             )
-            for time, (one, kind) in sorted(seen.items(), reverse=True)
+            for (time, _), (one, kind) in sorted(seen.items(), reverse=True)
         ]
         return self._frame(rows[:limit], TIMELINE)
 

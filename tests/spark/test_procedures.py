@@ -89,6 +89,18 @@ def test_the_timeline_and_a_rollback(spark: SparkSession, path: str) -> None:
     assert hudi.Table.open(path).count() == 2
 
 
+def test_the_timeline_has_savepoints_beside_their_commits(spark: SparkSession, path: str) -> None:
+    call, (first, second, last) = hudi.procedures(spark), times(path)
+    call.create_savepoint(path, second)
+    found = [(row["instant_time"], row["action"]) for row in dicts(call.show_timeline(path))]
+    assert found == [
+        (last, "commit"),
+        (second, "savepoint"),
+        (second, "commit"),
+        (first, "commit"),
+    ]
+
+
 def test_archived_instants(spark: SparkSession, path: str) -> None:
     call = hudi.procedures(spark)
     first = times(path)[0]
