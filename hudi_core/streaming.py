@@ -19,7 +19,13 @@ from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.streaming import StreamSinkConfig
 from hudi_core.datasource import write
 from hudi_core.engine.choice import is_spark_frame
-from hudi_core.errors import HudiError, InvalidOptionError, SchemaError
+from hudi_core.errors import (
+    HudiError,
+    InvalidOptionError,
+    MetaSyncError,
+    MetaSyncWarning,
+    SchemaError,
+)
 from hudi_core.model.extras import Idempotency
 from hudi_core.model.result import CommitResult
 from hudi_core.services.opening import open_table, table_exists
@@ -167,6 +173,12 @@ def write_batch(
     for remaining in reversed(range(config.retry_count)):
         try:
             return _write_once(rows, path, options, batch)
+        except MetaSyncError as error:
+            # the batch is complete
+            if not config.ignores_failed_batch or not isinstance(error.result, CommitResult):
+                raise
+            warnings.warn(str(error), MetaSyncWarning, stacklevel=2)
+            return error.result
         except HudiError as error:
             if error.retryable and remaining:
                 time.sleep(wait_s)

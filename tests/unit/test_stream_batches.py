@@ -12,7 +12,14 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config.streaming import StreamSourceConfig
 from hudi_core.datasource import write
-from hudi_core.errors import ConcurrentWriterError, HudiError, InvalidOptionError, SchemaError
+from hudi_core.errors import (
+    ConcurrentWriterError,
+    HudiError,
+    InvalidOptionError,
+    MetaSyncError,
+    MetaSyncWarning,
+    SchemaError,
+)
 from hudi_core.read.waiting import first_offset, latest_time, next_offset
 from hudi_core.services.opening import open_table
 from hudi_core.streaming import (
@@ -165,6 +172,20 @@ def test_a_batch_that_fails_is_an_error_or_left_out(
     with pytest.warns(RuntimeWarning, match="Batch 0 of the query .* was left out"):
         assert write_batch(source, str(tmp_path / "t"), ignoring, StreamBatch(QUERY, 0)) is None
     assert source.tries == tries
+
+
+def test_a_batch_whose_sync_fails_is_not_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    sync = "hoodie.datasource.hive_sync."
+    broken = {f"{sync}enable": "true", f"{sync}metastore.uris": "thrift://127.0.0.1:1"}
+    with pytest.raises(MetaSyncError, match="is complete, but the sync"):
+        put(path, 0, 1, **broken)
+    ignoring = {**broken, "hoodie.datasource.write.streaming.ignore.failed.batch": "true"}
+    with pytest.warns(MetaSyncWarning, match="is complete, but the sync") as warned:
+        done = put(path, 1, 2, **ignoring)
+    assert done.inserted == 1
+    assert not [one for one in warned if "left out" in str(one.message)]
+    assert ids(path) == [1, 2]
 
 
 @pytest.mark.parametrize(
