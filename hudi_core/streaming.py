@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,12 +27,20 @@ from hudi_core.errors import (
     SchemaError,
 )
 from hudi_core.model.extras import Idempotency
+from hudi_core.model.instant import Instant
 from hudi_core.model.result import CommitResult
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.table import Options
 from hudi_core.table_handle import OpenTable
-from hudi_core.txn.idempotency import DoneWrites, done_writes, is_accounted, repeated
+from hudi_core.txn.idempotency import (
+    IDEMPOTENCY_KEY,
+    DoneWrites,
+    decode,
+    done_writes,
+    is_accounted,
+    repeated,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -145,7 +153,7 @@ def written_before(path: str, options: dict[str, str], batch: StreamBatch) -> bo
         return True
     if batch.idempotency.application in done:
         return False
-    return _written_by_hudi(opened, options, batch, done)
+    return _written_by_hudi(opened, options, batch)
 
 
 def write_batch(
@@ -212,14 +220,11 @@ def _write_once(
     )
 
 
-def _written_by_hudi(
-    opened: OpenTable, options: dict[str, str], batch: StreamBatch, done: DoneWrites
-) -> bool:
+def _written_by_hudi(opened: OpenTable, options: dict[str, str], batch: StreamBatch) -> bool:
     """Whether Hudi's own sink wrote a new query's batch."""
     config = StreamSinkConfig.from_options(options)
     last = _last_of_hudi(opened, config.identifier)
-    ours = {one.version for name, one in done.items() if name.startswith(_APPLICATION)}
-    if last is None or batch.number > last or last in ours:
+    if last is None or batch.number > last:
         return False
     if batch.number == last and StreamSinkConfig.identifier.is_given(options):
         return True
@@ -233,15 +238,24 @@ def _written_by_hudi(
 
 
 def _last_of_hudi(opened: OpenTable, identifier: str) -> int | None:
-    """Number of the last batch under an identifier, as commits keep it."""
+    """Number of the last batch under an identifier, where Hudi's own sink wrote it."""
     for instant in reversed(opened.timeline().completed_writes()):
-        kept = opened.client.active.read_notes(instant).extra_metadata.get(SINK_CHECKPOINT)
-        if kept is None:
-            continue
+        kept = opened.client.active.read_notes(instant).extra_metadata
         try:
-            number = json.loads(kept).get(identifier)
-            if number is not None:
-                return int(number)
+            number = json.loads(kept.get(SINK_CHECKPOINT, "{}")).get(identifier)
+            if number is None:
+                continue
+            last = int(number)
         except (ValueError, TypeError, AttributeError):
             continue  # of no use to Hudi's sink either
+        return None if _is_ours(opened, instant, kept) else last
     return None
+
+
+def _is_ours(opened: OpenTable, instant: Instant, kept: Mapping[str, str]) -> bool:
+    """Whether a query of ours wrote a commit; commits carry the entries of earlier ones."""
+    entries = decode(kept.get(IDEMPOTENCY_KEY, "{}"), opened.client.active.path(instant))
+    return any(
+        name.startswith(_APPLICATION) and one.instant == instant.requested_time
+        for name, one in entries.items()
+    )

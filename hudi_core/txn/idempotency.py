@@ -89,7 +89,7 @@ def done_writes(client: TableMetaClient, timeline: TimelineView) -> DoneWrites:
     """
     for text, where in _kept(client, timeline):
         if text is not None:
-            return _decode(text, where)
+            return decode(text, where)
     return {}
 
 
@@ -118,7 +118,19 @@ def encode(done: DoneWrites) -> str:
     return json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
 
 
-def _decode(text: str, where: str) -> DoneWrites:
+def decode(text: str, where: str) -> DoneWrites:
+    """Read the text that a commit keeps.
+
+    Parameters
+    ----------
+    where
+        Names the commit.
+
+    Raises
+    ------
+    CorruptMetadataError
+        It cannot be read.
+    """
     try:
         read: Any = json.loads(text)
         return {

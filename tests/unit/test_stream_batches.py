@@ -124,6 +124,22 @@ def test_a_batch_that_hudis_sink_may_have_written(tmp_path: Path) -> None:
     assert put(path, 0, 9, query="new", **{IDENTIFIER: "new"}).inserted == 1
 
 
+def test_batches_of_another_query_are_not_those_of_hudis_sink(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    put(path, 0, 1)
+    put(path, 1, 2)
+    put(path, 2, 3, **{IDENTIFIER: "renamed"})
+    assert put(path, 0, 4, query="new").inserted == 1
+    # a number that a query of ours wrote too does not make Hudi's batch ours
+    of_hudi(path, 2)
+    with pytest.raises(InvalidOptionError, match="Hudi's sink wrote batches up to 2"):
+        put(path, 0, 5, query="newer")
+    # it carries over what the commits before it keep
+    put(path, 3, 6, **{IDENTIFIER: "renamed"})
+    with pytest.raises(InvalidOptionError, match="Hudi's sink wrote batches up to 2"):
+        put(path, 0, 5, query="newer")
+
+
 def test_names_and_texts_of_hudis_checkpoints_that_say_nothing(tmp_path: Path) -> None:
     path = tmp_path / "t"
     of_hudi(path, 3, "another")
