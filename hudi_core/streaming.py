@@ -8,9 +8,11 @@ idempotent write; so a batch that is repeated is not written again.
 from __future__ import annotations
 
 import json
+import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
 QUERY_ID: Final = "sql.streaming.queryId"
 """What Spark calls the id of the query that a thread or task works for."""
+_RUN_ID: Final = "spark.jobGroup.id"
+"""Where Spark keeps the id of one run of a query, which a restart changes."""
 SINK_CHECKPOINT: Final = "_hudi_streaming_sink_checkpoint"
 """Key of extra metadata under which Hudi's own sink keeps its last batch, by identifier."""
 _APPLICATION: Final = "spark-stream:"
@@ -63,21 +67,42 @@ class StreamBatch:
         The query's id, the same after each restart from its checkpoint.
     number
         Its number, one more for each batch.
+    sink
+        Name of one of several sinks that the query has; empty for an only one.
     """
 
     query: str
     number: int
+    sink: str = ""
 
     @property
     def idempotency(self) -> Idempotency:
         """What makes its write one that is done once."""
-        return Idempotency(f"{_APPLICATION}{self.query}", self.number)
+        name = f"{self.query}:{self.sink}" if self.sink else self.query
+        return Idempotency(f"{_APPLICATION}{name}", self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """Who writes a batch, or wrote it last, in one run of a query."""
+
+    run: str | None
+    number: int
+    sink: object
+
+
+_turns: Final[dict[tuple[str, str], _Turn]] = {}
+"""The last turn of each application at each path, in this process."""
+_turns_lock: Final = threading.Lock()
 
 
 def stream_sink(path: PathLike, options: Options | None = None) -> Callable[[DataFrame, int], None]:
     """Function for ``foreachBatch`` that writes every batch once.
 
-    Batches are written as :func:`hudi_core.write` writes DataFrames: on Spark's executors.
+    Batches are written as :func:`hudi_core.write` writes DataFrames: on Spark's executors. Each of
+    several sinks of one query on one table needs a name of its own,
+    ``hoodie.datasource.write.streaming.checkpoint.identifier``, which stays the same for as long as
+    the query's checkpoint.
 
     Parameters
     ----------
@@ -90,10 +115,14 @@ def stream_sink(path: PathLike, options: Options | None = None) -> Callable[[Dat
     Raises
     ------
     InvalidOptionError
-        An option that cannot be used, or one that makes a single write idempotent.
+        An option that cannot be used, or one that makes a single write idempotent. Or, from the
+        function, another sink of the query has written this batch under the same name.
     """
     given = checked_sink_options(options_as_strings(options or {}))
     where = location_of(path)
+    identifier = StreamSinkConfig.identifier
+    name = identifier.read(given) if identifier.is_given(given) else ""
+    sink = object()
 
     def write_batch_of_query(frame: DataFrame, number: int) -> None:
         if not is_spark_frame(frame):
@@ -101,7 +130,8 @@ def stream_sink(path: PathLike, options: Options | None = None) -> Callable[[Dat
                 f"A batch of a stream is a DataFrame, not {type(frame).__name__}",
                 "Give the function to foreachBatch(...).",
             )
-        query = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+        context = frame.sparkSession.sparkContext
+        query = context.getLocalProperty(QUERY_ID)
         if not query:
             raise InvalidOptionError(
                 QUERY_ID,
@@ -109,9 +139,48 @@ def stream_sink(path: PathLike, options: Options | None = None) -> Callable[[Dat
                 "no streaming query is at work here",
                 "Give the function to foreachBatch(...), or write with hudi_core.write.",
             )
-        write_batch(lambda: frame, where, given, StreamBatch(query, number))
+        batch = StreamBatch(query, number, name)
+        with _turn(where, batch, _Turn(context.getLocalProperty(_RUN_ID), number, sink)):
+            write_batch(lambda: frame, where, given, batch)
 
     return write_batch_of_query
+
+
+@contextmanager
+def _turn(path: str, batch: StreamBatch, turn: _Turn) -> Iterator[None]:
+    """Have a batch written by one sink alone.
+
+    Another sink's write of it would be taken for a repetition, and its rows be lost. A batch that
+    failed may be written by another one, and so may one that a restarted query repeats.
+
+    Raises
+    ------
+    InvalidOptionError
+        Another sink has written the batch, in this run of the query.
+    """
+    key = path, batch.idempotency.application
+    with _turns_lock:
+        before = _turns.get(key)
+        if (
+            before is not None
+            and before.sink is not turn.sink
+            and (before.run, before.number) == (turn.run, turn.number)
+        ):
+            raise InvalidOptionError(
+                StreamSinkConfig.identifier.key,
+                batch.sink or None,
+                f"another sink of the query has written batch {batch.number} to {path} under "
+                "that name, so that the rows of this one would be lost",
+                "Give each sink of a query a name of its own.",
+            )
+        _turns[key] = turn
+    try:
+        yield
+    except BaseException:
+        with _turns_lock:
+            if _turns.get(key) is turn:
+                del _turns[key]
+        raise
 
 
 def checked_sink_options(options: dict[str, str]) -> dict[str, str]:

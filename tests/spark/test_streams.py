@@ -13,6 +13,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import hudi_core as hudi
+from hudi_core.errors import HudiError
 from hudi_core.services.opening import open_table
 from hudi_core.streaming import SINK_CHECKPOINT
 from tests.spark.judges import judged
@@ -124,6 +125,62 @@ def test_batches_are_written_once(
     # with a checkpoint of its own a query is another one, and its batches are too
     run(source.stream(), path, tmp_path / "another", door, **more)
     assert len(rows_of(path, table_format)) == 8
+
+
+def each_twice(
+    source: Source, path: Path, checkpoint: Path, first: Mapping[str, str], other: Mapping[str, str]
+) -> None:
+    """Write every batch by two sinks on one table, the second with other ids."""
+    sinks = [hudi.stream_sink(path, {**OPTIONS, **more}) for more in (first, other)]
+
+    def both(batch: DataFrame, number: int) -> None:
+        sinks[0](batch, number)
+        sinks[1](batch.selectExpr("id + 100 AS id", "ts", "price"), number)
+
+    writer = source.stream().writeStream.foreachBatch(both).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+
+
+def test_two_sinks_of_one_query_have_names_of_their_own(source: Source, tmp_path: Path) -> None:
+    path, checkpoint = tmp_path / "t", tmp_path / "checkpoint"
+    name = "hoodie.datasource.write.streaming.checkpoint.identifier"
+    insert = {"hoodie.datasource.write.operation": "insert"}
+    named = {**insert, name: "second"}
+    source.add((1, 0, 1.0))
+    source.add((2, 0, 2.0))
+    each_twice(source, path, checkpoint, insert, named)
+    expected = [(1, 0, 1.0), (2, 0, 2.0), (101, 0, 1.0), (102, 0, 2.0)]
+    assert rows_of(path, "native") == expected
+    # in another run of the query other sinks repeat its last batch
+    forget_last_batch(checkpoint)
+    each_twice(source, path, checkpoint, insert, named)
+    assert rows_of(path, "native") == expected
+    for number, same in enumerate((insert, named)):
+        with pytest.raises(StreamingQueryException, match="another sink of the query has written"):
+            each_twice(source, path, tmp_path / f"same-{number}", same, same)
+
+
+def test_sinks_that_are_made_anew_for_every_batch(source: Source, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    source.add((1, 0, 1.0))
+    source.add((2, 0, 2.0))
+
+    def one(batch: DataFrame, number: int) -> None:
+        with pytest.raises(HudiError):
+            hudi.stream_sink(path, OPTIONS)(batch.selectExpr("CAST(ts AS STRING) AS other"), number)
+        hudi.stream_sink(path, OPTIONS)(batch, number)
+
+    writer = source.stream().writeStream.foreachBatch(one).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+    assert rows_of(path, "native") == [(1, 0, 1.0), (2, 0, 2.0)]
 
 
 def test_upserts(source: Source, tmp_path: Path) -> None:
