@@ -7,7 +7,7 @@ not written for the JVM, so they are called from Python.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,8 +16,15 @@ from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.ttl import TtlConfig
 from hudi_core.engine.choice import catalog_path, engine_of
-from hudi_core.errors import InstantNotFoundError, InvalidOptionError, NotATableError
+from hudi_core.errors import InstantNotFoundError, NotATableError
 from hudi_core.model.instant import Action
+from hudi_core.procedure_arguments import (
+    EXECUTE,
+    SCHEDULE,
+    clustering_operation,
+    listed,
+    options_of,
+)
 from hudi_core.procedure_rows import (
     CLEANS,
     CLUSTERING,
@@ -42,8 +49,6 @@ from hudi_core.timeline.timeline import instant_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_OPERATIONS: Final = ("schedule", "execute", "scheduleandexecute")
 
 
 def procedures(spark: SparkSession, options: Options | None = None) -> Procedures:
@@ -189,7 +194,7 @@ class Procedures:
             ServicesConfig.file_versions_retained.key: file_versions_retained,
         }
         handle = self._table(table)
-        done = handle.clean(options=_options(given, options))
+        done = handle.clean(options=options_of(given, options))
         if done.instant is None:
             return self._frame([], RUN_CLEAN)
         _, _, _, started, millis, files, earliest, _, version = clean_row(
@@ -205,7 +210,7 @@ class Procedures:
         order: str | None = None,
         order_strategy: str | None = None,
         selected_partitions: str | None = None,
-        op: str = "scheduleAndExecute",
+        op: str | None = None,
         instants: str | None = None,
         show_involved_partition: bool = False,
         options: str | None = None,
@@ -215,15 +220,23 @@ class Procedures:
         Parameters
         ----------
         op
-            ``schedule``, ``execute`` (what is scheduled) or ``scheduleAndExecute``.
+            ``schedule``, ``execute`` (what is scheduled) or ``scheduleAndExecute``; by default
+            ``execute`` where ``instants`` are named, and ``scheduleAndExecute`` where not.
         instants
             Which scheduled ones ``execute`` runs, separated by commas; all by default.
+
+        Raises
+        ------
+        InvalidOptionError
+            There is no such operation, or it does not go with another argument.
         """
-        if op.lower() not in _OPERATIONS:
-            raise InvalidOptionError(
-                "op", op, "there is no such operation", f"Use one of {', '.join(_OPERATIONS)}."
-            )
-        given = _options(
+        plan = {
+            "order": order,
+            "order_strategy": order_strategy,
+            "selected_partitions": selected_partitions,
+        }
+        operation = clustering_operation(op, instants, plan)
+        given = options_of(
             {
                 ClusteringConfig.sort_columns.key: order,
                 ClusteringConfig.layout.key: order_strategy,
@@ -232,15 +245,15 @@ class Procedures:
             options,
         )
         handle, engine = self._table(table), engine_of(self._spark)
-        if op.lower() == "execute":
-            named = [one.strip() for one in instants.split(",")] if instants else [None]
+        if operation == EXECUTE:
+            named = listed(instants) if instants is not None else [None]
             done = [
                 one
                 for instant in named
                 for one in handle.run_clusterings(instant, options=given, engine=engine)
             ]
         else:
-            only = op.lower() == "schedule"
+            only = operation == SCHEDULE
             done = [handle.cluster(schedule_only=only, options=given, engine=engine)]
         rows = [
             (
@@ -265,7 +278,7 @@ class Procedures:
     ) -> DataFrame:
         """Delete partitions that nobody wrote to for some days."""
         given = {TtlConfig.strategy.key: ttl_policy, TtlConfig.days_retained.key: retain_days}
-        done = self._table(table).expire_partitions(options=_options(given, options))
+        done = self._table(table).expire_partitions(options=options_of(given, options))
         return self._frame(
             [(path,) for path in done.partitions], {"deleted_partitions": pa.string()}
         )
@@ -346,23 +359,6 @@ class Procedures:
         schema = pa.schema(list(columns.items()))
         named = [dict(zip(columns, row, strict=True)) for row in rows]
         return self._spark.createDataFrame(pa.Table.from_pylist(named, schema))
-
-
-def _options(given: Mapping[str, Any], more: str | None) -> dict[str, str]:
-    """Options of arguments that were given, and of Hudi's text ``key=value,key=value``.
-
-    Raises
-    ------
-    InvalidOptionError
-        The text has a part that is no ``key=value``.
-    """
-    found = {key: str(value) for key, value in given.items() if value is not None}
-    for part in filter(None, (part.strip() for part in (more or "").split(","))):
-        key, equals, value = part.partition("=")
-        if not equals:
-            raise InvalidOptionError("options", part, "it is no key=value", "Separate by commas.")
-        found[key.strip()] = value.strip()
-    return found
 
 
 def _last_savepoint(table: Table) -> str:

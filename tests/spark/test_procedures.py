@@ -149,6 +149,32 @@ def test_clustering(spark: SparkSession, path: str) -> None:
         call.run_clustering(path, op="all")
 
 
+def test_clusterings_that_are_named(spark: SparkSession, path: str) -> None:
+    call = hudi.procedures(
+        spark, {"hoodie.clustering.plan.strategy.single.group.clustering.enabled": "true"}
+    )
+    [planned] = dicts(call.run_clustering(path, op="schedule"))
+    before = hudi.Table.open(path).timeline.instants
+    named = planned["timestamp"]
+    refused: list[tuple[dict[str, str], str]] = [
+        ({"instants": named, "op": "schedule"}, "a plan of its own"),
+        ({"instants": named, "op": "scheduleAndExecute"}, "a plan of its own"),
+        ({"instants": f"{named},"}, "it names none"),
+        ({"instants": ""}, "it names none"),
+        ({"instants": named, "order": "id"}, "has its plan"),
+        ({"op": "execute", "selected_partitions": "rome"}, "has its plan"),
+    ]
+    for arguments, message in refused:
+        with pytest.raises(InvalidOptionError, match=message):
+            call.run_clustering(path, **arguments)  # type: ignore[arg-type]
+    with pytest.raises(InstantNotFoundError):
+        call.run_clustering(path, instants="20200101000000000")
+    assert hudi.Table.open(path).timeline.instants == before
+    [done] = dicts(call.run_clustering(path, instants=named))
+    assert (done["timestamp"], done["state"]) == (named, "COMPLETED")
+    assert len(hudi.Table.open(path).timeline.instants) == len(before)
+
+
 def test_savepoints(spark: SparkSession, path: str) -> None:
     call, (first, second, _) = hudi.procedures(spark), times(path)
     assert dicts(call.create_savepoint(path, first, user="me", comments="before")) == [
