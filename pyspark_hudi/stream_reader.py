@@ -87,12 +87,14 @@ class HudiStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailable
     def reportLatestOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's
         """The last commit of the table."""
         with plain_errors():
-            return {_OFFSET: latest_time(self._opened().timeline())}
+            opened = self._opened()
+            return {_OFFSET: latest_time(opened.client, opened.timeline())}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
         """Stop at what is there now."""
         with plain_errors():
-            self._last = latest_time(self._opened().timeline())
+            opened = self._opened()
+            self._last = latest_time(opened.client, opened.timeline())
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         """The files of each task of a batch."""

@@ -1,17 +1,25 @@
-"""Commits that wait for a reader which follows a table."""
+"""Commits that wait for a reader which follows a table.
+
+Layout 1 of the timeline records no completion times. There the requested time of a commit stands
+for it, and a writer that began earlier may still complete; so nothing after the first pending
+write is taken, as with Hudi's policy BLOCK for hollow commits.
+"""
 
 from __future__ import annotations
 
 from hudi_core.config.streaming import LATEST, StreamSourceConfig
+from hudi_core.errors import InstantNotFoundError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.instant import Instant
+from hudi_core.model.instant import WRITE_ACTIONS, Instant, State
 from hudi_core.model.instant_time import EARLIEST, InstantTime
 from hudi_core.model.protocols import TimelineView
+from hudi_core.timeline.active import LAYOUT_1
+from hudi_core.timeline.relayout import is_planned_clustering
 
 
-def latest_time(timeline: TimelineView) -> InstantTime:
+def latest_time(client: TableMetaClient, timeline: TimelineView) -> InstantTime:
     """Completion time of the last write; the earliest time without one."""
-    writes = timeline.completed_writes()
+    writes = _settled_writes(client, timeline)
     return max((one.effective_completion_time for one in writes), default=EARLIEST)
 
 
@@ -28,7 +36,7 @@ def first_offset(client: TableMetaClient, timeline: TimelineView, start: str) ->
     TimelineError
         See :meth:`~hudi_core.meta_client.TableMetaClient.instant_time`.
     """
-    return latest_time(timeline) if start == LATEST else client.instant_time(start)
+    return latest_time(client, timeline) if start == LATEST else client.instant_time(start)
 
 
 def next_offset(
@@ -54,7 +62,7 @@ def next_offset(
     waiting = sorted(
         (
             one
-            for one in timeline.completed_writes()
+            for one in _settled_writes(client, timeline)
             if one.effective_completion_time > start
             and (end is None or one.effective_completion_time <= end)
         ),
@@ -71,6 +79,31 @@ def next_offset(
         files, size = files + more_files, size + more_size
         reached = instant.effective_completion_time
     return reached
+
+
+def _settled_writes(client: TableMetaClient, timeline: TimelineView) -> tuple[Instant, ...]:
+    """Completed writes that none which is pending can come before."""
+    writes = timeline.completed_writes()
+    if client.config.layout_version != LAYOUT_1 or not writes:
+        return writes
+    last = writes[-1].requested_time
+    pending = (
+        one.requested_time
+        for one in timeline.instants
+        if one.requested_time < last and _may_bring_rows(client, one)
+    )
+    first = next(pending, None)
+    return tuple(one for one in writes if first is None or one.requested_time < first)
+
+
+def _may_bring_rows(client: TableMetaClient, instant: Instant) -> bool:
+    """Whether a pending write of layout 1 is more than another arrangement of rows."""
+    if instant.is_completed or instant.action not in WRITE_ACTIONS:
+        return False
+    try:
+        return not is_planned_clustering(client.active, instant.to(State.REQUESTED))
+    except InstantNotFoundError:
+        return True  # rolled back since; the next look finds it gone
 
 
 def _is_reached(config: StreamSourceConfig, files: int, size: int) -> bool:

@@ -67,7 +67,7 @@ def moved_files(active: ActiveTimeline, zone: TimelineZone) -> tuple[MovedFile, 
         if (instant := active.parse(file.name)) is not None
     }
     done = completion_times(stored, zone)
-    clusterings = {one.requested_time for one in stored if _is_planned_clustering(active, one)}
+    clusterings = {one.requested_time for one in stored if is_planned_clustering(active, one)}
     return tuple(
         MovedFile(one, _moved(one, done, one.requested_time in clusterings))
         for one in sorted(stored, key=lambda one: one.sort_key)
@@ -108,7 +108,7 @@ def completion_times(
     return found
 
 
-def _is_planned_clustering(active: ActiveTimeline, instant: Instant) -> bool:
+def is_planned_clustering(active: ActiveTimeline, instant: Instant) -> bool:
     """Whether a file requests a clustering.
 
     Layout 1 names it like other replacements.

@@ -20,6 +20,8 @@ from hudi_core.errors import (
     MetaSyncWarning,
     SchemaError,
 )
+from hudi_core.model.actions import ClusteringPlan, RequestedReplaceMetadata
+from hudi_core.model.instant_time import next_instant_time
 from hudi_core.read.waiting import first_offset, latest_time, next_offset
 from hudi_core.services.opening import open_table
 from hudi_core.streaming import (
@@ -31,6 +33,8 @@ from hudi_core.streaming import (
     written_before,
 )
 from hudi_core.table_handle import OpenTable
+from hudi_core.timeline.serde import encode
+from tests.version_6 import to_version_6
 
 OPTIONS = {
     "hoodie.table.name": "t",
@@ -252,7 +256,12 @@ def test_where_a_stream_begins(followed: OpenTable) -> None:
         return first_offset(followed.client, timeline, start)
 
     assert begin("earliest") == begin("000") == config().start == "0" * 17
-    assert begin("latest") == begin("LATEST") == times(followed)[-1] == latest_time(timeline)
+    assert (
+        begin("latest")
+        == begin("LATEST")
+        == times(followed)[-1]
+        == latest_time(followed.client, timeline)
+    )
     assert begin("2026-01-02T03:04:05Z") == "20260102030405000"
     for text in ("", "soon"):
         with pytest.raises(InvalidOptionError):
@@ -277,6 +286,45 @@ def test_how_far_a_batch_goes(followed: OpenTable) -> None:
     assert end(first, maxBytesPerTrigger="1") == second
     assert end(first, maxBytesPerTrigger=str(1 << 30)) == last
     assert end(last, maxFilesPerTrigger="1") == last
+
+
+def test_pending_writes_of_tables_that_record_no_completion_times(
+    followed: OpenTable, tmp_path: Path
+) -> None:
+    to_version_6(tmp_path / "t")
+    opened = open_table(str(tmp_path / "t"), {})
+    first, second, third, last = times(opened)
+    meta, client = tmp_path / "t/.hoodie", opened.client
+
+    def reached(start: str = "0", stop: str | None = None, **options: str) -> tuple[str, str]:
+        timeline = client.timeline()
+        end = next_offset(client, timeline, start, config(**options), stop)
+        return latest_time(client, timeline), end
+
+    def add(time: str, action: str, request: bytes = b"") -> None:
+        (meta / f"{time}.{action}.requested").write_bytes(request)
+
+    assert reached() == (last, last)
+    # neither changes rows, nor does what was requested last come before a completed write
+    add(next_instant_time(first, first), "compaction")
+    plan = RequestedReplaceMetadata("CLUSTER", ClusteringPlan())
+    add(next_instant_time(first, first), "replacecommit", encode(plan))
+    add(next_instant_time(last, last), "commit")
+    assert reached() == (last, last)
+    # a writer that began before another one has not finished
+    done = meta / f"{third}.commit"
+    body = done.read_bytes()
+    done.unlink()
+    assert reached() == (second, second)
+    assert reached(maxFilesPerTrigger="1") == (second, first)
+    assert reached(second) == (second, second)
+    # what a stream that went too far has read, it does not read again
+    assert reached(last) == (second, last)
+    done.write_bytes(body)
+    assert reached(second) == (last, last)
+    # one that has been inflight, and one whose plan is empty
+    (meta / f"{next_instant_time(second, second)}.replacecommit.inflight").write_bytes(b"")
+    assert reached() == (second, second)
 
 
 @pytest.mark.parametrize(
