@@ -21,7 +21,7 @@ from hudi_core.errors import (
     SchemaError,
 )
 from hudi_core.model.actions import ClusteringPlan, RequestedReplaceMetadata
-from hudi_core.model.instant_time import next_instant_time
+from hudi_core.model.instant_time import InstantTime, next_instant_time
 from hudi_core.read.waiting import first_offset, latest_time, next_offset
 from hudi_core.services.opening import open_table
 from hudi_core.streaming import (
@@ -301,15 +301,18 @@ def test_pending_writes_of_tables_that_record_no_completion_times(
         end = next_offset(client, timeline, start, config(**options), stop)
         return latest_time(client, timeline), end
 
+    def behind(time: str) -> InstantTime:
+        return next_instant_time(InstantTime(time), InstantTime(time))
+
     def add(time: str, action: str, request: bytes = b"") -> None:
         (meta / f"{time}.{action}.requested").write_bytes(request)
 
     assert reached() == (last, last)
     # neither changes rows, nor does what was requested last come before a completed write
-    add(next_instant_time(first, first), "compaction")
+    add(behind(first), "compaction")
     plan = RequestedReplaceMetadata("CLUSTER", ClusteringPlan())
-    add(next_instant_time(first, first), "replacecommit", encode(plan))
-    add(next_instant_time(last, last), "commit")
+    add(behind(first), "replacecommit", encode(plan))
+    add(behind(last), "commit")
     assert reached() == (last, last)
     # a writer that began before another one has not finished
     done = meta / f"{third}.commit"
@@ -323,7 +326,7 @@ def test_pending_writes_of_tables_that_record_no_completion_times(
     done.write_bytes(body)
     assert reached(second) == (last, last)
     # one that has been inflight, and one whose plan is empty
-    (meta / f"{next_instant_time(second, second)}.replacecommit.inflight").write_bytes(b"")
+    (meta / f"{behind(second)}.replacecommit.inflight").write_bytes(b"")
     assert reached() == (second, second)
 
 
