@@ -93,6 +93,32 @@ def test_an_iceberg_table_is_one_of_the_metastores_iceberg_tables(
     assert table.sync(options=options).is_up_to_date
 
 
+def test_a_table_without_metadata_yet_is_made_and_synced(
+    metastore: HiveMetastore, lake: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    given = {
+        **options,
+        f"{HIVE}enable": True,
+        "hoodie.table.name": "trips",
+        "hoodie.table.format": "iceberg",
+        "hoodie.datasource.write.recordkey.field": "id",
+    }
+    hudi.write(trips([1], ["Rome"]), tmp_path / "trips", "append", given)
+    hudi.write(trips([2], ["Bern"]), tmp_path / "trips", "overwrite", given)
+    assert ids(HiveCatalog("theirs", uri=metastore.uri), lake) == [2]
+    prefix = "hoodie.table.format.iceberg.catalog."
+    held = {
+        f"{prefix}type": "hive",
+        f"{prefix}uri": metastore.uri,
+        f"{prefix}identifier": f"{lake}.held",
+    }
+    for path in ("trips", "held"):
+        with pytest.raises(UnsupportedTableError, match="is in the catalog hive"):
+            hudi.write(trips([3], ["Ulm"]), tmp_path / path, "overwrite", {**given, **held})
+    assert not (tmp_path / "held").exists()
+    assert hudi.Table.open(tmp_path / "trips").to_arrow()["id"].to_pylist() == [2]
+
+
 def test_an_entry_that_is_far_behind_catches_up(
     metastore: HiveMetastore,
     lake: str,
