@@ -84,7 +84,7 @@ class StreamBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """Who writes a batch, or wrote it last, in one run of a query."""
+    """The sink that writes a batch in one run of a query."""
 
     run: str | None
     number: int
@@ -307,7 +307,7 @@ def _written_by_hudi(opened: OpenTable, options: dict[str, str], batch: StreamBa
 
 
 def _last_of_hudi(opened: OpenTable, identifier: str) -> int | None:
-    """Number of the last batch under an identifier, where Hudi's own sink wrote it."""
+    """Last batch under an identifier, where Hudi's own sink wrote it."""
     for instant in reversed(opened.timeline().completed_writes()):
         kept = opened.client.active.read_notes(instant).extra_metadata
         try:
@@ -322,7 +322,7 @@ def _last_of_hudi(opened: OpenTable, identifier: str) -> int | None:
 
 
 def _is_ours(opened: OpenTable, instant: Instant, kept: Mapping[str, str]) -> bool:
-    """Whether a query of ours wrote a commit; commits carry the entries of earlier ones."""
+    """Whether a query of ours wrote this very commit."""
     entries = decode(kept.get(IDEMPOTENCY_KEY, "{}"), opened.client.active.path(instant))
     return any(
         name.startswith(_APPLICATION) and one.instant == instant.requested_time

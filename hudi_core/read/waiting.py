@@ -19,7 +19,7 @@ from hudi_core.timeline.relayout import is_planned_clustering
 
 def latest_time(client: TableMetaClient, timeline: TimelineView) -> InstantTime:
     """Completion time of the last write; the earliest time without one."""
-    writes = _settled_writes(client, timeline)
+    writes = _firm_writes(client, timeline)
     return max((one.effective_completion_time for one in writes), default=EARLIEST)
 
 
@@ -62,7 +62,7 @@ def next_offset(
     waiting = sorted(
         (
             one
-            for one in _settled_writes(client, timeline)
+            for one in _firm_writes(client, timeline)
             if one.effective_completion_time > start
             and (end is None or one.effective_completion_time <= end)
         ),
@@ -81,7 +81,7 @@ def next_offset(
     return reached
 
 
-def _settled_writes(client: TableMetaClient, timeline: TimelineView) -> tuple[Instant, ...]:
+def _firm_writes(client: TableMetaClient, timeline: TimelineView) -> tuple[Instant, ...]:
     """Completed writes that none which is pending can come before."""
     writes = timeline.completed_writes()
     if client.config.layout_version != LAYOUT_1 or not writes:
@@ -97,7 +97,7 @@ def _settled_writes(client: TableMetaClient, timeline: TimelineView) -> tuple[In
 
 
 def _may_bring_rows(client: TableMetaClient, instant: Instant) -> bool:
-    """Whether a pending write of layout 1 is more than another arrangement of rows."""
+    """Whether an instant of layout 1 may yet change rows."""
     if instant.is_completed or instant.action not in WRITE_ACTIONS:
         return False
     try:
