@@ -40,7 +40,7 @@ class StreamSinkConfig(Options, group=Group.WRITE):
         parse=identifier,
         doc="Streaming sink: name under which the commit of a batch says its number for Hudi's own "
         "sink, so that this can go on with the query. Several sinks of one query on one table, in "
-        "foreachBatch, are told apart by it; else a batch is written once by the query that it "
+        "foreachBatch, are distinguished by it; else a batch is written once by the query that it "
         "belongs to, whatever the name. Where Hudi's sink wrote that batch or a later one under "
         "the name, it is an error, but for the last one under a name that is given, which is "
         "taken for written.",

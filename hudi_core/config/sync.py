@@ -428,7 +428,7 @@ class GlueConfig(Options, group=Group.SYNC):
         f"{_GLUE}metadata_file_listing",
         default=False,
         parse=boolean,
-        doc="`glue`: whether Athena is told to list files by the table's metadata table.",
+        doc="`glue`: whether the entry asks Athena to list files by the table's metadata table.",
     )
     recreates: Option[bool] = Option(
         f"{_GLUE}recreate_table_on_error",

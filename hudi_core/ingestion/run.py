@@ -118,7 +118,7 @@ def ingest(
     folder = source_folder(place, StorageOptions.from_options(given))
     run = _Run(location_of(path), folder, name or folder.location, config, given, schema, engine)
     listed = folder.list()
-    checkpoint = run.begin(since_ms)
+    checkpoint = run.begin(since_ms, listed)
     if not listed and folder.is_missing and not checkpoint.commits:
         raise PathNotFoundError(folder.location)
     late = checkpoint.missed(listed)
@@ -166,8 +166,16 @@ class _Run:
         """The name by which the table knows the ingestion."""
         return _APPLICATION + self.name
 
-    def begin(self, since_ms: int | None) -> Checkpoint:
-        """The checkpoint to start from."""
+    def begin(self, since_ms: int | None, listed: Sequence[FileStatus]) -> Checkpoint:
+        """The checkpoint to start from.
+
+        Parameters
+        ----------
+        since_ms
+            See :func:`ingest`.
+        listed
+            All files.
+        """
         stored = self._stored()
         if since_ms is None:
             return stored or Checkpoint()
@@ -178,7 +186,7 @@ class _Run:
                 f"the ingestion {self.name} has a checkpoint of its own",
                 "Leave it out; or give the ingestion another name, to start afresh.",
             )
-        passed = sum(one.modified_ms <= since_ms for one in self.folder.list())
+        passed = sum(one.modified_ms <= since_ms for one in listed)
         return Checkpoint(0, since_ms, passed)
 
     def planned(

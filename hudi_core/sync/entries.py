@@ -54,7 +54,7 @@ class SyncedTable:
     schema
         Its columns, meta columns first.
     values
-        How partitions are told by their paths.
+        How values of partitions follow from their paths.
     place
         Spells places of files as the metastore does.
     """

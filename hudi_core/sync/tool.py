@@ -44,20 +44,8 @@ def sync_table(
 
     Raises
     ------
-    InvalidOptionError
-        An option cannot be used, or a library is missing.
-    UnsupportedTableError
-        No reader that finds the entry could read the table.
-    MetastoreEntryError
-        There is an entry of something else under the name, or the database is missing.
-    SchemaError
-        Columns have become others than readers of the entry can take them for.
-    PartitionValueError
-        A partition's path tells no values of the partition columns.
-    MetastoreError
-        The metastore does not answer.
     HudiError
-        The table cannot be read.
+        What :meth:`Table.sync` names, or the table cannot be read.
     """
     config = checked_options(opened, tool, options)
     glue = GlueConfig.from_options(options) if tool is SyncTool.GLUE else None

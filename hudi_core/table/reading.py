@@ -233,8 +233,8 @@ class TableReading:
 
         Spark's own reader reads them where its JVM can open the store, else its tasks do as Arrow;
         then only ``columns`` are read, whatever the DataFrame selects later. Where there is no
-        metadata table, tasks list the folders. The rows are those of this moment: a further call
-        gives what was written since.
+        metadata table, tasks list the folders. The rows are those of the state at
+        the call: a further call gives what was written since.
         """
         plan = self._snapshot(spark).plan(requested_time(as_of), filter)
         return frame_of_plan(spark, self._opened.client, plan, names_of(columns), filter)
