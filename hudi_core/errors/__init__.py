@@ -1,0 +1,158 @@
+"""The one tree of errors.
+
+Every error carries its facts as attributes, builds its message from them, and ends with a sentence
+that says what to do. ``retryable`` is whether the same call may succeed when it is made again
+unchanged.
+"""
+
+from hudi_core.errors.base import (
+    HudiError,
+    MetaSyncWarning,
+    UnknownOptionWarning,
+)
+from hudi_core.errors.commit import (
+    CommitConflictError,
+    CommitError,
+    CommitStateUnknownError,
+    CommitValidationError,
+    ConcurrentWriterError,
+    IncompleteCommitError,
+    PendingClusteringError,
+    StageConflictError,
+)
+from hudi_core.errors.config import (
+    ConfigError,
+    InvalidOptionError,
+    OptionConflictError,
+    StoragePathTakenError,
+    UnfinishedMoveError,
+    UnsupportedTableError,
+)
+from hudi_core.errors.damage import (
+    CorruptMetadataError,
+    ForeignMetadataError,
+    LostCompletionError,
+    NotATableError,
+)
+from hudi_core.errors.metastore import (
+    MetastoreEntryError,
+    MetastoreError,
+    MetastoreRefusalError,
+    MetaSyncError,
+)
+from hudi_core.errors.plugins import (
+    CommandConflictError,
+    CommandLoadError,
+    ExtensionCallError,
+    PluginConflictError,
+    PluginContractError,
+    PluginError,
+    PluginHookError,
+    PluginLoadError,
+    UnknownExtensionError,
+    UnknownTableFormatError,
+    UnsupportedCapabilityError,
+)
+from hudi_core.errors.resources import (
+    LockError,
+    ResourceLimitError,
+    ScanClosedError,
+    TaskFailedError,
+)
+from hudi_core.errors.schema import (
+    DuplicateRecordKeyError,
+    MergeCardinalityError,
+    PartitionValueError,
+    RecordKeyError,
+    SchemaError,
+    UnknownPartitionError,
+)
+from hudi_core.errors.services import (
+    TableServiceError,
+    UnknownStageError,
+)
+from hudi_core.errors.storage import (
+    AlreadyExistsError,
+    DataFileError,
+    IncompleteListingError,
+    MisplacedFileError,
+    PathNotFoundError,
+    PreconditionFailedError,
+    SourceFileError,
+    StorageError,
+    UnsafePathError,
+    UnsafeStoreError,
+)
+from hudi_core.errors.timeline import (
+    HistoryExpiredError,
+    InstantNotFoundError,
+    InvalidInstantTimeError,
+    TimelineError,
+    TimeOutOfRangeError,
+)
+
+__all__ = [
+    "AlreadyExistsError",
+    "CommandConflictError",
+    "CommandLoadError",
+    "CommitConflictError",
+    "CommitError",
+    "CommitStateUnknownError",
+    "CommitValidationError",
+    "ConcurrentWriterError",
+    "ConfigError",
+    "CorruptMetadataError",
+    "DataFileError",
+    "DuplicateRecordKeyError",
+    "ExtensionCallError",
+    "ForeignMetadataError",
+    "HistoryExpiredError",
+    "HudiError",
+    "IncompleteCommitError",
+    "IncompleteListingError",
+    "InstantNotFoundError",
+    "InvalidInstantTimeError",
+    "InvalidOptionError",
+    "LockError",
+    "LostCompletionError",
+    "MergeCardinalityError",
+    "MetaSyncError",
+    "MetaSyncWarning",
+    "MetastoreEntryError",
+    "MetastoreError",
+    "MetastoreRefusalError",
+    "MisplacedFileError",
+    "NotATableError",
+    "OptionConflictError",
+    "PartitionValueError",
+    "PathNotFoundError",
+    "PendingClusteringError",
+    "PluginConflictError",
+    "PluginContractError",
+    "PluginError",
+    "PluginHookError",
+    "PluginLoadError",
+    "PreconditionFailedError",
+    "RecordKeyError",
+    "ResourceLimitError",
+    "ScanClosedError",
+    "SchemaError",
+    "SourceFileError",
+    "StageConflictError",
+    "StorageError",
+    "StoragePathTakenError",
+    "TableServiceError",
+    "TaskFailedError",
+    "TimeOutOfRangeError",
+    "TimelineError",
+    "UnfinishedMoveError",
+    "UnknownExtensionError",
+    "UnknownOptionWarning",
+    "UnknownPartitionError",
+    "UnknownStageError",
+    "UnknownTableFormatError",
+    "UnsafePathError",
+    "UnsafeStoreError",
+    "UnsupportedCapabilityError",
+    "UnsupportedTableError",
+]

@@ -1,0 +1,78 @@
+"""Errors of instants and of the timeline."""
+
+from __future__ import annotations
+
+from hudi_core.errors.base import HudiError
+
+
+class TimelineError(HudiError):
+    """The timeline does not allow the requested change."""
+
+
+class InvalidInstantTimeError(TimelineError):
+    """A text is not an instant time."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        self.text, self.reason = text, reason
+        super().__init__(
+            f"{text!r} is not an instant time: {reason}",
+            "Use 17 digits (yyyyMMddHHmmssSSS, UTC), 14 digits, or an RFC 3339 date and time.",
+            text=text,
+            reason=reason,
+        )
+
+
+class TimeOutOfRangeError(TimelineError):
+    """The requested time is before a table's first commit or after now.
+
+    Parameters
+    ----------
+    base_path
+        The table.
+    asked
+        The time, as the user wrote it.
+    first
+        Requested time of the first commit; ``None`` where there is none.
+    now
+        The time in the table's zone.
+    """
+
+    def __init__(self, base_path: str, asked: str, first: str | None, now: str) -> None:
+        self.base_path, self.asked, self.first, self.now = base_path, asked, first, now
+        known = "it has no commits" if first is None else f"its first commit is {first}"
+        super().__init__(
+            f"The table at {base_path} has no state as of {asked!r}: {known}, and now is {now}",
+            "Leave the time out to read the latest state."
+            if first is None
+            else "Give a time from the one to the other; `hudi timeline PATH` lists the commits.",
+            base_path=base_path,
+            asked=asked,
+            first=first,
+            now=now,
+        )
+
+
+class InstantNotFoundError(TimelineError):
+    """No instant of that time (and action) is on the timeline."""
+
+    def __init__(self, instant: str, where: str) -> None:
+        self.instant, self.where = instant, where
+        super().__init__(
+            f"Instant {instant} is not on {where}",
+            "List the instants with `hudi timeline PATH`.",
+            instant=instant,
+            where=where,
+        )
+
+
+class HistoryExpiredError(TimelineError):
+    """A past state or incremental read needs a removed data file."""
+
+    def __init__(self, instant: str, path: str) -> None:
+        self.instant, self.path = instant, path
+        super().__init__(
+            f"{path}, which instant {instant} wrote, is no longer stored",
+            "Clean has removed that version: begin later, or read the latest snapshot.",
+            instant=instant,
+            path=path,
+        )
