@@ -31,7 +31,17 @@ class Answer(NamedTuple):
 
 
 class QueryFailedError(Exception):
-    """Trino's error for a query."""
+    """Trino's error for a query.
+
+    Attributes
+    ----------
+    name
+        What Trino calls this kind of error.
+    """
+
+    def __init__(self, message: str, name: str = "") -> None:
+        super().__init__(message)
+        self.name = name
 
 
 class Trino:
@@ -63,11 +73,24 @@ class Trino:
     def query(self, sql: str) -> Answer:
         """Run a query.
 
+        A server answers before it has announced its own catalogs to itself: for some seconds after
+        its start, longer on a busy machine, a query may find no node. Such a query is made again.
+
         Raises
         ------
         QueryFailedError
             It failed.
         """
+        end = time.monotonic() + _QUERY_S
+        while True:
+            try:
+                return self._query_once(sql)
+            except QueryFailedError as error:
+                if error.name != "NO_NODES_AVAILABLE" or time.monotonic() > end:
+                    raise
+            time.sleep(0.5)
+
+    def _query_once(self, sql: str) -> Answer:
         headers = {"X-Trino-User": "tests", "X-Trino-Time-Zone": "UTC"}
         request = urllib.request.Request(f"{self._base}/statement", sql.encode(), headers)
         columns: list[tuple[str, str]] = []
@@ -76,7 +99,7 @@ class Trino:
         found = self._get(request)
         while True:
             if "error" in found:
-                raise QueryFailedError(_reason(found["error"]))
+                raise QueryFailedError(_reason(found["error"]), found["error"]["errorName"])
             columns = [(one["name"], one["type"]) for one in found.get("columns", ())] or columns
             rows += found.get("data", ())
             following = found.get("nextUri")
