@@ -54,6 +54,7 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.txn.idempotency import Done
 from hudi_core.txn.schema_step import last_write
 from hudi_core.write.client import WriteClient
+from hudi_core.write.previewing import preview
 from hudi_core.write.repetition import stored_result
 from hudi_core.write.validation import Validator
 
@@ -252,7 +253,7 @@ def stage_write(
         # the rows are evaluated once: what is checked is what is published
         is_frame = is_spark_frame(data)
         again = rows.frame(data.sparkSession, names) if is_frame else rows.reader(names)
-        preview = writer.preview(again, operation, instant, f"{folder}/data")
+        found = preview(writer, again, operation, instant, f"{folder}/data")
         created = datetime.now(UTC)
         record = StageRecord(
             stage,
@@ -261,11 +262,11 @@ def stage_write(
             config.extras.metadata,
             created,
             created + timedelta(hours=config.services.stage_hours_retained),
-            last_write(preview.began),
-            client.schema_text_at(preview.began),
+            last_write(found.began),
+            client.schema_text_at(found.began),
             names,
             schema,
-            preview.metadata,
+            found.metadata,
         )
         record.put(client.storage)
     except BaseException:

@@ -34,15 +34,15 @@ from hudi_core.services.savepoint import (
     savepoints_of,
 )
 from hudi_core.sync.after_commit import require_syncable
+from hudi_core.table.altering import TableAltering
 from hudi_core.table.arguments import Columns, Options, commit_time
-from hudi_core.table.writing import TableWriting
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.table_lock import table_lock
 
 _ALL_GROUPS: Final = 1_000_000_000
 
 
-class TableServing(TableWriting):
+class TableServing(TableAltering):
     """A table with its services, savepoints and rollbacks."""
 
     def clean(

@@ -1,12 +1,10 @@
-"""What changes a table's rows and columns."""
+"""Writes of a table's rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.write import WriteConfig
@@ -27,20 +25,9 @@ from hudi_core.model.operation import (
 )
 from hudi_core.model.result import CommitResult
 from hudi_core.services.after_commit import InlineServices
-from hudi_core.services.alter import alter_table, schema_change
-from hudi_core.services.design import SchemaLike
 from hudi_core.services.due_clustering import cluster_after_commit
 from hudi_core.services.opening import open_table
 from hudi_core.services.partition_ttl import expire_after_commit
-from hudi_core.services.stage import (
-    Stage,
-    find_stage,
-    publish_stage,
-    stage_write,
-    staged_operation,
-    stages_of,
-)
-from hudi_core.services.stage_record import StageRecord, drop_stage
 from hudi_core.sync.after_commit import require_syncable
 from hudi_core.table.arguments import NO_EXTRAS, Extras, Options
 from hudi_core.table.merging import TableMerger
@@ -51,6 +38,7 @@ from hudi_core.write.changes import Changes, ChangeWhere
 from hudi_core.write.client import WriteClient
 from hudi_core.write.expressions import Values, Where
 from hudi_core.write.merge_changes import MergeChanges
+from hudi_core.write.previewing import dry_run, dry_run_of_deletion
 from hudi_core.write.replacing import PartitionLike
 from hudi_core.write.validation import Validation, Validator
 
@@ -59,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class TableWriting(TableSyncing):
-    """A table whose rows and columns are changed."""
+    """A table whose rows are changed."""
 
     def insert(
         self,
@@ -300,83 +288,6 @@ class TableWriting(TableSyncing):
         )
         return self._done(writer, lambda: writer.delete_partitions(partitions))
 
-    def stage(
-        self,
-        data: Any,
-        operation: str = "upsert",
-        *,
-        options: Options | None = None,
-        engine: Engine | None = None,
-        extra_metadata: Mapping[str, str] | None = None,
-        validators: Sequence[Validator] = (),
-    ) -> Stage:
-        """Stage a write: rows to be checked, then published or dropped.
-
-        Nothing of it is in the table before :meth:`Stage.publish`, which fails where another write
-        has changed what the stage builds on. A stage expires after
-        ``hoodie.stage.hours.retained``.
-
-        Parameters
-        ----------
-        data
-            The rows.
-        operation
-            Name of the method, such as ``"upsert"``.
-
-        Raises
-        ------
-        InvalidOptionError
-            The operation takes no rows.
-        CommitValidationError
-            A validator refuses the table as it would be. Nothing was staged.
-        """
-        wanted, engine = staged_operation(operation), engine or engine_for(data)
-        data = engine.take(data)
-        writer = self._writer(options, engine, Extras(extra_metadata, None, validators))
-        given = self._options | options_as_strings(options or {})
-        return self._staged(stage_write(writer, data, wanted, given))
-
-    def stages(self) -> tuple[Stage, ...]:
-        """The stages that can be published, the oldest first.
-
-        A warning names those whose record is damaged; :meth:`drop_stage` deletes them.
-        """
-        return tuple(map(self._staged, stages_of(self._opened)))
-
-    def find_stage(self, stage: str) -> Stage:
-        """The stage with an id.
-
-        Raises
-        ------
-        UnknownStageError
-            There is none: it was published, dropped, or has expired.
-        CorruptMetadataError
-            Its record is damaged.
-        """
-        return self._staged(find_stage(self._opened, stage))
-
-    def drop_stage(self, stage: str) -> None:
-        """Delete the stage with an id, whatever state it is in.
-
-        Unlike :meth:`Stage.drop` it takes stages too that have expired, that their writer did not
-        finish, or whose record is damaged.
-
-        Raises
-        ------
-        UnknownStageError
-            There is none.
-        """
-        drop_stage(self._opened.client.storage, stage)
-
-    def _staged(self, record: StageRecord) -> Stage:
-        return Stage(record, lambda: self._opened.as_stored().afresh, self._publish)
-
-    def _publish(self, stage: Stage, data: Any, validators: Sequence[Validator]) -> CommitResult:
-        engine, record = engine_for(data), stage.record
-        data = engine.take(data)
-        writer = self._writer(record.options, engine, Extras(None, None, validators))
-        return self._done(writer, lambda: publish_stage(writer, record, data))
-
     def plan(
         self,
         operation: str,
@@ -401,12 +312,12 @@ class TableWriting(TableSyncing):
         if wanted is DELETE_PARTITION:
             writer = self._writer(options, engine_for(None))
             writer.table = writer.table.as_stored()
-            return writer.plan_deletion(data)
+            return dry_run_of_deletion(writer, data)
         engine = engine or engine_for(data)
         data = engine.take(data)
         writer = self._writer(options, engine)
         writer.table = writer.table.as_stored()
-        return writer.plan(data, wanted)
+        return dry_run(writer, data, wanted)
 
     def perform(
         self,
@@ -467,49 +378,3 @@ class TableWriting(TableSyncing):
         writer = WriteClient(opened, lock, engine, config, services)
         writer.validation = None if validation.is_empty else validation
         return writer
-
-    def alter(
-        self,
-        *,
-        add_columns: SchemaLike | Mapping[str, pa.DataType] | Sequence[pa.Field] | None = None,
-        rename: Mapping[str, str] | None = None,
-        drop: str | Sequence[str] | None = None,
-        promote: Mapping[str, pa.DataType] | None = None,
-        options: Options | None = None,
-        extra_metadata: Mapping[str, str] | None = None,
-    ) -> CommitResult:
-        """Change the columns; data files stay as they are.
-
-        Columns are named as they are before the change, nested ones by their path
-        (``address.city``, ``tags.list.element.name``).
-
-        Parameters
-        ----------
-        add_columns
-            Types by name, Arrow fields, or a schema. Rows that are there have nulls.
-        rename
-            New names; of a nested column the last part alone.
-        drop
-            Columns to drop. A later column of the same name does not bring their values back.
-        promote
-            Wider types: see :mod:`hudi_core.schema.promotions`.
-        extra_metadata
-            Texts by key that the commit keeps.
-
-        Raises
-        ------
-        SchemaError
-            The change cannot be made: names the column, for a type both types, and the way out.
-            Columns of keys, partitions and ordering keep name and type.
-        UnsupportedTableError
-            A column would be renamed or dropped, and other writers' files carry no field ids.
-        """
-        merged = self._options | options_as_strings(options or {})
-        opened = open_table(self.path, merged)
-        config = WriteConfig.from_options(merged)
-        config = replace(config, extras=config.extras.given(extra_metadata, None))
-        require_syncable(opened, merged)
-        change = schema_change(add_columns, rename, drop, promote)
-        result = alter_table(opened, table_lock(opened, config), config, change)
-        self._opened = open_table(self.path, merged)
-        return self._synced(result)

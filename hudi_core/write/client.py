@@ -15,32 +15,22 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from hudi_core.config.kinds import PartialUpdateMode
-from hudi_core.config.support import require_known_zone
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.index.record_index import require_record_index
-from hudi_core.metadata.partition_types import RECORD_INDEX
-from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.actions import RequestedReplaceMetadata
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
     CommitMetadata,
 )
-from hudi_core.model.dry_run import DryRun
 from hudi_core.model.extras import DELETED_ROWS_KEY
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action
-from hudi_core.model.instant_time import EARLIEST, InstantTime
 from hudi_core.model.operation import DELETE_PARTITION, Operation
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
-from hudi_core.rows.context import WriteContext
-from hudi_core.rows.deciding import require_delete_markers, require_merge_columns
-from hudi_core.rows.filling import require_null_defaults
-from hudi_core.rows.sorting import require_sortable_columns
-from hudi_core.schema.table_schema import PARTITION_PATH, TableSchema
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.data_files import FetchedFiles
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
@@ -50,22 +40,14 @@ from hudi_core.txn.idempotency import AlreadyDoneError
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import AfterCommit, Transaction, no_services
-from hudi_core.write.auto_record_keys import write_config_for
 from hudi_core.write.change_steps import ChangeSteps
-from hudi_core.write.changes import Changes, Resolved, TableColumns, staged_columns
+from hudi_core.write.changes import Changes, Resolved
 from hudi_core.write.clustered_groups import GroupsUnderClustering
-from hudi_core.write.dry_run import (
-    DryRunTransaction,
-    deciding_columns,
-    plan_deletion,
-    plan_write,
-)
 from hudi_core.write.ending import commit_metadata, undone_on_failure
-from hudi_core.write.input_schema import staged_schema
 from hudi_core.write.key_changes import key_tracking
-from hudi_core.write.layout_proof import ProvenLayout, proven_layout
+from hudi_core.write.layout_proof import proven_layout
 from hudi_core.write.no_rows_added import NoRowsAdded
-from hudi_core.write.partial_rows import require_same_partition
+from hudi_core.write.preparing import Prepared, prepared_changes, prepared_rows
 from hudi_core.write.repetition import repetition_of, stored_result
 from hudi_core.write.replacing import (
     PartitionLike,
@@ -76,35 +58,13 @@ from hudi_core.write.replacing import (
     require_known,
     rows_of,
 )
-from hudi_core.write.schema_plan import plan_schema, unchanged
+from hudi_core.write.schema_plan import unchanged
 from hudi_core.write.steps import WriteSteps
 from hudi_core.write.validation import Validation
 
-_Prepared = tuple[WriteContext, TableSchema, SchemaStep, ProvenLayout]
-"""All that a write knows before it begins: the context of its tasks, but for the time; the columns
-that are staged; the change of the table's columns; the table's layout."""
 Plan = TypeVar("Plan")
 Guard = Callable[[OpenTable, TimelineView, CommitMetadata | None], None]
 """Raises where a write must not build on a table, or commit what it is about to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """What a write would commit.
-
-    Attributes
-    ----------
-    began
-        The timeline that it builds on.
-    metadata
-        What it would record, with the paths of the files as they are now.
-    step
-        Its change of the columns.
-    """
-
-    began: TimelineView
-    metadata: CommitMetadata
-    step: SchemaStep
 
 
 @dataclass(slots=True)
@@ -169,8 +129,8 @@ class WriteClient:
         def change() -> CommitResult:
             resolved: list[Resolved] = []
 
-            def prepare(table: OpenTable) -> _Prepared:
-                prepared, found = self._prepared_changes(table, changes)
+            def prepare(table: OpenTable) -> Prepared:
+                prepared, found = prepared_changes(table, self.config, self.validation, changes)
                 resolved.append(found)
                 if found.inserts and not found.are_new:
                     self.guard = NoRowsAdded(table.timeline())
@@ -183,15 +143,15 @@ class WriteClient:
     def _write(self, data: Any, operation: Operation) -> CommitResult:
         incoming = self.engine.schema_of(data)
 
-        def prepare(table: OpenTable) -> _Prepared:
-            return self._prepared(table, incoming, operation)
+        def prepare(table: OpenTable) -> Prepared:
+            return prepared_rows(table, self.config, self.validation, incoming, operation)
 
         return self._run(operation, prepare, WriteSteps, lambda: data)
 
     def _run(
         self,
         operation: Operation,
-        prepare: Callable[[OpenTable], _Prepared],
+        prepare: Callable[[OpenTable], Prepared],
         steps_of: type[WriteSteps],
         data: Callable[[], Any],
     ) -> CommitResult:
@@ -203,7 +163,7 @@ class WriteClient:
             What the steps run on, once the write is prepared.
         """
         started = time.monotonic()
-        self._require(operation)
+        self.require(operation)
         transaction, (context, staged, step, layout) = self._begun(operation, prepare)
         table, client = transaction.table, transaction.table.client
         with undone_on_failure(transaction):
@@ -254,7 +214,7 @@ class WriteClient:
         named = list(partitions)
 
         def choose(table: OpenTable) -> Sequence[PartitionPath]:
-            return self._paths_of(table, named, unchanged(table).new)
+            return self.paths_of(table, named, unchanged(table).new)
 
         return self._once(DELETE_PARTITION, lambda: self._delete_partitions(choose))
 
@@ -273,7 +233,7 @@ class WriteClient:
     ) -> CommitResult:
         started = time.monotonic()
         operation = DELETE_PARTITION
-        self._require(operation)
+        self.require(operation)
 
         def plan(table: OpenTable) -> tuple[SchemaStep, Sequence[PartitionPath]]:
             step = unchanged(table)
@@ -334,87 +294,6 @@ class WriteClient:
         if first is not None:
             raise AlreadyDoneError(first)
 
-    def plan(self, data: Any, operation: Operation) -> DryRun:
-        """Plan of :meth:`write` for the rows; nothing is written.
-
-        Raises
-        ------
-        SchemaError
-            The rows do not fit the table, or it has no record key to do this by.
-        """
-        self._require(operation)
-        incoming = self.engine.schema_of(data)
-        context, staged, _, _ = self._prepared(self.table, incoming, operation)
-        if context.uses_record_index and not self._builds_record_index:
-            require_record_index(self.table.client, context.write.index.index_type)
-        plan = DryRunTransaction(self.table, self.table.timeline())
-        view = self.table.views().view(plan.began)
-        steps = WriteSteps(
-            self.engine,
-            context.write,
-            plan,
-            context,
-            deciding_columns(staged, context),
-            operation,
-            view,
-            GroupsUnderClustering.of(self.table, plan.began),
-        )
-        return plan_write(steps, data, self.config.metadata)
-
-    def preview(
-        self, data: Any, operation: Operation, instant: InstantTime, folder: str
-    ) -> Preview:
-        """Do all of :meth:`write` but the commit.
-
-        Its files go to a folder of their own.
-
-        Parameters
-        ----------
-        instant
-            Stands in the files for the time of the write.
-        folder
-            Where they go, relative to the table.
-
-        Raises
-        ------
-        SchemaError
-            The rows do not fit the table, or it has no record key to do this by.
-        CommitValidationError
-            A validator refuses the state that the write would publish.
-        """
-        self._require(operation)
-        incoming, began = self.engine.schema_of(data), self.table.timeline()
-        context, staged, step, _ = self._prepared(self.table, incoming, operation)
-        client = self.table.client
-        if context.uses_record_index and not self._builds_record_index:
-            require_record_index(client, context.write.index.index_type)
-        # what others read of changes is written with the commit
-        silent = replace(context.table, logs_changes=False)
-        context = replace(context, table=silent, instant=instant, preview=folder)
-        view = self.table.views().view(began)
-        session = DryRunTransaction(self.table, began)
-        groups = GroupsUnderClustering.of(self.table, began)
-        config = context.write
-        steps = WriteSteps(self.engine, config, session, context, staged, operation, view, groups)
-        statuses = steps.run(data)
-        replaced = None
-        if operation.is_replacing:
-            replaced = replaced_groups(view, operation, steps.partitions)
-        name = client.config.name
-        metadata = commit_metadata(statuses, step.new, name, operation.recorded, replaced)
-        if self.validation is not None:
-            self.validation.require_valid(self.table, began, metadata, step.new)
-        return Preview(began, metadata, step)
-
-    def plan_deletion(self, partitions: Iterable[PartitionLike]) -> DryRun:
-        """Plan of :meth:`delete_partitions`; nothing is written."""
-        client = self.table.client
-        self._require(DELETE_PARTITION)
-        paths = self._paths_of(self.table, partitions, client.schema)
-        view = self.table.views().view()
-        require_known(view, paths)
-        return plan_deletion(client, view, paths, self.config.metadata)
-
     def partitions_of(self, data: Any) -> list[PartitionPath]:
         """Return the partition paths of rows, distinct and in order."""
         schema = self.table.client.schema
@@ -425,10 +304,16 @@ class WriteClient:
         found = self.engine.map_input(data, function, 0)
         return sorted({path for paths in found for path in paths})
 
-    def _paths_of(
+    def paths_of(
         self, table: OpenTable, partitions: Iterable[PartitionLike], schema: TableSchema
     ) -> list[PartitionPath]:
-        """The paths of partitions; values are spelled as the stored rows show."""
+        """The paths of partitions; values are spelled as the stored rows show.
+
+        Raises
+        ------
+        UnsupportedTableError
+            The files do not show how.
+        """
         named = list(partitions)
         has_values = any(not isinstance(one, str) for one in named)
         config = self._proven_config(table, schema) if has_values else table.client.config
@@ -438,83 +323,14 @@ class WriteClient:
         operation = DELETE_PARTITION
         return proven_layout(table, self.config, operation, schema).table.client.config
 
-    @property
-    def _builds_record_index(self) -> bool:
-        """Whether the write first builds a record index.
+    def require(self, operation: Operation) -> None:
+        """Refuse what the table, or its format, cannot take.
 
-        As options ask, or as there was one before a repair that died.
+        Raises
+        ------
+        UnsupportedTableError, UnsupportedCapabilityError
+            Names what is in the way.
         """
-        metadata = self.config.metadata
-        if not metadata.enabled:
-            return False
-        stored = StoredPartitions.of(self.table.client.config)
-        is_rebuilt = stored.is_rebuilding and RECORD_INDEX in stored.building
-        return is_rebuilt or metadata.record_index or metadata.partitioned_record_index
-
-    def _prepared(self, table: OpenTable, incoming: pa.Schema, operation: Operation) -> _Prepared:
-        client = table.client
-        require_known_zone(client.config, client.base_path)
-        config = write_config_for(client.config, self.config, operation, incoming.names)
-        step = plan_schema(table, incoming, config, operation)
-        if self.validation is not None:
-            self.validation.require_runnable(table, step)
-        layout = proven_layout(table, config, operation, step.base)
-        client = layout.table.client
-        keep_values = config.partial_update_mode is PartialUpdateMode.KEEP_VALUES
-        buckets, index = client.config.buckets, config.index.index_type
-        staged = staged_schema(
-            incoming,
-            step.new,
-            client.config,
-            operation,
-            by_key_alone=buckets is None and index.is_global,
-            keep_values=keep_values,
-            how=config.schema,
-        )
-        context = WriteContext(
-            client.base_path, client.storage_options, client.config, step.new, config, EARLIEST
-        )
-        columns = {name.partition(".")[0] for name in client.config.partition_fields}
-        knows_partitions = columns <= set(staged.names) or PARTITION_PATH in staged.names
-        context = replace(context, knows_partitions=knows_partitions)
-        if operation.writes_straight:
-            require_sortable_columns(context)
-        if operation.updates:
-            require_same_partition(staged, context)
-        if not operation.deletes:
-            require_delete_markers(context.rules, context.schema)
-        if context.merges(operation):
-            require_merge_columns(context.rules, context.schema)
-            if context.rules.fill is not None:
-                schema = client.schema_text_at(table.timeline())
-                require_null_defaults(schema, context.rules)
-        return context, staged, step, layout
-
-    def _prepared_changes(self, table: OpenTable, changes: Changes) -> tuple[_Prepared, Resolved]:
-        """What :meth:`_prepared` tells of a write that brings no rows."""
-        client, operation = table.client, changes.operation
-        require_known_zone(client.config, client.base_path)
-        step = unchanged(table)
-        if self.validation is not None:
-            self.validation.require_runnable(table, step)
-        config = replace(self.config, combine_before_upsert=True)
-        layout = proven_layout(table, config, operation, step.base)
-        client = layout.table.client
-        context = WriteContext(
-            client.base_path,
-            client.storage_options,
-            client.config,
-            step.new,
-            config,
-            EARLIEST,
-            assigns=True,
-        )
-        found = changes.resolve(TableColumns(client.config, step.base, context.is_global))
-        staged = staged_columns(step.base.arrow, operation)
-        return (context, replace(step.base, arrow=staged), step, layout), found
-
-    def _require(self, operation: Operation) -> None:
-        """Refuse what the table, or its format, cannot take."""
         self.table.client.require_writable()
         if operation.is_replacing:
             self.table.host.require(Capability.REPLACE)

@@ -1,0 +1,134 @@
+"""Preparations of a write: its columns, layout, and context of tasks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from hudi_core.config.kinds import PartialUpdateMode
+from hudi_core.config.support import require_known_zone
+from hudi_core.config.write import WriteConfig
+from hudi_core.model.instant_time import EARLIEST
+from hudi_core.model.operation import Operation
+from hudi_core.rows.context import WriteContext
+from hudi_core.rows.deciding import require_delete_markers, require_merge_columns
+from hudi_core.rows.filling import require_null_defaults
+from hudi_core.rows.sorting import require_sortable_columns
+from hudi_core.schema.table_schema import PARTITION_PATH, TableSchema
+from hudi_core.table_handle import OpenTable
+from hudi_core.txn.schema_step import SchemaStep
+from hudi_core.write.auto_record_keys import write_config_for
+from hudi_core.write.changes import Changes, Resolved, TableColumns, staged_columns
+from hudi_core.write.input_schema import staged_schema
+from hudi_core.write.layout_proof import ProvenLayout, proven_layout
+from hudi_core.write.partial_rows import require_same_partition
+from hudi_core.write.schema_plan import plan_schema, unchanged
+from hudi_core.write.validation import Validation
+
+
+class Prepared(NamedTuple):
+    """A write before it begins.
+
+    Attributes
+    ----------
+    context
+        What its tasks go by; the time is still missing.
+    staged
+        The columns that are staged.
+    step
+        Its change of the table's columns.
+    layout
+        The layout of the table.
+    """
+
+    context: WriteContext
+    staged: TableSchema
+    step: SchemaStep
+    layout: ProvenLayout
+
+
+def prepared_rows(
+    table: OpenTable,
+    config: WriteConfig,
+    validation: Validation | None,
+    incoming: pa.Schema,
+    operation: Operation,
+) -> Prepared:
+    """Prepare a write of rows with these columns.
+
+    Raises
+    ------
+    SchemaError
+    They do not fit the table.
+    """
+    client = table.client
+    require_known_zone(client.config, client.base_path)
+    config = write_config_for(client.config, config, operation, incoming.names)
+    step = plan_schema(table, incoming, config, operation)
+    if validation is not None:
+        validation.require_runnable(table, step)
+    layout = proven_layout(table, config, operation, step.base)
+    client = layout.table.client
+    keep_values = config.partial_update_mode is PartialUpdateMode.KEEP_VALUES
+    buckets, index = client.config.buckets, config.index.index_type
+    staged = staged_schema(
+        incoming,
+        step.new,
+        client.config,
+        operation,
+        by_key_alone=buckets is None and index.is_global,
+        keep_values=keep_values,
+        how=config.schema,
+    )
+    context = WriteContext(
+        client.base_path, client.storage_options, client.config, step.new, config, EARLIEST
+    )
+    columns = {name.partition(".")[0] for name in client.config.partition_fields}
+    knows_partitions = columns <= set(staged.names) or PARTITION_PATH in staged.names
+    context = replace(context, knows_partitions=knows_partitions)
+    if operation.writes_straight:
+        require_sortable_columns(context)
+    if operation.updates:
+        require_same_partition(staged, context)
+    if not operation.deletes:
+        require_delete_markers(context.rules, context.schema)
+    if context.merges(operation):
+        require_merge_columns(context.rules, context.schema)
+        if context.rules.fill is not None:
+            schema = client.schema_text_at(table.timeline())
+            require_null_defaults(schema, context.rules)
+    return Prepared(context, staged, step, layout)
+
+
+def prepared_changes(
+    table: OpenTable, config: WriteConfig, validation: Validation | None, changes: Changes
+) -> tuple[Prepared, Resolved]:
+    """Prepare a write that changes stored rows.
+
+    Raises
+    ------
+    SchemaError
+    Its conditions or values do not fit the table.
+    """
+    client, operation = table.client, changes.operation
+    require_known_zone(client.config, client.base_path)
+    step = unchanged(table)
+    if validation is not None:
+        validation.require_runnable(table, step)
+    config = replace(config, combine_before_upsert=True)
+    layout = proven_layout(table, config, operation, step.base)
+    client = layout.table.client
+    context = WriteContext(
+        client.base_path,
+        client.storage_options,
+        client.config,
+        step.new,
+        config,
+        EARLIEST,
+        assigns=True,
+    )
+    found = changes.resolve(TableColumns(client.config, step.base, context.is_global))
+    staged = staged_columns(step.base.arrow, operation)
+    return Prepared(context, replace(step.base, arrow=staged), step, layout), found
