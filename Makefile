@@ -142,9 +142,11 @@ bench-keys: setup
 bench-connector: setup
 	$(RUN) benchmarks/connector.py $(ARGS)
 
-docs: setup  ## Write the generated pages of docs/
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: setup  ## Write the generated pages of docs/, and build the site: build/site/index.html
 	$(BIN)/python -m hudi_core.config.docs
 	$(BIN)/python -m hudi_core.plugin.option_page
+	$(BIN)/mkdocs build --strict --quiet $(ARGS)
 
 api: setup  ## Accept the public interface as it is now
 	$(BIN)/python tests/packaging/test_public_api.py

@@ -1,0 +1,84 @@
+"""The documentation builds without a warning, has no stub, and loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+
+import hudi_core.errors
+from hudi_core.cli.app import app
+
+ROOT = Path(__file__).resolve().parents[2]
+LOADED = re.compile(
+    r'<(?:script|img|iframe|source)\b[^>]*\bsrc="([^"]*)"|<link\b[^>]*\bhref="([^"]*)"'
+)
+FEWEST_WORDS = 60
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr, done.stderr
+    return folder
+
+
+def text_of(page: Path) -> str:
+    """The words of a page, without navigation."""
+    article = re.search(r"<article.*?</article>", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert article, page.name
+    return html.unescape(re.sub(r"<[^>]*>", " ", article[0]))
+
+
+def test_no_page_loads_from_elsewhere(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    loaded = {one[0] or one[1] for page in pages for one in LOADED.findall(page.read_text("utf-8"))}
+    assert len(pages) > 40
+    assert loaded
+    assert not [one for one in loaded if re.match(r"(https?:)?//", one)]
+    styles = "".join(one.read_text("utf-8") for one in site.rglob("*.css"))
+    assert not re.findall(r"url\(\s*['\"]?(?:https?:)?//", styles)
+
+
+def test_no_page_is_a_stub(site: Path) -> None:
+    words = {page.name: len(text_of(page).split()) for page in site.glob("*.html")}
+    del words["404.html"]
+    assert not {name: count for name, count in words.items() if count < FEWEST_WORDS}
+
+
+def test_every_command_is_in_the_reference(site: Path) -> None:
+    page = text_of(site / "command_line.html")
+
+    def names(group: object, path: str) -> list[str]:
+        found: list[str] = []
+        for name, command in getattr(group, "commands", {}).items():
+            found += names(command, f"{path} {name}") or [f"{path} {name}"]
+        return found
+
+    commands = names(typer.main.get_command(app), "hudi")
+    assert len(commands) > 30
+    assert not [one for one in commands if one not in page]
+
+
+def test_every_error_is_in_the_listing(site: Path) -> None:
+    page = text_of(site / "troubleshooting.html")
+    errors = [one for one in hudi_core.errors.__all__ if one.endswith("Error")]
+    assert len(errors) > 50
+    assert not [one for one in errors if one not in page]
+    assert "Open it with Table.open, or use another path." in page
