@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from hudi_core.cli.cluster import cluster, optimize
+from hudi_core.cli.examples import add_examples
 from hudi_core.cli.formats import formats
 from hudi_core.cli.ingest import ingest
 from hudi_core.cli.metadata import metadata_app
@@ -29,7 +30,6 @@ app = typer.Typer(
     name="hudi",
     cls=RootGroup,
     no_args_is_help=True,
-    add_completion=False,
     # every error ends in RootGroup
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -78,6 +78,7 @@ app.command()(optimize)
 app.command()(ingest)
 app.command("serve-trino")(serve_trino)
 app.command()(formats)
+add_examples(app)
 
 
 def main() -> None:

@@ -67,9 +67,9 @@ def adopt(
 ) -> None:
     """Adopt a folder of Parquet files, or another format's table.
 
-    The files stay as they are and get new names; the table is then read by all, and not written by
-    this release, as its files have no meta columns. With --rewrite the rows are written into a new
-    table that is like any other, and the folder stays as it is.
+    The files stay as they are and get new names. They have no meta columns, so that the table has
+    virtual keys and no incremental queries. With --rewrite the rows are written into a new table
+    that is like any other, and the folder stays as it is.
     """
     if source != library.PLAIN:
         installed_format(source)

@@ -15,6 +15,7 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, TableServiceError
 from hudi_core.metadata.lifecycle import rebuild_metadata_table
 from hudi_core.metadata.table import StoredPartitions
+from hudi_core.model.actions import CleanerPlan
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import LogFileName
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
@@ -29,7 +30,7 @@ from hudi_core.txn.publication import is_two_step
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
-from hudi_core.txn.table_service import locked_for_service
+from hudi_core.txn.table_service import locked_for_service, planned_for_service
 from hudi_core.view.replaced import replaced_groups
 from hudi_core.view.storage_lister import StorageLister
 
@@ -96,7 +97,9 @@ def purge_table(
         for pending in locked.timeline.pending().where(is_at_work):
             if pending.action.completed_action in WRITE_ACTIONS:
                 raise ConcurrentWriterError(table.client.base_path, pending.requested_time)
-        _require_no_stages(locked, config)
+        hours = config.services.stage_hours_retained
+        delete_expired_stages(locked.client.storage, hours)
+        _require_no_stages(locked)
         state = _without_savepoints(locked, savepoints)
         state = continue_pending(state, lock)
         state, done, files = _cleaned(state, lock, older_than)
@@ -112,10 +115,38 @@ def purge_table(
         return PurgeResult(state.client.base_path, done, (*files, *changes), left)
 
 
-def _require_no_stages(state: TableState, config: WriteConfig) -> None:
+def plan_purge(
+    table: OpenTable,
+    *,
+    older_than: InstantTime | None = None,
+    savepoints: Collection[InstantTime] = (),
+) -> PurgeResult:
+    """What :func:`purge_table` would delete of data files; changes nothing.
+
+    What the format would no longer name is known once its metadata is rebuilt.
+
+    Raises
+    ------
+    TableServiceError
+        A savepoint that is not given keeps past files, or a stage has rows; it is named.
+    """
+    if is_two_step(table):
+        table.host.require(Capability.CONVERSION)
+    state = planned_for_service(table)
+    _require_no_stages(state)
+    for one in _given_savepoints(state, savepoints):
+        state = state.without(one)
+    plan = _plan(state, older_than)
+    files = () if plan is None else tuple(plan.paths())
+    cleaned = set(files)
+    # a clean takes the logs of the slices that it deletes along
+    changes = [one for one in _logs_of_changes(state, older_than) if one not in cleaned]
+    return PurgeResult(state.client.base_path, None, (*files, *changes), ())
+
+
+def _require_no_stages(state: TableState) -> None:
     """Refuse to leave copies of rows in stages."""
     storage = state.client.storage
-    delete_expired_stages(storage, config.services.stage_hours_retained)
     stages = stage_ids(storage)
     if stages:
         raise TableServiceError(
@@ -141,8 +172,8 @@ def _require_no_new_stages(state: TableState) -> None:
         )
 
 
-def _without_savepoints(state: TableState, given: Collection[InstantTime]) -> TableState:
-    """Delete the savepoints that are given; refuse others."""
+def _given_savepoints(state: TableState, given: Collection[InstantTime]) -> Sequence[Instant]:
+    """The table's savepoints; refuses those that are not given."""
     saved = state.timeline.completed().of_actions(Action.SAVEPOINT).instants
     others = [one.requested_time for one in saved if one.requested_time not in given]
     if others:
@@ -152,7 +183,12 @@ def _without_savepoints(state: TableState, given: Collection[InstantTime]) -> Ta
             "Name them, so that they are deleted first, or erase after they are no longer needed.",
             savepoints=others,
         )
-    for one in saved:
+    return saved
+
+
+def _without_savepoints(state: TableState, given: Collection[InstantTime]) -> TableState:
+    """Delete the savepoints that are given; refuse others."""
+    for one in _given_savepoints(state, given):
         state.table.host.complete_delete_savepoint(state.client, one)
         state.client.active.delete(one)
         state.client.active.delete_pending(one)
@@ -163,18 +199,22 @@ def _without_savepoints(state: TableState, given: Collection[InstantTime]) -> Ta
 def _cleaned(
     state: TableState, lock: TableLock, older_than: InstantTime | None
 ) -> tuple[TableState, Instant | None, tuple[str, ...]]:
+    plan = _plan(state, older_than)
+    if plan is None:
+        return state, None, ()
+    after, instant, _ = clean(state, lock, plan)
+    return after, instant, tuple(plan.paths())
+
+
+def _plan(state: TableState, older_than: InstantTime | None) -> CleanerPlan | None:
     client, timeline = state.client, state.timeline
-    plan = plan_clean(
+    return plan_clean(
         client,
         timeline,
         StorageLister(client.data, client.config.is_partitioned, client.run_map),
         _retention(state, older_than),
         replaced=lambda: replaced_groups(timeline, client.read_commit),
     )
-    if plan is None:
-        return state, None, ()
-    after, instant, _ = clean(state, lock, plan)
-    return after, instant, tuple(plan.paths())
 
 
 def _retention(state: TableState, older_than: InstantTime | None) -> Retention:

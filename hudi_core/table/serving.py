@@ -23,7 +23,7 @@ from hudi_core.services.clustering import Clustering, ClusteringService
 from hudi_core.services.opening import open_table
 from hudi_core.services.partition_ttl import Expiry, expire_partitions
 from hudi_core.services.progress import CountedMap, Progress, no_progress
-from hudi_core.services.purge import PurgeResult, purge_table
+from hudi_core.services.purge import PurgeResult, plan_purge, purge_table
 from hudi_core.services.restore import RestoreResult, plan_restore, restore_table
 from hudi_core.services.rewrite_keys import KeyRewrite, KeyRewriting, KeyStorage
 from hudi_core.services.rollback import roll_back_instant
@@ -151,6 +151,7 @@ class TableServing(TableAltering):
         older_than: QueryTime | None = None,
         *,
         savepoints: Sequence[QueryTime] = (),
+        dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> PurgeResult:
         """Make rows that were deleted leave the disk.
@@ -165,6 +166,8 @@ class TableServing(TableAltering):
             Only rows that went before this time; states since then stay readable in Hudi's view.
         savepoints
             Savepoints to be deleted first.
+        dry_run
+            Whether to say only which files with rows would be deleted.
         progress
             Called with the number of files whose footers are read so far, and of all.
 
@@ -176,13 +179,17 @@ class TableServing(TableAltering):
             Another writer is at work.
         """
         opened, config = self._for_service(None)
+        since, given = commit_time(older_than), [commit_time(one) for one in savepoints]
+        named = [one for one in given if one is not None]
+        if dry_run:
+            return plan_purge(opened, older_than=since, savepoints=named)
         require_syncable(opened, self._options)
         done = purge_table(
             opened,
             table_lock(opened, config),
             config,
-            older_than=commit_time(older_than),
-            savepoints=[time for one in savepoints if (time := commit_time(one))],
+            older_than=since,
+            savepoints=named,
             progress=progress,
         )
         self._opened = open_table(self.path, self._options)

@@ -67,6 +67,20 @@ def test_only_what_went_before_a_time_is_erased(tmp_path: Path) -> None:
         table.to_arrow(as_of=table.timeline.completed_writes()[0])
 
 
+def test_a_preview_names_what_goes_and_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = written(path, "native")
+    saved = table.savepoint()
+    table.upsert(batch(7, "y"))
+    with pytest.raises(TableServiceError, match=saved.instant.requested_time):
+        table.purge(dry_run=True)
+    before = sorted((one, one.stat().st_mtime_ns) for one in path.rglob("*") if one.is_file())
+    planned = table.purge(savepoints=[saved.instant], dry_run=True)
+    after = sorted((one, one.stat().st_mtime_ns) for one in path.rglob("*") if one.is_file())
+    assert (after, planned.instant) == (before, None)
+    assert planned.files == table.purge(savepoints=[saved.instant]).files
+
+
 def test_a_savepoint_that_holds_it_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t"
     table = new_table(path)
