@@ -148,6 +148,10 @@ docs: setup  ## Write the generated pages of docs/, and build the site: build/si
 	$(BIN)/python -m hudi_core.plugin.option_page
 	$(BIN)/mkdocs build --strict --quiet $(ARGS)
 
+.PHONY: pictures
+pictures: docs  ## Take pictures of a timeline's page and of the site by Debian's Chromium: build/pictures
+	$(RUN) -m tests.pictures.take
+
 api: setup  ## Accept the public interface as it is now
 	$(BIN)/python tests/packaging/test_public_api.py
 

@@ -76,7 +76,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "table show": ("hudi table show trips", "hudi table show s3://lake/trips --json"),
     "table upgrade": ("hudi table upgrade trips --to 9 --dry-run",),
     "table validate": ("hudi table validate trips --json",),
-    "timeline": ("hudi timeline trips", "hudi timeline trips --all --json"),
+    "timeline": (
+        "hudi timeline trips",
+        "hudi timeline trips --all --json",
+        "hudi timeline trips --html trips.html",
+    ),
     "ttl": ("hudi ttl trips --days 365 --dry-run",),
 }
 """Lines by command."""

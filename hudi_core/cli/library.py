@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from hudi_core.metadata.table import METADATA_FOLDER
     from hudi_core.metadata.validator import validate
     from hudi_core.model.files import PartitionPath
+    from hudi_core.model.instant_time import to_epoch_millis
     from hudi_core.plugin.host import FormatHost
     from hudi_core.plugin.registry import FormatRegistry
     from hudi_core.read.connector.handles import TableName
     from hudi_core.services.adopt_source import PLAIN
     from hudi_core.services.drop import drop_table, plan_drop
+    from hudi_core.services.history import table_history
     from hudi_core.services.metadata import (
         MetadataOperator,
         list_files,
@@ -77,8 +79,10 @@ __all__ = [
     "read_parquet_schema",
     "require_library",
     "require_metadata",
+    "table_history",
     "table_lock",
     "timeline_states",
+    "to_epoch_millis",
     "upgrade_table",
     "validate",
     "without_placement",
@@ -116,8 +120,10 @@ _HOMES: Final = {
     "read_avro_schema": "hudi_core.cli.schema_file",
     "read_parquet_schema": "hudi_core.cli.schema_file",
     "require_metadata": "hudi_core.services.metadata",
+    "table_history": "hudi_core.services.history",
     "table_lock": "hudi_core.txn.table_lock",
     "timeline_states": "hudi_core.services.timeline_states",
+    "to_epoch_millis": "hudi_core.model.instant_time",
     "upgrade_table": "hudi_core.services.upgrade",
     "validate": "hudi_core.metadata.validator",
     "without_placement": "hudi_core.services.relocate",

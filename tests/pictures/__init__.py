@@ -1,0 +1,1 @@
+"""Pictures of pages, taken by a real browser."""
