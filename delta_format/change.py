@@ -16,14 +16,13 @@ from hudi_core.spi import (
     FileGroupId,
     FileStats,
     MetaClientView,
-    TableMetaClient,
     TableSchema,
     UnsafePathError,
     WriteStat,
     WriteStatus,
-    read_statistics,
     touched_groups,
 )
+from hudi_core.spi.files import read_statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +130,4 @@ def _new_file(
 
 
 def _from_footer(meta_client: MetaClientView, path: str, schema: pa.Schema) -> FileStats:
-    if not isinstance(meta_client, TableMetaClient):
-        return {}
     return without_float_bounds(read_statistics(meta_client, path, schema), schema)

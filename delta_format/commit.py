@@ -49,7 +49,7 @@ class Record:
     operation
         The write operation; ``None`` where the action has none.
     parent
-        The version it builds on, where that was recorded before step 1.
+        The version it builds on; ``None`` for the one that is read here.
     """
 
     instant: Instant

@@ -86,25 +86,37 @@ def check(meta_client: MetaClientView) -> None:
         require_writable(head)
 
 
-def find_or_make(
-    meta_client: MetaClientView, view_manager: FileSystemViewManager, *, create: bool, rebuild: bool
-) -> FormatCommit:
-    """Return the log's newest version, creating the log where requested.
+def made(meta_client: MetaClientView, view_manager: FileSystemViewManager) -> FormatCommit:
+    """Make, or go on with, a log of the present files.
 
     Raises
     ------
-    CorruptMetadataError
-        There is no log, and none is to be made; or it is damaged.
     CommitConflictError
-        Another writer than Hudi has written to the log.
+        Another writer than Hudi writes to the log.
     UnsupportedTableError
         Delta cannot hold a column or a file of the table, or the log has rules that cannot be kept;
         nothing has changed.
     """
-    if create and not has_log(meta_client):
-        _make(meta_client, _first(meta_client, view_manager))
-    elif rebuild:
-        _rebuild(meta_client, _first(meta_client, view_manager))
+    first = _first(meta_client, view_manager)
+    if has_log(meta_client):
+        _rebuild(meta_client, first)
+    else:
+        _make(meta_client, first)
+    return opened(meta_client)
+
+
+def opened(meta_client: MetaClientView) -> FormatCommit:
+    """The newest version of the log.
+
+    Raises
+    ------
+    CorruptMetadataError
+        There is no log, or it is damaged.
+    CommitConflictError
+        Another writer than Hudi has written to the log.
+    UnsupportedTableError
+        It has rules that cannot be kept.
+    """
     head = open_log(meta_client, is_rebuilt=True)
     head.require_ours()
     require_writable(head)

@@ -55,7 +55,7 @@ _SCHEMA_AND_INSTANT: Final = 2
 """Versions that an instant makes at most."""
 
 
-def forget(meta_client: MetaClientView, archived: Iterable[Instant]) -> None:
+def forget(meta_client: MetaClientView, archived: Iterable[Instant], expected: str | None) -> None:
     """Take archived instants out of the log, and what only they needed.
 
     Raises
@@ -84,6 +84,7 @@ def forget(meta_client: MetaClientView, archived: Iterable[Instant]) -> None:
     starts_over = is_all and not _is_archive(head)
     if rises or left or starts_over:
         head.require_ours()
+        head.require_parent(expected)
         known = declared(head.table)
         # entries are only dated back where the log says that they grow old
         kept = {**TRANSACTION_RETENTION, **known.configuration}

@@ -11,16 +11,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from delta_format.stats import without_float_bounds
-from hudi_core.spi import (
-    FileStats,
-    Footer,
-    MetaClientView,
-    TableMetaClient,
-    UnsupportedTableError,
-    field_id,
-    leaves,
-    read_footer,
-)
+from hudi_core.spi import FileStats, MetaClientView, UnsupportedTableError
+from hudi_core.spi.files import field_id, leaves, read_footer
 
 
 def described(meta_client: MetaClientView, path: str, schema: pa.Schema) -> tuple[int, FileStats]:
@@ -40,20 +32,14 @@ def described(meta_client: MetaClientView, path: str, schema: pa.Schema) -> tupl
     DataFileError
         The file is damaged or missing.
     """
-    footer = _footer(meta_client, path, schema)
+    footer = read_footer(meta_client, path, schema)
     _require_table_columns(meta_client, path, footer.schema, schema)
     return footer.rows, without_float_bounds(footer.columns, schema)
 
 
 def rows_of(meta_client: MetaClientView, path: str) -> int:
     """Return the number of rows of a file; see :func:`described`."""
-    return _footer(meta_client, path, pa.schema([])).rows
-
-
-def _footer(meta_client: MetaClientView, path: str, schema: pa.Schema) -> Footer:
-    if not isinstance(meta_client, TableMetaClient):
-        raise TypeError("footers are read through a TableMetaClient")
-    return read_footer(meta_client, path, schema)
+    return read_footer(meta_client, path, pa.schema([])).rows
 
 
 def _require_table_columns(

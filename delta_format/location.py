@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from delta_format.options import LOCATION
-from hudi_core.spi import InvalidOptionError, MetaClientView, StorageOptions, TableMetaClient
+from hudi_core.spi import InvalidOptionError, MetaClientView
 
 LOG_FOLDER = "_delta_log"
 
@@ -51,8 +51,5 @@ def table_uri(meta_client: MetaClientView) -> str:
 
 def store_options(meta_client: MetaClientView) -> dict[str, str]:
     """deltalake's storage options of the table's store; empty for local tables."""
-    options = StorageOptions()
-    if isinstance(meta_client, TableMetaClient):
-        options = meta_client.storage_options
     bucket = root_of(meta_client).partition("://")[2].partition("/")[0]
-    return options.at(bucket).for_object_store()
+    return meta_client.storage_options.at(bucket).for_object_store()

@@ -287,8 +287,8 @@ class Head:
                 operation=foreign.operation,
             )
 
-    def require_parent(self, parent: str | None, instant: Instant) -> None:
-        """Refuse another parent version than the commit recorded.
+    def require_parent(self, parent: str | None, instant: Instant | None = None) -> None:
+        """Refuse another version than a change was decided on.
 
         A vacuum and the schema step of this very instant may have come in between.
 
@@ -299,7 +299,8 @@ class Head:
         """
         if parent is None or parent == str(self.version):
             return
-        schema_step = (SCHEMA_STEP, instant.requested_time)
+        time = None if instant is None else instant.requested_time
+        schema_step = (SCHEMA_STEP, time)
         for info in self.versions():
             if str(info["version"]) == parent:
                 return
@@ -308,10 +309,10 @@ class Head:
             if info.get("operation") not in _VACUUM:
                 break
         raise CommitConflictError(
-            f"Instant {instant.requested_time} builds on version {parent} of the Delta log of "
-            f"{self.root}, which is at version {self.version} now",
-            "Nothing was recorded. Run the write again, on the table as it is now.",
-            instant=instant.requested_time,
+            f"{f'Instant {time}' if time else 'A change'} builds on version {parent} of the Delta "
+            f"log of {self.root}, which is at version {self.version} now",
+            "Nothing was recorded. Run it again, on the table as it is now.",
+            instant=time,
             parent=parent,
             version=self.version,
         )

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from delta_format.location import LOG_FOLDER, root_of
-from hudi_core.spi import CorruptMetadataError, FileStatus, MetaClientView, require_no_links
+from hudi_core.spi import CorruptMetadataError, FileStatus, MetaClientView
+from hudi_core.spi.files import require_no_links
 
 MAX_BYTES: Final = 1 << 28
 """No file of a sound log comes near this size, and deltalake reads each as a whole."""

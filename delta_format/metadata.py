@@ -20,8 +20,8 @@ from hudi_core.spi import (
     NamedFile,
     PartitionPath,
     ValueRanges,
-    table_lister,
 )
+from hudi_core.spi.files import table_lister
 
 _OF_A_LOG: Final = re.compile(
     r"\d{20}\.(json|crc|checkpoint\..*parquet|checkpoint\..*json|\d{20}\.compacted\.json)"

@@ -11,7 +11,7 @@ from typing import Any
 
 from delta_format.change import NOTHING, change_of_write
 from delta_format.commit import Record, record
-from delta_format.creation import check, check_files, find_or_make
+from delta_format.creation import check, check_files, made, opened
 from delta_format.expiry import forget
 from delta_format.found import find_table
 from delta_format.location import LOG_FOLDER
@@ -30,7 +30,6 @@ from delta_format.undo import (
     unsave,
 )
 from hudi_core.spi import (
-    PARENT_KEY,
     Capability,
     CleanerPlan,
     CommitMetadata,
@@ -46,10 +45,10 @@ from hudi_core.spi import (
     Registration,
     ReplaceCommitMetadata,
     RestorePlan,
+    TableFormat,
     TableSchema,
     TouchConflicts,
     WriteStatus,
-    hookimpl,
     outgoing_groups,
 )
 
@@ -84,10 +83,11 @@ _CAPABILITIES = FormatCapabilities.of(
 )
 
 
-class DeltaTableFormat:
+class DeltaTableFormat(TableFormat):
     """Delta Lake's table format."""
 
-    @hookimpl
+    spi_version = "1.0"
+
     def get_capabilities(self) -> FormatCapabilities:
         """Capabilities of the log at reader version 1, writer version 2.
 
@@ -96,43 +96,42 @@ class DeltaTableFormat:
         """
         return _CAPABILITIES
 
-    @hookimpl
     def get_options(self) -> Sequence[FormatOption[Any]]:
         """How long vacuums leave files alone."""
         return OPTIONS
 
-    @hookimpl
     def get_timeline_factory(self) -> DeltaTimelineFactory:
         """The Hudi timeline, fenced by the transactions of the log."""
         return DeltaTimelineFactory()
 
-    @hookimpl
     def get_metadata_factory(self) -> DeltaMetadataFactory:
         """The log tells which files there are."""
         return DeltaMetadataFactory()
 
-    @hookimpl
-    def initialize(
-        self,
-        meta_client: MetaClientView,
-        view_manager: FileSystemViewManager,
-        create: bool,
-        rebuild: bool,
+    def create(
+        self, meta_client: MetaClientView, view_manager: FileSystemViewManager
     ) -> FormatCommit:
         """The log of an empty table is a version without files."""
-        return find_or_make(meta_client, view_manager, create=create, rebuild=rebuild)
+        return made(meta_client, view_manager)
 
-    @hookimpl
-    def check_schema(self, schema: TableSchema) -> None:
+    def open(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
+        """The newest version of the log."""
+        return opened(meta_client)
+
+    def rebuild(
+        self, meta_client: MetaClientView, view_manager: FileSystemViewManager
+    ) -> FormatCommit:
+        """A version with the present files; the log may be new."""
+        return made(meta_client, view_manager)
+
+    def check_schema(self, schema: TableSchema, **_: Any) -> None:
         """Refuse times of day, and names that differ in case only."""
         require_supported_columns(schema.with_meta())
 
-    @hookimpl
     def check_files(self, meta_client: MetaClientView, view_manager: FileSystemViewManager) -> None:
         """Base files alone, each with the columns that the table has now."""
         check_files(meta_client, view_manager)
 
-    @hookimpl
     def check_creation(self, meta_client: MetaClientView) -> None:
         """Check the log's root and the columns of the files.
 
@@ -140,32 +139,26 @@ class DeltaTableFormat:
         """
         check(meta_client)
 
-    @hookimpl
-    def get_metadata_folders(self) -> tuple[str, ...]:
+    def get_metadata_folders(self, **_: Any) -> tuple[str, ...]:
         """The log's."""
         return (LOG_FOLDER,)
 
-    @hookimpl
     def get_registration(self, meta_client: MetaClientView) -> Registration:
         """A table of Spark's source, at the folder with the log."""
         return registration(meta_client)
 
-    @hookimpl
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
         """The files of the newest version, without deletion vectors."""
         return find_table(meta_client)
 
-    @hookimpl
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         """An instant is published when the newest version has its transaction."""
         return open_log(meta_client).publication(instant)
 
-    @hookimpl
-    def get_conflict_resolution_strategy(self) -> TouchConflicts:
+    def get_conflict_resolution_strategy(self, **_: Any) -> TouchConflicts:
         """File groups: writes of different ones can both commit."""
         return TouchConflicts(Granularity.FILE_GROUP)
 
-    @hookimpl
     def check_write(
         self,
         meta_client: MetaClientView,
@@ -181,25 +174,27 @@ class DeltaTableFormat:
         if gone:
             require_named_files(meta_client, view_manager, gone, instant)
 
-    @hookimpl
     def complete_write(
         self,
         meta_client: MetaClientView,
         commit_metadata: CommitMetadata,
         instant: Instant,
         write_statuses: Sequence[WriteStatus],
+        expected_version: str | None,
+        **_: Any,
     ) -> FormatCommit:
         """Add new files and remove replaced ones, in one version."""
         change = change_of_write(meta_client, commit_metadata, write_statuses)
-        return record(meta_client, _record(instant, commit_metadata), change)
+        return record(meta_client, _record(instant, commit_metadata, expected_version), change)
 
-    @hookimpl
     def complete_clustering(
         self,
         meta_client: MetaClientView,
         replace_commit_metadata: ReplaceCommitMetadata,
         instant: Instant,
         write_statuses: Sequence[WriteStatus],
+        expected_version: str | None,
+        **_: Any,
     ) -> FormatCommit:
         """Replace files in a version marked as no data change.
 
@@ -208,76 +203,92 @@ class DeltaTableFormat:
         change = change_of_write(
             meta_client, replace_commit_metadata, write_statuses, same_rows=True
         )
-        return record(meta_client, _record(instant, replace_commit_metadata), change)
+        return record(
+            meta_client, _record(instant, replace_commit_metadata, expected_version), change
+        )
 
-    @hookimpl
     def complete_schema_change(
-        self, meta_client: MetaClientView, commit_metadata: CommitMetadata, instant: Instant
+        self,
+        meta_client: MetaClientView,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        expected_version: str | None,
+        **_: Any,
     ) -> FormatCommit:
         """A version with the new columns that holds the instant."""
         change = change_of_write(meta_client, commit_metadata, ())
-        return record(meta_client, _record(instant, commit_metadata), change)
+        return record(meta_client, _record(instant, commit_metadata, expected_version), change)
 
-    @hookimpl
-    def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan) -> None:
+    def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan, **_: Any) -> None:
         """Nothing to do: old versions stay, and name the missing file.
 
         They cannot be read any more; the error names the file.
         """
         require_no_live_files(meta_client, clean_plan)
 
-    @hookimpl
-    def complete_clean(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+    def complete_clean(
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
+    ) -> FormatCommit:
         """A version that holds the instant."""
-        return _mark(meta_client, instant)
+        return _mark(meta_client, instant, expected_version)
 
-    @hookimpl
     def archive_instants(
-        self, meta_client: MetaClientView, archived_instants: Sequence[Instant]
+        self,
+        meta_client: MetaClientView,
+        archived_instants: Sequence[Instant],
+        expected_version: str | None,
+        **_: Any,
     ) -> None:
         """The watermark rises, and what only archived instants needed goes."""
-        forget(meta_client, archived_instants)
+        forget(meta_client, archived_instants, expected_version)
 
-    @hookimpl
-    def before_rollback(self, meta_client: MetaClientView, instant: Instant) -> None:
+    def before_rollback(
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
+    ) -> None:
         """Restore the version before the target, with its statistics.
 
         By Delta's own restore.
         """
-        take_back(meta_client, instant)
+        take_back(meta_client, instant, expected_version)
 
-    @hookimpl
-    def complete_rollback(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+    def complete_rollback(
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
+    ) -> FormatCommit:
         """A version that holds the instant."""
-        return _mark(meta_client, instant)
+        return _mark(meta_client, instant, expected_version)
 
-    @hookimpl
-    def complete_savepoint(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+    def complete_savepoint(
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
+    ) -> FormatCommit:
         """A version that holds the instant and a mark of savepoints."""
-        return save(meta_client, instant)
+        return save(meta_client, instant, expected_version)
 
-    @hookimpl
     def complete_delete_savepoint(
-        self, meta_client: MetaClientView, instant: Instant
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
     ) -> FormatCommit:
         """A version that takes the instant out."""
-        return unsave(meta_client, instant)
+        return unsave(meta_client, instant, expected_version)
 
-    @hookimpl
-    def before_restore(self, meta_client: MetaClientView, restore_plan: RestorePlan) -> None:
+    def before_restore(
+        self,
+        meta_client: MetaClientView,
+        restore_plan: RestorePlan,
+        expected_version: str | None,
+        **_: Any,
+    ) -> None:
         """Restore an earlier version, with its statistics, as one version."""
-        restore(meta_client, restore_plan)
+        restore(meta_client, restore_plan, expected_version)
 
-    @hookimpl
-    def complete_restore(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+    def complete_restore(
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
+    ) -> FormatCommit:
         """A version that holds the instant."""
-        return _mark(meta_client, instant)
+        return _mark(meta_client, instant, expected_version)
 
 
-def _record(instant: Instant, metadata: CommitMetadata) -> Record:
-    parent = metadata.extra_metadata.get(PARENT_KEY)
-    return Record(instant, metadata.operation_type, parent)
+def _record(instant: Instant, metadata: CommitMetadata, expected: str | None) -> Record:
+    return Record(instant, metadata.operation_type, expected)
 
 
-def _mark(meta_client: MetaClientView, instant: Instant) -> FormatCommit:
-    return record(meta_client, Record(instant), NOTHING)
+def _mark(meta_client: MetaClientView, instant: Instant, expected: str | None) -> FormatCommit:
+    return record(meta_client, Record(instant, parent=expected), NOTHING)

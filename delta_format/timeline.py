@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from delta_format.log import open_log
-from hudi_core.spi import CorruptMetadataError, MetaClientView, Timeline, TimelineView, fence
+from hudi_core.spi import MetaClientView, TimelineView, fence
 
 
 class DeltaTimelineFactory:
@@ -18,6 +18,4 @@ class DeltaTimelineFactory:
             The log is gone or damaged.
         """
         timeline = meta_client.timeline()
-        if not isinstance(timeline, Timeline):
-            raise CorruptMetadataError(meta_client.base_path, "its timeline cannot be fenced")
         return fence(timeline, [open_log(meta_client).among(len(timeline.instants))])

@@ -52,7 +52,7 @@ _SAVEPOINTS: Final = "hudi.savepoints"
 """Transaction that a log has once it had a savepoint: only then are its reports looked through."""
 
 
-def take_back(meta_client: MetaClientView, target: Instant) -> None:
+def take_back(meta_client: MetaClientView, target: Instant, expected: str | None) -> None:
     """Take an instant out of the log before its files are deleted.
 
     One that the log does not hold is fenced off: a version is made that changes nothing, so that a
@@ -72,10 +72,12 @@ def take_back(meta_client: MetaClientView, target: Instant) -> None:
     if head.recorded(target) == REVOKED:
         return
     if not head.holds(target):
+        head.require_parent(expected, target)
         step(meta_client, head, FENCE_STEP, [revoked(target, zone)], of=target)
         return
     if not target.is_completed:
         return
+    head.require_parent(expected, target)
     report = head.report(target)
     if report is None:
         raise TableServiceError(
@@ -91,7 +93,7 @@ def take_back(meta_client: MetaClientView, target: Instant) -> None:
     step(meta_client, head, REVERT_STEP, actions, of=target, operation=_RESTORE)
 
 
-def restore(meta_client: MetaClientView, plan: RestorePlan) -> None:
+def restore(meta_client: MetaClientView, plan: RestorePlan, expected: str | None) -> None:
     """Return to the state of a restore's commit, in one version.
 
     That is the version before its instants where the log does not name the commit. No effect where
@@ -110,6 +112,7 @@ def restore(meta_client: MetaClientView, plan: RestorePlan) -> None:
     held = {one.requested_time: one for one in undone if head.holds(one)}
     if not held:
         return
+    head.require_parent(expected)
     oldest: tuple[int, Instant] | None = None
     seen: set[str] = set()
     taken: set[str] = set()
@@ -138,7 +141,7 @@ def restore(meta_client: MetaClientView, plan: RestorePlan) -> None:
     step(meta_client, head, REVERT_STEP, actions, of=[*held.values()], operation=_RESTORE)
 
 
-def save(meta_client: MetaClientView, savepoint: Instant) -> FormatCommit:
+def save(meta_client: MetaClientView, savepoint: Instant, expected: str | None) -> FormatCommit:
     """Record a savepoint, and that there are any.
 
     Files are kept by Hudi's cleans, which alone delete them.
@@ -149,10 +152,10 @@ def save(meta_client: MetaClientView, savepoint: Instant) -> FormatCommit:
         The log was changed in between, or the store failed.
     """
     mark = transaction(_SAVEPOINTS, 1, completion_millis(savepoint))
-    return record(meta_client, Record(savepoint), NOTHING, [mark])
+    return record(meta_client, Record(savepoint, parent=expected), NOTHING, [mark])
 
 
-def unsave(meta_client: MetaClientView, savepoint: Instant) -> FormatCommit:
+def unsave(meta_client: MetaClientView, savepoint: Instant, expected: str | None) -> FormatCommit:
     """Take a savepoint out of the log.
 
     Raises
@@ -163,6 +166,7 @@ def unsave(meta_client: MetaClientView, savepoint: Instant) -> FormatCommit:
     head = open_log(meta_client)
     if head.holds(savepoint):
         head.require_ours()
+        head.require_parent(expected, savepoint)
         step(
             meta_client,
             head,

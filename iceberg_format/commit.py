@@ -82,7 +82,7 @@ def publish(
     table: IcebergTable,
     instant: Instant,
     make: Callable[[TableState], tuple[TableUpdate, ...]],
-    parent: str | None = None,
+    expected: str | None,
 ) -> FormatCommit:
     """Make the current lineage hold an instant, if it does not yet.
 
@@ -92,8 +92,8 @@ def publish(
         Completed in step 1.
     make
         Returns the updates that make it so; called where the lineage does not hold it.
-    parent
-        The state that the commit was recorded to build on.
+    expected
+        The state that the change was decided on; ``None`` for the one that is read here.
 
     Raises
     ------
@@ -118,8 +118,8 @@ def publish(
             "It is being rolled back, or was. Run the write again.",
             instant=instant.requested_time,
         )
-    if parent is not None and parent != version_of(state.metadata):
-        raise _conflict(instant, f"it builds on {parent}, not {version_of(state.metadata)}")
+    if expected not in (None, version_of(state.metadata)):
+        raise _conflict(instant, f"it builds on {expected}, not {version_of(state.metadata)}")
     updates = make(state)
     outcome = attempt(lambda: table.commit(state, requirements(state.metadata), updates))
     now = attempt(table.load) if isinstance(outcome, Raised) else outcome
@@ -153,10 +153,17 @@ def change_once(
     state: TableState,
     updates: tuple[TableUpdate, ...],
     is_done: Callable[[TableMetadata], bool],
+    expected: str | None,
 ) -> None:
     """Commit a change without an instant, as :func:`publish` does."""
     if not updates:
         return
+    if expected not in (None, version_of(state.metadata)):
+        raise CommitConflictError(
+            f"Another writer changed the Iceberg table at {table.location} (it went from state "
+            f"{expected} to {version_of(state.metadata)})",
+            "Nothing has changed; run it again.",
+        )
     outcome = attempt(lambda: table.commit(state, requirements(state.metadata), updates))
     if not isinstance(outcome, Raised):
         return

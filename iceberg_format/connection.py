@@ -28,7 +28,6 @@ from hudi_core.spi import (
     MetaClientView,
     Raised,
     StorageError,
-    TableMetaClient,
     attempt,
 )
 from iceberg_format.catalog import CATALOG, PREFIX
@@ -136,10 +135,9 @@ def connect(client: MetaClientView, options: dict[str, str], kind: str, folder: 
         It does not answer.
     """
     given = {key: value for key, value in options.items() if key not in _OURS}
-    if isinstance(client, TableMetaClient):
-        # a sql catalog reads metadata files itself
-        store = client.storage_options.for_object_store()
-        given = {_STORE[key]: value for key, value in store.items() if key in _STORE} | given
+    # a sql catalog reads metadata files itself
+    store = client.storage_options.for_object_store()
+    given = {_STORE[key]: value for key, value in store.items() if key in _STORE} | given
     name = options.get("name", "hudi")
     # threads cannot share the one connection of a hive catalog, which is made when it is needed
     shared = _shared if kind != "hive" else _shared.__wrapped__

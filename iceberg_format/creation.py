@@ -69,24 +69,6 @@ def check(table: IcebergTable) -> None:
     table.catalog.check()
 
 
-def create(table: IcebergTable, view_manager: FileSystemViewManager) -> TableState:
-    """Make the Iceberg table of a Hudi table.
-
-    All slices of the view are in its first snapshot; what completed until then is complete, by a
-    watermark.
-
-    Raises
-    ------
-    UnsupportedTableError, SchemaError
-        Iceberg cannot hold the table.
-    """
-    metadata = _whole(table, _empty(table), view_manager)
-    try:
-        return table.catalog.create(metadata)
-    except CommitFailedException:
-        return table.load()  # another writer made it
-
-
 def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableState:
     """Rebuild the Iceberg table as one new version.
 

@@ -18,7 +18,6 @@ from hudi_core.spi import (
     CorruptMetadataError,
     MetaClientView,
     Storage,
-    TableMetaClient,
     UnsupportedTableError,
 )
 
@@ -124,8 +123,6 @@ def require_one_access(client: MetaClientView) -> None:
     UnsupportedTableError
         They are.
     """
-    if not isinstance(client, TableMetaClient):
-        return
     roots = (client.base_path, *client.files.roots)
     buckets = [
         root.partition("://")[2].partition("/")[0] for root in roots if root.startswith("s3")

@@ -13,14 +13,10 @@ from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile
 from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.types import (
-    DateType,
     DoubleType,
     FloatType,
     IntegerType,
     LongType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
 )
 
 from hudi_core.spi import (
@@ -34,16 +30,13 @@ from hudi_core.spi import (
     Scalar,
     StatedColumn,
     ValueRanges,
-    table_lister,
 )
+from hudi_core.spi.files import bounds_to_array, table_lister
 from iceberg_format.kept_files import FilesByPartition, files_of_snapshots
 from iceberg_format.leftovers import leftovers
 from iceberg_format.lineage import watermark_of
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.table import IcebergTable
-
-_COUNTED = (DateType, TimeType, TimestampType, TimestamptzType)
-"""Types whose bounds are whole numbers in both worlds."""
 
 
 class IcebergMetadataFactory:
@@ -115,9 +108,8 @@ class ManifestLister(FileIndex):
                 nulls, values = file.null_value_counts[number], file.value_counts.get(number)
                 nullable[at] = nulls > 0
                 valued[at] = values is None or values > nulls
-        is_counted = isinstance(field_type, _COUNTED)
         return ValueRanges(
-            _array(lows, kind, is_counted), _array(highs, kind, is_counted), nullable, valued
+            bounds_to_array(lows, kind), bounds_to_array(highs, kind), nullable, valued
         )
 
     def named_files(self) -> Iterator[NamedFile]:
@@ -196,10 +188,3 @@ def _bound(kind: Any, data: bytes) -> Scalar:
         kind = IntegerType() if isinstance(kind, LongType) else FloatType()
     found: Scalar = from_bytes(kind, data)
     return found
-
-
-def _array(values: list[Any], kind: pa.DataType, is_counted: bool) -> pa.Array:
-    if not is_counted:
-        return pa.array(values, kind)
-    width = pa.int32() if pa.types.is_date32(kind) else pa.int64()
-    return pa.array(values, width).cast(kind)

@@ -8,7 +8,6 @@ from typing import Any
 from pyiceberg.table.update import TableUpdate
 
 from hudi_core.spi import (
-    PARENT_KEY,
     Capability,
     CleanerPlan,
     CommitMetadata,
@@ -25,11 +24,11 @@ from hudi_core.spi import (
     Registration,
     ReplaceCommitMetadata,
     RestorePlan,
+    TableFormat,
     TableSchema,
     TableSettings,
     TouchConflicts,
     WriteStatus,
-    hookimpl,
     outgoing_groups,
 )
 from iceberg_format import creation, rollback, services
@@ -72,53 +71,51 @@ _CAPABILITIES = FormatCapabilities.of(
 )
 
 
-class IcebergTableFormat:
+class IcebergTableFormat(TableFormat):
     """Apache Iceberg, version 2 of its format."""
 
-    @hookimpl
+    spi_version = "1.0"
+
     def get_capabilities(self) -> FormatCapabilities:
         """What Iceberg holds exactly as Hudi does."""
         return _CAPABILITIES
 
-    @hookimpl
     def get_options(self) -> Sequence[FormatOption[Any]]:
         """Where the metadata is, and the catalog."""
         return OPTIONS
 
-    @hookimpl
     def get_timeline_factory(self) -> IcebergTimelineFactory:
         """The current lineage is the truth."""
         return IcebergTimelineFactory()
 
-    @hookimpl
     def get_metadata_factory(self) -> IcebergMetadataFactory:
         """The manifests tell which files there are."""
         return IcebergMetadataFactory()
 
-    @hookimpl
-    def initialize(
-        self,
-        meta_client: MetaClientView,
-        view_manager: FileSystemViewManager,
-        create: bool,
-        rebuild: bool,
+    def create(
+        self, meta_client: MetaClientView, view_manager: FileSystemViewManager
     ) -> FormatCommit:
-        """Find or create the Iceberg table; return its snapshot as version."""
+        """An Iceberg table without files."""
+        return self.rebuild(meta_client, view_manager)
+
+    def open(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
+        """Find the Iceberg table; its snapshot is the version."""
         table = IcebergTable.open(meta_client)
-        if rebuild:
-            table.forget()
-            made = creation.rebuild(table, view_manager)
-            return FormatCommit(version_of(made.metadata), table.location)
         state = table.find()
         if state is None:
-            if not create:
-                raise missing(meta_client, table.folder)
-            state = creation.create(table, view_manager)
-            table.forget()
+            raise missing(meta_client, table.folder)
         require_hudi_lineage(state.foreign, table.location)
         return FormatCommit(version_of(state.metadata), table.location)
 
-    @hookimpl
+    def rebuild(
+        self, meta_client: MetaClientView, view_manager: FileSystemViewManager
+    ) -> FormatCommit:
+        """A snapshot of the present files; the Iceberg table may be new."""
+        table = IcebergTable.open(meta_client)
+        table.forget()
+        made = creation.rebuild(table, view_manager)
+        return FormatCommit(version_of(made.metadata), table.location)
+
     def check_schema(
         self, settings: TableSettings, schema: TableSchema, before: TableSchema | None
     ) -> None:
@@ -130,12 +127,10 @@ class IcebergTableFormat:
         if before is not None:
             require_free_partition_names(settings, iceberg_schema(before, 0), after)
 
-    @hookimpl
     def check_files(self, meta_client: MetaClientView, view_manager: FileSystemViewManager) -> None:
         """Base files alone, with values that are in one partition."""
         creation.check_files(IcebergTable.open(meta_client), view_manager)
 
-    @hookimpl
     def check_creation(self, meta_client: MetaClientView) -> None:
         """Check columns, partitions, folder, and the catalog's namespace and name.
 
@@ -144,129 +139,153 @@ class IcebergTableFormat:
         require_one_access(meta_client)
         creation.check(IcebergTable.open(meta_client))
 
-    @hookimpl
     def get_metadata_folders(self, meta_client: MetaClientView) -> tuple[str, ...]:
         """The folder below the Iceberg table's, whatever catalog has it."""
         return (metadata_folder(meta_client, TableFiles(meta_client)),)
 
-    @hookimpl
     def get_registration(self, meta_client: MetaClientView) -> Registration:
         """The format, and the file with the current metadata."""
         return registration(IcebergTable.open(meta_client))
 
-    @hookimpl
     def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
         """The files of the current snapshot, without files of deleted rows."""
         return find_table(IcebergTable.open(meta_client))
 
-    @hookimpl
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         """Look for the instant in the current lineage."""
         state = IcebergTable.open(meta_client).load()
         return state.lineage.publication(instant, version_of(state.metadata))
 
-    @hookimpl
-    def get_lock_provider(self, meta_client: MetaClientView) -> LockProvider | None:
+    def get_lock_provider(self, meta_client: MetaClientView, **_: Any) -> LockProvider | None:
         """A lease in the database of a sql catalog."""
         return catalog_lock(meta_client)
 
-    @hookimpl
-    def get_conflict_resolution_strategy(self) -> TouchConflicts:
+    def get_conflict_resolution_strategy(self, **_: Any) -> TouchConflicts:
         """File groups: writes of different ones can both commit."""
         return TouchConflicts(Granularity.FILE_GROUP)
 
     # --- writes ----------------------------------------------------------------------------------
 
-    @hookimpl
     def check_write(
-        self, meta_client: MetaClientView, commit_metadata: CommitMetadata, instant: Instant
+        self,
+        meta_client: MetaClientView,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        **_: Any,
     ) -> None:
         """File groups that go have files in the current snapshot."""
         gone = outgoing_groups(commit_metadata)
         if gone:
             require_named_files(IcebergTable.open(meta_client), gone, instant)
 
-    @hookimpl
     def complete_write(
         self,
         meta_client: MetaClientView,
         commit_metadata: CommitMetadata,
         instant: Instant,
         write_statuses: Sequence[WriteStatus],
+        expected_version: str | None,
+        **_: Any,
     ) -> FormatCommit:
         """One snapshot: appended, overwritten or deleted files, and new columns with them."""
-        return _publish_write(meta_client, commit_metadata, instant, write_statuses)
+        return _publish_write(
+            meta_client, commit_metadata, instant, write_statuses, expected_version
+        )
 
-    @hookimpl
     def complete_clustering(
         self,
         meta_client: MetaClientView,
         replace_commit_metadata: ReplaceCommitMetadata,
         instant: Instant,
         write_statuses: Sequence[WriteStatus],
+        expected_version: str | None,
+        **_: Any,
     ) -> FormatCommit:
         """One snapshot that replaces files by others with the same rows."""
-        return _publish_write(meta_client, replace_commit_metadata, instant, write_statuses)
+        return _publish_write(
+            meta_client, replace_commit_metadata, instant, write_statuses, expected_version
+        )
 
-    @hookimpl
     def complete_schema_change(
-        self, meta_client: MetaClientView, commit_metadata: CommitMetadata, instant: Instant
+        self,
+        meta_client: MetaClientView,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        expected_version: str | None,
+        **_: Any,
     ) -> FormatCommit:
         """One snapshot with the same files and the new columns."""
-        return _publish_write(meta_client, commit_metadata, instant, ())
+        return _publish_write(meta_client, commit_metadata, instant, (), expected_version)
 
     # --- clean and archive -----------------------------------------------------------------------
 
-    @hookimpl
-    def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan) -> None:
+    def before_clean(
+        self,
+        meta_client: MetaClientView,
+        clean_plan: CleanerPlan,
+        expected_version: str | None,
+        **_: Any,
+    ) -> None:
         """Expire the snapshots that name the files."""
-        services.stop_naming(IcebergTable.open(meta_client), clean_plan)
+        services.stop_naming(IcebergTable.open(meta_client), clean_plan, expected_version)
 
-    @hookimpl
-    def complete_clean(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+    def complete_clean(
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
+    ) -> FormatCommit:
         """Record the clean as a property."""
-        return services.record(IcebergTable.open(meta_client), instant)
+        return services.record(IcebergTable.open(meta_client), instant, expected_version)
 
-    @hookimpl
     def archive_instants(
-        self, meta_client: MetaClientView, archived_instants: Sequence[Instant]
+        self,
+        meta_client: MetaClientView,
+        archived_instants: Sequence[Instant],
+        expected_version: str | None,
+        **_: Any,
     ) -> None:
         """Expire the snapshots of the archived instants."""
-        services.forget(IcebergTable.open(meta_client), archived_instants)
+        services.forget(IcebergTable.open(meta_client), archived_instants, expected_version)
 
     # --- rollback, savepoint and restore ---------------------------------------------------------
 
-    @hookimpl
-    def before_rollback(self, meta_client: MetaClientView, instant: Instant) -> None:
+    def before_rollback(
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
+    ) -> None:
         """Go on from the snapshot before the instant's."""
-        rollback.take_out(IcebergTable.open(meta_client), instant)
+        rollback.take_out(IcebergTable.open(meta_client), instant, expected_version)
 
-    @hookimpl
-    def complete_rollback(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+    def complete_rollback(
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
+    ) -> FormatCommit:
         """Record the rollback as a property."""
-        return services.record(IcebergTable.open(meta_client), instant)
+        return services.record(IcebergTable.open(meta_client), instant, expected_version)
 
-    @hookimpl
-    def complete_savepoint(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+    def complete_savepoint(
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
+    ) -> FormatCommit:
         """Tag the snapshot of the commit."""
-        return services.tag(IcebergTable.open(meta_client), instant)
+        return services.tag(IcebergTable.open(meta_client), instant, expected_version)
 
-    @hookimpl
     def complete_delete_savepoint(
-        self, meta_client: MetaClientView, instant: Instant
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
     ) -> FormatCommit:
         """Remove the tag."""
-        return services.untag(IcebergTable.open(meta_client), instant)
+        return services.untag(IcebergTable.open(meta_client), instant, expected_version)
 
-    @hookimpl
-    def before_restore(self, meta_client: MetaClientView, restore_plan: RestorePlan) -> None:
+    def before_restore(
+        self,
+        meta_client: MetaClientView,
+        restore_plan: RestorePlan,
+        expected_version: str | None,
+        **_: Any,
+    ) -> None:
         """Go on from the snapshot of the savepoint."""
-        services.restore(IcebergTable.open(meta_client), restore_plan)
+        services.restore(IcebergTable.open(meta_client), restore_plan, expected_version)
 
-    @hookimpl
-    def complete_restore(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
+    def complete_restore(
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
+    ) -> FormatCommit:
         """Record the restore as a property."""
-        return services.record(IcebergTable.open(meta_client), instant)
+        return services.record(IcebergTable.open(meta_client), instant, expected_version)
 
 
 def _publish_write(
@@ -274,6 +293,7 @@ def _publish_write(
     commit: CommitMetadata,
     instant: Instant,
     statuses: Sequence[WriteStatus],
+    expected_version: str | None,
 ) -> FormatCommit:
     table = IcebergTable.open(meta_client)
 
@@ -281,4 +301,4 @@ def _publish_write(
         change = change_of_write(table, state.metadata, commit, instant, statuses)
         return change_updates(table, state, change, instant)
 
-    return publish(table, instant, updates, commit.extra_metadata.get(PARENT_KEY))
+    return publish(table, instant, updates, expected_version)

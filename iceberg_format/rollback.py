@@ -39,7 +39,7 @@ from iceberg_format.table import IcebergTable
 from iceberg_format.updates import as_current, remove_snapshots, set_schema
 
 
-def take_out(table: IcebergTable, instant: Instant) -> None:
+def take_out(table: IcebergTable, instant: Instant, expected: str | None) -> None:
     """Remove an instant from the lineage, or fence it off.
 
     Where it is not in it, only a new state is made.
@@ -63,7 +63,7 @@ def take_out(table: IcebergTable, instant: Instant) -> None:
     if target is None:
         if is_held:
             raise _refused(instant, "the state before it has been expired")
-        go_back(table, state, current, (), taken_out(instant))
+        go_back(table, state, current, (), taken_out(instant), expected=expected)
         return
     later = list(takewhile(lambda one: one.snapshot_id != target.snapshot_id, ancestors(metadata)))
     if any(INSTANT_KEY in summary_of(one) for one in later):
@@ -74,7 +74,7 @@ def take_out(table: IcebergTable, instant: Instant) -> None:
     if target.parent_snapshot_id is None:
         raise _refused(instant, "the state before it has been expired")
     before = metadata.snapshot_by_id(target.parent_snapshot_id)
-    go_back(table, state, before, dropped, taken_out(instant))
+    go_back(table, state, before, dropped, taken_out(instant), expected=expected)
 
 
 def go_back(
@@ -83,6 +83,8 @@ def go_back(
     to: Snapshot | None,
     dropped: Sequence[Snapshot],
     why: str,
+    *,
+    expected: str | None,
 ) -> None:
     """Make a snapshot like an older one; expire those between.
 
@@ -112,7 +114,11 @@ def go_back(
     if dropped:
         updates.append(remove_snapshots(dropped))
     change_once(
-        table, state, tuple(updates), lambda now: now.current_snapshot_id == snapshot.snapshot_id
+        table,
+        state,
+        tuple(updates),
+        lambda now: now.current_snapshot_id == snapshot.snapshot_id,
+        expected,
     )
     delete_unreached(table, metadata, dropped)
 

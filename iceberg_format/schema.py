@@ -30,7 +30,8 @@ from pyiceberg.types import (
     TimeType,
 )
 
-from hudi_core.spi import CommitMetadata, MetaClientView, SchemaError, TableSchema, field_id
+from hudi_core.spi import CommitMetadata, MetaClientView, SchemaError, TableSchema
+from hudi_core.spi.files import field_id
 
 _TYPES: dict[pa.DataType, type[IcebergType]] = {
     pa.bool_(): BooleanType,

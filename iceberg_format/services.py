@@ -47,17 +47,17 @@ _TAG: Final = "savepoint-"
 _WRITES: Final = (Action.COMMIT, Action.REPLACECOMMIT, Action.DELTACOMMIT)
 
 
-def record(table: IcebergTable, instant: Instant) -> FormatCommit:
+def record(table: IcebergTable, instant: Instant, expected: str | None) -> FormatCommit:
     """Record an instant that changes no file, as a property."""
 
     def updates(state: TableState) -> tuple[TableUpdate, ...]:
         value = record_of(instant, version_of(state.metadata))
         return (SetPropertiesUpdate(updates=value),)
 
-    return publish(table, instant, updates)
+    return publish(table, instant, updates, expected)
 
 
-def stop_naming(table: IcebergTable, plan: CleanerPlan) -> None:
+def stop_naming(table: IcebergTable, plan: CleanerPlan, expected: str | None) -> None:
     """Expire snapshots with files that a clean will delete.
 
     And all before them.
@@ -88,10 +88,10 @@ def stop_naming(table: IcebergTable, plan: CleanerPlan) -> None:
         return
     if first == 0:
         raise _names(lineage[0], "the current state of the table names")
-    _expire(table, state, lineage[first:])
+    _expire(table, state, lineage[first:], expected)
 
 
-def forget(table: IcebergTable, archived: Sequence[Instant]) -> None:
+def forget(table: IcebergTable, archived: Sequence[Instant], expected: str | None) -> None:
     """Expire snapshots of archived instants, except current and pinned ones."""
     state = table.load()
     metadata = state.metadata
@@ -110,11 +110,17 @@ def forget(table: IcebergTable, archived: Sequence[Instant]) -> None:
     pinned = tagged(metadata)
     expired = [one for one in lineage[first:] if one.snapshot_id not in pinned]
     updates = expiry(metadata, expired, last)
-    change_once(table, state, updates, lambda now: now.properties.get(WATERMARK_KEY, "") >= last)
+    change_once(
+        table,
+        state,
+        updates,
+        lambda now: now.properties.get(WATERMARK_KEY, "") >= last,
+        expected,
+    )
     delete_unreached(table, metadata, expired)
 
 
-def tag(table: IcebergTable, instant: Instant) -> FormatCommit:
+def tag(table: IcebergTable, instant: Instant, expected: str | None) -> FormatCommit:
     """Pin the snapshot of a savepoint's commit, and record the savepoint.
 
     Raises
@@ -137,10 +143,10 @@ def tag(table: IcebergTable, instant: Instant) -> FormatCommit:
             SetPropertiesUpdate(updates=value),
         )
 
-    return publish(table, instant, updates)
+    return publish(table, instant, updates, expected)
 
 
-def untag(table: IcebergTable, instant: Instant) -> FormatCommit:
+def untag(table: IcebergTable, instant: Instant, expected: str | None) -> FormatCommit:
     """Unpin the snapshot of a savepoint, and forget it.
 
     No effect where none is pinned.
@@ -150,11 +156,11 @@ def untag(table: IcebergTable, instant: Instant) -> FormatCommit:
     if name in state.metadata.refs:
         records = [key for key in record_of(instant, "") if key in state.metadata.properties]
         updates = (remove_tag(name), RemovePropertiesUpdate(removals=records))
-        change_once(table, state, updates, lambda now: name not in now.refs)
+        change_once(table, state, updates, lambda now: name not in now.refs, expected)
     return FormatCommit(version_of(state.metadata), table.location)
 
 
-def restore(table: IcebergTable, plan: RestorePlan) -> None:
+def restore(table: IcebergTable, plan: RestorePlan, expected: str | None) -> None:
     """Return to a savepoint's state in one change.
 
     No effect where that has happened.
@@ -182,10 +188,12 @@ def restore(table: IcebergTable, plan: RestorePlan) -> None:
             "A later savepoint pins a state that the restore would take out",
             "Delete that savepoint first.",
         )
-    go_back(table, state, to, dropped, "restored")
+    go_back(table, state, to, dropped, "restored", expected=expected)
 
 
-def _expire(table: IcebergTable, state: TableState, oldest: Sequence[Snapshot]) -> None:
+def _expire(
+    table: IcebergTable, state: TableState, oldest: Sequence[Snapshot], expected: str | None
+) -> None:
     """Expire the oldest snapshots of a lineage, except pinned ones."""
     pinned = tagged(state.metadata)
     expired = [one for one in oldest if one.snapshot_id not in pinned]
@@ -196,6 +204,7 @@ def _expire(table: IcebergTable, state: TableState, oldest: Sequence[Snapshot]) 
         state,
         expiry(state.metadata, expired, up_to),
         lambda now: not gone & {one.snapshot_id for one in now.snapshots},
+        expected,
     )
     delete_unreached(table, state.metadata, expired)
 

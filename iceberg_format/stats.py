@@ -30,16 +30,8 @@ from pyiceberg.utils.truncate import (
     truncate_upper_bound_text_string,
 )
 
-from hudi_core.spi import (
-    ColumnStats,
-    CorruptMetadataError,
-    Scalar,
-    Storage,
-    TableSchema,
-    field_id,
-    footer_statistics,
-    leaves,
-)
+from hudi_core.spi import ColumnStats, CorruptMetadataError, Scalar, Storage, TableSchema
+from hudi_core.spi.files import field_id, footer_statistics, leaves
 from iceberg_format.partition import partition_of
 
 BOUND_LENGTH: Final = 16

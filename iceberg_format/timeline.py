@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hudi_core.spi import MetaClientView, Timeline, TimelineView, fence
+from hudi_core.spi import MetaClientView, TimelineView, fence
 from iceberg_format.lineage import tell_of_foreign
 from iceberg_format.table import IcebergTable
 
@@ -18,8 +18,7 @@ class IcebergTimelineFactory:
         CorruptMetadataError
             The Iceberg metadata is gone or damaged.
         """
-        seen = meta_client.timeline()
-        timeline = seen if isinstance(seen, Timeline) else Timeline.of(seen.instants)
+        timeline = meta_client.timeline()
         table = IcebergTable.open(meta_client)
         state = table.load()
         tell_of_foreign(state.foreign, table.location)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hudi_core.spi import FileIndex, MetaClientView, table_lister
+from hudi_core.spi import FileIndex, MetaClientView
+from hudi_core.spi.files import table_lister
 
 
 class NativeMetadataFactory:

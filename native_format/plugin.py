@@ -20,7 +20,7 @@ from hudi_core.spi import (
     MetaClientView,
     Publication,
     Registration,
-    hookimpl,
+    TableFormat,
 )
 from native_format.metadata import NativeMetadataFactory
 from native_format.timeline import NativeTimelineFactory
@@ -50,45 +50,45 @@ _CAPABILITIES = FormatCapabilities.of(
 )
 
 
-class NativeTableFormat:
+class NativeTableFormat(TableFormat):
     """Apache Hudi's own table format."""
 
-    @hookimpl
+    spi_version = "1.0"
+
     def get_capabilities(self) -> FormatCapabilities:
         """Everything that a copy-on-write Hudi table can hold."""
         return _CAPABILITIES
 
-    @hookimpl
     def get_options(self) -> Sequence[FormatOption[Any]]:
         """None: all that there is to choose is the table's."""
         return ()
 
-    @hookimpl
     def get_timeline_factory(self) -> NativeTimelineFactory:
         """The Hudi timeline is the truth."""
         return NativeTimelineFactory()
 
-    @hookimpl
     def get_metadata_factory(self) -> NativeMetadataFactory:
         """The table's folders are listed."""
         return NativeMetadataFactory()
 
-    @hookimpl
     def get_registration(self, meta_client: MetaClientView) -> Registration:
         """A table for Hudi's readers."""
         return Registration(meta_client.base_path, is_hudi=True)
 
-    @hookimpl
-    def initialize(self, meta_client: MetaClientView) -> FormatCommit:
-        """Nothing to create.
+    def create(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
+        """Nothing to create."""
+        return self.open(meta_client)
 
-        The version is the completion time of the last completed instant.
-        """
+    def open(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
+        """The version is the completion time of the last completed instant."""
         completed = (one for one in meta_client.timeline().instants if one.is_completed)
         times = (one.effective_completion_time for one in completed)
         return FormatCommit(version=max(times, default=EARLIEST))
 
-    @hookimpl
+    def rebuild(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
+        """Nothing to rebuild."""
+        return self.open(meta_client)
+
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         """An instant is published when the Hudi timeline holds it as completed."""
         timeline = meta_client.timeline()
@@ -101,59 +101,44 @@ class NativeTableFormat:
             return _publication(instant)
         return None
 
-    @hookimpl
-    def complete_write(self, instant: Instant) -> FormatCommit:
+    def complete_write(self, instant: Instant, **_: Any) -> FormatCommit:
         """Step 1 has made the files of the write visible."""
         return _receipt(instant)
 
-    @hookimpl
-    def complete_clustering(self, instant: Instant) -> FormatCommit:
+    def complete_clustering(self, instant: Instant, **_: Any) -> FormatCommit:
         """Nothing to record: step 1 has replaced the file groups."""
         return _receipt(instant)
 
-    @hookimpl
-    def complete_schema_change(self, instant: Instant) -> FormatCommit:
+    def complete_schema_change(self, instant: Instant, **_: Any) -> FormatCommit:
         """The commit metadata keeps the new schema."""
         return _receipt(instant)
 
-    @hookimpl
-    def before_clean(self) -> None:
+    def before_clean(self, **_: Any) -> None:
         """No metadata names the files that go."""
 
-    @hookimpl
-    def complete_clean(self, instant: Instant) -> FormatCommit:
+    def complete_clean(self, instant: Instant, **_: Any) -> FormatCommit:
         """Step 1 has recorded what was deleted."""
         return _receipt(instant)
 
-    @hookimpl
-    def archive_instants(self) -> None:
-        """No metadata is kept per instant."""
-
-    @hookimpl
-    def before_rollback(self) -> None:
+    def before_rollback(self, **_: Any) -> None:
         """The caller takes the completed file away, and with it the instant."""
 
-    @hookimpl
-    def complete_rollback(self, instant: Instant) -> FormatCommit:
+    def complete_rollback(self, instant: Instant, **_: Any) -> FormatCommit:
         """Step 1 has recorded what was undone."""
         return _receipt(instant)
 
-    @hookimpl
-    def complete_savepoint(self, instant: Instant) -> FormatCommit:
+    def complete_savepoint(self, instant: Instant, **_: Any) -> FormatCommit:
         """The savepoint on the timeline pins its files."""
         return _receipt(instant)
 
-    @hookimpl
-    def complete_delete_savepoint(self, instant: Instant) -> FormatCommit:
+    def complete_delete_savepoint(self, instant: Instant, **_: Any) -> FormatCommit:
         """The savepoint goes with its files on the timeline."""
         return _receipt(instant)
 
-    @hookimpl
-    def before_restore(self) -> None:
+    def before_restore(self, **_: Any) -> None:
         """The rollbacks inside the restore take the completed files away."""
 
-    @hookimpl
-    def complete_restore(self, instant: Instant) -> FormatCommit:
+    def complete_restore(self, instant: Instant, **_: Any) -> FormatCommit:
         """Step 1 has recorded what was undone."""
         return _receipt(instant)
 

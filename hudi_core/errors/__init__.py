@@ -8,6 +8,7 @@ unchanged.
 from hudi_core.errors.base import (
     HudiError,
     MetaSyncWarning,
+    PluginContractWarning,
     UnknownOptionWarning,
 )
 from hudi_core.errors.commit import (
@@ -49,6 +50,7 @@ from hudi_core.errors.plugins import (
     PluginError,
     PluginHookError,
     PluginLoadError,
+    TableClosedError,
     UnknownExtensionError,
     UnknownTableFormatError,
     UnsupportedCapabilityError,
@@ -129,6 +131,7 @@ __all__ = [
     "PendingClusteringError",
     "PluginConflictError",
     "PluginContractError",
+    "PluginContractWarning",
     "PluginError",
     "PluginHookError",
     "PluginLoadError",
@@ -141,6 +144,7 @@ __all__ = [
     "StageConflictError",
     "StorageError",
     "StoragePathTakenError",
+    "TableClosedError",
     "TableServiceError",
     "TaskFailedError",
     "TimeOutOfRangeError",

@@ -43,5 +43,9 @@ class UnknownOptionWarning(UserWarning):
     """An option that is not known, or not built yet."""
 
 
+class PluginContractWarning(UserWarning):
+    """A plugin is written for an older or a later contract."""
+
+
 class MetaSyncWarning(UserWarning):
     """A sync that failed after its commit, and may."""

@@ -202,6 +202,16 @@ class PluginHookError(PluginError):
         )
 
 
+class TableClosedError(HudiError):
+    """A table was closed, and is used all the same."""
+
+    def __init__(self, table_format: str) -> None:
+        super().__init__(
+            f"The table was closed, and what its format ({table_format}) held of it given back",
+            "Open it again.",
+        )
+
+
 class UnsupportedCapabilityError(PluginError):
     """The table's format does not declare the ability an action needs.
 

@@ -8,7 +8,7 @@ not have to catch everything. An interrupt of the process passes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NoReturn, TypeVar
 
 from hudi_core.errors import (
@@ -34,10 +34,13 @@ class Guard:
         Its name.
     kind
         What it is, in words.
+    lease
+        What must live as long as anybody may call the plugin.
     """
 
     name: str
     kind: str = _FORMAT
+    lease: object = field(default=None, repr=False, compare=False)
 
     def call(self, method: str, call: Callable[[], T]) -> T:
         """Run code of the plugin.

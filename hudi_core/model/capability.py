@@ -10,6 +10,9 @@ from enum import StrEnum
 class Capability(StrEnum):
     """One ability of a table format, named as in reports and errors.
 
+    Its members are strings, and any string can be declared: ``"clustering"`` is
+    ``Capability.CLUSTERING``, and an ability that a later release knows is no error of this one.
+
     A table whose settings, or an action whose effect, needs an ability that the format does not
     declare is refused before the first file is written.
     """
@@ -95,26 +98,31 @@ class FormatCapabilities:
         Why the format lacks an ability, to follow "because"; for errors.
     """
 
-    declared: frozenset[Capability] = frozenset()
+    declared: frozenset[str] = frozenset()
     promotions: frozenset[str] | None = None
-    reasons: Mapping[Capability, str] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
-        *capabilities: Capability,
+        *capabilities: str,
         promotions: Iterable[str] | None = None,
-        reasons: Mapping[Capability, str] | None = None,
+        reasons: Mapping[str, str] | None = None,
     ) -> FormatCapabilities:
         """Return the declaration of just these abilities."""
         named = None if promotions is None else frozenset(promotions)
         return cls(frozenset(capabilities), named, dict(reasons or {}))
 
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What is declared and this release does not know, sorted."""
+        return tuple(sorted(self.declared - set(Capability)))
+
     def __contains__(self, capability: object) -> bool:
         return capability in self.declared
 
     def __iter__(self) -> Iterator[Capability]:
-        """Iterate in the order in which :class:`Capability` lists them."""
+        """Iterate over those known, in the order of :class:`Capability`."""
         return (capability for capability in Capability if capability in self.declared)
 
     def can_promote(self, promotion: str) -> bool:

@@ -148,6 +148,18 @@ class DataPlaces(Protocol):
         ...
 
 
+class StoreAccess(Protocol):
+    """How to reach a store: credentials and addresses."""
+
+    def at(self, bucket: str) -> StoreAccess:
+        """The access to one bucket."""
+        ...
+
+    def for_object_store(self) -> dict[str, str]:
+        """The same, as options of the object_store library."""
+        ...
+
+
 class MetaClientView(Protocol):
     """One Hudi table: its location, fixed properties and Hudi timeline."""
 
@@ -178,6 +190,11 @@ class MetaClientView(Protocol):
 
     @property
     def config(self) -> TableSettings: ...
+    @property
+    def storage_options(self) -> StoreAccess:
+        """How to reach the table's store, for clients of the format's own."""
+        ...
+
     @property
     def schema(self) -> TableSchema:
         """Schema of the rows with field ids, without meta columns.

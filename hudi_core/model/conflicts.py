@@ -13,7 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hudi_core.model.buckets import bucket_of_file
-from hudi_core.model.commit import NO_PREVIOUS_COMMIT, CommitMetadata, ReplaceCommitMetadata
+from hudi_core.model.commit import (
+    NO_PREVIOUS_COMMIT,
+    CommitMetadata,
+    ReplaceCommitMetadata,
+    WriteStat,
+)
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath
 from hudi_core.model.format import Granularity
 from hudi_core.model.instant import Instant
@@ -63,6 +68,16 @@ class TouchConflicts:
             place = group.file_id if bucket is None else f"{bucket:08d}"
             found[group.partition_path, place] = group
         return found
+
+
+def written_files(metadata: CommitMetadata) -> tuple[WriteStat, ...]:
+    """Return the stats of base files with rows that a commit brought.
+
+    These are the files that a format names from then on. A stat without a path names no file; one
+    without rows (``num_writes``) a file that a format need not name, for nothing is in it, or none
+    at all. Every file that is named is there, with the bytes of ``file_size_in_bytes``.
+    """
+    return tuple(stat for stat in metadata.stats if stat.path and stat.num_writes)
 
 
 def touched_groups(metadata: CommitMetadata) -> set[FileGroupId]:

@@ -21,7 +21,15 @@ class FileIndex(Protocol):
     A storage listing, a metadata table, or a format's manifests.
 
     Implementations inherit it. They have to list partitions and files; every other answer is
-    optional, and by default says that nothing is known.
+    optional, and by default says that nothing is known. Any of them may be given by any format: the
+    project's own has no other way.
+
+    **What it owes.** Every file that a view as of any instant of the active timeline may need,
+    until a clean deletes it: the present files, older slices of their groups, and groups that were
+    replaced, also those of before the table was given its format. A format that names the present
+    files alone adds those of ``table_lister``. It may leave out files without rows and files of
+    writes that are not complete, and may name these: the view leaves out what no completed instant
+    of the timeline has written.
     """
 
     @abstractmethod
@@ -33,7 +41,7 @@ class FileIndex(Protocol):
     def list_files(
         self, partitions: Sequence[PartitionPath]
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
-        """The files of each partition, in-flight and old ones included.
+        """The files of each partition, old ones included; see the class.
 
         Every partition that was asked for is a key, also one without files or one that does not
         exist.
@@ -41,7 +49,11 @@ class FileIndex(Protocol):
         ...
 
     def list_columns(self, partitions: Sequence[PartitionPath]) -> FileColumns:
-        """The files of :meth:`list_files` as columns."""
+        """The files of :meth:`list_files` as columns.
+
+        Worth overriding where many files are at hand without an object for each: queries with a
+        filter ask it. It has every partition that was asked for, also those without files.
+        """
         return FileColumns.of_statuses(self.list_files(list(dict.fromkeys(partitions))))
 
     def partition_ranges(
@@ -63,6 +75,8 @@ class FileIndex(Protocol):
 
     def file_ranges(self, files: FileColumns, column: str, kind: pa.DataType) -> ValueRanges | None:
         """Ranges over the rows of each base file; ``None`` where unknown.
+
+        Where it is ``None``, the metadata table's column statistics are asked, if there are any.
 
         Parameters
         ----------

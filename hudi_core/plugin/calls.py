@@ -6,39 +6,43 @@ back is checked. :mod:`hudi_core.extension.guard` handles errors.
 
 from __future__ import annotations
 
-import inspect
 import logging
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from types import UnionType
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_args, get_origin
 
-from hudi_core.errors import PluginContractError, UnsupportedCapabilityError
+from hudi_core.errors import (
+    HudiError,
+    PluginContractError,
+    TableClosedError,
+    UnsupportedCapabilityError,
+)
 from hudi_core.extension.guard import Guard
-from hudi_core.hookspecs import TableFormatHooks
-from hudi_core.model.capability import FormatCapabilities
+from hudi_core.hookspecs import HOOKS, Hook
+from hudi_core.model.capability import Capability, FormatCapabilities
 from hudi_core.model.format import FormatCommit, Publication
 from hudi_core.model.instant import Action
 from hudi_core.plugin import contract
 from hudi_core.plugin.observers import Observer, Watch
 
 _NOTHING: Final = type(None)
+_CLOSE: Final = "close"
 _log = logging.getLogger(__name__)
-_ARGUMENTS: Final = {
-    hook: tuple(inspect.signature(getattr(TableFormatHooks, hook)).parameters)[1:]
-    for hook in contract.HOOKS
-}
-"""The names of each hook's arguments, in the order of the contract, without ``self``."""
 
 
-def _kinds(hook: str) -> tuple[type, ...]:
-    """Annotated return types of a hook; ``None`` where it is optional."""
-    found = get_type_hints(getattr(TableFormatHooks, hook))["return"]
+def _kinds(hook: Hook) -> tuple[type, ...]:
+    """Annotated return types of a hook."""
+    found = hook.returns
     parts = get_args(found) if isinstance(found, UnionType) else (found,)
-    kinds = tuple(get_origin(part) or part for part in parts)
-    return (*kinds, _NOTHING) if hook in contract.OPTIONAL and _NOTHING not in kinds else kinds
+    return tuple(get_origin(part) or part for part in parts)
 
 
-_ANSWERS: Final = {hook: _kinds(hook) for hook in contract.HOOKS}
+_ANSWERS: Final = {name: _kinds(hook) for name, hook in HOOKS.items()}
+
+
+class _Lease:
+    """Lives as long as anybody may call the format."""
 
 
 class HookCalls:
@@ -61,35 +65,61 @@ class HookCalls:
 
     def __init__(self, name: str, plugin: object, observers: Mapping[str, object]) -> None:
         self.name = name
-        self.guard = Guard(name)
+        lease = _Lease()
+        self.guard = Guard(name, lease=lease)
         self._plugin = plugin
         self._implementations = contract.implementations_of(name, plugin)
         contract.require_format_hooks(name, self._implementations)
         self._observers = tuple(_checked_observers(observers))
-        self.capabilities: FormatCapabilities = self.answer("get_capabilities")
-        contract.require_declared_hooks(name, self.capabilities, self._implementations)
+        self._is_closed = False
+        self.capabilities = FormatCapabilities()
+        self.capabilities = self.answer("get_capabilities")
+        contract.require_declared_hooks(name, plugin, self.capabilities, self._implementations)
+        own = self._implementations.get(_CLOSE)
+        self._closing = (
+            None
+            if own is None
+            else weakref.finalize(lease, _close_unasked, name, getattr(plugin, own.member))
+        )
 
-    def answer(self, hook: str, *values: object, **named: object) -> Any:
+    def close(self) -> None:
+        """Close the format, once; it is not called again.
+
+        Raises
+        ------
+        PluginHookError, HudiError
+            It failed.
+        """
+        self._is_closed = True
+        found = None if self._closing is None else self._closing.detach()
+        if found is not None:
+            _, _, (_, close), _ = found
+            self._check(_CLOSE, self.guard.call(_CLOSE, close), _ANSWERS[_CLOSE])
+
+    def answer(self, hook: str, **arguments: object) -> Any:
         """Call a hook.
 
         Parameters
         ----------
         hook
             Its name.
-        values, named
-            Its arguments, the former in the order of the contract.
+        arguments
+            Its arguments.
 
         Raises
         ------
         UnsupportedCapabilityError, PluginContractError, PluginHookError, HudiError
             See the module.
+        TableClosedError
+            The table was closed.
         """
-        abilities = contract.NEEDED_BY.get(hook)
-        if abilities is not None and not abilities & self.capabilities.declared:
-            words = " or ".join(sorted(ability.words for ability in abilities))
+        if self._is_closed:
+            raise TableClosedError(self.name)
+        abilities = HOOKS[hook].needed_by
+        if abilities and not abilities & self.capabilities.declared:
+            words = " or ".join(sorted(Capability(ability).words for ability in abilities))
             raise UnsupportedCapabilityError(self.name, words)
-        arguments = {**dict(zip(_ARGUMENTS[hook], values, strict=False)), **named}
-        watch = Watch.begin(self._observers, hook, arguments)
+        watch = Watch.begin(self._observers, hook, arguments, self.capabilities)
         try:
             result = self._call(hook, arguments)
             self._check(hook, result, _ANSWERS[hook])
@@ -104,6 +134,8 @@ class HookCalls:
         if found is None:
             return None
         taken = {name: arguments[name] for name in found.arguments}
+        if found.fixed:
+            taken |= found.former(self.capabilities)
         return self.guard.call(hook, lambda: getattr(self._plugin, found.member)(**taken))
 
     def _check(self, hook: str, result: object, kinds: tuple[type, ...]) -> None:
@@ -125,6 +157,14 @@ class HookCalls:
     def _require_fields(self, what: str, result: object, whole: Mapping[str, bool]) -> None:
         for name in (name for name, is_right in whole.items() if not is_right):
             raise PluginContractError(self.name, f"{what} has the {name} {getattr(result, name)!r}")
+
+
+def _close_unasked(name: str, close: Callable[[], object]) -> None:
+    """Close a format whose table is gone; errors are logged."""
+    try:
+        Guard(name).call(_CLOSE, close)
+    except HudiError:
+        _log.warning("the table format %s could not be closed", name, exc_info=True)
 
 
 def _checked_observers(observers: Mapping[str, object]) -> Iterator[Observer]:

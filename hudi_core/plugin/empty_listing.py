@@ -86,7 +86,10 @@ class EmptyListings:
             method = "FileIndex.list_partitions"
             is_empty = not self.guard.call(method, again.list_partitions)
         else:
-            is_empty = not self.guard.call(method, lambda: again.list_files([where])).get(where)
+            files = self.guard.call(method, lambda: again.list_files([where])).get(where)
+            # a lister may have both ways to say it
+            columns = self.guard.call(method, lambda: again.list_columns([where]))
+            is_empty = not files or not len(columns)
         if is_empty and self._timeline(client).completed_writes() == timeline.completed_writes():
             self.guard.raise_violation(
                 f"{method} names no file of the partition {where!r}, in which "

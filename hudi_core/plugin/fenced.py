@@ -83,7 +83,7 @@ class Lineage:
         return Publication(instant.requested_time, action, version, done, is_expired=True)
 
 
-def fence(timeline: Timeline, publications: Sequence[PublishedInstants]) -> Timeline:
+def fence(timeline: TimelineView, publications: Sequence[PublishedInstants]) -> Timeline:
     """Return the timeline in which only what every format holds is completed.
 
     Parameters
@@ -102,11 +102,12 @@ def fence(timeline: Timeline, publications: Sequence[PublishedInstants]) -> Time
             return instant
         return replace(instant, state=State.INFLIGHT)
 
+    whole = timeline if isinstance(timeline, Timeline) else Timeline.of(timeline.instants)
     naming = [one for one in publications if isinstance(one, NamedInstants)]
     # of several formats one may hold what another one is to get yet: step 1 has completed that
-    unfinished = [one for one in timeline.pending() if one.completion_time is None]
+    unfinished = [one for one in whole.pending() if one.completion_time is None]
     ahead = tuple(one for one in unfinished if any(each.names(one) for each in naming))
-    return replace(timeline, instants=tuple(map(seen, timeline.instants)), ahead=ahead)
+    return replace(whole, instants=tuple(map(seen, whole.instants)), ahead=ahead)
 
 
 def pending_publications(timeline: TimelineView) -> tuple[Instant, ...]:

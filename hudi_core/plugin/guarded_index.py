@@ -8,14 +8,16 @@ a file has no rows by what the table itself knows (:mod:`hudi_core.plugin.empty_
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 
+from hudi_core.errors import CorruptMetadataError
 from hudi_core.extension.guard import Guard
-from hudi_core.metadata.lister import MetadataLister, ValidatingLister
+from hudi_core.metadata.lister import MetadataLister, ValidatingLister, table_lister
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.file_index import FileIndex
@@ -27,6 +29,7 @@ from hudi_core.plugin.empty_listing import EmptyListings
 from hudi_core.view.storage_lister import StorageLister
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 Files = Mapping[PartitionPath, Sequence[FileStatus]]
 
 _OWN: Final = frozenset({StorageLister, MetadataLister, ValidatingLister})
@@ -90,6 +93,24 @@ class GuardedIndex(FileIndex):
             self._empty.require_files(empty)
         return found
 
+    def list_columns(self, partitions: Sequence[PartitionPath]) -> FileColumns:
+        """The files of :meth:`list_files` as columns."""
+        if type(self._index).list_columns is FileIndex.list_columns:
+            return super().list_columns(partitions)
+        method, wanted = "FileIndex.list_columns", list(dict.fromkeys(partitions))
+        found = self._guard.call(method, lambda: self._index.list_columns(wanted))
+        self._guard.require(method, found, (FileColumns,), "FileColumns")
+        chosen = self._guard.call(method, lambda: found.select(wanted))
+        known = self._guard.call(method, lambda: found.known(wanted).to_pylist())
+        for path, is_known in zip(wanted, known, strict=True):
+            if not is_known:
+                self._guard.raise_violation(f"{method} says nothing of the partition {path!r}")
+        with_files = set(chosen.owners.tolist())
+        empty = [path for place, path in enumerate(wanted) if place not in with_files]
+        if empty:
+            self._empty.require_files(empty)
+        return chosen
+
     def partition_ranges(
         self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
     ) -> ValueRanges | None:
@@ -98,9 +119,21 @@ class GuardedIndex(FileIndex):
         return self._ranges(method, len(partitions), kind, lambda: ask(partitions, column, kind))
 
     def file_ranges(self, files: FileColumns, column: str, kind: pa.DataType) -> ValueRanges | None:
-        """Ranges of a column in files."""
+        """Ranges of a column in files.
+
+        Where the format has none, the table's own metadata table may. What it says of a file is so
+        for every timeline; what it says of a partition is not, and is no answer here.
+        """
         method, ask = "FileIndex.file_ranges", self._index.file_ranges
-        return self._ranges(method, len(files), kind, lambda: ask(files, column, kind))
+        found = self._ranges(method, len(files), kind, lambda: ask(files, column, kind))
+        if found is not None:
+            return found
+        try:
+            return table_lister(self._empty.client).file_ranges(files, column, kind)
+        except CorruptMetadataError:
+            # the format lists the files; what is damaged beside it is for validate to say
+            _log.info("the metadata table gives no ranges of %s", column, exc_info=True)
+            return None
 
     def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
         """File groups that hold one of some values."""

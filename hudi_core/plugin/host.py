@@ -6,86 +6,21 @@ and the installed observers; :mod:`hudi_core.plugin.calls` has what happens arou
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Mapping
 
-from hudi_core.config.format_option import FormatOption
-from hudi_core.hookspecs import TableFormatHooks
-from hudi_core.metadata.lister import table_lister
 from hudi_core.model.capability import Capability, FormatCapabilities
-from hudi_core.model.client import FileSystemViewManager, MetaClientView, SliceView
-from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus
-from hudi_core.model.format import (
-    ConflictResolutionStrategy,
-    FormatCommit,
-    MetadataFactory,
-    TimelineFactory,
-)
-from hudi_core.model.instant import Instant
-from hudi_core.model.protocols import LockProvider, TimelineView
 from hudi_core.plugin.calls import HookCalls
 from hudi_core.plugin.capability import require
 from hudi_core.plugin.format_options import (
     check_options,
-    checked_options,
     given_options,
     stored_options,
 )
-from hudi_core.plugin.guarded import GuardedLock, GuardedTimelineFactory, guarded_strategy
-from hudi_core.plugin.guarded_index import GuardedMetadataFactory
+from hudi_core.plugin.hook_methods import HookMethods
 from hudi_core.plugin.registry import FormatRegistry
-from hudi_core.storage.safe_path import require_safe_path
-from hudi_core.view.manager import ViewManager
-
-P = ParamSpec("P")
-T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., object])
 
 
-def hook(spec: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[FormatHost, P], T]:
-    """A method of the host that calls a hook."""
-    name = spec.__name__
-
-    def call(host: FormatHost, /, *values: P.args, **named: P.kwargs) -> T:
-        answer: T = host.calls.answer(name, *values, **named)
-        return answer
-
-    return _described(call, spec)
-
-
-def hook_with_views(
-    spec: Callable[Concatenate[Any, MetaClientView, FileSystemViewManager, P], T],
-) -> Callable[Concatenate[FormatHost, MetaClientView, P], T]:
-    """A method of the host that calls a hook, and supplies ``view_manager``."""
-    name = spec.__name__
-
-    def call(
-        host: FormatHost, meta_client: MetaClientView, /, *values: P.args, **named: P.kwargs
-    ) -> T:
-        views = _Views(host, meta_client)
-        answer: T = host.calls.answer(name, meta_client, views, *values, **named)
-        return answer
-
-    return _described(call, spec)
-
-
-def _described(method: F, spec: Callable[..., object]) -> F:
-    """Give a method its hook's name, docstring and signature."""
-    signature = inspect.signature(spec)
-    taken = [one for one in signature.parameters.values() if one.name != "view_manager"]
-    method.__name__, method.__doc__ = spec.__name__, spec.__doc__
-    method.__qualname__ = f"FormatHost.{spec.__name__}"
-    vars(method)["__signature__"] = signature.replace(parameters=taken)
-    return method
-
-
-_complete_write = hook_with_views(TableFormatHooks.complete_write)
-_complete_clustering = hook_with_views(TableFormatHooks.complete_clustering)
-
-
-class FormatHost:
+class FormatHost(HookMethods):
     """One table's format, and the observers around it.
 
     Every method named like a hook calls that hook; :mod:`hudi_core.hookspecs` says when, under
@@ -114,8 +49,8 @@ class FormatHost:
     def __init__(
         self, plugin: object, observers: Mapping[str, object] | None = None, *, name: str
     ) -> None:
+        super().__init__(HookCalls(name, plugin, observers or {}))
         self.name = name
-        self.calls = HookCalls(name, plugin, observers or {})
 
     @classmethod
     def load(cls, registry: FormatRegistry, name: str) -> FormatHost:
@@ -137,6 +72,18 @@ class FormatHost:
         """
         plugin = registry.load(name)
         return cls(plugin, registry.load_observers(), name=name.lower())
+
+    def close(self) -> None:
+        """Close the format, once; it is not called again.
+
+        Nobody has to: it happens as soon as nobody holds the host, or what the format returned.
+
+        Raises
+        ------
+        PluginHookError, HudiError
+            The format failed.
+        """
+        self.calls.close()
 
     # --- what the format can do ------------------------------------------------------------------
 
@@ -180,126 +127,3 @@ class FormatHost:
         given = given_options(self.name, options)
         declared = self.get_options() if given else None
         return {} if declared is None else stored_options(self.name, declared, given)
-
-    # --- the format and its metadata -------------------------------------------------------------
-
-    def initialize(
-        self, meta_client: MetaClientView, *, create: bool, rebuild: bool = False
-    ) -> FormatCommit:
-        views = _TableViews(meta_client) if create else _Views(self, meta_client)
-        receipt: FormatCommit = self.calls.answer("initialize", meta_client, views, create, rebuild)
-        return receipt
-
-    def get_options(self) -> tuple[FormatOption[Any], ...] | None:
-        found: Sequence[FormatOption[Any]] | None = self.calls.answer("get_options")
-        return None if found is None else checked_options(self.calls.guard, found)
-
-    def check_files(self, meta_client: MetaClientView) -> None:
-        views = _TableViews(meta_client)
-        self.calls.answer("check_files", meta_client, views)
-
-    def get_metadata_folders(self, meta_client: MetaClientView) -> tuple[str, ...]:
-        found: tuple[str, ...] | None = self.calls.answer("get_metadata_folders", meta_client)
-        for one in found or ():
-            self.calls.guard.require("get_metadata_folders", one, (str,), "a tuple of str")
-            require_safe_path(one)
-        return found or ()
-
-    def get_timeline_factory(self) -> TimelineFactory:
-        factory: TimelineFactory = self.calls.answer("get_timeline_factory")
-        return GuardedTimelineFactory(self.calls.guard, factory)
-
-    def get_metadata_factory(self) -> MetadataFactory:
-        factory: MetadataFactory = self.calls.answer("get_metadata_factory")
-        return GuardedMetadataFactory(self.calls.guard, factory, self.get_timeline_factory)
-
-    def get_lock_provider(
-        self, meta_client: MetaClientView, lock_options: Mapping[str, str]
-    ) -> LockProvider | None:
-        provider: LockProvider | None = self.calls.answer(
-            "get_lock_provider", meta_client, lock_options
-        )
-        return None if provider is None else GuardedLock(self.calls.guard, provider)
-
-    def get_conflict_resolution_strategy(
-        self, meta_client: MetaClientView
-    ) -> ConflictResolutionStrategy | None:
-        strategy: ConflictResolutionStrategy | None = self.calls.answer(
-            "get_conflict_resolution_strategy",
-            meta_client,
-        )
-        return None if strategy is None else guarded_strategy(self.calls.guard, strategy)
-
-    # --- hooks that take and give what the contract says -----------------------------------------
-
-    check_schema = hook(TableFormatHooks.check_schema)
-    check_creation = hook(TableFormatHooks.check_creation)
-    get_registration = hook(TableFormatHooks.get_registration)
-    find_table = hook(TableFormatHooks.find_table)
-    find_publication = hook(TableFormatHooks.find_publication)
-
-    check_write = hook_with_views(TableFormatHooks.check_write)
-
-    def complete_write(
-        self,
-        meta_client: MetaClientView,
-        commit_metadata: CommitMetadata,
-        instant: Instant,
-        write_statuses: Sequence[WriteStatus] = (),
-    ) -> FormatCommit:
-        return _complete_write(self, meta_client, commit_metadata, instant, write_statuses)
-
-    def complete_clustering(
-        self,
-        meta_client: MetaClientView,
-        replace_commit_metadata: ReplaceCommitMetadata,
-        instant: Instant,
-        write_statuses: Sequence[WriteStatus] = (),
-    ) -> FormatCommit:
-        return _complete_clustering(
-            self, meta_client, replace_commit_metadata, instant, write_statuses
-        )
-
-    complete_schema_change = hook_with_views(TableFormatHooks.complete_schema_change)
-
-    before_clean = hook_with_views(TableFormatHooks.before_clean)
-    complete_clean = hook_with_views(TableFormatHooks.complete_clean)
-    archive_instants = hook_with_views(TableFormatHooks.archive_instants)
-
-    before_rollback = hook_with_views(TableFormatHooks.before_rollback)
-    complete_rollback = hook_with_views(TableFormatHooks.complete_rollback)
-
-    complete_savepoint = hook_with_views(TableFormatHooks.complete_savepoint)
-    complete_delete_savepoint = hook_with_views(TableFormatHooks.complete_delete_savepoint)
-    before_restore = hook_with_views(TableFormatHooks.before_restore)
-    complete_restore = hook_with_views(TableFormatHooks.complete_restore)
-
-
-@dataclass(frozen=True, slots=True)
-class _TableViews:
-    """Views of a table whose format has no trustworthy metadata yet."""
-
-    meta_client: MetaClientView
-
-    def view(self, timeline: TimelineView | None = None) -> SliceView:
-        """Return the view as of ``timeline``.
-
-        By default of all that step 1 has completed.
-        """
-        client = self.meta_client
-        return ViewManager(client.read_commit, table_lister(client), client.timeline).view(timeline)
-
-
-@dataclass(frozen=True, slots=True)
-class _Views:
-    """Views of a table for its format's hooks, read on demand."""
-
-    host: FormatHost
-    meta_client: MetaClientView
-
-    def view(self, timeline: TimelineView | None = None) -> SliceView:
-        """Return the view as of ``timeline``, by default the fenced one."""
-        client = self.meta_client
-        lister = self.host.get_metadata_factory().create(client)
-        fenced = self.host.get_timeline_factory().active_timeline
-        return ViewManager(client.read_commit, lister, lambda: fenced(client)).view(timeline)

@@ -9,11 +9,11 @@ time, and it sees the same objects as the format.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Mapping
+from collections.abc import Container, Generator, Mapping
 from dataclasses import dataclass
 
 from hudi_core.extension.foreign import Raised, attempt
-from hudi_core.plugin.contract import Implementations
+from hudi_core.plugin.members import Implementations
 
 _log = logging.getLogger(__name__)
 
@@ -28,12 +28,15 @@ class Observer:
     plugin: object
     implementations: Implementations
 
-    def begin(self, hook: str, arguments: Mapping[str, object]) -> Observation | None:
+    def begin(
+        self, hook: str, arguments: Mapping[str, object], declared: Container[str]
+    ) -> Observation | None:
         """Start observing a call; ``None`` when not interested or failed."""
         implementation = self.implementations.get(hook)
         if implementation is None:
             return None
         taken = {name: arguments[name] for name in implementation.arguments if name in arguments}
+        taken |= implementation.former(declared)
 
         def start() -> Wrapper:
             wrapper: Wrapper = getattr(self.plugin, implementation.member)(**taken)
@@ -87,10 +90,14 @@ class Watch:
 
     @classmethod
     def begin(
-        cls, observers: tuple[Observer, ...], hook: str, arguments: Mapping[str, object]
+        cls,
+        observers: tuple[Observer, ...],
+        hook: str,
+        arguments: Mapping[str, object],
+        declared: Container[str],
     ) -> Watch:
         """Start every observer of the hook."""
-        started = (observer.begin(hook, arguments) for observer in observers)
+        started = (observer.begin(hook, arguments, declared) for observer in observers)
         return cls(tuple(one for one in started if one is not None))
 
     def returned(self, result: object) -> None:

@@ -23,6 +23,7 @@ from hudi_core.extension.entry_points import (
     name_and_version,
 )
 from hudi_core.extension.foreign import Raised, attempt
+from hudi_core.hookspecs import TableFormat
 
 FORMAT_GROUP: Final = "hudi.table_formats"
 OBSERVER_GROUP: Final = "hudi.observers"
@@ -186,4 +187,6 @@ def _claim(name: str, entry: EntryPoint) -> InstalledFormat:
 
 def _make(entry: EntryPoint) -> object:
     loaded: object = entry.load()
+    if isinstance(loaded, TableFormat):
+        raise TypeError(f"{entry.value} is an object; name its class, of which each table gets one")
     return loaded() if isinstance(loaded, type) else loaded

@@ -311,7 +311,7 @@ def _make_format(client: TableMetaClient, record: AdoptionRecord) -> dict[str, s
     host = FormatHost.load(FormatRegistry(), client.config.table_format)
     properties = dict(record.properties)
     if Capability.SINGLE_STEP not in host.capabilities:
-        receipt = host.initialize(client, create=True, rebuild=True)
+        receipt = host.rebuild(client)
         properties |= location_property(host, receipt, client.options)
         properties |= host.stored_options(client.options)
     return properties

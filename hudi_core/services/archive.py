@@ -14,6 +14,7 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.table_handle import OpenTable
+from hudi_core.txn.publication import present_version
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.table_service import locked_for_service, planned_for_service
@@ -111,5 +112,6 @@ def _archive(
     archived = archive(client, old, compaction_batch_size=config.history_batch_size)
     for one in archived:
         state = state.without(one)
-    state.table.host.archive_instants(state.client, archived)
+    table = state.table
+    table.host.archive_instants(state.client, archived, present_version(table))
     return state

@@ -183,7 +183,7 @@ def build_format(
 
     Runs under the table's lock.
     """
-    return host.initialize(_as_format(table, host, timeline, progress), create=True, rebuild=True)
+    return host.rebuild(_as_format(table, host, timeline, progress))
 
 
 def _as_format(

@@ -34,7 +34,6 @@ from hudi_core.errors import (
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
 from hudi_core.metadata.lifecycle import new_metadata_table
 from hudi_core.metrics import meter_of
-from hudi_core.model.capability import Capability
 from hudi_core.model.files import BasePath
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.protocols import Storage
@@ -231,9 +230,7 @@ def _make(new: NewTable, lock: TableLock) -> OpenTable:
 def _made_ready(new: NewTable) -> dict[str, str]:
     """Make all that there is beside the properties; return these."""
     client, host = new.client, new.table.host
-    receipt = host.initialize(
-        client, create=True, rebuild=Capability.CONVERSION in host.capabilities
-    )
+    receipt = host.create(client)
     properties = {**client.config.raw, **location_property(host, receipt, new.options)}
     config = MetadataConfig.from_options(new.options)
     if config.enabled:

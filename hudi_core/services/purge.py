@@ -26,7 +26,7 @@ from hudi_core.services.stage_record import delete_expired_stages, stage_ids
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.clean import clean, continue_pending
-from hudi_core.txn.publication import is_two_step
+from hudi_core.txn.publication import is_two_step, present_version
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
@@ -189,7 +189,8 @@ def _given_savepoints(state: TableState, given: Collection[InstantTime]) -> Sequ
 def _without_savepoints(state: TableState, given: Collection[InstantTime]) -> TableState:
     """Delete the savepoints that are given; refuse others."""
     for one in _given_savepoints(state, given):
-        state.table.host.complete_delete_savepoint(state.client, one)
+        table = state.table
+        table.host.complete_delete_savepoint(state.client, one, present_version(table))
         state.client.active.delete(one)
         state.client.active.delete_pending(one)
         state = state.without(one)
@@ -248,7 +249,8 @@ def _rebuilt_format(state: TableState, progress: Progress) -> tuple[str, ...]:
     update_properties(table.client.storage, new_properties(table, table.host, receipt))
     now = table.as_stored()
     # all of it has expired: no state of the format but the present one is gone back to
-    now.host.archive_instants(now.client, state.timeline.completed().instants)
+    old = state.timeline.completed().instants
+    now.host.archive_instants(now.client, old, receipt.version)
     left = tuple(now.afresh.lister().leftovers())
     list(table.client.run_map(DeleteFile(now.format_storage), left))
     return left

@@ -22,7 +22,7 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.cleaned import require_not_cleaned
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_savepoint, encode
-from hudi_core.txn.publication import publish_with_retry
+from hudi_core.txn.publication import present_version, publish_with_retry
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.table_service import locked_for_service
@@ -114,7 +114,9 @@ def create_savepoint(
         host, client = saved.table.host, saved.client
         try:
             publish_with_retry(
-                saved.table, done, lambda: host.complete_savepoint(client, body, done)
+                saved.table,
+                done,
+                lambda: host.complete_savepoint(client, body, done, present_version(saved.table)),
             )
         except CommitStateUnknownError as unpublished:
             refused = unpublished.__cause__
@@ -144,7 +146,8 @@ def delete_savepoint(
         found = state.timeline.find(of, Action.SAVEPOINT)
         if found is None or not found.is_completed:
             raise InstantNotFoundError(of, f"the savepoints of {client.base_path}")
-        state.table.host.complete_delete_savepoint(client, found)
+        expected = present_version(state.table)
+        state.table.host.complete_delete_savepoint(client, found, expected)
         client.active.delete(found)
         client.active.delete_pending(found)
         return found

@@ -178,7 +178,7 @@ class _Comparison:
         """Return the fenced timeline, or step 1's if the format fails."""
         table, timeline = self._table, self._timeline
         try:
-            table.host.initialize(self._client, create=False)
+            table.host.open(self._client)
             fenced = table.timeline()
         except LostCompletionError:
             # said of the timeline; what the format holds beyond it is no mistake of the format

@@ -149,6 +149,26 @@ class Table(TableServing):
         given = options_as_strings(options or {})
         return cls(open_table(location_of(path), given), given)
 
+    def close(self) -> None:
+        """Close what the format holds, such as a connection.
+
+        Nobody has to call it: it happens by itself once nobody holds the table any more. The table
+        is not to be used afterwards: what needs its format is refused
+        (:class:`~hudi_core.errors.TableClosedError`).
+
+        Raises
+        ------
+        PluginHookError, HudiError
+            The format failed; the table is closed all the same.
+        """
+        self._opened.host.close()
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     @classmethod
     def adopt(
         cls,

@@ -89,7 +89,7 @@ def begin(
             inflight_body = encode(CommitMetadata(operation_type=operation.value))
             request = Request(requested_body, inflight_body)
         table, client = state.table, state.client
-        table.host.initialize(client, create=False)
+        table.host.open(client)
         began = table.timeline()
         requested = request.scheduled
         if requested is None:

@@ -21,7 +21,7 @@ from hudi_core.metadata.removal_changes import record_clean
 from hudi_core.metadata.session import MetadataSession
 from hudi_core.model.actions import CleanerPlan, CleanMetadata
 from hudi_core.model.instant import Instant
-from hudi_core.txn.publication import publish_with_retry
+from hudi_core.txn.publication import present_version, publish_with_retry
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 
@@ -71,7 +71,7 @@ def continue_clean(
     state = state.with_instant(work.instant)
     client = state.client
     if work.files or work.partitions:
-        host.before_clean(client, work.plan, work.instant)
+        host.before_clean(client, work.plan, work.instant, present_version(state.table))
     lock.require_lease()
     metadata = delete_cleaned(client, work)
     if state.metadata is not None:
@@ -83,5 +83,9 @@ def continue_clean(
     completed = complete_clean(client, work, completion, metadata)
     state = state.with_instant(completed)
     table, client = state.table, state.client
-    publish_with_retry(table, completed, lambda: host.complete_clean(client, metadata, completed))
+    publish_with_retry(
+        table,
+        completed,
+        lambda: host.complete_clean(client, metadata, completed, present_version(table)),
+    )
     return state, completed, metadata

@@ -62,6 +62,7 @@ def fence_and_rollback(state: TableState, target: Instant, why: str) -> Publicat
         ) from kept
     # step fence
     try:
+        # whatever state the format is in by now: a request may just have landed
         host.before_rollback(client, replace(target, state=State.INFLIGHT))
         held = host.find_publication(client, target)
     except HudiError as error:

@@ -63,14 +63,15 @@ def publish_once(
         What the write reported of its files; without them the format reads their footers.
     """
     client, host = table.client, table.host
+    expected = metadata.extra_metadata.get(PARENT_KEY)
     if metadata.operation_type == WriteOperation.ALTER_SCHEMA:
-        return host.complete_schema_change(client, metadata, completed)
+        return host.complete_schema_change(client, metadata, completed, expected)
     if (
         isinstance(metadata, ReplaceCommitMetadata)
         and metadata.operation_type == WriteOperation.CLUSTER
     ):
-        return host.complete_clustering(client, metadata, completed, statuses)
-    return host.complete_write(client, metadata, completed, statuses)
+        return host.complete_clustering(client, metadata, completed, statuses, expected)
+    return host.complete_write(client, metadata, completed, statuses, expected)
 
 
 def publish_with_retry(
@@ -127,27 +128,35 @@ def head(table: OpenTable, instant: Instant) -> str:
         It is unknown, or nothing may be built on it.
     """
     try:
-        return table.host.initialize(table.client, create=False).version
+        return table.host.open(table.client).version
     except HudiError as error:
         raise unknown(table, instant, error) from error
 
 
-def parent_of(table: OpenTable) -> str:
-    """Return the version of the format's state; under the lock.
+def parent_of(table: OpenTable) -> str | None:
+    """Return the format's version that a write builds on; under the lock.
 
     To be read before the timeline that is looked at for conflicts: a lease may run out, and what
-    its old holder publishes in between then makes step 2 fail. Empty for a format without step 2.
+    its old holder publishes in between then makes step 2 fail.
     """
     # step record-parent
-    return table.host.initialize(table.client, create=False).version if is_two_step(table) else ""
+    return present_version(table)
 
 
-def with_current_parent(table: OpenTable, parent: str, metadata: CommitMetadata) -> CommitMetadata:
+def present_version(table: OpenTable) -> str | None:
+    """Return the format's present version; under the lock.
+
+    ``None`` for a format without step 2.
+    """
+    return table.host.open(table.client).version if is_two_step(table) else None
+
+
+def with_current_parent(parent: str | None, metadata: CommitMetadata) -> CommitMetadata:
     """Return commit metadata with the format's present version.
 
     Step 2 is compared and set on it, by whoever gets to it. A format without a step 2 has none.
     """
-    return with_parent_version(metadata, parent) if is_two_step(table) else metadata
+    return metadata if parent is None else with_parent_version(metadata, parent)
 
 
 def with_parent_version(metadata: CommitMetadata, version: str) -> CommitMetadata:
@@ -178,7 +187,7 @@ def receipt_of(table: OpenTable, held: Publication) -> FormatCommit:
     """Return a receipt for a published instant without one."""
     location = table.client.format_options.get(LOCATION)
     try:
-        location = table.host.initialize(table.client, create=False).location
+        location = table.host.open(table.client).location
     except HudiError:
         _log.info("the %s format does not say where it is", table.host.name, exc_info=True)
     return FormatCommit(held.version, location)

@@ -39,7 +39,7 @@ from hudi_core.storage.location import stored_uri
 from hudi_core.timeline.serde import decode_restore, decode_restore_plan, encode
 from hudi_core.txn.heartbeat import remove_heartbeat
 from hudi_core.txn.markers import Markers
-from hudi_core.txn.publication import publish_with_retry
+from hudi_core.txn.publication import present_version, publish_with_retry
 from hudi_core.txn.refused_plan import asking_format
 from hudi_core.txn.state import TableState
 from hudi_core.view.storage_lister import StorageLister
@@ -115,7 +115,8 @@ def continue_restore(state: TableState, instant: Instant, *, is_new: bool = Fals
         return Restored(state.without(instant), None)
     is_begun = instant.state is State.INFLIGHT
     with asking_format(state.table, instant, is_new=is_new, is_begun=is_begun) as answer:
-        host.before_restore(state.client, plan, instant.to(State.INFLIGHT))
+        expected = present_version(state.table)
+        host.before_restore(state.client, plan, instant.to(State.INFLIGHT), expected)
     if answer.is_refused:
         return Restored(state.without(instant), None)
     if not is_begun:
@@ -139,7 +140,11 @@ def continue_restore(state: TableState, instant: Instant, *, is_new: bool = Fals
     completed = active.complete(instant, completion, encode(body), timeline)
     state = state.with_instant(completed)
     table, client = state.table, state.client
-    publish_with_retry(table, completed, lambda: host.complete_restore(client, body, completed))
+    publish_with_retry(
+        table,
+        completed,
+        lambda: host.complete_restore(client, body, completed, present_version(table)),
+    )
     for target in targets:
         state = _removed(state, target)
     return Restored(_with_metadata_table(state), completed)

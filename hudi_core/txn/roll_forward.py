@@ -44,6 +44,7 @@ from hudi_core.txn.publication import (
     PublicationRejectedError,
     head,
     is_two_step,
+    present_version,
     publish_once,
     publish_with_retry,
     receipt_of,
@@ -276,9 +277,11 @@ def _service_call(table: OpenTable, instant: Instant) -> Callable[[], FormatComm
         raise _unrecordable(table, instant)
     data, where = active.read(instant), active.path(instant)
     if instant.action is Action.ROLLBACK:
-        return partial(host.complete_rollback, client, decode_rollback(data, where), instant)
+        undone = decode_rollback(data, where)
+        return lambda: host.complete_rollback(client, undone, instant, present_version(table))
     if instant.action is Action.CLEAN:
-        return partial(host.complete_clean, client, decode_clean(data, where), instant)
+        cleaned = decode_clean(data, where)
+        return lambda: host.complete_clean(client, cleaned, instant, present_version(table))
     if instant.action is Action.RESTORE:
         return partial(_complete_restore, table, instant)
     return partial(_complete_savepoint, table, instant, decode_savepoint(data, where))
@@ -289,7 +292,8 @@ def _complete_savepoint(
 ) -> FormatCommit:
     """Publish a savepoint, whose state the format may have forgotten."""
     with asking_format(table, instant, is_new=False):
-        return table.host.complete_savepoint(table.client, body, instant)
+        expected = present_version(table)
+        return table.host.complete_savepoint(table.client, body, instant, expected)
 
 
 def _complete_restore(table: OpenTable, instant: Instant) -> FormatCommit:
@@ -305,8 +309,8 @@ def _complete_restore(table: OpenTable, instant: Instant) -> FormatCommit:
         else RestorePlan(body.restore_instant_info)
     )
     with asking_format(table, instant, is_new=False):
-        host.before_restore(client, plan, instant.to(State.INFLIGHT))
-    return host.complete_restore(client, body, instant)
+        host.before_restore(client, plan, instant.to(State.INFLIGHT), present_version(table))
+    return host.complete_restore(client, body, instant, present_version(table))
 
 
 def can_record(host: FormatHost, instant: Instant) -> bool:

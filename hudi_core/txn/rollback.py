@@ -38,7 +38,7 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.heartbeat import heartbeat_path, is_of_this_boot, remove_heartbeat
 from hudi_core.txn.markers import Markers
-from hudi_core.txn.publication import is_two_step, publish_with_retry
+from hudi_core.txn.publication import is_two_step, present_version, publish_with_retry
 from hudi_core.txn.refused_plan import asking_format
 from hudi_core.txn.rollback_checks import require_can_be_rolled_back
 from hudi_core.txn.state import TableState
@@ -219,7 +219,9 @@ class _Hooks(RollbackHooks):
         if self.begun.is_completed and host.find_publication(client, rollback) is not None:
             return
         publish_with_retry(
-            table, rollback, lambda: host.complete_rollback(client, metadata, rollback)
+            table,
+            rollback,
+            lambda: host.complete_rollback(client, metadata, rollback, present_version(table)),
         )
 
     def before_tidy(self, client: TableMetaClient, target: Instant) -> None:
@@ -242,7 +244,7 @@ def _leave_format(table: OpenTable, target: Instant) -> None:
         It goes on naming them; nothing was deleted.
     """
     client, host = table.client, table.host
-    host.before_rollback(client, target)
+    host.before_rollback(client, target, present_version(table))
     if is_two_step(table) and host.find_publication(client, target) is not None:
         raise PluginContractError(
             host.name, f"before_rollback returned, and it still holds {target.requested_time}"

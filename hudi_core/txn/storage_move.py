@@ -78,7 +78,7 @@ def take_step(state: TableState) -> TableState:
     changes = _changes(client, host, move.other)
     if is_two_step(state.table):
         there = placed(client, host, move.other)
-        receipt = host.initialize(there, create=True, rebuild=True)
+        receipt = host.rebuild(there)
         name = option_key(host.name, LOCATION)
         if name in changes:
             changes[name] = receipt.location

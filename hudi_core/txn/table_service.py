@@ -39,7 +39,7 @@ def locked_for_service(
         require_same_table(table.client, state.client)
         state.client.require_writable()
         state = recover(state, config)
-        state.table.host.initialize(state.client, create=False)
+        state.table.host.open(state.client)
         yield state
         hold.is_done = True
 

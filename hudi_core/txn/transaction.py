@@ -231,7 +231,7 @@ class Transaction:
                 state = commit_schema(state, planned, self.schema_step, now.seen)
             table.host.check_write(state.client, metadata, self.instant)
             self._delete_lost_attempts(statuses)
-            metadata = with_current_parent(table, parent, metadata)
+            metadata = with_current_parent(parent, metadata)
             self.lock.require_lease()
             state = self._record(metadata, statuses, now.seen, state)
             self.lock.require_lease()

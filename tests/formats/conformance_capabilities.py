@@ -14,12 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import NotATableError, PartitionValueError
-from hudi_core.plugin import registry
-from hudi_core.plugin.host import FormatHost
-from hudi_core.spi import Capability, SchemaError, UnsupportedCapabilityError
+from hudi_core.spi import (
+    Capability,
+    NotATableError,
+    PartitionValueError,
+    SchemaError,
+    UnsupportedCapabilityError,
+)
+from hudi_core.spi.testing import load_format
 
-from .conformance_format import FormatUnderTest, promise
+from .conformance_format import FormatUnderTest, bag, promise
 from .conformance_parts import (
     BY_DAY,
     SCHEMA,
@@ -82,7 +86,7 @@ class CapabilityConformance(OverFormat):
     def test_undeclared_tables_are_refused(
         self, path: Path, format_under_test: FormatUnderTest, capability: Capability
     ) -> None:
-        host = FormatHost.load(registry.FormatRegistry(), format_under_test.name)
+        host = load_format(format_under_test.name)
         if capability in host.capabilities:
             create(path, format_under_test, TABLES[capability]).insert(rows(0, 1))
             assert format_under_test.rows(path) == ours(path) == contents(rows(0, 1))
@@ -96,7 +100,7 @@ class CapabilityConformance(OverFormat):
         self, path: Path, format_under_test: FormatUnderTest
     ) -> None:
         name, expected = format_under_test.name, contents(rows(0, 1, 2, 3, 4))
-        host = FormatHost.load(registry.FormatRegistry(), name)
+        host = load_format(name)
         table = create(path, replace(format_under_test, name="native"))
         table.insert(rows(0, 1, 2, 3, 4))
         if Capability.CONVERSION in host.capabilities:
@@ -122,6 +126,22 @@ class CapabilityConformance(OverFormat):
             assert ours(path) == expected
         assert hudi.Table.open(str(path)).format == "native"
 
+    @promise("F45", "What a table was before it was given the format can still be read.")
+    def test_states_of_before_a_conversion(
+        self, path: Path, format_under_test: FormatUnderTest
+    ) -> None:
+        if Capability.CONVERSION not in load_format(format_under_test.name).capabilities:
+            return
+        table = create(path, replace(format_under_test, name="native"))
+        states = {}
+        for ts in (1, 2, 3):
+            instant = table.upsert(rows(0, ts, ts=ts)).instant
+            states[instant] = ours(path)
+        table.convert(format_under_test.name, options=format_under_test.options)
+        for instant, state in states.items():
+            then = hudi.Table.open(str(path)).to_arrow(as_of=instant)
+            assert bag(then.to_pylist()) == state
+
     @promise("F40", "A folder without metadata of the format is no table of it.")
     def test_plain_files_are_no_table(self, path: Path, format_under_test: FormatUnderTest) -> None:
         path.mkdir()
@@ -135,7 +155,7 @@ class CapabilityConformance(OverFormat):
     def test_empty_partition_values_are_kept_or_refused(
         self, path: Path, format_under_test: FormatUnderTest
     ) -> None:
-        host = FormatHost.load(registry.FormatRegistry(), format_under_test.name)
+        host = load_format(format_under_test.name)
         if Capability.IDENTITY_PARTITIONS not in host.capabilities:
             return
         table = create(path, format_under_test, "city")

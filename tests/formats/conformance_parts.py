@@ -12,21 +12,25 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.model.instant_time import next_instant_time
-from hudi_core.model.result import CommitResult
-from hudi_core.plugin.host import FormatHost
-from hudi_core.services.opening import open_table
 from hudi_core.spi import (
     Action,
     Capability,
     CleanerPlan,
     CleanFileInfo,
     CommitMetadata,
+    FormatCommit,
     Instant,
     State,
     UnsupportedCapabilityError,
 )
-from hudi_core.table_handle import OpenTable
+from hudi_core.spi.testing import (
+    CommitResult,
+    OpenTable,
+    WriterDied,
+    dies_before,
+    next_instant_time,
+    open_table,
+)
 
 from .conformance_format import FormatUnderTest, bag
 from .conformance_trace import TRACE, Call
@@ -44,10 +48,6 @@ FAST: Final = {"hoodie.fs.fsync": "false"}
 BY_DAY: Final = "ts"
 """A partition column whose values make partitions, of which each has many."""
 CITIES: Final = ("rome", "oslo", None)
-
-
-class Died(Exception):
-    """The writer is no more."""
 
 
 def rows(*keys: int, ts: int = 1) -> pa.Table:
@@ -174,7 +174,7 @@ def contents(*tables: pa.Table) -> Counter[str]:
 def head(path: Path) -> str:
     """Return the version of the state that the format is in."""
     opened = open_at(path)
-    return opened.host.initialize(opened.client, create=False).version
+    return opened.host.open(opened.client).version
 
 
 def base_files(table: hudi.Table) -> set[str]:
@@ -216,26 +216,26 @@ def done_or_refused(table: hudi.Table, name: str) -> Any:
     return None
 
 
-def replay(path: Path, call: Call) -> str:
-    """Call a hook again with what it was called with; return the version of the receipt."""
+def replay(path: Path, call: Call) -> FormatCommit:
+    """Call a hook again with what it was called with; return the receipt."""
     opened = open_at(path)
-    given = [
-        value
+    given = {
+        name: value
         for name, value in call.arguments.items()
         if name not in ("meta_client", "view_manager")
-    ]
-    version: str = getattr(opened.host, call.hook)(opened.client, *given).version
-    return version
+    }
+    receipt: FormatCommit = getattr(opened.host, call.hook)(opened.client, **given)
+    return receipt
 
 
-def die_before_step_2(monkeypatch: pytest.MonkeyPatch, write: Callable[[], object]) -> None:
-    def die(*arguments: object, **named: object) -> None:
-        raise Died
+def same_receipt(one: FormatCommit, other: FormatCommit) -> bool:
+    """Whether two receipts are of one state, in one place."""
+    return (one.version, one.location) == (other.version, other.location)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(FormatHost, "complete_write", die)
-        with pytest.raises(Died):
-            write()
+
+def die_before_step_2(write: Callable[[], object]) -> None:
+    with dies_before(), pytest.raises(WriterDied):
+        write()
 
 
 def pending(path: Path) -> tuple[OpenTable, Instant, CommitMetadata]:

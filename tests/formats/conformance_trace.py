@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from hudi_core.spi import FORMAT_GROUP, OBSERVER_GROUP, FormatCommit, TableFormatHooks, hookimpl
+from hudi_core.spi import HOOKS, FormatCommit, hookimpl
+from hudi_core.spi.testing import FORMAT_GROUP, OBSERVER_GROUP
 
 DISTRIBUTION: Final = "conformance-of-formats"
-HOOKS: Final = tuple(
-    name for name in vars(TableFormatHooks) if name.startswith(("before_", "complete_", "archive_"))
+WATCHED: Final = tuple(
+    name for name in HOOKS if name.startswith(("before_", "complete_", "archive_"))
 )
 """The hooks that tell of actions."""
 
@@ -51,7 +52,7 @@ TRACE: Final = Trace()
 
 
 def _watching(hook: str) -> Any:
-    names = tuple(inspect.signature(getattr(TableFormatHooks, hook)).parameters)[1:]
+    names = HOOKS[hook].arguments
 
     def watch(self: object, **arguments: Any) -> Generator[None, Any, Any]:
         TRACE.begins(hook, arguments)
@@ -70,8 +71,8 @@ def _watching(hook: str) -> Any:
     return hookimpl(wrapper=True)(watch)
 
 
-Observer = type("Observer", (), {hook: _watching(hook) for hook in HOOKS})
-"""Watches every hook of :data:`HOOKS`."""
+Observer = type("Observer", (), {hook: _watching(hook) for hook in WATCHED})
+"""Watches every hook of :data:`WATCHED`."""
 
 
 def install(folder: Path, formats: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,14 +59,10 @@ class TwoStepConformance(OverFormat):
 
     @promise("F15", "What only step 1 holds nobody sees, and the next write publishes it first.")
     def test_a_writer_that_dies_between_the_steps(
-        self,
-        table: hudi.Table,
-        path: Path,
-        format_under_test: TwoStepFormat,
-        monkeypatch: pytest.MonkeyPatch,
+        self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:
         old, new = contents(rows(0, 1, 2, 3, 4)), contents(rows(0, 6, ts=2), rows(1, 2, 3, 4))
-        die_before_step_2(monkeypatch, lambda: table.upsert(rows(0, 6, ts=2)))
+        die_before_step_2(lambda: table.upsert(rows(0, 6, ts=2)))
         assert ours(path) == old == format_under_test.rows(path)
         table.insert(rows(7))
         assert format_under_test.rows(path) == ours(path) == new + contents(rows(7))
@@ -74,28 +71,45 @@ class TwoStepConformance(OverFormat):
         assert done == sorted(done)
 
     @promise("F16", "Step 2 is refused where the format is not in the state recorded as parent.")
-    def test_step_2_is_compared_and_set_on_its_parent(
-        self, table: hudi.Table, path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        die_before_step_2(monkeypatch, lambda: table.upsert(rows(0, ts=2)))
+    def test_step_2_is_compared_and_set_on_its_parent(self, table: hudi.Table, path: Path) -> None:
+        die_before_step_2(lambda: table.upsert(rows(0, ts=2)))
         opened, instant, metadata = pending(path)
         before = head(path)
         assert metadata.extra_metadata[PARENT_KEY] == before
-        other = {**metadata.extra_metadata, PARENT_KEY: "4711"}
         with pytest.raises(CommitConflictError):
-            opened.host.complete_write(
-                opened.client, replace(metadata, extra_metadata=other), instant
-            )
+            opened.host.complete_write(opened.client, metadata, instant, expected_version="4711")
         assert head(path) == before
         assert opened.host.find_publication(opened.client, instant) is None
-        done = opened.host.complete_write(opened.client, metadata, instant)
+        done = opened.host.complete_write(opened.client, metadata, instant, expected_version=before)
         assert done.version != before
 
-    @promise("F17", "An instant that was fenced off is never taken again.")
-    def test_what_is_fenced_off_stays_out(
-        self, table: hudi.Table, path: Path, monkeypatch: pytest.MonkeyPatch
+    @promise("F44", "No change is made on another state than the one that it was decided on.")
+    def test_changes_are_compared_with_the_expected_state(
+        self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:
-        die_before_step_2(monkeypatch, lambda: table.upsert(rows(0, ts=2)))
+        last = table.upsert(rows(0, ts=2)).instant
+        opened, clean = open_at(path), after_all(path, Action.CLEAN)
+        host, client = opened.host, opened.client
+        first = opened.timeline().completed_writes()[0]
+        before = head(path), format_under_test.rows(path)
+        body = CleanMetadata(clean.requested_time, 0, 0, "")
+        for change in (
+            lambda: host.complete_clean(client, body, clean, "4711"),
+            lambda: host.before_rollback(client, last, "4711"),
+        ):
+            with pytest.raises(CommitConflictError):
+                change()
+            assert (head(path), format_under_test.rows(path)) == before
+        # a format may keep what is archived, and change nothing
+        with suppress(CommitConflictError):
+            host.archive_instants(client, [first], "4711")
+        assert (head(path), format_under_test.rows(path)) == before
+        host.complete_clean(client, body, clean, before[0])
+        assert host.find_publication(client, clean) is not None
+
+    @promise("F17", "An instant that was fenced off is never taken again.")
+    def test_what_is_fenced_off_stays_out(self, table: hudi.Table, path: Path) -> None:
+        die_before_step_2(lambda: table.upsert(rows(0, ts=2)))
         opened, instant, metadata = pending(path)
         before = head(path)
         fenced = replace(instant, state=State.INFLIGHT)
@@ -105,10 +119,9 @@ class TwoStepConformance(OverFormat):
         opened.host.before_rollback(opened.client, fenced)
         assert head(path) == now
         for parent in (before, now):
-            extra = {**metadata.extra_metadata, PARENT_KEY: parent}
             with pytest.raises(IncompleteCommitError):
                 opened.host.complete_write(
-                    opened.client, replace(metadata, extra_metadata=extra), instant
+                    opened.client, metadata, instant, expected_version=parent
                 )
         assert opened.host.find_publication(opened.client, instant) is None
 
@@ -138,10 +151,8 @@ class TwoStepConformance(OverFormat):
         assert seen == [contents(rows(0, 1, 2, 3, 4))]
 
     @promise("F33", "What only step 1 holds is inflight in the format's timeline.")
-    def test_the_fence(
-        self, table: hudi.Table, path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        die_before_step_2(monkeypatch, lambda: table.upsert(rows(0, ts=2)))
+    def test_the_fence(self, table: hudi.Table, path: Path) -> None:
+        die_before_step_2(lambda: table.upsert(rows(0, ts=2)))
         opened, instant, _ = pending(path)
         fenced = opened.host.get_timeline_factory().active_timeline(opened.client)
         others = [one for one in opened.client.timeline().instants if one != instant]
@@ -191,17 +202,13 @@ class TwoStepConformance(OverFormat):
 
     @promise("F35", "A clustering puts files in the place of others, and is recorded once.")
     def test_a_clustering_is_recorded_once(
-        self,
-        table: hudi.Table,
-        path: Path,
-        format_under_test: TwoStepFormat,
-        monkeypatch: pytest.MonkeyPatch,
+        self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:
         """The same rows anew, as an overwriting of the table has them written."""
         if not self.declared(path, Capability.CLUSTERING, "complete_clustering"):
             return
         old, everything = base_files(table), rows(0, 1, 2, 3, 4)
-        die_before_step_2(monkeypatch, lambda: table.insert_overwrite_table(everything))
+        die_before_step_2(lambda: table.insert_overwrite_table(everything))
         opened, instant, written = pending(path)
         assert isinstance(written, ReplaceCommitMetadata)
         metadata = replace(written, operation_type="CLUSTER")

@@ -32,6 +32,7 @@ from hudi_core.model.format import PARENT_KEY
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.storage.posix import PosixStorage
+from hudi_core.txn.publication import publish_once
 from tests.formats.delta_steps import actions_of, cut_short, last_write, opened, publish, version
 from tests.formats.delta_tables import assert_all_read, by_deltalake, content, new_table, rows
 
@@ -242,11 +243,11 @@ def test_the_recorded_parent_is_what_is_compared(
         return replace(metadata, extra_metadata={**metadata.extra_metadata, PARENT_KEY: parent})
 
     with pytest.raises(CommitConflictError, match="builds on version 0"):
-        seen.host.complete_write(seen.client, built_on("0"), instant)
+        publish_once(seen, built_on("0"), instant)
     assert version(path) == 1
     # a vacuum changes no rows
     DeltaTable(str(path)).vacuum(dry_run=False)
-    receipt = seen.host.complete_write(seen.client, built_on("1"), instant)
+    receipt = publish_once(seen, built_on("1"), instant)
     assert receipt.version == str(version(path))
     assert_all_read(path, content(rows(0, 1, 2, 3)))
 
@@ -263,7 +264,7 @@ def test_columns_that_an_earlier_release_has_added_first_are_no_other_parent(
     )
     metadata = seen.client.read_commit(instant)
     metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, PARENT_KEY: "1"})
-    assert seen.host.complete_write(seen.client, metadata, instant).version == "3"
+    assert publish_once(seen, metadata, instant).version == "3"
     assert by_deltalake(path).column("extra").to_pylist().count(7) == 1
     seen.host.before_rollback(seen.client, instant)
     assert by_deltalake(path).schema == by_deltalake(path, 1).schema

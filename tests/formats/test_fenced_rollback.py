@@ -19,7 +19,7 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.plugin.host import FormatHost
 from hudi_core.timeline.serde import decode_rollback
 from hudi_core.txn import roll_forward
-from hudi_core.txn.publication import PublicationRejectedError, with_parent_version
+from hudi_core.txn.publication import PublicationRejectedError, publish_once, with_parent_version
 from hudi_core.txn.transaction import Transaction
 from tests.formats.two_steps import (
     FORMATS,
@@ -70,7 +70,7 @@ def rolled_back(table: hudi.Table) -> list[str]:
 def publish(table: hudi.Table, instant: Instant) -> Any:
     """Send the request that the writer of an instant had on its way."""
     here = opened(table)
-    return here.host.complete_write(here.client, here.client.read_commit(instant), instant)
+    return publish_once(here, here.client.read_commit(instant), instant)
 
 
 def test_a_write_behind_a_later_one_is_taken_back(table: hudi.Table, overtaken: Instant) -> None:
@@ -93,7 +93,7 @@ def test_neither_its_request_nor_a_replay_gets_it_in_afterwards(
     plain = CommitMetadata(metadata.partition_to_write_stats, operation_type="UPSERT")
     for sent in (metadata, plain):
         with pytest.raises(HudiError):
-            here.host.complete_write(here.client, sent, overtaken)
+            publish_once(here, sent, overtaken)
         assert here.host.find_publication(here.client, overtaken) is None
     assert read_at_rest(table) == before
 
@@ -293,10 +293,10 @@ def test_what_is_fenced_off_is_never_taken_though_its_files_are_there(
     instant = left_between(monkeypatch, table, lambda: table.upsert(batch(2, "a")))
     here = opened(table)
     here.host.before_rollback(here.client, replace(instant, state=State.INFLIGHT))
-    head = here.host.initialize(here.client, create=False).version
+    head = here.host.open(here.client).version
     late = with_parent_version(here.client.read_commit(instant), head)
     with pytest.raises(IncompleteCommitError, match="taken out"):
-        here.host.complete_write(here.client, late, instant)
+        publish_once(here, late, instant)
     assert read(table) == {"a": 1, "b": 1, "x": 1}
     table.upsert(batch(4, "b"))
     assert read_at_rest(table) == {"a": 1, "b": 4, "x": 1}

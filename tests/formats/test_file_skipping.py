@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,10 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_core as hudi
+from hudi_core.spi import FileIndex, FileStatus, FormatCapabilities, MetaClientView, PartitionPath
+from hudi_core.spi.files import table_lister
+from tests.formats.conformance_trace import install
+from tests.formats.toy_format import ToyFormat
 
 SCHEMA = pa.schema(
     [
@@ -47,12 +52,58 @@ def rows(number: int) -> list[dict[str, Any]]:
 EVERY_ROW = [row for number in range(3) for row in rows(number)]
 
 
+class NoRanges(FileIndex):
+    """Lists files, and knows nothing else."""
+
+    def __init__(self, client: MetaClientView) -> None:
+        self.table = table_lister(client)
+
+    def list_partitions(self) -> Sequence[PartitionPath]:
+        return self.table.list_partitions()
+
+    def list_files(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        return self.table.list_files(partitions)
+
+
+class NoRangesFactory:
+    """Makes it."""
+
+    def create(self, meta_client: MetaClientView) -> FileIndex:
+        return NoRanges(meta_client)
+
+
+class NoRangesFormat(ToyFormat):
+    """The toy format with a lister of its own."""
+
+    def get_capabilities(self) -> FormatCapabilities:
+        return FormatCapabilities.of("copy_on_write", "unpartitioned")
+
+    def get_metadata_factory(self) -> Any:
+        return NoRangesFactory()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("site")
+    install(folder, {"rangeless": f"{__name__}:NoRangesFormat"})
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(str(folder))
+        yield
+
+
 @pytest.fixture(
     scope="module",
-    params=[("native", "true"), *((f, m) for f in ("iceberg", "delta") for m in ("true", "false"))],
+    params=[
+        *((one, "true") for one in ("native", "rangeless")),
+        *((f, m) for f in ("iceberg", "delta") for m in ("true", "false")),
+    ],
     ids=lambda given: f"{given[0]}-{'with' if given[1] == 'true' else 'without'}-metadata-table",
 )
-def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
+def table(
+    request: pytest.FixtureRequest, installed: None, tmp_path_factory: pytest.TempPathFactory
+) -> hudi.Table:
     format_, metadata = request.param
     path: Path = tmp_path_factory.mktemp(format_) / "t"
     options = {"hoodie.fs.fsync": "false", "hoodie.metadata.enable": metadata}
@@ -90,3 +141,20 @@ def test_no_row_is_lost_to_unknown_bounds(table: hudi.Table) -> None:
     for row in EVERY_ROW:
         found = table.to_arrow(filter=[("name", "=", row["name"]), ("at", "=", row["at"])])
         assert found["id"].to_pylist() == [row["id"]]
+
+
+def test_a_damaged_metadata_table_takes_no_read_away(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    options = {"hoodie.fs.fsync": "false"}
+    made = hudi.Table.create(
+        str(path), SCHEMA, record_key="id", format="rangeless", options=options
+    )
+    for number in range(3):
+        made.bulk_insert(pa.Table.from_pylist(rows(number), SCHEMA))
+    for file in (path / ".hoodie" / "metadata" / "column_stats").iterdir():
+        file.write_bytes(b"no file of an index")
+    for file in (path / ".hoodie" / "metadata" / "column_stats").iterdir():
+        assert file.read_bytes() == b"no file of an index"
+    table = hudi.Table.open(str(path), options)
+    assert len(table.file_slices(filter=[("id", "=", 11)])) == 3
+    assert table.to_arrow(filter=[("id", "=", 11)])["id"].to_pylist() == [11]

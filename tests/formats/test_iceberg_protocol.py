@@ -26,6 +26,7 @@ from hudi_core.model.format import PARENT_KEY
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.table_handle import OpenTable
+from hudi_core.txn.publication import publish_once
 from iceberg_format.catalog import FolderCatalog, TableState
 from iceberg_format.table import IcebergTable
 from tests.formats.iceberg_tables import (
@@ -202,10 +203,10 @@ def test_a_commit_on_another_parent_than_recorded_is_refused(path: Path) -> None
     commit = table.client.read_commit(instant)
     recorded = replace(commit, extra_metadata={**commit.extra_metadata, PARENT_KEY: "12345"})
     with pytest.raises(CommitConflictError, match="12345"):
-        table.host.complete_write(table.client, recorded, instant, ())
-    head = table.host.initialize(table.client, create=False).version
+        publish_once(table, recorded, instant)
+    head = table.host.open(table.client).version
     recorded = replace(commit, extra_metadata={**commit.extra_metadata, PARENT_KEY: head})
-    table.host.complete_write(table.client, recorded, instant, ())
+    publish_once(table, recorded, instant)
     agree(path)
 
 

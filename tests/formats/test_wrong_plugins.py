@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -34,6 +35,7 @@ from hudi_core.plugin.guarded import GuardedLock
 from hudi_core.plugin.host import FormatHost
 from hudi_core.services.opening import open_table
 from hudi_core.spi import (
+    FileColumns,
     FileIndex,
     FileStatus,
     FormatCommit,
@@ -46,7 +48,7 @@ from hudi_core.txn.creation import CREATION_PATH
 from hudi_core.txn.table_lock import TableLock
 from tests.formats.conformance_trace import install
 from tests.formats.two_steps import FAST, SCHEMA, batch
-from tests.formats.wrong_format import FAULTS, Lister, RicherLister
+from tests.formats.wrong_format import FAULTS, Lister, RicherLister, answer
 
 WRONG = {"hoodie.table.format": "wrong", "hoodie.table.name": "wrong", **FAST}
 KEYS = {
@@ -243,9 +245,39 @@ def test_ranges_of_fewer_files_than_were_asked_about(shared: hudi.Table) -> None
         reads_some(shared)
 
 
+class ColumnLister(Lister):
+    """Lists files as columns."""
+
+    def list_columns(self, partitions: Sequence[PartitionPath]) -> FileColumns:
+        files = self.list_files(partitions)
+        return answer("list_columns", lambda: FileColumns.of_statuses(files))
+
+
+def test_files_are_listed_as_columns_by_who_can(shared: hudi.Table) -> None:
+    asked = []
+
+    def noted(right: Callable[[], Any]) -> Any:
+        asked.append(right())
+        return asked[-1]
+
+    FAULTS["create"] = lambda right: ColumnLister(right().client)
+    FAULTS["list_columns"] = noted
+    assert reads_some(shared).num_rows == 0  # type: ignore[attr-defined]
+    assert asked
+    wrong: dict[str, Fault] = {
+        "list_columns returned None, not FileColumns": gives(None),
+        "list_columns says nothing of the partition": lambda right: right().select([]),
+        "names no file of the partition": lambda right: right().rows(np.empty(0, np.int64)),
+    }
+    for said, fault in wrong.items():
+        FAULTS["list_columns"] = fault
+        with pytest.raises(PluginContractError, match=said):
+            reads_some(shared)
+
+
 def test_a_receipt_is_looked_at_whole(tmp_path: Path) -> None:
-    FAULTS["initialize"] = gives(FormatCommit("1", Path("/t")))  # type: ignore[arg-type]
-    with pytest.raises(PluginContractError, match="receipt of initialize has the location"):
+    FAULTS["create_table"] = gives(FormatCommit("1", Path("/t")))  # type: ignore[arg-type]
+    with pytest.raises(PluginContractError, match="receipt of create has the location"):
         create(tmp_path / "t")
 
 
@@ -528,8 +560,8 @@ def test_a_creation_that_failed_is_made_good_by_the_next(at: str, tmp_path: Path
             right()
         raise ERROR
 
-    FAULTS["initialize"] = fail
-    with pytest.raises(PluginHookError, match=r"initialize: .*database is locked"):
+    FAULTS["create_table"] = fail
+    with pytest.raises(PluginHookError, match=r"create: .*database is locked"):
         create(tmp_path / "t")
     FAULTS.clear()
     assert (tmp_path / "t" / CREATION_PATH).exists()
@@ -547,14 +579,14 @@ def test_a_refusal_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
         right()
         raise SchemaError("There is no such column", "Add it.")
 
-    FAULTS["initialize"] = refuse
+    FAULTS["create_table"] = refuse
     with pytest.raises(SchemaError, match="no such column"):
         create(tmp_path / "t")
     assert [one for one in (tmp_path / "t").rglob("*") if one.is_file()] == []
 
 
 def test_what_a_dead_creator_left_gives_way_to_another_table(tmp_path: Path) -> None:
-    FAULTS["initialize"] = lambda right: (right(), fails(ERROR)(right))
+    FAULTS["create_table"] = lambda right: (right(), fails(ERROR)(right))
     with pytest.raises(PluginHookError):
         create(tmp_path / "t")
     assert (tmp_path / "t/.hoodie/toy").exists()
@@ -567,7 +599,7 @@ def test_what_a_dead_creator_left_gives_way_to_another_table(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("mine", ["mine.parquet", "notes.txt", "sub/data.json", "x/.hoodie/a"])
 def test_files_beside_what_a_dead_creator_left_are_not_deleted(mine: str, tmp_path: Path) -> None:
-    FAULTS["initialize"] = fails(StorageError("It does not answer", "Wait."))
+    FAULTS["create_table"] = fails(StorageError("It does not answer", "Wait."))
     with pytest.raises(StorageError):
         create(tmp_path / "t")
     file = tmp_path / "t" / mine
@@ -576,7 +608,7 @@ def test_files_beside_what_a_dead_creator_left_are_not_deleted(mine: str, tmp_pa
     FAULTS.clear()
     with pytest.raises(NotATableError, match=rf"holds other files \({mine}\)"):
         create(tmp_path / "t")
-    FAULTS["initialize"] = fails(SchemaError("There is no such column", "Add it."))
+    FAULTS["create_table"] = fails(SchemaError("There is no such column", "Add it."))
     with pytest.raises((NotATableError, SchemaError)):
         create(tmp_path / "t")
     assert file.exists()
@@ -591,7 +623,7 @@ def test_files_that_come_while_a_creation_is_refused_are_not_deleted(tmp_path: P
         (tmp_path / "t/notes.txt").write_text("mine")
         raise SchemaError("There is no such column", "Add it.")
 
-    FAULTS["initialize"] = refuse
+    FAULTS["create_table"] = refuse
     with pytest.raises(SchemaError, match="no such column"):
         create(tmp_path / "t")
     assert [one.name for one in (tmp_path / "t").rglob("*") if one.is_file()] == ["notes.txt"]

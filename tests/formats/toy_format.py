@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hudi_core.spi import (
-    PARENT_KEY,
     Action,
     AlreadyExistsError,
     Capability,
@@ -25,7 +24,6 @@ from hudi_core.spi import (
     FileGroupId,
     FileId,
     FileIndex,
-    FileSystemViewManager,
     FormatCapabilities,
     FormatCommit,
     IncompleteCommitError,
@@ -39,15 +37,14 @@ from hudi_core.spi import (
     State,
     Storage,
     StorageError,
+    TableFormat,
     TableServiceError,
-    Timeline,
     TimelineView,
-    WriteStatus,
     fence,
-    hookimpl,
-    table_lister,
     touched_groups,
+    written_files,
 )
+from hudi_core.spi.files import table_lister
 
 FOLDER = ".hoodie/toy"
 OURS = "hudi"
@@ -151,6 +148,13 @@ def ours(version: Version) -> Version:
     return version
 
 
+def expect(version: Version, expected: str | None) -> None:
+    if expected not in (None, str(version.number)):
+        raise CommitConflictError(
+            f"The toy table is at version {version.number}, not {expected}", "Run it again."
+        )
+
+
 def make(client: MetaClientView, version: Version) -> FormatCommit:
     """Put the version after a head; raises when another one is there."""
     try:
@@ -174,8 +178,8 @@ def receipt(client: MetaClientView, version: Version, number: int | None = None)
 def record(
     client: MetaClientView,
     instant: Instant,
+    expected: str | None,
     operation: str | None = None,
-    parent: str | None = None,
     added: Iterable[str] = (),
     gone: Iterable[FileGroupId] = (),
     columns: str | None = None,
@@ -191,12 +195,7 @@ def record(
             "Run the write again.",
             instant=instant.requested_time,
         )
-    ours(base)
-    if parent is not None and parent != str(base.number):
-        raise CommitConflictError(
-            f"Instant {instant.requested_time} builds on version {parent}, not {base.number}",
-            "Run the write again.",
-        )
+    expect(ours(base), expected)
     groups = set(gone)
     files = sorted({*(one for one in base.files if group_of(one) not in groups), *added})
     number = base.number + 1
@@ -229,18 +228,17 @@ class ToyFactory:
     """Both factories of the format."""
 
     def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
-        timeline = meta_client.timeline()
-        assert isinstance(timeline, Timeline)
-        return fence(timeline, [head(meta_client).lineage()])
+        return fence(meta_client.timeline(), [head(meta_client).lineage()])
 
     def create(self, meta_client: MetaClientView) -> FileIndex:
         return table_lister(meta_client)
 
 
-class ToyFormat:
+class ToyFormat(TableFormat):
     """The hooks."""
 
-    @hookimpl
+    spi_version = "1.0"
+
     def get_capabilities(self) -> FormatCapabilities:
         return FormatCapabilities.of(
             Capability.COPY_ON_WRITE,
@@ -249,68 +247,60 @@ class ToyFormat:
             Capability.ADD_COLUMN,
         )
 
-    @hookimpl
     def get_timeline_factory(self) -> ToyFactory:
         return ToyFactory()
 
-    @hookimpl
     def get_metadata_factory(self) -> ToyFactory:
         return ToyFactory()
 
-    @hookimpl
-    def initialize(
-        self, meta_client: MetaClientView, view_manager: FileSystemViewManager, create: bool
-    ) -> FormatCommit:
+    def create(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
         found = newest(meta_client.storage)
-        if found is not None:
+        if found is not None:  # of a creator that died
             return receipt(meta_client, ours(found))
-        if not create:
-            head(meta_client)
-        timeline = meta_client.timeline()
-        done = [one.effective_completion_time for one in timeline.instants if one.is_completed]
-        files: tuple[str, ...] = ()
-        if done:
-            slices = view_manager.view(timeline).latest_slices()
-            files = tuple(sorted(one.base_file.path for one in slices if one.base_file))
-        return make(meta_client, Version(1, files, watermark=max(done, default=None)))
+        return make(meta_client, Version(1))
 
-    @hookimpl
+    def open(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
+        return receipt(meta_client, ours(head(meta_client)))
+
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         base = head(meta_client)
         return base.lineage().publication(instant, str(base.number))
 
-    @hookimpl
     def complete_write(
         self,
         meta_client: MetaClientView,
         commit_metadata: CommitMetadata,
         instant: Instant,
-        write_statuses: Sequence[WriteStatus],
+        expected_version: str | None,
+        **_: Any,
     ) -> FormatCommit:
         return record(
             meta_client,
             instant,
+            expected_version,
             commit_metadata.operation_type,
-            commit_metadata.extra_metadata.get(PARENT_KEY),
-            [str(one.path) for one in commit_metadata.stats if one.path and one.num_writes],
+            [str(one.path) for one in written_files(commit_metadata)],
             touched_groups(commit_metadata),
             commit_metadata.schema_json,
         )
 
-    @hookimpl
     def complete_schema_change(
-        self, meta_client: MetaClientView, commit_metadata: CommitMetadata, instant: Instant
+        self,
+        meta_client: MetaClientView,
+        commit_metadata: CommitMetadata,
+        instant: Instant,
+        expected_version: str | None,
+        **_: Any,
     ) -> FormatCommit:
         return record(
             meta_client,
             instant,
+            expected_version,
             commit_metadata.operation_type,
-            commit_metadata.extra_metadata.get(PARENT_KEY),
             columns=commit_metadata.schema_json,
         )
 
-    @hookimpl
-    def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan) -> None:
+    def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan, **_: Any) -> None:
         live = set(head(meta_client).files)
         for path in live.intersection(clean_plan.paths()):
             raise TableServiceError(
@@ -319,24 +309,30 @@ class ToyFormat:
                 path=path,
             )
 
-    @hookimpl
-    def complete_clean(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
-        return record(meta_client, instant)
+    def complete_clean(
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
+    ) -> FormatCommit:
+        return record(meta_client, instant, expected_version)
 
-    @hookimpl
     def archive_instants(
-        self, meta_client: MetaClientView, archived_instants: Sequence[Instant]
+        self,
+        meta_client: MetaClientView,
+        archived_instants: Sequence[Instant],
+        expected_version: str | None,
+        **_: Any,
     ) -> None:
         base = ours(head(meta_client))
         last = max((one.effective_completion_time for one in archived_instants), default=None)
         if last is None or (base.watermark or "") >= last:
             return
+        expect(base, expected_version)
         kept = tuple(one for one in base.records if one.completion > last)
         number = base.number + 1
         make(meta_client, replace(base, number=number, records=kept, watermark=last))
 
-    @hookimpl
-    def before_rollback(self, meta_client: MetaClientView, instant: Instant) -> None:
+    def before_rollback(
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
+    ) -> None:
         base = ours(head(meta_client))
         if instant.requested_time in base.revoked:
             return
@@ -345,8 +341,10 @@ class ToyFormat:
             base, number=base.number + 1, revoked=(*base.revoked, instant.requested_time)
         )
         if found is None:
+            expect(base, expected_version)
             make(meta_client, fenced)
         elif instant.state is State.COMPLETED:
+            expect(base, expected_version)
             later = base.records[base.records.index(found) + 1 :]
             if any(one.before != base.files or one.action != "rollback" for one in later):
                 raise TableServiceError(
@@ -357,14 +355,14 @@ class ToyFormat:
             kept = tuple(one for one in base.records if one != found)
             make(meta_client, replace(fenced, files=found.before, records=kept))
 
-    @hookimpl
-    def complete_rollback(self, meta_client: MetaClientView, instant: Instant) -> FormatCommit:
-        return record(meta_client, instant)
+    def complete_rollback(
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
+    ) -> FormatCommit:
+        return record(meta_client, instant, expected_version)
 
 
 class ModestFormat(ToyFormat):
     """The toy format without all that it could do without."""
 
-    @hookimpl
     def get_capabilities(self) -> FormatCapabilities:
         return FormatCapabilities.of(Capability.COPY_ON_WRITE, Capability.IDENTITY_PARTITIONS)

@@ -180,8 +180,8 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def ignorant(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let writers be such that do not know the table's format."""
 
-    def same(table: OpenTable, parent: str, metadata: Any) -> Any:
-        del table, parent
+    def same(parent: str | None, metadata: Any) -> Any:
+        del parent
         return metadata
 
     with blind(monkeypatch), monkeypatch.context() as patched:

@@ -18,7 +18,6 @@ from hudi_core.spi import (
     FileColumns,
     FileIndex,
     FileStatus,
-    FileSystemViewManager,
     FormatCommit,
     FormatOption,
     Granularity,
@@ -29,8 +28,6 @@ from hudi_core.spi import (
     PartitionPath,
     TimelineView,
     ValueRanges,
-    WriteStatus,
-    hookimpl,
 )
 from tests.formats.toy_format import ToyFactory, ToyFormat, head
 
@@ -163,7 +160,6 @@ class Factory(ToyFactory):
 class WrongFormat(ToyFormat):
     """The hooks."""
 
-    @hookimpl
     def get_options(self) -> Sequence[FormatOption[Any]]:
         declared = (
             FormatOption("pace", "slow", str, "How fast.", ("slow", "fast"), is_stored=True),
@@ -173,42 +169,35 @@ class WrongFormat(ToyFormat):
         )
         return answer("get_options", lambda: declared)
 
-    @hookimpl
     def check_creation(self, meta_client: MetaClientView) -> None:
         answer("check_creation", lambda: None)
 
-    @hookimpl
-    def initialize(
-        self, meta_client: MetaClientView, view_manager: FileSystemViewManager, create: bool
-    ) -> FormatCommit:
-        right = super().initialize
-        return answer("initialize", lambda: right(meta_client, view_manager, create))
+    def create(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
+        right = super().create
+        return answer("create_table", lambda: right(meta_client))
 
-    @hookimpl
     def get_timeline_factory(self) -> ToyFactory:
         return Factory()
 
-    @hookimpl
     def get_metadata_factory(self) -> ToyFactory:
         return Factory()
 
-    @hookimpl
-    def get_lock_provider(self, meta_client: MetaClientView) -> Lock:
+    def get_lock_provider(self, meta_client: MetaClientView, **_: Any) -> Lock:
         return Lock(meta_client)
 
-    @hookimpl
-    def get_conflict_resolution_strategy(self) -> Strategy:
+    def get_conflict_resolution_strategy(self, **_: Any) -> Strategy:
         return Strategy()
 
-    @hookimpl
     def complete_write(
         self,
         meta_client: MetaClientView,
         commit_metadata: Commit,
         instant: Instant,
-        write_statuses: Sequence[WriteStatus],
+        expected_version: str | None,
+        **_: Any,
     ) -> FormatCommit:
         right = super().complete_write
         return answer(
-            "complete_write", lambda: right(meta_client, commit_metadata, instant, write_statuses)
+            "complete_write",
+            lambda: right(meta_client, commit_metadata, instant, expected_version),
         )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SNAPSHOT = Path(__file__).with_name("public_api.txt")
-PUBLIC_MODULES = ("hudi_core", "hudi_core.spi")
+PUBLIC_MODULES = ("hudi_core", "hudi_core.spi", "hudi_core.spi.files", "hudi_core.spi.testing")
 OURS = "hudi_core"
 
 

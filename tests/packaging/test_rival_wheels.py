@@ -21,8 +21,9 @@ from pathlib import Path
 
 from hudi_core.spi import (
     Capability, FileIndex, FormatCapabilities, FormatCommit, Instant, Lineage, MetaClientView,
-    Publication, StorageLister, TimelineView, fence, hookimpl,
+    Publication, TableFormat, TimelineView, fence,
 )
+from hudi_core.spi.files import table_lister
 
 if (trace := Path(__file__).with_name("imported")).parent.exists():
     trace.touch()
@@ -33,52 +34,68 @@ class Factory:
         return fence(meta_client.timeline(), [Lineage()])
 
     def create(self, meta_client: MetaClientView) -> FileIndex:
-        return StorageLister(meta_client.storage, partitioned=False)
+        return table_lister(meta_client)
 
 
-class Format:
-    @hookimpl
+class Format(TableFormat):
+    spi_version = "1.0"
+
     def get_capabilities(self) -> FormatCapabilities:
         return FormatCapabilities.of(Capability.COPY_ON_WRITE)
 
-    @hookimpl
-    def initialize(self, create: bool) -> FormatCommit:
+    def create(self) -> FormatCommit:
         return FormatCommit("0")
 
-    @hookimpl
+    def open(self) -> FormatCommit:
+        return FormatCommit("0")
+
     def find_publication(self, instant: Instant) -> Publication | None:
         return None
 
-    @hookimpl
     def get_timeline_factory(self) -> Factory:
         return Factory()
 
-    @hookimpl
     def get_metadata_factory(self) -> Factory:
         return Factory()
 
-    @hookimpl
     def complete_write(self, instant: Instant) -> FormatCommit:
         return FormatCommit("1", details={"instant": instant.requested_time})
 
-    @hookimpl
     def before_clean(self) -> None: ...
 
-    @hookimpl
     def complete_clean(self) -> FormatCommit:
         return FormatCommit("2")
 
-    @hookimpl
-    def archive_instants(self) -> None: ...
-
-    @hookimpl
     def before_rollback(self) -> None: ...
 
-    @hookimpl
     def complete_rollback(self) -> FormatCommit:
         return FormatCommit("3")
 '''
-FORGETFUL = GOOD.replace("    @hookimpl\n    def complete_clean", "    def complete_clean")
+OPENING = """
+    def create(self) -> FormatCommit:
+        return FormatCommit("0")
+
+    def open(self) -> FormatCommit:
+        return FormatCommit("0")
+"""
+FORMER = """
+    def initialize(self, create: bool) -> FormatCommit:
+        return FormatCommit("0")
+"""
+HEAD, HOOKS = GOOD.split('class Format(TableFormat):\n    spi_version = "1.0"\n')
+OLDER = (
+    HEAD.replace("TableFormat, ", "hookimpl, ")
+    + "class Format:"
+    + HOOKS.replace(OPENING, FORMER).replace("    def ", "    @hookimpl\n    def ")
+)
+"""As it was written for the contract that had no version."""
+FORGETFUL = OLDER.replace("    @hookimpl\n    def complete_clean", "    def complete_clean")
+LATER = GOOD.replace('"1.0"', '"1.9"').replace(
+    "def complete_write(self, instant: Instant)",
+    "def complete_wirte(self): ...\n\n    def complete_write(self, instant, wait_s=2.5)",
+)
+"""As it may be written for a contract to come."""
+MAJOR = GOOD.replace('"1.0"', '"2.0"')
 BROKEN = "import a_library_that_nobody_installed\n"
 MEDDLING = """
 from hudi_core.spi import FormatCommit, hookimpl
@@ -130,6 +147,9 @@ WHEELS = (
     Shipped("hudi-rival-two", GOOD, {FORMATS: {"Lake": "Format"}}),
     Shipped("hudi-broken-format", BROKEN, {FORMATS: {"broken": "Format"}}),
     Shipped("hudi-forgetful-format", FORGETFUL, {FORMATS: {"forgetful": "Format"}}),
+    Shipped("hudi-older-format", OLDER, {FORMATS: {"older": "Format"}}),
+    Shipped("hudi-later-format", LATER, {FORMATS: {"later": "Format"}}),
+    Shipped("hudi-major-format", MAJOR, {FORMATS: {"major": "Format"}}),
     Shipped("hudi-meddling", MEDDLING, {OBSERVERS: {"meddling": "Observer"}}),
 )
 
@@ -172,7 +192,7 @@ def install(wheels: dict[str, Path], tmp_path: Path) -> Install:
 
 
 LOAD = """
-import json, logging, sys
+import json, logging, sys, warnings
 from hudi_core.errors import PluginError
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.instant import Action, Instant, State
@@ -184,8 +204,15 @@ told = {"names": registry.names()}
 done = Instant("20260101000000000", Action.COMMIT, State.COMPLETED, "20260101000000001")
 for name in sys.argv[1:]:
     try:
-        receipt = FormatHost.load(registry, name).complete_write(None, CommitMetadata(), done)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            host = FormatHost.load(registry, name)
+            receipt = host.complete_write(None, CommitMetadata(), done)
+            if name == "older":
+                host.open(None)
         told[name] = {"version": receipt.version, "details": dict(receipt.details)}
+        if warned:
+            told[name]["warned"] = [f"{one.category.__name__}: {one.message}" for one in warned]
     except PluginError as error:
         told[name] = {"error": type(error).__name__, "text": str(error)}
 print(json.dumps(told))
@@ -241,6 +268,23 @@ def test_a_wheel_with_a_forgotten_marker(install: Install) -> None:
         "hook, but not marked with @hookimpl. Report it to the plugin's authors; "
         "hudi_core.hookspecs says what each hook owes.",
     }
+
+
+def test_wheels_of_other_contracts(install: Install) -> None:
+    path = install("hudi-older-format", "hudi-later-format", "hudi-major-format")
+    told = load(path, "older", "later", "major")
+    for name, said in (
+        ("older", "initialize became create, open and"),
+        ("later", "complete_wirte"),
+    ):
+        assert told[name]["version"] == "1"
+        [warned] = told[name]["warned"]
+        assert warned.startswith(
+            f"PluginContractWarning: The plugin {name!r} is written for contract"
+        )
+        assert said in warned
+    assert told["major"]["error"] == "PluginContractError"
+    assert "contract 2.0 of table formats and needs hudi-core >=" in told["major"]["text"]
 
 
 def test_a_format_that_nobody_ships(install: Install) -> None:

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.spi import Lineage, Publication, fence, pending_publications
+from hudi_core.plugin.fenced import pending_publications
+from hudi_core.spi import Lineage, Publication, fence
 from hudi_core.timeline.timeline import Timeline, instant_key
 
 TIMES = st.integers(0, 99).map(lambda n: InstantTime(f"202601010000000{n:02d}"))

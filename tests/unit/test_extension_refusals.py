@@ -46,7 +46,12 @@ CODE = """
 import numpy as np
 import pyarrow as pa
 from hudi_core.spi import (
-    BaseConflictStrategy, BaseIndex, BaseKeyGenerator, BaseLockProvider, BaseRecordMerger, Matches,
+    BaseConflictStrategy,
+    BaseIndex,
+    BaseKeyGenerator,
+    BaseLockProvider,
+    BaseRecordMerger,
+    Matches,
 )
 
 class Keys(BaseKeyGenerator):

@@ -8,8 +8,9 @@ import re
 import pytest
 
 from hudi_core import spi
-from hudi_core.hookspecs import TableFormatHooks
-from hudi_core.plugin.contract import HOOKS, NEEDED_BY, OPTIONAL
+from hudi_core.hookspecs import HOOKS
+from hudi_core.hookspecs.version import parse_version
+from hudi_core.model.format import FormatCommit
 
 RFC_93 = {
     "complete_write": "completeWrite",
@@ -23,7 +24,10 @@ RFC_93 = {
     "get_conflict_resolution_strategy": "getConflictResolutionStrategyClassName",
 }
 ADDED = {
-    "initialize",
+    "create",
+    "open",
+    "rebuild",
+    "close",
     "get_options",
     "check_schema",
     "check_files",
@@ -45,16 +49,11 @@ ADDED = {
 
 
 def doc(hook: str) -> str:
-    return " ".join((inspect.getdoc(getattr(TableFormatHooks, hook)) or "").split())
+    return " ".join((inspect.getdoc(HOOKS[hook].function) or "").split())
 
 
 def test_the_hooks_are_those_of_the_rfc_and_the_ones_the_protocol_needs() -> None:
     assert set(HOOKS) == {*RFC_93, *ADDED}
-
-
-@pytest.mark.parametrize("hook", HOOKS)
-def test_one_plugin_answers(hook: str) -> None:
-    assert getattr(TableFormatHooks, hook).hudi_spec["firstresult"]
 
 
 @pytest.mark.parametrize("hook", HOOKS)
@@ -73,10 +72,10 @@ def test_every_hook_of_an_action_says_what_a_crash_means(hook: str) -> None:
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_every_hook_says_who_must_have_it(hook: str) -> None:
-    first = (inspect.getdoc(getattr(TableFormatHooks, hook)) or "").split("\n\n")[0]
-    if hook in OPTIONAL:
+    first = (inspect.getdoc(HOOKS[hook].function) or "").split("\n\n")[0]
+    if HOOKS[hook].is_optional:
         assert "Optional." in first
-    elif hook in NEEDED_BY:
+    elif HOOKS[hook].needed_by:
         assert "Required by" in first
     else:
         assert first.endswith("Required.")
@@ -84,18 +83,40 @@ def test_every_hook_says_who_must_have_it(hook: str) -> None:
 
 @pytest.mark.parametrize("hook", [hook for hook in HOOKS if hook.startswith("complete")])
 def test_hooks_of_an_action_take_the_arguments_of_the_rfc(hook: str) -> None:
-    names = list(inspect.signature(getattr(TableFormatHooks, hook)).parameters)
-    assert names[:3] == ["self", "meta_client", "view_manager"]
+    names = HOOKS[hook].arguments
+    assert names[:2] == ("meta_client", "view_manager")
     assert "instant" in names
-    assert inspect.signature(getattr(TableFormatHooks, hook)).return_annotation == "FormatCommit"
+    assert HOOKS[hook].returns is FormatCommit
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_what_a_hook_changes_is_compared_with_an_expected_version(hook: str) -> None:
+    changes = hook.startswith(("complete", "before", "archive"))
+    assert ("expected_version" in HOOKS[hook].arguments) == changes
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_arguments_are_given_by_name_so_that_any_may_be_left_out(hook: str) -> None:
+    parameters = list(inspect.signature(HOOKS[hook].function).parameters.values())[1:]
+    assert {one.kind for one in parameters} <= {inspect.Parameter.KEYWORD_ONLY}
+    assert all(one.default is one.empty for one in parameters)
+
+
+def test_contracts_have_a_version() -> None:
+    assert parse_version(spi.SPI_VERSION) == (1, 0)
+    assert [parse_version(text) for text in ("0", "2.11", "1.", "one", "1.0.0", 1, None)] == [
+        (0, 0),
+        (2, 11),
+        *([None] * 5),
+    ]
 
 
 def test_plugin_authors_find_every_type_of_the_contract_in_the_spi() -> None:
     for hook in HOOKS:
-        signature = inspect.signature(getattr(TableFormatHooks, hook))
+        signature = inspect.signature(HOOKS[hook].function)
         annotations = [one.annotation for one in signature.parameters.values()][1:]
         for annotation in [*annotations, signature.return_annotation]:
-            for word in re.findall(r"[A-Z]\w+", annotation.replace("actions.", "")):
+            for word in re.findall(r"[A-Z]\w+", annotation):
                 if word not in ("Any", "None", "Mapping", "Sequence"):
                     assert word in spi.__all__, (hook, word)
     assert sorted(spi.__all__) == sorted(set(spi.__all__))

@@ -6,7 +6,8 @@ import pytest
 
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import EARLIEST, InstantTime
-from hudi_core.spi import Lineage, Publication, PublishedInstants, fence, pending_publications
+from hudi_core.plugin.fenced import pending_publications
+from hudi_core.spi import Lineage, Publication, PublishedInstants, fence
 from hudi_core.timeline.timeline import Timeline
 
 

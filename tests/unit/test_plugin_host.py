@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, cast
 
 import pytest
@@ -13,17 +12,16 @@ from hudi_core.errors import (
     PluginHookError,
     UnsupportedCapabilityError,
 )
-from hudi_core.hookspecs import TableFormatHooks
+from hudi_core.hookspecs import HOOKS
 from hudi_core.model import actions
 from hudi_core.model.client import MetaClientView, TableSettings
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.plugin.contract import HOOKS, NEEDED_BY, OPTIONAL
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.spi import Capability, FormatCapabilities, FormatCommit, hookimpl
+from hudi_core.spi import Capability, FormatCapabilities, FormatCommit, TableFormat, hookimpl
 from native_format import NativeTableFormat
 
 CLIENT = cast("MetaClientView", object())
@@ -34,36 +32,39 @@ DONE = Instant(
     InstantTime("20260101000000001"),
 )
 COMMIT = CommitMetadata()
+NEEDED_BY = {name: hook.needed_by for name, hook in HOOKS.items() if hook.needed_by}
 
 
 def host_of(plugin: object, **observers: object) -> FormatHost:
     return FormatHost(plugin, observers, name="test")
 
 
-class Recorder:
+class Recorder(TableFormat):
     """A format that answers every hook and keeps what it was given."""
+
+    spi_version = "1.0"
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
 
 def _recording(hook: str) -> Any:
-    names = list(inspect.signature(getattr(TableFormatHooks, hook)).parameters)[1:]
-    answer = "FormatCommit('v')" if hook.startswith(("complete", "initialize")) else "None"
+    names = HOOKS[hook].arguments
+    answer = "FormatCommit('v')" if HOOKS[hook].returns is FormatCommit else "None"
     space: dict[str, Any] = {"FormatCommit": FormatCommit}
     exec(
-        f"def {hook}(self, {', '.join(names)}):\n"
+        f"def {hook}({', '.join(('self', *names))}):\n"
         f"    self.calls.append(({hook!r}, dict({', '.join(f'{n}={n}' for n in names)})))\n"
         f"    return {answer}\n",
         space,
     )
     function = space[hook]
     function.__qualname__ = f"Recorder.{hook}"
-    return hookimpl(function)
+    return function
 
 
 for _hook in HOOKS:
-    if not _hook.startswith("get_") or _hook in OPTIONAL:
+    if not _hook.startswith("get_") or HOOKS[_hook].is_optional:
         setattr(Recorder, _hook, _recording(_hook))
 for _hook in ("get_capabilities", "get_timeline_factory", "get_metadata_factory"):
     setattr(Recorder, _hook, getattr(NativeTableFormat, _hook))
@@ -80,7 +81,9 @@ def test_every_method_hands_over_its_arguments_under_their_names() -> None:
     restore_plan = cast("actions.RestorePlan", object())
     replaced = ReplaceCommitMetadata()
     options = {"x": "1"}
-    host.initialize(CLIENT, create=True)
+    host.create(CLIENT)
+    host.open(CLIENT)
+    host.rebuild(CLIENT)
     settings, columns = cast("TableSettings", object()), cast("TableSchema", object())
     host.check_schema(settings, columns, None)
     host.check_files(CLIENT)
@@ -88,27 +91,32 @@ def test_every_method_hands_over_its_arguments_under_their_names() -> None:
     host.get_lock_provider(CLIENT, options)
     host.get_conflict_resolution_strategy(CLIENT)
     host.check_write(CLIENT, COMMIT, DONE)
-    host.complete_write(CLIENT, COMMIT, DONE, [])
-    host.complete_clustering(CLIENT, replaced, DONE)
-    host.complete_schema_change(CLIENT, COMMIT, DONE)
-    host.before_clean(CLIENT, plan, DONE)
-    host.complete_clean(CLIENT, clean, DONE)
-    host.archive_instants(CLIENT, [DONE])
-    host.before_rollback(CLIENT, DONE)
-    host.complete_rollback(CLIENT, rollback, DONE)
-    host.complete_savepoint(CLIENT, savepoint, DONE)
-    host.complete_delete_savepoint(CLIENT, DONE)
-    host.before_restore(CLIENT, restore_plan, DONE)
-    host.complete_restore(CLIENT, restore, DONE)
+    host.complete_write(CLIENT, COMMIT, DONE, [], "v0")
+    host.complete_clustering(CLIENT, replaced, DONE, expected_version="v0")
+    host.complete_schema_change(CLIENT, COMMIT, DONE, "v0")
+    host.before_clean(CLIENT, plan, DONE, "v0")
+    host.complete_clean(CLIENT, clean, DONE, "v0")
+    host.archive_instants(CLIENT, [DONE], "v0")
+    host.before_rollback(CLIENT, DONE, "v0")
+    host.complete_rollback(CLIENT, rollback, DONE, "v0")
+    host.complete_savepoint(CLIENT, savepoint, DONE, "v0")
+    host.complete_delete_savepoint(CLIENT, DONE, "v0")
+    host.before_restore(CLIENT, restore_plan, DONE, "v0")
+    host.complete_restore(CLIENT, restore, DONE, "v0")
     seen = dict(plugin.calls)
     views = [arguments.pop("view_manager", None) for arguments in seen.values()]
-    assert sum(view is not None for view in views) == 15
+    assert sum(view is not None for view in views) == 17
     assert seen.pop("check_schema") == {"settings": settings, "schema": columns, "before": None}
     for arguments in seen.values():
         assert arguments.pop("meta_client") is CLIENT
     instant = {"instant": DONE}
+    for hook, arguments in seen.items():
+        if "expected_version" in HOOKS[hook].arguments:
+            assert arguments.pop("expected_version") == "v0"
     assert seen == {
-        "initialize": {"create": True, "rebuild": False},
+        "create": {},
+        "open": {},
+        "rebuild": {},
         "check_files": {},
         "find_publication": instant,
         "get_lock_provider": {"lock_options": options},
@@ -158,39 +166,56 @@ def test_the_native_format_is_found_and_loaded_like_any_other() -> None:
 # --- contract at load --------------------------------------------------------------------------
 
 
-def test_a_forgotten_marker() -> None:
-    class Forgetful(NativeTableFormat):
-        def complete_clean(self, instant: Instant) -> FormatCommit:
-            return FormatCommit("1")
+def test_a_method_needs_no_marker() -> None:
+    class Own(NativeTableFormat):
+        def complete_clean(self, instant: Instant, **_: Any) -> FormatCommit:
+            return FormatCommit("own")
 
-    with pytest.raises(PluginContractError) as caught:
-        host_of(Forgetful())
-    assert "complete_clean is named like a hook, but not marked with @hookimpl" in str(caught.value)
+    class Marked(NativeTableFormat):
+        @hookimpl
+        def complete_clean(self, instant: Instant, **_: Any) -> FormatCommit:
+            return FormatCommit("own")
+
+    for plugin in (Own(), Marked()):
+        clean = cast("actions.CleanMetadata", None)
+        assert host_of(plugin).complete_clean(CLIENT, clean, DONE).version == "own"
 
 
 @pytest.mark.parametrize("kind", [staticmethod, classmethod])
-def test_a_forgotten_marker_on_other_kinds_of_methods(kind: type[Any]) -> None:
-    plugin = type("Forgetful", (NativeTableFormat,), {"get_lock_provider": kind(lambda *_: None)})
-    with pytest.raises(PluginContractError, match="get_lock_provider is named like a hook"):
-        host_of(plugin())
+def test_hooks_are_methods_of_any_kind(kind: type[Any]) -> None:
+    plugin = type("Static", (NativeTableFormat,), {"check_creation": kind(lambda *_, **__: 7)})
+    with pytest.raises(PluginContractError, match="check_creation returned a int, not None"):
+        host_of(plugin()).check_creation(CLIENT)
 
 
-def test_a_subclass_of_the_contract_needs_no_marker_for_what_it_leaves_out() -> None:
-    careful = type("Careful", (NativeTableFormat, TableFormatHooks), {})
-    assert host_of(careful()).get_lock_provider(CLIENT, {}) is None
-    with pytest.raises(PluginContractError, match="it lacks get_capabilities, initialize"):
-        host_of(type("Empty", (TableFormatHooks,), {})())
+def test_what_a_format_does_not_override_answers_for_it() -> None:
+    host = host_of(NativeTableFormat())
+    assert host.get_lock_provider(CLIENT, {}) is None
+    assert host.get_metadata_folders(CLIENT) == ()
+    host.archive_instants(CLIENT, [DONE])
+    with pytest.raises(PluginContractError, match="it lacks get_capabilities, create, open"):
+        host_of(type("Empty", (TableFormat,), {"spi_version": "1.0"})())
+
+
+def test_a_format_says_for_which_contract_it_is_written() -> None:
+    silent = type("Silent", (TableFormat,), {})
+    with pytest.raises(PluginContractError, match=r"does not say for which contract.*'1.0'"):
+        host_of(silent())
+    for wrong in (1, "one", "1.0.0", ""):
+        with pytest.raises(PluginContractError, match=r"not the text of a version like"):
+            host_of(type("Wrong", (NativeTableFormat,), {"spi_version": wrong})())
 
 
 def test_required_hooks_are_named() -> None:
-    class Bare:
-        @hookimpl
+    class Bare(TableFormat):
+        spi_version = "1.0"
+
         def get_capabilities(self) -> FormatCapabilities:
             return FormatCapabilities()
 
     with pytest.raises(PluginContractError) as caught:
         host_of(Bare())
-    missing = set(HOOKS) - OPTIONAL - set(NEEDED_BY) - {"get_capabilities"}
+    missing = {name for name, hook in HOOKS.items() if hook.is_required} - {"get_capabilities"}
     assert all(hook in str(caught.value) for hook in missing)
     assert "complete_clustering" not in str(caught.value)
     assert "get_lock_provider" not in str(caught.value)
@@ -218,12 +243,27 @@ def test_a_declared_ability_needs_its_hooks(hook: str) -> None:
 
 def test_an_unknown_hook() -> None:
     class Misspelt(NativeTableFormat):
+        def complete_wirte(self, instant: Instant) -> FormatCommit:
+            return FormatCommit("1")
+
+    with pytest.raises(PluginContractError, match=r"complete_wirte is no hook.*complete_write"):
+        host_of(Misspelt())
+
+    class Marked(NativeTableFormat):
         @hookimpl
         def complete_wirte(self, instant: Instant) -> FormatCommit:
             return FormatCommit("1")
 
-    with pytest.raises(PluginContractError, match="unknown hook 'complete_wirte'"):
-        host_of(Misspelt())
+    with pytest.raises(PluginContractError, match=r"hook .complete_wirte'.*complete_write"):
+        host_of(Marked())
+
+
+def test_methods_of_other_names_are_nobodys_business() -> None:
+    class Helpful(NativeTableFormat):
+        def connect(self) -> None: ...
+        def _complete_wirte(self) -> None: ...
+
+    assert host_of(Helpful()).name == "test"
 
 
 def test_a_hook_of_a_later_contract_may_be_marked_optional() -> None:
@@ -238,12 +278,11 @@ def test_a_hook_of_a_later_contract_may_be_marked_optional() -> None:
 def test_an_argument_that_the_hook_does_not_have() -> None:
     class Wrong(NativeTableFormat):
         @hookimpl
-        def complete_clean(self, plan: object) -> FormatCommit:
+        def complete_clean(self, plan: object) -> FormatCommit:  # type: ignore[override]
             return FormatCommit("1")
 
-    with pytest.raises(PluginContractError, match="'plan'") as caught:
+    with pytest.raises(PluginContractError, match=r"'plan'.*did you mean|'plan'.*clean_metadata"):
         host_of(Wrong())
-    assert "complete_clean" in str(caught.value)
 
 
 def test_a_format_must_not_wrap() -> None:
@@ -315,7 +354,7 @@ def test_factories_and_locks_of_the_wrong_kind(hook: str) -> None:
 def test_a_hook_without_result_must_not_return_one() -> None:
     class Chatty(NativeTableFormat):
         @hookimpl
-        def before_rollback(self) -> Any:
+        def before_rollback(self) -> Any:  # type: ignore[override]
             return FormatCommit("1")
 
     with pytest.raises(PluginContractError, match="before_rollback returned a FormatCommit"):

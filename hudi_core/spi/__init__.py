@@ -1,92 +1,100 @@
 """Names for authors of table formats, observers and extensions to import.
 
-They import nothing else of the project. The bases of the small extension points are imported at
-first use: what a key generator needs on an executor is not what a lock needs.
+They import nothing else of the project, but :mod:`hudi_core.spi.files`, functions over data files
+and their statistics, and in tests :mod:`hudi_core.spi.testing`. The bases of the small extension
+points are imported at first use: what a key generator needs on an executor is not what a lock
+needs.
 
-These names are the promise: a plugin that uses only them keeps working within a major version.
+These names are the promise: a plugin that uses only them keeps working within a major contract.
 :mod:`hudi_core.hookspecs` is the text to read first.
 """
 
 from typing import TYPE_CHECKING, Final
 
-from hudi_core.base_file.footer import Footer, read_footer, read_statistics
-from hudi_core.base_file.footer_statistics import footer_statistics
 from hudi_core.config.format_option import FormatOption
 from hudi_core.errors import (
     AlreadyExistsError,
     CommitConflictError,
     CommitError,
     CommitStateUnknownError,
+    CommitValidationError,
+    ConcurrentWriterError,
     ConfigError,
     CorruptMetadataError,
+    DataFileError,
     ExtensionCallError,
+    ForeignMetadataError,
     HudiError,
     IncompleteCommitError,
+    IncompleteListingError,
     InstantNotFoundError,
+    InvalidInstantTimeError,
     InvalidOptionError,
     LockError,
+    LostCompletionError,
+    MisplacedFileError,
+    NotATableError,
+    OptionConflictError,
+    PartitionValueError,
     PathNotFoundError,
+    PluginContractError,
+    PluginContractWarning,
     PluginError,
+    PluginHookError,
     PreconditionFailedError,
     SchemaError,
     StorageError,
+    TableClosedError,
     TableServiceError,
     UnfinishedMoveError,
     UnknownExtensionError,
     UnsafePathError,
+    UnsafeStoreError,
     UnsupportedCapabilityError,
     UnsupportedTableError,
 )
 from hudi_core.extension.foreign import Raised, attempt
-from hudi_core.hookspecs import TableFormatHooks, hookimpl
+from hudi_core.hookspecs import HOOKS, SPI_VERSION, TableFormat, hookimpl
 from hudi_core.lazy import lazy_names
-from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.lister import table_lister
 from hudi_core.model.actions import (
-    ActionInstant,
     CleanerPlan,
     CleanFileInfo,
     CleanMetadata,
-    CleanPartitionMetadata,
     InstantInfo,
     RestoreMetadata,
     RestorePlan,
     RollbackMetadata,
-    RollbackPartitionMetadata,
     SavepointMetadata,
     SavepointPartitionMetadata,
 )
-from hudi_core.model.capability import SCHEMA_EVOLUTION, Capability, FormatCapabilities
+from hudi_core.model.capability import Capability, FormatCapabilities
 from hudi_core.model.client import (
     DataPlaces,
     FileSystemViewManager,
     MetaClientView,
-    RunMap,
     SliceView,
+    StoreAccess,
     TableSettings,
 )
 from hudi_core.model.commit import (
-    NO_PREVIOUS_COMMIT,
     CommitMetadata,
     ReplaceCommitMetadata,
     WriteOperation,
     WriteStat,
     WriteStatus,
 )
-from hudi_core.model.conflicts import TouchConflicts, outgoing_groups, touched_groups
+from hudi_core.model.conflicts import TouchConflicts, outgoing_groups, touched_groups, written_files
 from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import (
     BaseFile,
     BaseFileName,
-    BasePath,
     FileGroup,
     FileGroupId,
     FileId,
     FileSlice,
     FileStatus,
     LogFile,
-    LogFileName,
     PartitionPath,
 )
 from hudi_core.model.format import (
@@ -120,17 +128,10 @@ from hudi_core.model.ranges import ValueRanges
 from hudi_core.model.registration import NumberedFiles, Registration
 from hudi_core.model.stats import ColumnStats, FileStats, Scalar
 from hudi_core.model.timeline_zone import TimelineZone
-from hudi_core.plugin.fenced import Lineage, fence, pending_publications
-from hudi_core.plugin.host import FormatHost
-from hudi_core.plugin.registry import FORMAT_GROUP, OBSERVER_GROUP
-from hudi_core.schema.arrow_types import field_id, leaves
+from hudi_core.plugin.fenced import Lineage, fence
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.storage.data_files import require_no_links
-from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.strategy import StorageStrategy
-from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.locks import InProcessLock
-from hudi_core.view.storage_lister import StorageLister
 
 if TYPE_CHECKING:
     from hudi_core.config.extension_points import load_extension
@@ -164,17 +165,14 @@ __all__ = [
     "ACTION_KEY",
     "COMPLETION_TIME_KEY",
     "EARLIEST",
-    "FORMAT_GROUP",
+    "HOOKS",
     "INSTANT_KEY",
-    "NO_PREVIOUS_COMMIT",
-    "OBSERVER_GROUP",
     "OPERATION_KEY",
     "PARENT_KEY",
-    "SCHEMA_EVOLUTION",
+    "SPI_VERSION",
     "WATERMARK_KEY",
     "WRITE_ACTIONS",
     "Action",
-    "ActionInstant",
     "AlreadyExistsError",
     "BaseConflictStrategy",
     "BaseFile",
@@ -182,22 +180,23 @@ __all__ = [
     "BaseIndex",
     "BaseKeyGenerator",
     "BaseLockProvider",
-    "BasePath",
     "BaseRecordMerger",
     "Candidates",
     "Capability",
     "CleanFileInfo",
     "CleanMetadata",
-    "CleanPartitionMetadata",
     "CleanerPlan",
     "ColumnStats",
     "CommitConflictError",
     "CommitError",
     "CommitMetadata",
     "CommitStateUnknownError",
+    "CommitValidationError",
+    "ConcurrentWriterError",
     "ConfigError",
     "ConflictResolutionStrategy",
     "CorruptMetadataError",
+    "DataFileError",
     "DataPlaces",
     "ExtensionCallError",
     "FileColumns",
@@ -209,10 +208,9 @@ __all__ = [
     "FileStats",
     "FileStatus",
     "FileSystemViewManager",
-    "Footer",
+    "ForeignMetadataError",
     "FormatCapabilities",
     "FormatCommit",
-    "FormatHost",
     "FormatOption",
     "FoundFile",
     "FoundTable",
@@ -220,10 +218,12 @@ __all__ = [
     "HudiError",
     "InProcessLock",
     "IncompleteCommitError",
+    "IncompleteListingError",
     "Instant",
     "InstantInfo",
     "InstantNotFoundError",
     "InstantTime",
+    "InvalidInstantTimeError",
     "InvalidOptionError",
     "KeyColumn",
     "KeyColumns",
@@ -232,16 +232,23 @@ __all__ = [
     "LockPlace",
     "LockProvider",
     "LogFile",
-    "LogFileName",
+    "LostCompletionError",
     "Matches",
     "MetaClientView",
     "MetadataFactory",
+    "MisplacedFileError",
     "NamedFile",
+    "NotATableError",
     "NumberedFiles",
+    "OptionConflictError",
     "PartitionPath",
     "PartitionTransform",
+    "PartitionValueError",
     "PathNotFoundError",
+    "PluginContractError",
+    "PluginContractWarning",
     "PluginError",
+    "PluginHookError",
     "PreconditionFailedError",
     "Publication",
     "PublishedInstants",
@@ -251,8 +258,6 @@ __all__ = [
     "RestoreMetadata",
     "RestorePlan",
     "RollbackMetadata",
-    "RollbackPartitionMetadata",
-    "RunMap",
     "SavepointMetadata",
     "SavepointPartitionMetadata",
     "Scalar",
@@ -262,15 +267,13 @@ __all__ = [
     "StatedColumn",
     "Storage",
     "StorageError",
-    "StorageLister",
-    "StorageOptions",
     "StorageStrategy",
-    "TableFormatHooks",
-    "TableMetaClient",
+    "StoreAccess",
+    "TableClosedError",
+    "TableFormat",
     "TableSchema",
     "TableServiceError",
     "TableSettings",
-    "Timeline",
     "TimelineFactory",
     "TimelineView",
     "TimelineZone",
@@ -278,6 +281,7 @@ __all__ = [
     "UnfinishedMoveError",
     "UnknownExtensionError",
     "UnsafePathError",
+    "UnsafeStoreError",
     "UnsupportedCapabilityError",
     "UnsupportedTableError",
     "ValueRanges",
@@ -286,20 +290,13 @@ __all__ = [
     "WriteStatus",
     "attempt",
     "fence",
-    "field_id",
-    "footer_statistics",
     "hookimpl",
     "join_keys",
-    "leaves",
     "load_extension",
     "outgoing_groups",
     "parse_instant_time",
-    "pending_publications",
-    "read_footer",
-    "read_statistics",
-    "require_no_links",
-    "table_lister",
     "to_datetime",
     "to_epoch_millis",
     "touched_groups",
+    "written_files",
 ]

@@ -1,0 +1,157 @@
+"""Plugins of an older or a later contract than this release has.
+
+What a major contract takes away, plugins of the one before it are still called by:
+:data:`FORMER`. What a minor contract adds is ignored where it is not known yet.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Final
+
+from hudi_core.errors import PluginContractError, PluginContractWarning
+from hudi_core.hookspecs import SPI_VERSION, TableFormat
+from hudi_core.hookspecs.version import BEFORE_VERSIONS, Version, parse_version
+from hudi_core.model.capability import Capability
+
+_OWN: Final = parse_version(SPI_VERSION) or (0, 0)
+_OLDEST: Final = _OWN[0] - 1
+"""The oldest major contract whose plugins are still called."""
+_WARNED: Final[set[str]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class FormerHook:
+    """A hook of former contracts, and what became of it.
+
+    Attributes
+    ----------
+    name, arguments
+        As plugins of former contracts have it.
+    major
+        The contract that took it away.
+    now
+        By the hook that is called by the core: what the former arguments are then that it does not
+        have. A :class:`Capability` stands for whether the format declares it.
+    advice
+        What the author has to change.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    major: int
+    now: Mapping[str, Mapping[str, object]]
+    advice: str = field(compare=False)
+
+
+FORMER: Final = (
+    FormerHook(
+        "initialize",
+        ("meta_client", "view_manager", "create", "rebuild"),
+        1,
+        {
+            "create": {"create": True, "rebuild": Capability.CONVERSION},
+            "open": {"create": False, "rebuild": False},
+            "rebuild": {"create": True, "rebuild": True},
+        },
+        "initialize became create, open and rebuild",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """The contract for which a plugin is written.
+
+    Attributes
+    ----------
+    text
+        Its version, as the plugin gives it.
+    version
+        The same, to be compared.
+    is_derived
+        Whether the plugin derives from ``TableFormat``, so that its methods need no marker.
+    """
+
+    text: str
+    version: Version
+    is_derived: bool
+
+    @property
+    def is_later(self) -> bool:
+        """Whether the plugin may know more than this release."""
+        return self.version > _OWN
+
+    def former(self) -> Mapping[str, FormerHook]:
+        """The hooks by their names that the contract still had."""
+        return {one.name: one for one in FORMER if self.version < (one.major, 0)}
+
+    def behind(self, name: str, former: Sequence[FormerHook], *, is_observer: bool) -> str:
+        """The warning of former hooks."""
+        advice = "; ".join(one.advice for one in former)
+        base = (
+            ""
+            if is_observer
+            else f" Derive the class from hudi_core.spi.TableFormat, say spi_version = "
+            f"{SPI_VERSION!r} in it, and leave out @hookimpl."
+        )
+        return (
+            f"The plugin {name!r} is written for contract {self.text} of table formats, and this "
+            f"hudi-core has {SPI_VERSION}. It is called as it was, until contract "
+            f"{_OLDEST + 2}. To be changed: {advice}.{base}"
+        )
+
+    def ahead(self, name: str, unknown: Sequence[str]) -> str:
+        """The warning of names that are unknown yet."""
+        return (
+            f"The plugin {name!r} is written for contract {self.text} of table formats, and this "
+            f"hudi-core has {SPI_VERSION}, which does not know {', '.join(unknown)}: it works "
+            "without. A later hudi-core may know them."
+        )
+
+
+def contract_of(name: str, plugin: object) -> Contract:
+    """Return the contract for which a plugin is written.
+
+    Raises
+    ------
+    PluginContractError
+        It does not say so and derives from ``TableFormat``, or this release does not have it.
+    """
+    is_derived = isinstance(plugin, TableFormat)
+    text = getattr(plugin, "spi_version", None if is_derived else BEFORE_VERSIONS)
+    if text is None:
+        raise PluginContractError(
+            name,
+            "it does not say for which contract it is written; its class needs "
+            f"spi_version = {SPI_VERSION!r}",
+        )
+    found = parse_version(text)
+    if found is None:
+        raise PluginContractError(
+            name, f"its spi_version is {text!r}, not the text of a version like {SPI_VERSION!r}"
+        )
+    if found[0] > _OWN[0]:
+        raise PluginContractError(
+            name,
+            f"it is written for contract {text} of table formats and needs hudi-core >= one that "
+            f"has it; hudi-core {version('hudi-core')} has {SPI_VERSION} "
+            "(pip install --upgrade hudi-core)",
+        )
+    if found[0] < _OLDEST:
+        raise PluginContractError(
+            name,
+            f"it is written for contract {text} of table formats, and hudi-core "
+            f"{version('hudi-core')} calls plugins of {_OLDEST} to {SPI_VERSION} alone",
+        )
+    return Contract(str(text), found, is_derived)
+
+
+def warn_once(message: str) -> None:
+    """Warn of a plugin, once in a process."""
+    if message not in _WARNED:
+        warnings.warn(message, PluginContractWarning, stacklevel=2)
+        _WARNED.add(message)  # not before: a filter may make an error of the warning

@@ -1,0 +1,128 @@
+"""What a format holds of an open table is given back once, by whoever ends the table."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+import hudi_core as hudi
+from hudi_core.errors import PluginHookError, PluginLoadError, TableClosedError
+from hudi_core.model.client import MetaClientView
+from hudi_core.model.protocols import LockProvider
+from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.spi import InProcessLock
+from native_format import NativeTableFormat
+from tests.formats.conformance_trace import TRACE, install
+
+CLIENT = cast("MetaClientView", object())
+EVENTS: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    gc.collect()
+    EVENTS.clear()
+    yield
+    gc.collect()
+    EVENTS.clear()
+
+
+class Holding(NativeTableFormat):
+    """Holds something for each open table."""
+
+    def __init__(self) -> None:
+        EVENTS.append("opened")
+
+    def close(self) -> None:
+        EVENTS.append("closed")
+
+    def get_lock_provider(self, **_: Any) -> LockProvider:
+        return InProcessLock("held")
+
+
+class Failing(NativeTableFormat):
+    def close(self) -> None:
+        raise OSError("the connection is lost")
+
+
+SHARED = Holding()
+
+
+def host_of(plugin: object) -> FormatHost:
+    return FormatHost(plugin, name="test")
+
+
+def test_a_host_is_closed_once() -> None:
+    host = host_of(Holding())
+    host.close()
+    assert EVENTS[-2:] == ["opened", "closed"]
+    host.close()
+    del host
+    gc.collect()
+    assert EVENTS.count("closed") == 1
+
+
+def test_a_host_that_nobody_holds_is_closed() -> None:
+    host = host_of(Holding())
+    assert EVENTS[-1] == "opened"
+    del host
+    assert EVENTS[-1] == "closed"
+
+
+def test_a_format_is_not_closed_while_its_lock_is_held() -> None:
+    lock = host_of(Holding()).get_lock_provider(CLIENT, {})
+    assert lock is not None
+    assert lock.try_lock(1)
+    lock.unlock()
+    assert EVENTS[-1] == "opened"
+    del lock
+    assert EVENTS[-1] == "closed"
+
+
+@pytest.mark.parametrize("plugin", [NativeTableFormat, Holding])
+def test_a_closed_host_asks_nothing(plugin: type) -> None:
+    host = host_of(plugin())
+    host.close()
+    with pytest.raises(TableClosedError, match="Open it again"):
+        host.get_timeline_factory()
+
+
+def test_a_format_that_cannot_be_closed(caplog: pytest.LogCaptureFixture) -> None:
+    host = host_of(Failing())
+    with pytest.raises(PluginHookError, match=r"failed in close: OSError: the connection is lost"):
+        host.close()
+    host.close()
+    with caplog.at_level(logging.WARNING):
+        host_of(Failing())
+    assert "the table format test could not be closed" in caplog.text
+
+
+def test_every_table_has_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(
+        tmp_path / "site",
+        {"holding": f"{__name__}:Holding", "shared": f"{__name__}:SHARED"},
+    )
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    schema = pa.schema([("id", pa.string())])
+    path = str(tmp_path / "t")
+    made = hudi.Table.create(path, schema, record_key="id", format="holding")
+    made.insert(pa.table({"id": ["a"]}))
+    del made
+    TRACE.calls.clear()  # the observer that is installed with it keeps what it saw
+    gc.collect()
+    assert EVENTS.count("opened") == EVENTS.count("closed")
+    with hudi.Table.open(path) as one, hudi.Table.open(path) as other:
+        assert one.count() == other.count() == 1
+        assert EVENTS.count("opened") == EVENTS.count("closed") + 2
+    assert EVENTS.count("opened") == EVENTS.count("closed")
+    with pytest.raises(TableClosedError):
+        one.count()
+    with pytest.raises(PluginLoadError, match="is an object; name its class"):
+        FormatRegistry().load("shared")
