@@ -308,14 +308,28 @@ def lookup(
 def index(
     path: PathArgument,
     partition: PartitionArgument,
-    column: Annotated[str | None, typer.Option(help="What a new secondary index is of.")] = None,
+    *,
+    column: Annotated[
+        str | None, typer.Option(help="What a new index of a column, or of a function, is of.")
+    ] = None,
+    using: Annotated[
+        str | None, typer.Option(help="What an expression index keeps: column_stats.")
+    ] = None,
+    index_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Function of an expression index, and what it takes: expr=date_format and "
+            "format=yyyy-MM-dd; repeatable.",
+        ),
+    ] = None,
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Add a partition to the metadata table, built from the table's files."""
     operator = _operator(path, option)
     with _timed() as clock:
-        done = operator.index(partition, column)
+        done = operator.index(partition, column, using, parse_options(index_option))
     facts = {"partition": partition, "instant": done.requested_time}
     where = _where(operator.table.client)
     _changed(where, f"Indexed {partition}", facts, clock, as_json=as_json)

@@ -168,6 +168,12 @@ class MetadataConfig(Options, group=Group.METADATA):
         hudi_default="(no such option; nothing is kept)",
         reason="Keys that are sorted already are found faster, and files of an index never change.",
     )
+    expression_groups: Option[int] = Option(
+        "hoodie.metadata.index.expression.file.group.count",
+        default=2,
+        parse=_GROUPS,
+        doc="File groups of an expression index; fixed when it is built.",
+    )
     secondary_index: Option[bool] = Option(
         "hoodie.metadata.index.secondary.enable",
         default=True,

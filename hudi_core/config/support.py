@@ -108,12 +108,11 @@ def _unreadable(config: TableConfig, *, base_files_only: bool) -> Iterator[tuple
 def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
     if config.version == 6:
         yield "has table version 6", "Run `hudi table upgrade PATH --to 8` (or 9) first."
-    for name in config.metadata_partitions:
-        if name.startswith(_EXPRESSION_INDEX):
-            yield (
-                f"has the expression index {name}, which would go stale",
-                "Drop that index with Apache Hudi, or write with Apache Hudi.",
-            )
+        yield from (
+            (f"has the expression index {name}, which no release kept in that version", _ELSEWHERE)
+            for name in config.metadata_partitions
+            if name.startswith(_EXPRESSION_INDEX)
+        )
     reason = why_unmade(config)
     if reason is not None:
         yield f"stores no record keys and names no columns of them, and {reason}", _COPY

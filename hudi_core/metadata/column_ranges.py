@@ -50,22 +50,60 @@ def file_ranges(
     """
     if COLUMN_STATS not in snapshot.partitions:
         return None
+    table = _of_files(snapshot, COLUMN_STATS, files, column, kind)
+    if table is None:
+        return ValueRanges.unknown(kind, len(files))
+    return _ranges(table, kind, of_files=True)
+
+
+def value_ranges(
+    snapshot: MetadataSnapshot, index: str, files: FileColumns, column: str, kind: pa.DataType
+) -> ValueRanges:
+    """Ranges of a function's values in files, by an index.
+
+    Nulls are not counted with the values there.
+
+    Parameters
+    ----------
+    index
+        Partition of the metadata table.
+    column
+        What the function is of.
+    kind
+        Type of its values.
+    """
+    table = _of_files(snapshot, index, files, column, kind)
+    if table is None:
+        return ValueRanges.unknown(kind, len(files))
+    known = pc.invert(pc.fill_null(table["is_deleted"], True))
+    low, high = (
+        _one(pc.if_else(known, table[side], pa.scalar(None, table.schema.field(side).type)))
+        for side in ("minimum", "maximum")
+    )
+    has_none = pc.and_(known, pc.fill_null(pc.equal(table["value_count"], 0), False))
+    has_none = pc.and_(has_none, pc.and_(pc.is_null(low), pc.is_null(high)))
+    anything = np.ones(len(files), np.bool_)
+    return ValueRanges(low, high, anything, ~np.asarray(has_none, np.bool_))
+
+
+def _of_files(
+    snapshot: MetadataSnapshot, index: str, files: FileColumns, column: str, kind: pa.DataType
+) -> pa.Table | None:
+    """What is stated of a column in files, if anything."""
     paths = files.partitions.to_pylist()
     hashes = [id64(partition_name(PartitionPath(path))) for path in paths]
     prefix = id64(column)
     prefixes = [prefix + one for one in hashes] if len(hashes) <= _FEW_PARTITIONS else [prefix]
-    tables = list(
-        _tables(snapshot.groups(COLUMN_STATS), _Column(prefix, kind, of_files=True), prefixes)
-    )
+    tables = list(_tables(snapshot.groups(index), _Column(prefix, kind, of_files=True), prefixes))
     if not tables:
-        return ValueRanges.unknown(kind, len(files))
+        return None
     # newer statistics come first, and of several the first is found
     table = pa.concat_tables(tables)
     wanted = pc.binary_join_element_wise(
         pa.array(hashes, pa.string()).take(pa.array(files.owners)), files.names, ""
     )
     places = pc.index_in(wanted, value_set=table["place"].combine_chunks())
-    return _ranges(table.select(_STATED).take(places), kind, of_files=True)
+    return table.select(_STATED).take(places)
 
 
 def partition_ranges(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hudi_core.config.table import TableConfig
@@ -63,9 +63,37 @@ class IndexDefinitions:
         found = options.get("isPartitioned") if isinstance(options, dict) else None
         return str(found).lower() == "true"
 
+    def options(self, index: str) -> dict[str, str]:
+        """Return the further options of an index."""
+        found = self.raw.get(index, {}).get("indexOptions")
+        known = found if isinstance(found, dict) else {}
+        return {str(name): str(value) for name, value in known.items()}
+
     def function(self, index: str) -> str:
         """Return an index's function; blank when none is named."""
         return str(self.raw.get(index, {}).get("indexFunction") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedIndex:
+    """What an index of a column is to be.
+
+    Attributes
+    ----------
+    column
+        The column; ``None`` where a definition is there already.
+    kind
+        ``column_stats`` or ``bloom_filters``; ``None`` for what the index has by default.
+    options
+        Function and format of an expression, as Hudi names them: ``expr``, ``format``, ...
+    """
+
+    column: str | None = None
+    kind: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+NOTHING_ASKED: Final = AskedIndex()
 
 
 def read_definitions(storage: Storage, config: TableConfig) -> IndexDefinitions:

@@ -24,7 +24,9 @@ from hudi_core.errors import (
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.enabled import enabled_partitions
 from hudi_core.metadata.index_definitions import (
+    NOTHING_ASKED,
     PATH_KEY,
+    AskedIndex,
     put_definitions,
     read_definitions,
     without_index,
@@ -49,7 +51,10 @@ _BUILD, _DROP = "build", "drop"
 
 
 def build_partition(
-    tables: MetadataState, config: MetadataConfig, partition: str, column: str | None = None
+    tables: MetadataState,
+    config: MetadataConfig,
+    partition: str,
+    asked: AskedIndex = NOTHING_ASKED,
 ) -> Indexing:
     """Add a partition to the metadata table, built from the table's files.
 
@@ -61,8 +66,8 @@ def build_partition(
         How the partition is laid out.
     partition
         Its name.
-    column
-        Of a new secondary index: what it is of.
+    asked
+        Of a new index of a column: what it is of.
 
     Returns
     -------
@@ -93,7 +98,7 @@ def build_partition(
             f"Run `hudi metadata index PATH {kind.made_from}` first.",
         )
     work = Work(tables.client, config, tables.definitions)
-    defined = replace(tables, definitions=kind.defined(work, column))
+    defined = replace(tables, definitions=kind.defined(work, asked))
     storage = tables.client.storage
     with _made_good_on_failure(tables.client):
         indexing = _begin(defined, partition, _BUILD)
@@ -381,7 +386,7 @@ def _known(partition: str) -> MetadataPartition:
     if kind is None or kind.is_required:
         raise TableServiceError(
             f"The metadata table cannot have a partition {partition}",
-            f"Name one of {', '.join(BUILDABLE[:-1])}, or {BUILDABLE[-1]} with a column.",
+            f"Name one of {', '.join(BUILDABLE)}; those of a name of yours with a column.",
         )
     _checked(partition, "The name")
     return kind

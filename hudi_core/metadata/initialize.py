@@ -80,7 +80,7 @@ class PartitionBuilder:
         See :meth:`build`.
         """
         name = partition.name
-        by_value = partition.is_of_column and self.table.definitions.is_by_value(name)
+        by_value = partition.is_by_value(self.table.definitions)
         self.tables = begin_deltacommit(self.tables, time)
         files = [NewFile(join_path(name, PARTITION_METADATA_FILE), encode_partition_mark(time))]
         now = self.tables.next_time()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
 from typing import TypeVar
 
@@ -15,10 +15,12 @@ import pyarrow.compute as pc
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import CorruptMetadataError, InstantNotFoundError, UnsafePathError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.column_ranges import file_ranges, partition_ranges
+from hudi_core.metadata.column_ranges import file_ranges, partition_ranges, value_ranges
 from hudi_core.metadata.comparison import compare_files
 from hudi_core.metadata.damage import REBUILD
+from hudi_core.metadata.expressions import Expression, expression_of
 from hudi_core.metadata.file_lists import read_lists
+from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.key_groups import groups_of_keys
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
 from hudi_core.metadata.partition_types import (
@@ -26,6 +28,7 @@ from hudi_core.metadata.partition_types import (
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
+    expression_indexes,
 )
 from hudi_core.metadata.records import FileList
 from hudi_core.metadata.snapshot import MetadataSnapshot
@@ -161,6 +164,39 @@ class MetadataLister(FileIndex):
             lambda: file_ranges(self.snapshot, files, column, kind),
             lambda one: one.file_ranges(files, column, kind),
         )
+
+    def expression_ranges(
+        self, files: FileColumns, columns: Mapping[str, pa.DataType]
+    ) -> Sequence[tuple[Expression, ValueRanges]]:
+        """Ranges of functions of columns in files, as far as indexes tell.
+
+        Parameters
+        ----------
+        files
+            Files of the table.
+        columns
+            Types of the columns that are asked about.
+        """
+        stored = StoredPartitions.of(self.client.config).complete
+        indexes = expression_indexes(stored)
+        if not indexes:
+            return ()
+        definitions = read_definitions(self.client.storage, self.client.config)
+        found: list[tuple[Expression, ValueRanges]] = []
+        for index in indexes:
+            one = expression_of(definitions, index, columns)
+            if one is not None:
+                ranges = self._with_fallback(
+                    index, partial(self._value_ranges, index, files, one), lambda _: None
+                )
+                if ranges is not None:
+                    found.append((one, ranges))
+        return found
+
+    def _value_ranges(
+        self, index: str, files: FileColumns, expression: Expression
+    ) -> ValueRanges | None:
+        return value_ranges(self.snapshot, index, files, expression.column, expression.result)
 
     def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
         """File groups that hold one of some values, where an index knows."""

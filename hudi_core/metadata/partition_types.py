@@ -6,6 +6,7 @@ Source: ``hudi-format`` section 5.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +24,8 @@ RECORD_INDEX: Final = "record_index"
 PARTITION_STATS: Final = "partition_stats"
 SECONDARY_INDEX: Final = "secondary_index_"
 """What the names of secondary indexes' partitions begin with."""
+EXPRESSION_INDEX: Final = "expr_index_"
+"""What the names of expression indexes' partitions begin with."""
 
 _PREFIXES: Final = {COLUMN_STATS: "col-stats-"}
 """What ids of file groups begin with, where that is not the name of the partition."""
@@ -31,6 +34,11 @@ _OWNED: Final = re.compile(r"([^-]*)-([0-9]{4,})-0")
 # as in Hudi; a dash would be taken for the end of the path, an underscore for that of the id
 _ESCAPED: Final = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^_-]""")
 _ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
+
+
+def expression_indexes(names: Iterable[str]) -> list[str]:
+    """The expression indexes among the names of partitions."""
+    return [name for name in names if name.startswith(EXPRESSION_INDEX)]
 
 
 @dataclass(frozen=True, slots=True)

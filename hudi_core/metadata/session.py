@@ -58,11 +58,7 @@ class MetadataSession:
         if definitions != tables.definitions:
             put_definitions(tables.client.storage, definitions)
             tables = replace(tables, definitions=definitions)
-        by_value = [
-            one.name
-            for one in self.partitions
-            if one.is_of_column and definitions.is_by_value(one.name)
-        ]
+        by_value = [one.name for one in self.partitions if one.is_by_value(definitions)]
         least, _ = self.config.partitioned_index_groups
         with tables.client.meter.time(Metric.SYNC):
             return write_deltacommit(tables, time, changes, by_value, least)

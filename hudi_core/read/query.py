@@ -28,6 +28,7 @@ from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.cleaned import require_not_cleaned
+from hudi_core.read.expression_pruning import by_expressions
 from hudi_core.read.filters import Filter, RowFilter, to_filter
 from hudi_core.read.key_filter import KeyFilter
 from hudi_core.read.net_changes import require_no_change_column
@@ -338,14 +339,18 @@ class SnapshotQuery:
             return None
         schema = self._client.schema_at(self._timeline)
         keys = KeyFilter(self._client.config, schema).keys(predicate)
-        if keys is None:
+        index = self._indexes
+        if keys is None or index is None:
             return None
+        return index.groups_of_keys(self._timeline, partitions, sorted(keys))
+
+    @cached_property
+    def _indexes(self) -> MetadataLister | None:
+        """What asks the metadata table, whatever lists the files; ``None`` without it."""
         index = self._index
         if not isinstance(index, MetadataLister) and isinstance(self._timeline, Timeline):
             index = table_lister(self._client.seeing(self._timeline))
-        if not isinstance(index, MetadataLister):
-            return None
-        return index.groups_of_keys(self._timeline, partitions, sorted(keys))
+        return index if isinstance(index, MetadataLister) else None
 
     def _located(
         self,
@@ -395,12 +400,14 @@ class SnapshotQuery:
         files = index.list_columns(partitions)
         if not files.has_several_groups:  # of a single file its own footer tells as much
             kinds = {}
-        may_match = prune(predicate, kinds, len(files), partial(index.file_ranges, files))
+        matches = prune(predicate, kinds, len(files), partial(index.file_ranges, files))
+        if kinds and matches.any():
+            matches &= by_expressions(predicate, files, kinds, self._indexes)
         # file groups stay whole, so that their latest file does; log files have no ranges
-        kept = files.rows(files.with_their_groups(may_match | files.are_logs))
+        kept = files.rows(files.with_their_groups(matches | files.are_logs))
         slices = self._view_of(kept.by_partition()).latest_slices(partitions, time)
         groups = groups_with_values(predicate, kinds, index) if time is None and slices else None
-        names = set(files.names.filter(pa.array(may_match)).to_pylist())
+        names = set(files.names.filter(pa.array(matches)).to_pylist())
         return tuple(
             one
             for one in slices

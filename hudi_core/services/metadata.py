@@ -18,7 +18,7 @@ from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata import indexing
 from hudi_core.metadata.beside import CopyFile, discard_beside
-from hudi_core.metadata.index_definitions import discard_damaged
+from hudi_core.metadata.index_definitions import AskedIndex, discard_damaged
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.lifecycle import ensure_metadata_table
 from hudi_core.metadata.lister import MetadataLister
@@ -166,10 +166,23 @@ class MetadataOperator:
             run_services(tables, self._options)
             return tables.partitions.complete
 
-    def index(self, partition: str, column: str | None = None) -> Instant:
-        """Add a partition; see :func:`hudi_core.metadata.indexing.build_partition`."""
+    def index(
+        self,
+        partition: str,
+        column: str | None = None,
+        kind: str | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Instant:
+        """Add a partition; see :func:`hudi_core.metadata.indexing.build_partition`.
+
+        Parameters
+        ----------
+        column, kind, options
+            See :class:`~hudi_core.metadata.index_definitions.AskedIndex`.
+        """
+        asked = AskedIndex(column, kind, dict(options or {}))
         with self._locked() as tables:
-            return indexing.build_partition(tables, self._options, partition, column).instant
+            return indexing.build_partition(tables, self._options, partition, asked).instant
 
     def drop(self, partition: str) -> Instant:
         """Drop a partition; see :func:`hudi_core.metadata.indexing.drop_partition`."""

@@ -32,10 +32,10 @@ from hudi_core.services.validate import validate_table
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.sync.lag import with_entries
 from hudi_core.table.arguments import Options
-from hudi_core.table.serving import TableServing
+from hudi_core.table.indexing import TableIndexing
 
 
-class Table(TableServing):
+class Table(TableIndexing):
     """One open table.
 
     Made by :meth:`create` or :meth:`open`. It sees what others commit at its next call, not in the

@@ -41,7 +41,7 @@ def key_tracking(
     stored = partitions_of(StoredPartitions.of(client.config).all)
     if not any(one.is_key_index for one in stored):
         return None
-    of_columns = [one.name for one in stored if one.is_of_column]
+    of_columns = [one.name for one in stored if one.is_of_column and one.is_key_index]
     columns: list[str] = []
     if of_columns:
         definitions = read_definitions(client.storage, client.config)

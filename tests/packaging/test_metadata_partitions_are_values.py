@@ -84,7 +84,7 @@ def test_every_partition_is_a_value() -> None:
         assert found.name == some
         assert one.made_from is None or one.made_from in NAMES
         assert one.read_through is None or one.read_through in NAMES
-    assert partition_of("expr_index_x") is None
+    assert partition_of("vector_index_x") is None
 
 
 def test_the_command_line_shows_every_partition_and_every_check() -> None:

@@ -239,8 +239,6 @@ def test_what_cannot_even_be_read_is_named(changes: dict[str, str | None], featu
         ({"hoodie.bootstrap.base.path": "s3://x"}, "hoodie.bootstrap.base.path", False),
         ({"hoodie.table.base.file.format": "orc"}, "ORC", False),
         ({"hoodie.datasource.write.drop.partition.columns": "true"}, "drop.partition", False),
-        ({"hoodie.table.metadata.partitions": "expr_index_a,files"}, "index expr_index_a", True),
-        ({"hoodie.table.metadata.partitions.inflight": "expr_index_a"}, "expr_index_a", True),
         (
             {"hoodie.populate.meta.fields": "false", "hoodie.table.recordkey.fields": None},
             "generated when rows are written",

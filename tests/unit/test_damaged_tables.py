@@ -164,7 +164,7 @@ FEATURES = [
     ("hoodie.table.type", "MERGE_ON_READ", True),
     ("hoodie.bootstrap.base.path", "/elsewhere", True),
     ("hoodie.table.base.file.format", "ORC", True),
-    ("hoodie.table.metadata.partitions", "expr_index_a", False),
+    ("hoodie.table.metadata.partitions", "expr_index_a,files", False),
     ("hoodie.table.metadata.partitions.inflight", "expr_index_a", False),
     ("hoodie.record.merge.mode", "CUSTOM", False),
 ]

@@ -227,7 +227,7 @@ def test_secondary_indexes_need_a_column_and_keep_the_record_index(tmp_path: Pat
     name = "secondary_index_of_ts"
     with pytest.raises(TableServiceError, match="needs a column"):
         operator(opened(path)).index(name)
-    for wrong in ("secondary_index_", "expr_index_a", "a"):
+    for wrong in ("secondary_index_", "expr_index_", "vector_index_a", "a"):
         with pytest.raises(TableServiceError, match="cannot have"):
             operator(opened(path)).index(wrong, "ts")
     with pytest.raises(CorruptMetadataError, match="x"):

@@ -13,7 +13,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import PartitionChange
-from hudi_core.metadata.index_definitions import IndexDefinitions
+from hudi_core.metadata.index_definitions import AskedIndex, IndexDefinitions
 from hudi_core.metadata.partitions.comparison import Comparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
@@ -40,6 +40,11 @@ class Layout(NamedTuple):
     config: MetadataConfig
     owner: PartitionPath | None
     records: int
+
+
+def is_safe(own: str) -> bool:
+    """Whether a name of users is fit for folders and files."""
+    return own.replace("_", "").replace("-", "").isalnum()
 
 
 class Reading(NamedTuple):
@@ -85,6 +90,8 @@ class MetadataPartition(ABC):
         a commit takes its changes back.
     is_of_column
         Whether users add it under a name of theirs, as an index of one column.
+    prefix
+        Of such names.
     """
 
     name: str
@@ -98,6 +105,7 @@ class MetadataPartition(ABC):
     is_of_partitions: ClassVar[bool] = False
     is_key_index: ClassVar[bool] = False
     is_of_column: ClassVar[bool] = False
+    prefix: ClassVar[str] = ""
 
     def named(self, name: str) -> Self | None:
         """The partition of that name.
@@ -176,20 +184,24 @@ class MetadataPartition(ABC):
     @property
     def has_safe_name(self) -> bool:
         """Whether its name is fit for a folder and a file name."""
-        return True
+        return not self.is_of_column or is_safe(self.name.removeprefix(self.prefix))
 
-    def defined(self, work: Work, column: str | None) -> IndexDefinitions:  # noqa: ARG002 - of one
+    def is_by_value(self, definitions: IndexDefinitions) -> bool:  # noqa: ARG002 - of few
+        """Whether a part of a key alone decides about its shard."""
+        return False
+
+    def defined(self, work: Work, asked: AskedIndex) -> IndexDefinitions:  # noqa: ARG002 - of few
         """The definitions with that of a new partition.
 
         Parameters
         ----------
-        column
+        asked
             What it is an index of.
 
         Raises
         ------
         TableServiceError
-            The table has no such column.
+            The table has no such column, or there can be no such index of it.
         """
         return work.definitions
 

@@ -14,8 +14,26 @@ BUILDABLE: Final = (
     "bloom_filters",
     "record_index",
     "secondary_index_<name>",
+    "expr_index_<name>",
 )
 """Partitions that are added on request."""
+
+
+_OF_COLUMNS: Final = ("secondary_index_", "expr_index_")
+
+
+def full_name(name: str, *, is_of_function: bool) -> str:
+    """The partition of an index that users name.
+
+    Parameters
+    ----------
+    name
+        Of the index, or of its partition.
+    is_of_function
+        Whether it is of a function of a column.
+    """
+    is_full = any(name.startswith(prefix) for prefix in _OF_COLUMNS)
+    return name if is_full else _OF_COLUMNS[is_of_function] + name
 
 
 class Check(Enum):
@@ -39,6 +57,7 @@ class Check(Enum):
     RECORD_INDEX_COUNT = "record-index-count", "The number of record keys.", True
     RECORD_INDEX = "record-index-content", "The file group of every record key."
     SECONDARY_INDEX = "secondary-index", "Secondary indexes."
+    EXPRESSION_INDEX = "expression-index", "Expression indexes."
 
     def __init__(self, option: str, about: str, is_part: bool = False) -> None:
         self.option = option

@@ -55,8 +55,7 @@ class RangePartition(MetadataPartition):
     """Whether ranges may allow more than there is."""
 
     def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:
-        schema = reading.client.schema_at(reading.timeline).with_meta()
-        types = {name: field.type for name, field in walk(schema)}
+        types = self.types(reading)
         by_column: dict[str, list[ColumnRange]] = {}
         for record in records:
             if isinstance(record.payload, ColumnRange):
@@ -82,6 +81,11 @@ class RangePartition(MetadataPartition):
         return pa.concat_tables(tables).sort_by(
             [("column_name", "ascending"), ("file_name", "ascending")]
         )
+
+    def types(self, reading: Reading) -> Mapping[str, pa.DataType]:
+        """Types of the bounds, by column."""
+        schema = reading.client.schema_at(reading.timeline).with_meta()
+        return {name: field.type for name, field in walk(schema)}
 
     def misleads(
         self,

@@ -8,6 +8,7 @@ from typing import Final
 from hudi_core.metadata.partitions.base import MetadataPartition
 from hudi_core.metadata.partitions.bloom_filters import BloomFilters
 from hudi_core.metadata.partitions.column_stats import ColumnStats
+from hudi_core.metadata.partitions.expression_index import ExpressionIndex
 from hudi_core.metadata.partitions.files import Files
 from hudi_core.metadata.partitions.partition_stats import PartitionStats
 from hudi_core.metadata.partitions.record_index import RecordIndex
@@ -20,6 +21,7 @@ PARTITIONS: Final[tuple[MetadataPartition, ...]] = (
     RecordIndex(),
     PartitionStats(),
     SecondaryIndex(),
+    ExpressionIndex(),
 )
 """In the order in which they are built."""
 

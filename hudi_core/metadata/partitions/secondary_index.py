@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from hudi_core.errors import TableServiceError, UnsupportedTableError
 from hudi_core.metadata.changes import PartitionChange
-from hudi_core.metadata.index_definitions import IndexDefinitions
+from hudi_core.metadata.index_definitions import AskedIndex, IndexDefinitions
 from hudi_core.metadata.key_records import all_entries
 from hudi_core.metadata.keys import split_secondary_key
-from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
+from hudi_core.metadata.partition_types import EXPRESSION_INDEX, RECORD_INDEX, SECONDARY_INDEX
 from hudi_core.metadata.partitions.base import MetadataPartition, Reading
 from hudi_core.metadata.partitions.comparison import Comparison
 from hudi_core.metadata.partitions.key_changes import KeyChanges
@@ -44,11 +44,10 @@ class SecondaryIndex(MetadataPartition):
     groups: ClassVar[int | str] = 10
     is_key_index: ClassVar[bool] = True
     is_of_column: ClassVar[bool] = True
+    prefix: ClassVar[str] = SECONDARY_INDEX
 
-    @property
-    def has_safe_name(self) -> bool:
-        own = self.name.removeprefix(SECONDARY_INDEX)
-        return own.replace("_", "").replace("-", "").isalnum()
+    def is_by_value(self, definitions: IndexDefinitions) -> bool:
+        return definitions.is_by_value(self.name)
 
     def require_maintained(self, definitions: IndexDefinitions, base_path: str) -> None:
         is_plain = definitions.function(self.name) in _PLAIN
@@ -61,8 +60,13 @@ class SecondaryIndex(MetadataPartition):
 
     # --- its definition ------------------------------------------------------------------------
 
-    def defined(self, work: Work, column: str | None) -> IndexDefinitions:
-        client, definitions = work.client, work.definitions
+    def defined(self, work: Work, asked: AskedIndex) -> IndexDefinitions:
+        client, definitions, column = work.client, work.definitions, asked.column
+        if asked.kind is not None or asked.options:
+            raise TableServiceError(
+                f"The secondary index {self.name} is of a column as it is, and of no function",
+                f"An index of a function is an expression index: name it {EXPRESSION_INDEX}<name>.",
+            )
         if column is None and len(definitions.columns(self.name)) == 1:
             return definitions
         if column is None or client.schema.field(column) is None:

@@ -1,0 +1,286 @@
+"""The ranges of an expression's values in files and partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+
+from hudi_core.errors import TableServiceError, UnsupportedTableError
+from hudi_core.metadata.bound_forms import covers
+from hudi_core.metadata.changes import PartitionChange
+from hudi_core.metadata.column_records import range_records, removed_ranges
+from hudi_core.metadata.expression_functions import EXPR
+from hudi_core.metadata.expression_records import (
+    ExpressionRanges,
+    partition_key,
+    partition_prefix,
+)
+from hudi_core.metadata.expressions import (
+    COLUMN_STATS_TYPE,
+    Expression,
+    expression_of,
+    require_kept,
+    why_not,
+)
+from hudi_core.metadata.index_definitions import AskedIndex, IndexDefinitions, read_definitions
+from hudi_core.metadata.key_records import DataFile
+from hudi_core.metadata.keys import column_stats_key, id64
+from hudi_core.metadata.partition_types import EXPRESSION_INDEX, PARTITION_STATS
+from hudi_core.metadata.partitions.base import Reading
+from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.names import Check
+from hudi_core.metadata.partitions.ranges import RangePartition
+from hudi_core.metadata.partitions.work import Commit, Removal, Work
+from hudi_core.metadata.records import ColumnRange, MetadataRecord
+from hudi_core.metadata.table import has_value_types
+from hudi_core.model.difference import Difference
+from hudi_core.model.files import PartitionPath
+from hudi_core.schema.table_schema import TableSchema
+
+
+@dataclass(frozen=True)
+class ExpressionIndex(RangePartition):
+    """The ranges of an expression's values in files and partitions.
+
+    A table has any number of them. As Hudi has it, it is of one column.
+    """
+
+    name: str = EXPRESSION_INDEX
+    checks: ClassVar[frozenset[Check]] = frozenset({Check.EXPRESSION_INDEX})
+    groups: ClassVar[int | str] = "expression_groups"
+    is_of_column: ClassVar[bool] = True
+    prefix: ClassVar[str] = EXPRESSION_INDEX
+
+    def require_maintained(self, definitions: IndexDefinitions, base_path: str) -> None:
+        require_kept(definitions, self.name, None, base_path)
+
+    def is_defined(self, work: Work) -> bool:
+        # one that is not known is not forgotten: others may rely on it
+        return self.name not in work.definitions.raw or super().is_defined(work)
+
+    # --- its definition ------------------------------------------------------------------------
+
+    def defined(self, work: Work, asked: AskedIndex) -> IndexDefinitions:
+        client, definitions = work.client, work.definitions
+        if asked.column is None and len(definitions.columns(self.name)) == 1:
+            return definitions
+        field = None if asked.column is None else client.schema.field(asked.column)
+        if field is None or asked.column is None or "." in asked.column:
+            raise TableServiceError(
+                f"The expression index {self.name} needs a column of the table, not "
+                f"{asked.column!r}",
+                f"The columns are: {', '.join(client.schema.arrow.names)}.",
+            )
+        kind = asked.kind or COLUMN_STATS_TYPE
+        if kind != COLUMN_STATS_TYPE:
+            raise TableServiceError(
+                f"The expression index {self.name} cannot be of the type {kind}",
+                f"Make it of the type {COLUMN_STATS_TYPE}.",
+            )
+        reason = why_not(asked.options.get(EXPR, ""), asked.options, field.type)
+        if reason is not None:
+            raise TableServiceError(
+                f"There can be no expression index {self.name}: {reason}",
+                "Name a function and its options, such as expr=date_format and format=yyyy-MM-dd.",
+            )
+        made = {
+            "indexName": self.name,
+            "indexType": kind,
+            "indexFunction": asked.options[EXPR],
+            "sourceFields": [asked.column],
+            "indexOptions": dict(asked.options),
+            "version": "V2" if has_value_types(client.config) else "V1",
+        }
+        return IndexDefinitions(definitions.path, {**definitions.raw, self.name: made})
+
+    # --- its records ---------------------------------------------------------------------------
+
+    def of_commit(self, commit: Commit) -> PartitionChange:
+        schema = _schema_after(commit)
+        column = commit.definitions.columns(self.name)[0]
+        self._require_same_type(commit, schema, column)
+        made = self._ranges(commit, schema)
+        if made is None:
+            return PartitionChange()
+        found = list(
+            made.of_files([(file, status.columns.get(column)) for status, file in commit.new])
+        )
+        return PartitionChange((*_of_files(found), *self._of_touched(commit, made, found)))
+
+    def _require_same_type(self, commit: Commit, schema: TableSchema, column: str) -> None:
+        old = None if commit.base is None else commit.base.field(column)
+        new = schema.field(column)
+        if new is None or column in commit.client.config.former_names:
+            return
+        if old is not None and not old.type.equals(new.type):
+            raise UnsupportedTableError(
+                commit.client.base_path,
+                f"has the expression index {self.name} of {column}, whose type would change from "
+                f"{old.type} to {new.type}",
+                f"Drop the index with `hudi metadata drop PATH {self.name}` first, and add it "
+                "again afterwards.",
+            )
+        require_kept(commit.definitions, self.name, new.type, commit.client.base_path)
+
+    def _of_touched(
+        self, commit: Commit, made: ExpressionRanges, found: Iterable[tuple[DataFile, ColumnRange]]
+    ) -> Iterator[MetadataRecord]:
+        """Yield the ranges of the partitions that get new files.
+
+        They only widen, until the index is built again: so they hold for whatever state a rollback
+        leads to, and no other file is asked.
+        """
+        new: dict[PartitionPath, list[ColumnRange]] = {}
+        for file, one in found:
+            new.setdefault(file.partition_path, []).append(one)
+        stored = self._stored_partitions(commit, made.expression.column)
+        if stored is None:
+            return
+        for partition, ranges in new.items():
+            known = stored.get(partition_key(made.expression.column, partition))
+            record = made.of_partition(partition, [*ranges, *([known] if known else [])])
+            if record is not None:
+                yield record
+
+    def _stored_partitions(self, work: Work, column: str) -> dict[str, ColumnRange] | None:
+        """The ranges of all partitions by key; ``None`` where none are kept.
+
+        To Hudi, where one partition has a range, others without one have no values.
+        """
+        records = {}
+        if self.name in work.stored.complete:
+            records = work.snapshot.scan_many(self.name, [id64(column)])
+        prefix = partition_prefix(column)
+        found = {
+            key: record.payload
+            for key, record in records.items()
+            if key.startswith(prefix) and isinstance(record.payload, ColumnRange)
+        }
+        is_new = not records and PARTITION_STATS in work.stored.all
+        return found if found or is_new else None
+
+    def of_removal(self, removal: Removal) -> PartitionChange:
+        columns = removal.definitions.columns(self.name)
+        return PartitionChange(
+            tuple(record for one in removal.files for record in removed_ranges(*one, columns))
+        )
+
+    def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
+        schema = table.client.schema_at(table.client.timeline())
+        field = schema.field(table.definitions.columns(self.name)[0])
+        kind = None if field is None else field.type
+        require_kept(table.definitions, self.name, kind, table.client.base_path)
+        made = self._ranges(table, schema)
+        if made is None:
+            return
+        found = dict(made.of_files(made.of_footers(table.all)))
+        yield from _of_files(found.items())
+        if table.client.config.is_partitioned and self._has_partitions(table):
+            by_partition: dict[PartitionPath, list[ColumnRange]] = {}
+            for file in table.current:
+                if file in found:
+                    by_partition.setdefault(file.partition_path, []).append(found[file])
+            for partition, ranges in by_partition.items():
+                record = made.of_partition(partition, ranges)
+                if record is not None:
+                    yield record
+
+    def _has_partitions(self, table: ListedTable) -> bool:
+        return PARTITION_STATS in table.stored.all or bool(table.config.partition_stats)
+
+    def _ranges(self, work: Work, schema: TableSchema) -> ExpressionRanges | None:
+        found = self._expression(work, schema)
+        if found is None:
+            return None
+        typed = has_value_types(work.client.config)
+        return ExpressionRanges.of(work.client, found, has_value_types=typed)
+
+    def _expression(self, work: Work, schema: TableSchema) -> Expression | None:
+        kinds = {field.name: field.type for field in schema.arrow}
+        return expression_of(work.definitions, self.name, kinds)
+
+    # --- for people and tools ------------------------------------------------------------------
+
+    def types(self, reading: Reading) -> Mapping[str, pa.DataType]:
+        client = reading.client
+        definitions = read_definitions(client.storage, client.config)
+        kinds = {field.name: field.type for field in client.schema_at(reading.timeline).arrow}
+        columns = definitions.columns(self.name)
+        found = expression_of(definitions, self.name, kinds) if len(columns) == 1 else None
+        return {} if found is None else {found.column: found.result}
+
+    def compare(self, comparison: Comparison) -> Iterator[Difference]:
+        table = comparison.table
+        made = self._ranges(table, table.client.schema_at(table.client.timeline()))
+        if made is None:
+            comparison.skipped[self.name] = "its expression is not computed here"
+            return
+        column = made.expression.column
+        listed = {one.key: one.payload for one in comparison.snapshot.scan(self.name)}
+        comparison.checked[self.name] = len(listed)
+        exact: dict[str, ColumnRange] = {}
+        statistics = dict(made.of_footers(table.current))
+        if made.expression.reads_values:
+            exact = {one.path: found for one, found in made.of_files([*statistics.items()])}
+        by_partition: dict[str, list[ColumnRange]] = {}
+        for file, stats in statistics.items():
+            if stats is None or not stats.value_count:
+                continue
+            right = exact.get(file.path) or made.narrowest(file.name, stats)
+            key = column_stats_key(column, file.partition_path, file.name)
+            found = listed.get(key)
+            subject = f"{made.expression.name}({column}) of {file.name}"
+            if not isinstance(found, ColumnRange):
+                yield Difference(self.name, subject, "a range", None)
+            elif right is not None:
+                if not covers_values(found, right):
+                    yield Difference(self.name, subject, _stated(right), _stated(found))
+                place = partition_key(column, file.partition_path)
+                by_partition.setdefault(place, []).append(right)
+        yield from self._compare_partitions(listed, column, by_partition)
+
+    def _compare_partitions(
+        self,
+        listed: Mapping[str, object],
+        column: str,
+        by_partition: Mapping[str, list[ColumnRange]],
+    ) -> Iterator[Difference]:
+        prefix = partition_prefix(column)
+        if not any(key.startswith(prefix) for key in listed):
+            return
+        for key, ranges in by_partition.items():
+            found = listed.get(key)
+            for right in ranges:
+                if not isinstance(found, ColumnRange):
+                    if right.min_value is not None:
+                        subject = f"{column} of the partition of {right.file_name}"
+                        yield Difference(self.name, subject, _stated(right), None)
+                elif not covers_values(found, right):
+                    subject = f"{column} of the partition {found.file_name}"
+                    yield Difference(self.name, subject, _stated(right), _stated(found))
+
+
+def covers_values(wide: ColumnRange, narrow: ColumnRange) -> bool:
+    """Whether bounds hold for all values of another range."""
+    return narrow.min_value is None or (wide.min_value is not None and covers(wide, narrow))
+
+
+def _stated(one: ColumnRange) -> str:
+    low, high = (None if each is None else each.value for each in (one.min_value, one.max_value))
+    return f"{low!r} to {high!r}"
+
+
+def _of_files(found: Iterable[tuple[DataFile, ColumnRange]]) -> Iterator[MetadataRecord]:
+    for file, one in found:
+        yield from range_records(file.partition_path, file.name, [one])
+
+
+def _schema_after(commit: Commit) -> TableSchema:
+    """The table's schema as a write leaves it."""
+    client = commit.client
+    text = commit.metadata.schema_json or client.schema_text_at(client.timeline())
+    return TableSchema.from_avro(text)

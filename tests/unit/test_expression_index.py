@@ -1,0 +1,389 @@
+"""Expression indexes: what they hold, who keeps them, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from typer.testing import CliRunner
+
+import hudi_core as hudi
+from hudi_core.cli.app import app
+from hudi_core.errors import TableServiceError, UnsupportedTableError
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("name", pa.string()),
+        pa.field("ts", pa.timestamp("us", "UTC")),
+        pa.field("day", pa.date32()),
+        pa.field("seconds", pa.int64()),
+        pa.field("city", pa.string()),
+    ]
+)
+OPTIONS = {
+    "hoodie.fs.fsync": "false",
+    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.clean.automatic": "false",
+    # what is left out is left out by the index alone
+    "hoodie.metadata.index.column.stats.column.list": "id",
+}
+INDEXES: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "lower_name": ("name", {"expr": "lower"}),
+    "name_begin": ("name", {"expr": "substring", "pos": "1", "len": "2"}),
+    "ts_day": ("ts", {"expr": "date_format", "format": "yyyy-MM-dd"}),
+    "day_month": ("day", {"expr": "month"}),
+    "when": ("seconds", {"expr": "from_unixtime", "format": "yyyy-MM"}),
+}
+
+
+def row(key: str, name: str | None, year: int | None, city: str = "oslo") -> dict[str, Any]:
+    at = None if year is None else dt.datetime(year, 5, 6, 7, 8, 9, tzinfo=dt.UTC)
+    return {
+        "id": key,
+        "name": name,
+        "ts": at,
+        "day": None if at is None else at.date(),
+        "seconds": None if at is None else int(at.timestamp()),
+        "city": city,
+    }
+
+
+def rows(*some: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist([*some], SCHEMA)
+
+
+def create(path: Path, version: str = "8", **more: str) -> hudi.Table:
+    options = {**OPTIONS, "hoodie.write.table.version": version, **more}
+    return hudi.Table.create(
+        str(path), SCHEMA, name="t", record_key="id", partition_by="city", options=options
+    )
+
+
+def filled(path: Path, version: str = "8", **more: str) -> hudi.Table:
+    table = create(path, version, **more)
+    table.insert(rows(row("a", "Anna", 2020), row("b", "BERT", 2021)))
+    table.insert(rows(row("c", None, None)))
+    table.insert(rows(row("d", "Dora", 2024, "rome")))
+    return table
+
+
+def require_right(table: hudi.Table) -> None:
+    report = hudi.Table.open(table.path, options=OPTIONS).validate()
+    assert report.is_valid, report.differences
+
+
+def ranges(table: hudi.Table, index: str) -> set[tuple[str | None, str | None]]:
+    found = table.metadata(f"expr_index_{index}")
+    files = found.filter(pc.ends_with(found["file_name"], ".parquet"))
+    return set(zip(files["min_value"].to_pylist(), files["max_value"].to_pylist(), strict=True))
+
+
+def indexed(path: Path, version: str = "8") -> hudi.Table:
+    table = filled(path, version)
+    for name, (column, options) in INDEXES.items():
+        table.create_index(name, column, using="column_stats", options=options)
+    return table
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_an_index_is_built_of_the_files_there(tmp_path: Path, version: str) -> None:
+    table = indexed(tmp_path / "t", version)
+    assert ranges(table, "lower_name") == {("anna", "bert"), (None, None), ("dora", "dora")}
+    assert ranges(table, "name_begin") == {("An", "BE"), (None, None), ("Do", "Do")}
+    # a day may be another one in the time zone of a session
+    assert ranges(table, "ts_day") == {
+        ("2020-05-05", "2021-05-07"),
+        (None, None),
+        ("2024-05-05", "2024-05-07"),
+    }
+    assert ranges(table, "day_month") == {("1", "12"), (None, None), ("5", "5")}
+    assert ranges(table, "when") == {("2020-05", "2021-05"), (None, None), ("2024-05", "2024-05")}
+    require_right(table)
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_definitions_are_those_of_hudi(tmp_path: Path, version: str) -> None:
+    table = indexed(tmp_path / "t", version)
+    definitions = json.loads((tmp_path / "t/.hoodie/.index_defs/index.json").read_text())
+    assert definitions["indexDefinitions"]["expr_index_ts_day"] == {
+        "indexName": "expr_index_ts_day",
+        "indexType": "column_stats",
+        "indexFunction": "date_format",
+        "sourceFields": ["ts"],
+        "indexOptions": {"expr": "date_format", "format": "yyyy-MM-dd"},
+        "version": "V2" if version == "9" else "V1",
+    }
+    assert "expr_index_ts_day" in table.config.metadata_partitions
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_every_action_keeps_it(tmp_path: Path, version: str) -> None:
+    table = indexed(tmp_path / "t", version)
+    done = table.upsert(rows(row("a", "Zoe", 1999), row("e", "Émile", 2030, "bonn")))
+    assert ("bert", "zoe") in ranges(table, "lower_name")
+    assert ("émile", "émile") in ranges(table, "lower_name")
+    require_right(table)
+    table.delete(rows(row("b", None, None)).select(["id", "city"]))
+    require_right(table)
+    table.insert_overwrite(rows(row("f", "Fay", 2001, "rome")))
+    require_right(table)
+    replaced = table.delete_partitions(["bonn"])
+    require_right(table)
+    table.rollback(replaced.instant)
+    require_right(table)
+    assert ("émile", "émile") in ranges(table, "lower_name")
+    table.cluster()
+    require_right(table)
+    table.savepoint()
+    table.insert(rows(row("g", "Gil", 2040)))
+    assert ("gil", "gil") in ranges(table, "lower_name")
+    table.restore(table.savepoints[-1].instant)
+    assert ("gil", "gil") not in ranges(table, "lower_name")
+    require_right(table)
+    table.clean(options={"hoodie.clean.commits.retained": "1"})
+    require_right(table)
+    assert done.instant
+
+
+def test_a_rebuilt_metadata_table_has_it(tmp_path: Path) -> None:
+    table = indexed(tmp_path / "t")
+    before = {name: ranges(table, name) for name in INDEXES}
+    table.repair_metadata()
+    table = hudi.Table.open(str(tmp_path / "t"), options=OPTIONS)
+    assert {name: ranges(table, name) for name in INDEXES} == before
+    require_right(table)
+
+
+def test_a_lost_metadata_table_is_built_again_with_it(tmp_path: Path) -> None:
+    table = indexed(tmp_path / "t")
+    shutil.rmtree(tmp_path / "t/.hoodie/metadata")
+    table.repair_metadata()
+    table = hudi.Table.open(str(tmp_path / "t"), options=OPTIONS)
+    assert ("anna", "bert") in ranges(table, "lower_name")
+    table.upsert(rows(row("a", "Zoe", 1999)))
+    require_right(table)
+
+
+def test_an_upgraded_table_has_it(tmp_path: Path) -> None:
+    table = indexed(tmp_path / "t")
+    table.upgrade(9)
+    table = hudi.Table.open(str(tmp_path / "t"), options=OPTIONS)
+    assert ("anna", "bert") in ranges(table, "lower_name")
+    assert planned(table, [("name", "=", "Dora")]) == ({"d"}, 1)
+    table.upsert(rows(row("a", "Zoe", 1999)))
+    require_right(table)
+
+
+def test_it_is_dropped(tmp_path: Path) -> None:
+    table = indexed(tmp_path / "t")
+    table.drop_index("lower_name")
+    assert "expr_index_lower_name" not in table.config.metadata_partitions
+    definitions = json.loads((tmp_path / "t/.hoodie/.index_defs/index.json").read_text())
+    assert "expr_index_lower_name" not in definitions["indexDefinitions"]
+    assert not (tmp_path / "t/.hoodie/metadata/expr_index_lower_name").exists()
+    table.upsert(rows(row("a", "Zoe", 1999)))
+    require_right(table)
+    with pytest.raises(TableServiceError, match="no partition lower_name"):
+        table.drop_index("lower_name")
+
+
+def test_an_empty_table_has_an_index_before_its_first_rows(tmp_path: Path) -> None:
+    table = create(tmp_path / "t")
+    table.create_index("low", "name", options={"expr": "lower"})
+    table.insert(rows(row("a", "Anna", 2020)))
+    table.insert(rows(row("b", "Bo", 2020, "rome")))
+    found = table.metadata("expr_index_low").to_pylist()
+    names = {one["file_name"]: one["max_value"] for one in found}
+    assert (names["oslo"], names["rome"]) == ("anna", "bo")
+    require_right(table)
+
+
+def test_the_range_of_a_partition_widens(tmp_path: Path) -> None:
+    table = indexed(tmp_path / "t")
+    table.upsert(rows(row("a", "Zoe", 1999)))
+    [oslo] = [
+        one
+        for one in table.metadata("expr_index_lower_name").to_pylist()
+        if one["file_name"] == "oslo"
+    ]
+    assert (oslo["min_value"], oslo["max_value"]) == ("anna", "zoe")
+
+
+def test_a_wrong_range_is_found(tmp_path: Path) -> None:
+    table = indexed(tmp_path / "t")
+    path = tmp_path / "t/.hoodie/.index_defs/index.json"
+    definitions = json.loads(path.read_text())
+    definitions["indexDefinitions"]["expr_index_lower_name"]["indexFunction"] = "upper"
+    path.write_text(json.dumps(definitions))
+    report = hudi.Table.open(table.path, options=OPTIONS).validate()
+    assert all("expr_index_lower_name" in str(one) for one in report.differences)
+    assert any("upper(name) of" in one.subject for one in report.differences)
+    assert any("of the partition" in one.subject for one in report.differences)
+
+
+# --- reading -----------------------------------------------------------------
+
+
+def planned(table: hudi.Table, condition: Any) -> tuple[set[str], int]:
+    reader = hudi.Table.open(table.path, options=OPTIONS)
+    found = reader.to_arrow(columns=["id"], filter=condition)
+    return set(found["id"].to_pylist()), len(reader.file_slices(filter=condition))
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize(
+    ("condition", "expected", "files"),
+    [
+        ([("name", "=", "Dora")], {"d"}, 1),
+        ([("name", "in", ["Dora", "Xaver"])], {"d"}, 1),
+        ([("name", "=", "DORA")], set(), 0),
+        ([("name", ">=", "C")], {"d"}, 1),
+        ([("name", "<", "B")], {"a"}, 1),
+        ([("ts", ">", dt.datetime(2023, 1, 1, tzinfo=dt.UTC))], {"d"}, 1),
+        ([("ts", "=", dt.datetime(2020, 5, 6, 7, 8, 9, tzinfo=dt.UTC))], {"a"}, 1),
+        ([("ts", "<", dt.datetime(2019, 1, 1, tzinfo=dt.UTC))], set(), 0),
+        ([("day", "=", dt.date(2024, 5, 6))], {"d"}, 2),
+        ([("day", "=", dt.date(2024, 6, 6))], set(), 1),
+        ([("seconds", "<", 1_600_000_000)], {"a"}, 1),
+        ([("name", "!=", "Dora")], {"a", "b"}, 3),
+        ([("name", "is null", None)], {"c"}, 3),
+        ([("name", "not in", ["Anna"])], {"b", "d"}, 3),
+        (pc.field("name").is_null() | (pc.field("name") == "Dora"), {"c", "d"}, 3),
+        (~(pc.field("name") == "Dora"), {"a", "b"}, 3),
+    ],
+)
+def test_filters_leave_files_out(
+    tmp_path: Path, version: str, condition: Any, expected: set[str], files: int
+) -> None:
+    table = indexed(tmp_path / "t", version)
+    assert planned(table, condition) == (expected, files)
+    options = {**OPTIONS, "hoodie.metadata.enable": "false"}
+    plain = hudi.Table.open(table.path, options=options)
+    assert set(plain.to_arrow(["id"], filter=condition)["id"].to_pylist()) == expected
+
+
+def test_past_states_are_pruned_by_their_own_files(tmp_path: Path) -> None:
+    table = indexed(tmp_path / "t")
+    before = table.timeline.completed_writes()[-1].requested_time
+    table.upsert(rows(row("d", "Zoe", 1999, "rome")))
+    condition = [("name", "=", "Dora")]
+    reader = hudi.Table.open(table.path, options=OPTIONS)
+    assert reader.to_arrow(["id"], filter=condition, as_of=before)["id"].to_pylist() == ["d"]
+    assert not reader.to_arrow(["id"], filter=condition)["id"].to_pylist()
+    assert len(reader.file_slices(filter=condition)) == 0
+
+
+def test_a_name_that_stood_for_another_column_prunes_nothing(tmp_path: Path) -> None:
+    table = indexed(tmp_path / "t")
+    table.alter(rename={"name": "former"})
+    table.alter(add_columns=[pa.field("name", pa.string())])
+    table = hudi.Table.open(table.path, options=OPTIONS)
+    found = table.to_arrow(["id"], filter=[("former", "=", "Dora")])
+    assert found["id"].to_pylist() == ["d"]
+    schema = table.schema
+    late = pa.Table.from_pylist([{**row("z", "Late", 2020), "former": "x"}], schema)
+    table.insert(late)
+    assert planned(table, [("name", "=", "Late")])[0] == {"z"}
+
+
+# --- what is refused ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("column", "using", "options", "words"),
+    [
+        ("nothing", None, {"expr": "lower"}, "needs a column"),
+        ("name", "column_stats", {}, r"the function \(none\) is none of"),
+        ("name", "column_stats", {"expr": "identity"}, "identity is none of"),
+        ("name", "column_stats", {"expr": "regexp_replace", "pattern": "a"}, "regexp_replace"),
+        ("name", "column_stats", {"expr": "year"}, "year of a column of type string"),
+        ("ts", "column_stats", {"expr": "lower"}, "lower of a column of type timestamp"),
+        ("ts", "column_stats", {"expr": "date_format"}, "needs the option format"),
+        ("ts", "column_stats", {"expr": "date_format", "format": "dd.MM.yyyy"}, "is not computed"),
+        ("ts", "column_stats", {"expr": "date_format", "format": "EEE"}, "is not computed"),
+        ("ts", "column_stats", {"expr": "year", "format": "yyyy"}, "year has no option format"),
+        ("day", "column_stats", {"expr": "date_add", "days": "many"}, "is not computed"),
+        ("day", "bloom_filters", {"expr": "year"}, "type bloom_filters"),
+    ],
+)
+def test_what_there_can_be_no_index_of(
+    tmp_path: Path, column: str, using: str | None, options: Mapping[str, str], words: str
+) -> None:
+    table = filled(tmp_path / "t")
+    before = sorted((tmp_path / "t/.hoodie").rglob("*.indexing*"))
+    with pytest.raises(TableServiceError, match=words):
+        table.create_index("expr_index_x", column, using=using, options=options)
+    assert sorted((tmp_path / "t/.hoodie").rglob("*.indexing*")) == before
+    require_right(table)
+
+
+def test_a_secondary_index_has_no_function(tmp_path: Path) -> None:
+    table = filled(tmp_path / "t")
+    with pytest.raises(TableServiceError, match="of no function"):
+        table.create_index("secondary_index_x", "name", options={"expr": "lower"})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"indexFunction": "regexp_extract"}, "regexp_extract is none of"),
+        ({"indexType": "bloom_filters"}, "type bloom_filters"),
+        ({"indexOptions": {"expr": "lower", "locale": "tr"}}, "has no option locale"),
+        ({"sourceFields": ["name", "id"]}, "of name, id, not of one column"),
+    ],
+)
+def test_a_table_with_an_index_that_is_not_kept_is_not_written(
+    tmp_path: Path, change: Mapping[str, Any], words: str
+) -> None:
+    table = indexed(tmp_path / "t")
+    path = tmp_path / "t/.hoodie/.index_defs/index.json"
+    definitions = json.loads(path.read_text())
+    definitions["indexDefinitions"]["expr_index_lower_name"] |= change
+    path.write_text(json.dumps(definitions))
+    before = sorted((tmp_path / "t").rglob("*.parquet"))
+    with pytest.raises(UnsupportedTableError, match=words) as caught:
+        hudi.Table.open(table.path, options=OPTIONS).upsert(rows(row("a", "Zoe", 1999)))
+    assert "expr_index_lower_name" in str(caught.value)
+    assert "DROP INDEX" in str(caught.value)
+    assert sorted((tmp_path / "t").rglob("*.parquet")) == before
+    assert hudi.Table.open(table.path).count() == 4
+
+
+def test_the_type_of_its_column_stays(tmp_path: Path) -> None:
+    table = create(tmp_path / "t")
+    schema = SCHEMA.set(4, pa.field("seconds", pa.int32()))
+    other = hudi.Table.create(
+        str(tmp_path / "o"), schema, name="o", record_key="id", partition_by="city", options=OPTIONS
+    )
+    other.create_index("when", "seconds", options={"expr": "from_unixtime"})
+    with pytest.raises(UnsupportedTableError, match="expr_index_when of seconds, whose type"):
+        other.alter(promote={"seconds": pa.int64()})
+    assert table.count() == 0
+
+
+# --- the command line --------------------------------------------------------
+
+
+def test_the_command_line_adds_and_drops_it(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    filled(tmp_path / "t")
+    run = CliRunner()
+    given = ["--column", "ts", "--using", "column_stats"]
+    given += ["--index-option", "expr=date_format", "--index-option", "format=yyyy-MM"]
+    done = run.invoke(app, ["metadata", "index", path, "expr_index_month", *given])
+    assert done.exit_code == 0, done.output
+    assert ("2020-05", "2021-05") in ranges(hudi.Table.open(path), "month")
+    done = run.invoke(app, ["metadata", "validate", path, "--validate-expression-index"])
+    assert done.exit_code == 0, done.output
+    assert "expr_index_month" in done.output
+    done = run.invoke(app, ["metadata", "drop", path, "expr_index_month"])
+    assert done.exit_code == 0, done.output
+    assert "expr_index_month" not in hudi.Table.open(path).config.metadata_partitions
