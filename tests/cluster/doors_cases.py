@@ -14,7 +14,8 @@ from tests.cluster.standalone import Cluster
 from tests.cluster.written import FORMATS, STORES, frame, made, require_right
 from tests.crash.check_table import ACKED, Tried
 from tests.crash.place import Place, S3Place
-from tests.crash.scenes import BASE, CHANGED, OPTIONS, as_rows, as_table, putting
+from tests.crash.rows import BASE, CHANGED, as_rows, as_table, putting
+from tests.crash.tables import OPTIONS
 
 COLUMNS = ["id", "part", "ts"]
 

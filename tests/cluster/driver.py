@@ -13,7 +13,7 @@ from hudi_core.errors import CommitStateUnknownError, ConcurrentWriterError, Hud
 from tests.cluster.sessions import session
 from tests.cluster.written import SERVICES, drawn
 from tests.crash.place import LocalPlace, Place, S3Place
-from tests.crash.scenes import OPTIONS
+from tests.crash.tables import OPTIONS
 
 
 def main(asked: str) -> None:

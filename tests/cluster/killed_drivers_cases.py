@@ -30,7 +30,8 @@ from tests.cluster.written import (
 )
 from tests.crash.check_table import ACKED, FAILED, OPEN, Tried
 from tests.crash.place import Place, S3Place
-from tests.crash.scenes import OPTIONS, as_table, putting
+from tests.crash.rows import as_table, putting
+from tests.crash.tables import OPTIONS
 
 SEED = int(os.environ.get("HUDI_SEED", "15"))
 DRIVERS = int(os.environ.get("HUDI_DRIVERS", "3"))

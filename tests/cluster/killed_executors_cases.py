@@ -25,7 +25,8 @@ from tests.cluster.standalone import Cluster, killed
 from tests.cluster.written import FORMATS, SERVICES, STORES, drawn, made, require_right
 from tests.crash.check_table import ACKED, FAILED, OPEN, Tried
 from tests.crash.place import Place
-from tests.crash.scenes import OPTIONS, as_table, putting
+from tests.crash.rows import as_table, putting
+from tests.crash.tables import OPTIONS
 
 SEED = int(os.environ.get("HUDI_SEED", "15"))
 STEPS = int(os.environ.get("HUDI_STEPS", "8"))

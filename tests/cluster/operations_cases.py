@@ -22,7 +22,7 @@ from tests.cluster.written import (
 )
 from tests.crash.check_table import ACKED, Tried
 from tests.crash.place import Place
-from tests.crash.scenes import Effect, Held, dropping, putting, replacing
+from tests.crash.rows import Effect, Held, dropping, putting, replacing
 
 SPREAD: Held = {f"n{at}": ("xyz"[at % 3], 5) for at in range(40)}
 CHANGED: Held = {"a": ("x", 5), "c": ("y", 5), **SPREAD}

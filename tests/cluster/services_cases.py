@@ -22,7 +22,7 @@ from hudi_core.txn.table_lock import table_lock
 from tests.cluster.written import FORMATS, STORES, WatchedEngine, frame, made, require_right
 from tests.crash.check_table import ACKED, Tried
 from tests.crash.place import Place
-from tests.crash.scenes import CHANGED, Held, as_table, dropping, putting
+from tests.crash.rows import CHANGED, Held, as_table, dropping, putting
 
 TIGHT = {
     "hoodie.cleaner.commits.retained": "1",

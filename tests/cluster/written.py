@@ -22,20 +22,9 @@ from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction
 from hudi_core.engine.spark import SparkEngine
 from tests.crash.check_table import Tried, check_rows, check_table
 from tests.crash.place import Place, S3Place
+from tests.crash.rows import FIRST, SECOND, Effect, Held, as_table, dropping, putting, replacing
 from tests.crash.s3_service import BUCKET, REGION
-from tests.crash.scenes import (
-    CANARY,
-    FIRST,
-    OPTIONS,
-    SECOND,
-    Effect,
-    Held,
-    as_table,
-    dropping,
-    new_table,
-    putting,
-    replacing,
-)
+from tests.crash.tables import CANARY, OPTIONS, new_table
 
 T = TypeVar("T")
 R = TypeVar("R")

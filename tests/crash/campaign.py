@@ -19,7 +19,8 @@ from tests.crash.late_requests import LANDS, LATE
 from tests.crash.rig import Case, Verdict
 from tests.crash.s3_rig import S3Rig, S3Verdict
 from tests.crash.s3_scenes import S3Case
-from tests.crash.scenes import FORMATS, SCENES
+from tests.crash.scenes import SCENES
+from tests.crash.tables import FORMATS
 
 STEPS_FILE: Final = Path(__file__).with_name("steps.json")
 """Every step of every scene that is known, by format and scene."""

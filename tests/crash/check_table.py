@@ -48,7 +48,8 @@ from tests.crash.readers import (
     foreign_reader,
     read_by_hudi_rs,
 )
-from tests.crash.scenes import BASE, CANARY, OPTIONS, Effect, Rows, as_rows, matching
+from tests.crash.rows import BASE, Effect, Rows, as_rows, matching
+from tests.crash.tables import CANARY, OPTIONS
 
 ACKED: Final = "acked"
 FAILED: Final = "failed"

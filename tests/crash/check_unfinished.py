@@ -25,7 +25,8 @@ from tests.crash.check_table import ACKED, Report, Tried, check_table
 from tests.crash.found_folders import READERS
 from tests.crash.place import Place, place_of
 from tests.crash.readers import Row, as_tuples, by_hudi_rs, foreign_reader
-from tests.crash.scenes import BASE, CANARY, OPTIONS, as_rows
+from tests.crash.rows import BASE, as_rows
+from tests.crash.tables import CANARY, OPTIONS
 
 _LOUD: Final = (HudiError, DeltaError, NoSuchTableError, OSError, ValueError)
 """How readers say that they cannot read a table."""

@@ -39,7 +39,7 @@ from tests.crash.place import LocalPlace, Place, S3Place
 from tests.crash.readers import as_tuples, by_hudi_rs, foreign_reader
 from tests.crash.s3_campaign import S3_FORMATS
 from tests.crash.s3_service import BUCKET, REGION, S3Service, s3_service
-from tests.crash.scenes import FORMATS as LOCAL_FORMATS
+from tests.crash.tables import FORMATS as LOCAL_FORMATS
 
 SCHEMA: Final = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 FORMATS: Final = (*LOCAL_FORMATS, *S3_FORMATS)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import hudi_core as hudi
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
 from tests.crash import kinds
-from tests.crash.scenes import OPTIONS
+from tests.crash.tables import OPTIONS
 
 
 class Facts(NamedTuple):

@@ -31,7 +31,7 @@ from tests.crash.random_table import (
     WRITES_WIN,
     RandomTable,
 )
-from tests.crash.scenes import FORMATS
+from tests.crash.tables import FORMATS
 
 KEYS: Final = 60
 DEATHS: Final = 0.06

@@ -24,7 +24,7 @@ from hudi_core.model.files import BaseFileName
 from tests.crash.counting_storage import CountedSteps, Fault, in_fork
 from tests.crash.kinds import STORED, creation_options, storage_path
 from tests.crash.readers import ForeignReader, foreign_reader, read_by_hudi_rs
-from tests.crash.scenes import (
+from tests.crash.rows import (
     SCHEMA,
     Effect,
     Held,

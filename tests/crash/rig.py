@@ -21,13 +21,15 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from hudi_core.errors import CommitStateUnknownError, HudiError
+from tests.crash.actions import ACTIONS, next_write
 from tests.crash.check_table import ACKED, FAILED, OPEN, Report, Tried, check_table
 from tests.crash.check_unfinished import check_new, check_unfinished
 from tests.crash.counting_storage import DEATH, Fault
 from tests.crash.kinds import storage_path
 from tests.crash.late_requests import LANDS, LATE, landing, lost_sender
 from tests.crash.mutants import MUTANTS
-from tests.crash.scenes import ACTIONS, CANARY, SCENES, Scene, Wound, next_write
+from tests.crash.scenes import SCENES, Scene, Wound
+from tests.crash.tables import CANARY
 from tests.crash.watched_calls import counted
 
 Names = frozenset[str]

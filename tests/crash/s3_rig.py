@@ -24,26 +24,18 @@ from hudi_core.errors import HudiError
 from hudi_core.storage import object_store
 from hudi_core.storage.options import StorageOptions
 from hudi_core.txn.locks import StorageLock, registry
+from tests.crash.actions import ACTIONS, NewTable, next_write
 from tests.crash.check_table import ACKED, FAILED, OPEN, Report, check_rows, check_table
 from tests.crash.check_unfinished import check_new
 from tests.crash.mutants import changed
 from tests.crash.place import S3Place
 from tests.crash.rig import Lost, Named, Rig, secrets_in, told_by
+from tests.crash.rows import FIRST, SECOND, as_table
 from tests.crash.s3_faults import LASTING, REPEATED, S3Fault, kind_of_object
 from tests.crash.s3_mutants import S3_MUTANTS
 from tests.crash.s3_scenes import S3_SCENES, S3Case, S3Wound
 from tests.crash.s3_service import BUCKET, REGION, S3Service, s3_service
-from tests.crash.scenes import (
-    ACTIONS,
-    CANARY,
-    FIRST,
-    OPTIONS,
-    SECOND,
-    NewTable,
-    as_table,
-    new_table,
-    next_write,
-)
+from tests.crash.tables import CANARY, OPTIONS, new_table
 
 if TYPE_CHECKING:
     from obstore.store import RetryConfig

@@ -1,304 +1,35 @@
-"""What the tables of the crash rig hold, what is done to them, and what that makes of the rows.
-
-An effect turns rows into rows. Whatever happens to a writer, a table shows some of the effects that
-were tried, each of them wholly or not at all; :func:`matching` tells which.
-"""
+"""Scenes of the crash rig: a table, what happened to it before, and what is done to it."""
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
-from deltalake import DeltaTable
-
 import hudi_core as hudi
-from hudi_core.errors import NotATableError, SchemaError
-from hudi_core.metadata.table import StoredPartitions
-from hudi_core.services.restore import RestoreResult
-from tests.clock_set_back import clock_set_back
-from tests.crash.found_folders import MAKERS, PARTITION, PLAIN
-from tests.crash.kinds import SPREAD, STORED, VIRTUAL, creation_options, data_root
-from tests.crash.metadata_scenes import operator
-from tests.version_6 import to_version_6
-
-SCHEMA: Final = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("part", pa.string()),
-        pa.field("ts", pa.int64()),
-    ]
+from tests.crash.actions import Folder, NewTable
+from tests.crash.found_folders import MAKERS, PLAIN
+from tests.crash.kinds import SPREAD, VIRTUAL
+from tests.crash.rows import BASE, as_table
+from tests.crash.tables import (
+    FORMATS,
+    OPTIONS,
+    create,
+    create_broken,
+    create_compacted,
+    create_expired,
+    create_of,
+    create_old,
+    create_saved,
+    create_scheduled,
+    create_staged,
+    create_version_6,
+    lose_format,
+    lose_metadata_table,
+    no_table,
 )
-FORMATS: Final = ("native", "iceberg", "delta")
-CANARY: Final = "canary-9c1e77d04b52"
-"""A secret that must not be found again, in no file and no message."""
-OPTIONS: Final = {
-    "hoodie.fs.fsync": "false",
-    "hoodie.metadata.enable": "true",
-    "hoodie.metadata.record.index.enable": "true",
-    "fs.s3a.access.key": "crash-rig",
-    "fs.s3a.secret.key": CANARY,
-}
-
-_ONE_GROUP: Final = {**OPTIONS, "hoodie.metadata.index.bloom.filter.file.group.count": "1"}
-"""Names of files decide which of several groups are written."""
-
-RETAINED: Final = {"hoodie.cleaner.commits.retained": "1"}
-"""Has a clean delete what the last commits do not need."""
-_BOUNDED: Final = {
-    **RETAINED,
-    "hoodie.keep.min.commits": "2",
-    "hoodie.keep.max.commits": "3",
-    "hoodie.metadata.compact.max.delta.commits": "1",
-}
-"""Has a commit clean and archive."""
-Rows = frozenset[tuple[str, str, int]]
-Held = Mapping[str, tuple[str, int]]
-"""Partition and ordering value by key."""
-Effect = Callable[[Held], Held]
-
-
-def as_table(held: Held) -> pa.Table:
-    """Return rows as a writer is given them."""
-    found = [{"id": key, "part": part, "ts": ts} for key, (part, ts) in held.items()]
-    return pa.Table.from_pylist(found, SCHEMA)
-
-
-def as_rows(held: Held) -> Rows:
-    """Return rows as a set."""
-    return frozenset((key, part, ts) for key, (part, ts) in held.items())
-
-
-def putting(rows: Held) -> Effect:
-    """Insert, or update by key."""
-    return lambda held: {**held, **rows}
-
-
-def dropping(*keys: str) -> Effect:
-    """Delete by key."""
-    return lambda held: {key: value for key, value in held.items() if key not in keys}
-
-
-def replacing(part: str, rows: Held) -> Effect:
-    """Replace a partition; without rows, drop it."""
-    kept: Callable[[Held], Held] = lambda held: {  # noqa: E731
-        key: value for key, value in held.items() if value[0] != part
-    }
-    return lambda held: {**kept(held), **rows}
-
-
-# two partitions that are there, and one that a write makes
-FIRST: Final[Held] = {"a": ("x", 0), "b": ("x", 0), "c": ("y", 0), "d": ("y", 0)}
-SECOND: Final[Held] = {"b": ("x", 1)}
-BASE: Final[Held] = {**FIRST, **SECOND}
-CHANGED: Final[Held] = {"a": ("x", 5), "c": ("y", 5), "n": ("z", 5)}
-NEW: Final[Held] = {"m": ("x", 5), "n": ("z", 5)}
-NOTE: Final = "note"
-"""A column that comes later."""
-INDEXES: Final = ".hoodie/.index_defs/index.json"
-OTHER: Final[Held] = {"d": ("y", 7), "r": ("x", 7)}
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One thing done to a table.
-
-    Attributes
-    ----------
-    run
-        Does it to what a scene gives; see :attr:`Scene.opened`.
-    effect
-        What it makes of the rows.
-    is_finished_by_others
-        Whether the next writer finishes it once it is begun, whatever its caller was told.
-    format_name
-        The table's format once it is done; ``None`` where that stays.
-    column
-        Name of the column that the table has once it is done; ``None`` where its columns stay.
-    """
-
-    run: Callable[[Any], Any]
-    effect: Effect
-    is_finished_by_others: bool = False
-    format_name: str | None = None
-    column: str | None = None
-
-
-def _publish(table: hudi.Table) -> None:
-    for one in table.stages():
-        one.publish()
-
-
-def _rollback(table: hudi.Table) -> hudi.Instant:
-    return table.rollback(table.timeline.completed_writes()[-1])
-
-
-def _rollback_dead(table: hudi.Table) -> hudi.Instant:
-    pending = [one for one in table.timeline.instants if not one.is_completed]
-    return table.rollback(pending[-1])
-
-
-def _restore(table: hudi.Table) -> RestoreResult:
-    return table.restore(table.timeline.completed_writes()[0])
-
-
-def _delete_savepoint(table: hudi.Table) -> None:
-    for one in table.savepoints:
-        table.delete_savepoint(one.instant)
-
-
-def _conversion(to: str) -> Action:
-    return Action(lambda table: table.convert(to), dict, True, to)
-
-
-def _with_note(table: hudi.Table) -> hudi.CommitResult:
-    rows = as_table(CHANGED)
-    return table.upsert(rows.append_column(NOTE, pa.array([f"n{at}" for at in range(len(rows))])))
-
-
-def _repair(table: hudi.Table) -> None:
-    done = table.repair()
-    assert not done.left, done.left
-    defined = json.loads((Path(table.path) / INDEXES).read_text())["indexDefinitions"]
-    now = hudi.Table.open(table.path, OPTIONS)
-    lost = defined.keys() - set(StoredPartitions.of(now.config).complete)
-    assert not lost, f"indexes are gone: {lost}"
-
-
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A folder that is to be a Hudi table."""
-
-    path: Path
-    format_name: str
-
-    def adopt(self) -> None:
-        """Make it one; what is one wholly stays as it is."""
-        if _is_table(self.path) and not (self.path / ".hoodie/adoption.json").exists():
-            return
-        hudi.Table.adopt(
-            str(self.path),
-            name="crashing",
-            record_key="id",
-            partition_by=PARTITION,
-            ordering_field="ts",
-            format=self.format_name,
-            # its files hold no keys to be indexed
-            options={**OPTIONS, "hoodie.metadata.record.index.enable": "false"},
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class NewTable:
-    """A table that each step opens: it is to be made, or changes its version."""
-
-    path: str
-    format_name: str
-    options: Mapping[str, str]
-
-    def create(self, format_name: str | None = None) -> None:
-        """Make it, where that is not done."""
-        try:
-            hudi.Table.open(self.path, dict(self.options))
-        except NotATableError:
-            new_table(self.path, format_name or self.format_name, self.options)
-
-    def upsert(self, rows: pa.Table) -> hudi.CommitResult:
-        """Write to it."""
-        return hudi.Table.open(self.path, dict(self.options)).upsert(rows)
-
-    def upgrade(self, to: int) -> None:
-        """Bring it to another version."""
-        hudi.Table.open(self.path, dict(self.options)).upgrade(to)
-
-
-def _is_table(path: Path) -> bool:
-    return (path / ".hoodie/hoodie.properties").exists()
-
-
-ACTIONS: Final[Mapping[str, Action]] = {
-    "insert": Action(lambda table: table.insert(as_table(NEW)), putting(NEW)),
-    "insert_once": Action(
-        lambda table: table.insert(as_table(NEW), idempotency=("crashing", 1)), putting(NEW)
-    ),
-    "upsert": Action(lambda table: table.upsert(as_table(CHANGED)), putting(CHANGED)),
-    "delete": Action(
-        lambda table: table.delete(as_table({"a": ("x", 9), "c": ("y", 9)})), dropping("a", "c")
-    ),
-    "bulk_insert": Action(lambda table: table.bulk_insert(as_table(NEW)), putting(NEW)),
-    "insert_overwrite": Action(
-        lambda table: table.insert_overwrite(as_table({"q": ("x", 5)})),
-        replacing("x", {"q": ("x", 5)}),
-    ),
-    "delete_partitions": Action(
-        lambda table: table.delete_partitions([{"part": "x"}]), replacing("x", {})
-    ),
-    "publish": Action(_publish, putting(NEW)),
-    "expire": Action(lambda table: table.expire_partitions(10), replacing("x", {})),
-    "rollback": Action(_rollback, putting({"b": ("x", 0)}), is_finished_by_others=True),
-    "to_native": _conversion("native"),
-    "to_iceberg": _conversion("iceberg"),
-    "to_delta": _conversion("delta"),
-    "rollback_dead": Action(_rollback_dead, dict, is_finished_by_others=True),
-    "alter": Action(lambda table: table.alter(add_columns={NOTE: pa.string()}), dict, column=NOTE),
-    "write_column": Action(_with_note, putting(CHANGED), column=NOTE),
-    "repair": Action(_repair, dict, is_finished_by_others=True),
-    "repair_metadata": Action(
-        lambda table: table.repair_metadata(), dict, is_finished_by_others=True
-    ),
-    "adopt": Action(Folder.adopt, dict, is_finished_by_others=True),
-    # without the rows that other scenes begin with
-    "create": Action(NewTable.create, lambda _: {}, is_finished_by_others=True),
-    "create_native": Action(
-        lambda new: new.create("native"), lambda _: {}, is_finished_by_others=True
-    ),
-    "index": Action(
-        lambda table: operator(table.path, _ONE_GROUP).index("bloom_filters"), dict, True
-    ),
-    "drop_index": Action(
-        lambda table: operator(table.path, OPTIONS).drop("record_index"), dict, True
-    ),
-    "clean": Action(lambda table: table.clean(options=RETAINED), dict, True),
-    "archive": Action(lambda table: table.archive(options=_BOUNDED), dict, True),
-    "upsert_services": Action(
-        lambda table: table.upsert(as_table(CHANGED), options=_BOUNDED), putting(CHANGED)
-    ),
-    "savepoint": Action(lambda table: table.savepoint(), dict, True),
-    "delete_savepoint": Action(_delete_savepoint, dict, True),
-    "restore": Action(_restore, putting({"b": ("x", 0)}), is_finished_by_others=True),
-    "cluster": Action(lambda table: table.cluster(sort_by=["ts", "id"], layout="hilbert"), dict),
-    "run_clustering": Action(lambda table: table.run_clusterings(), dict),
-    "upgrade": Action(lambda found: found.upgrade(9), dict, is_finished_by_others=True),
-    "other": Action(lambda table: table.upsert(as_table(OTHER)), putting(OTHER)),
-}
-
-
-def next_write(number: int) -> Action:
-    """Return a write that follows; every number has a row of its own."""
-    rows: Held = {f"next{number}": ("y", 100 + number)}
-
-    def found(table: hudi.Table) -> pa.Table:
-        found = as_table(rows)
-        # somebody else may have added columns since the table was opened
-        for field in hudi.Table.open(table.path).schema:
-            if field.name not in found.column_names:
-                found = found.append_column(field, pa.nulls(len(found), field.type))
-        return found
-
-    def run(table: hudi.Table) -> hudi.CommitResult:
-        try:
-            return table.upsert(found(table))
-        except SchemaError:
-            # the write made good what a dead writer did to the columns: rows are made for those
-            return table.upsert(found(table))
-
-    return Action(run, putting(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,109 +49,6 @@ class Wound:
     scene: str
     step: str
     which: int = -1
-
-
-def create(path: Path, format_name: str) -> None:
-    """Make the table that every scene begins with."""
-    create_of(STORED, path, format_name)
-
-
-def create_of(kind: str, path: Path, format_name: str) -> None:
-    """Make the same table of another kind."""
-    table = new_table(str(path), format_name, {**OPTIONS, **creation_options(kind, path)})
-    table.insert(as_table(FIRST))
-    table.upsert(as_table(SECOND))
-
-
-def new_table(path: str, format_name: str, options: Mapping[str, str]) -> hudi.Table:
-    """Make a table without rows."""
-    return hudi.Table.create(
-        path,
-        SCHEMA,
-        name="crashing",
-        record_key="id",
-        partition_by="part",
-        ordering_field="ts",
-        format=format_name,
-        options=dict(options),
-    )
-
-
-def create_old(path: Path, format_name: str, kind: str = STORED) -> None:
-    """Make a table with versions to clean and instants to archive.
-
-    A Delta log has versions to delete.
-    """
-    create_of(kind, path, format_name)
-    if format_name == "delta":
-        DeltaTable(str(data_root(path))).create_checkpoint()
-    kept = {**OPTIONS, "hoodie.metadata.compact.max.delta.commits": "1"}
-    for _ in range(2):
-        hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
-    hudi.Table.open(str(path), kept).clean(options=RETAINED)
-    hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
-
-
-def create_staged(path: Path, format_name: str) -> None:
-    """Make a table with a stage, whose rows would be there twice."""
-    create(path, format_name)
-    hudi.Table.open(str(path), OPTIONS).stage(as_table(NEW), "bulk_insert")
-
-
-def create_expired(path: Path, format_name: str) -> None:
-    """Make a table one of whose partitions has expired."""
-    with clock_set_back(30):
-        create(path, format_name)
-    hudi.Table.open(str(path), OPTIONS).upsert(as_table({"d": ("y", 0)}))
-
-
-def create_saved(path: Path, format_name: str) -> None:
-    """Make a table with a savepoint."""
-    create(path, format_name)
-    hudi.Table.open(str(path), OPTIONS).savepoint()
-
-
-def create_version_6(path: Path, format_name: str) -> None:
-    """Make a table of version 6, whose metadata table nobody reads any more."""
-    create(path, format_name)
-    to_version_6(path)
-
-
-def create_compacted(path: Path, format_name: str) -> None:
-    """Make a table whose indexes cannot go back behind its last commits."""
-    create(path, format_name)
-    often = {**OPTIONS, "hoodie.metadata.compact.max.delta.commits": "1"}
-    for _ in range(2):
-        hudi.Table.open(str(path), often).upsert(as_table(SECOND))
-
-
-def create_scheduled(path: Path, format_name: str) -> None:
-    """Make a table with a scheduled clustering."""
-    create(path, format_name)
-    hudi.Table.open(str(path), OPTIONS).cluster(sort_by="ts", schedule_only=True)
-
-
-def _no_table(path: Path, format_name: str) -> None:
-    path.mkdir()
-
-
-def _create_broken(lose: Callable[[Path], None], path: Path, format_name: str) -> None:
-    create(path, format_name)
-    if lose is lose_metadata_table:
-        operator(str(path), OPTIONS).index("secondary_index_ts", "ts")
-    lose(path)
-
-
-def lose_format(path: Path) -> None:
-    """Take the format's metadata away."""
-    for name in ("metadata", "_delta_log"):
-        shutil.rmtree(path / name, ignore_errors=True)
-
-
-def lose_metadata_table(path: Path) -> None:
-    """Damage what lists the table's files."""
-    for file in (path / ".hoodie/metadata/files").iterdir():
-        file.write_bytes(b"\0" * 64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,7 +111,7 @@ def _adoption(source: str, formats: Collection[str]) -> Scene:
 
 
 def _repairing(formats: Collection[str], lose: Callable[[Path], None]) -> Scene:
-    return Scene("repair", (), formats, made=partial(_create_broken, lose), is_broken=True)
+    return Scene("repair", (), formats, made=partial(create_broken, lose), is_broken=True)
 
 
 def _scenes_of(kind: str) -> Mapping[str, Scene]:
@@ -500,7 +128,7 @@ def _scenes_of(kind: str) -> Mapping[str, Scene]:
 
 
 def _creating(action: str, formats: Collection[str], *wounds: Wound) -> Scene:
-    return Scene(action, wounds, formats, made=_no_table, is_broken=True, is_new=True)
+    return Scene(action, wounds, formats, made=no_table, is_broken=True, is_new=True)
 
 
 OPERATIONS: Final = (
@@ -514,6 +142,11 @@ _PLAIN_SCENES: Final[Mapping[str, Scene]] = {
     **{name: Scene(name) for name in OPERATIONS},
     # rows would be there twice
     "insert_once": Scene("insert_once", is_repeated=True),
+    # files of a folder, and a batch of a stream; and once more by who comes after
+    "ingest": Scene("ingest", is_repeated=True),
+    "stream": Scene("stream", is_repeated=True),
+    "ingest_again": Scene("ingest", (Wound("ingest", COMPLETED_FILE),), is_repeated=True),
+    "stream_again": Scene("stream", (Wound("stream", COMPLETED_FILE),), is_repeated=True),
     "to_iceberg": Scene("to_iceberg", (), ("native",), True),
     "to_delta": Scene("to_delta", (), ("native",), True),
     "to_native": Scene("to_native", (), ("iceberg", "delta"), True),
@@ -554,7 +187,7 @@ _PLAIN_SCENES: Final[Mapping[str, Scene]] = {
         "repair_metadata",
         (),
         ("native", "delta"),
-        made=partial(_create_broken, lose_metadata_table),
+        made=partial(create_broken, lose_metadata_table),
         is_broken=True,
     ),
     # what a write finds and makes good after a repair that died: hardly anything of the metadata
@@ -564,7 +197,7 @@ _PLAIN_SCENES: Final[Mapping[str, Scene]] = {
             "other",
             (Wound("repair_metadata", step),),
             formats,
-            made=partial(_create_broken, lose_metadata_table),
+            made=partial(create_broken, lose_metadata_table),
         )
         for name, step, formats in (
             ("recover_no_metadata", "link metadata/.hoodie/hoodie.properties", ("native",)),
@@ -590,18 +223,3 @@ SCENES: Final[Mapping[str, Scene]] = {
     **_scenes_of(SPREAD),
     **_scenes_of(VIRTUAL),
 }
-
-
-def matching(rows: Rows, effects: Sequence[tuple[str, Effect]]) -> frozenset[str] | None:
-    """Return the names of the effects that rows show, in the order they were tried; ``None`` where
-    no choice of them gives these rows."""
-    return next((frozenset(names) for names, seen in _choices(effects) if seen == rows), None)
-
-
-def _choices(effects: Sequence[tuple[str, Effect]]) -> Iterator[tuple[list[str], Rows]]:
-    for count in range(len(effects), -1, -1):
-        for chosen in combinations(effects, count):
-            held: Held = BASE
-            for _, effect in chosen:
-                held = effect(held)
-            yield [name for name, _ in chosen], as_rows(held)

@@ -10,7 +10,7 @@ import pytest
 from tests.crash.many_writers import Answers, Shared, require_right, run
 from tests.crash.s3_campaign import S3_FORMATS
 from tests.crash.s3_service import s3_service
-from tests.crash.scenes import FORMATS as LOCAL_FORMATS
+from tests.crash.tables import FORMATS as LOCAL_FORMATS
 from tests.samples import IS_WHOLE
 
 pytestmark = pytest.mark.impure  # processes are killed

@@ -10,8 +10,8 @@ from hudi_core.services.opening import open_table
 from tests.crash.kinds import data_root
 from tests.crash.random_commits import run
 from tests.crash.random_table import TIGHT, RandomTable
-from tests.crash.scenes import FORMATS
 from tests.crash.table_states import run_histories
+from tests.crash.tables import FORMATS
 from tests.samples import IS_WHOLE
 
 pytestmark = pytest.mark.impure  # writers die in processes of their own

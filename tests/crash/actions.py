@@ -1,0 +1,243 @@
+"""What is done to the tables of the crash rig, and what that makes of the rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+import hudi_core as hudi
+from hudi_core.errors import NotATableError, SchemaError
+from hudi_core.metadata.table import StoredPartitions
+from hudi_core.services.restore import RestoreResult
+from tests.crash.found_folders import PARTITION
+from tests.crash.incoming import ingest_files, write_stream_batch
+from tests.crash.metadata_scenes import operator
+from tests.crash.rows import (
+    CHANGED,
+    NEW,
+    OTHER,
+    Effect,
+    Held,
+    as_table,
+    dropping,
+    putting,
+    replacing,
+)
+from tests.crash.tables import OPTIONS, RETAINED, new_table
+
+_ONE_GROUP: Final = {**OPTIONS, "hoodie.metadata.index.bloom.filter.file.group.count": "1"}
+"""Names of files decide which of several groups are written."""
+
+_BOUNDED: Final = {
+    **RETAINED,
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.metadata.compact.max.delta.commits": "1",
+}
+"""Has a commit clean and archive."""
+NOTE: Final = "note"
+"""A column that comes later."""
+INDEXES: Final = ".hoodie/.index_defs/index.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing done to a table.
+
+    Attributes
+    ----------
+    run
+        Does it to what a scene gives; see :attr:`Scene.opened`.
+    effect
+        What it makes of the rows.
+    is_finished_by_others
+        Whether the next writer finishes it once it is begun, whatever its caller was told.
+    format_name
+        The table's format once it is done; ``None`` where that stays.
+    column
+        Name of the column that the table has once it is done; ``None`` where its columns stay.
+    """
+
+    run: Callable[[Any], Any]
+    effect: Effect
+    is_finished_by_others: bool = False
+    format_name: str | None = None
+    column: str | None = None
+
+
+def _publish(table: hudi.Table) -> None:
+    for one in table.stages():
+        one.publish()
+
+
+def _rollback(table: hudi.Table) -> hudi.Instant:
+    return table.rollback(table.timeline.completed_writes()[-1])
+
+
+def _rollback_dead(table: hudi.Table) -> hudi.Instant:
+    pending = [one for one in table.timeline.instants if not one.is_completed]
+    return table.rollback(pending[-1])
+
+
+def _restore(table: hudi.Table) -> RestoreResult:
+    return table.restore(table.timeline.completed_writes()[0])
+
+
+def _delete_savepoint(table: hudi.Table) -> None:
+    for one in table.savepoints:
+        table.delete_savepoint(one.instant)
+
+
+def _conversion(to: str) -> Action:
+    return Action(lambda table: table.convert(to), dict, True, to)
+
+
+def _with_note(table: hudi.Table) -> hudi.CommitResult:
+    rows = as_table(CHANGED)
+    return table.upsert(rows.append_column(NOTE, pa.array([f"n{at}" for at in range(len(rows))])))
+
+
+def _repair(table: hudi.Table) -> None:
+    done = table.repair()
+    assert not done.left, done.left
+    defined = json.loads((Path(table.path) / INDEXES).read_text())["indexDefinitions"]
+    now = hudi.Table.open(table.path, OPTIONS)
+    lost = defined.keys() - set(StoredPartitions.of(now.config).complete)
+    assert not lost, f"indexes are gone: {lost}"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder that is to be a Hudi table."""
+
+    path: Path
+    format_name: str
+
+    def adopt(self) -> None:
+        """Make it one; what is one wholly stays as it is."""
+        if _is_table(self.path) and not (self.path / ".hoodie/adoption.json").exists():
+            return
+        hudi.Table.adopt(
+            str(self.path),
+            name="crashing",
+            record_key="id",
+            partition_by=PARTITION,
+            ordering_field="ts",
+            format=self.format_name,
+            # its files hold no keys to be indexed
+            options={**OPTIONS, "hoodie.metadata.record.index.enable": "false"},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """A table that each step opens: it is to be made, or changes its version."""
+
+    path: str
+    format_name: str
+    options: Mapping[str, str]
+
+    def create(self, format_name: str | None = None) -> None:
+        """Make it, where that is not done."""
+        try:
+            hudi.Table.open(self.path, dict(self.options))
+        except NotATableError:
+            new_table(self.path, format_name or self.format_name, self.options)
+
+    def upsert(self, rows: pa.Table) -> hudi.CommitResult:
+        """Write to it."""
+        return hudi.Table.open(self.path, dict(self.options)).upsert(rows)
+
+    def upgrade(self, to: int) -> None:
+        """Bring it to another version."""
+        hudi.Table.open(self.path, dict(self.options)).upgrade(to)
+
+
+def _is_table(path: Path) -> bool:
+    return (path / ".hoodie/hoodie.properties").exists()
+
+
+ACTIONS: Final[Mapping[str, Action]] = {
+    "insert": Action(lambda table: table.insert(as_table(NEW)), putting(NEW)),
+    "insert_once": Action(
+        lambda table: table.insert(as_table(NEW), idempotency=("crashing", 1)), putting(NEW)
+    ),
+    "ingest": Action(lambda table: ingest_files(table.path, NEW), putting(NEW)),
+    "stream": Action(lambda table: write_stream_batch(table.path, NEW), putting(NEW)),
+    "upsert": Action(lambda table: table.upsert(as_table(CHANGED)), putting(CHANGED)),
+    "delete": Action(
+        lambda table: table.delete(as_table({"a": ("x", 9), "c": ("y", 9)})), dropping("a", "c")
+    ),
+    "bulk_insert": Action(lambda table: table.bulk_insert(as_table(NEW)), putting(NEW)),
+    "insert_overwrite": Action(
+        lambda table: table.insert_overwrite(as_table({"q": ("x", 5)})),
+        replacing("x", {"q": ("x", 5)}),
+    ),
+    "delete_partitions": Action(
+        lambda table: table.delete_partitions([{"part": "x"}]), replacing("x", {})
+    ),
+    "publish": Action(_publish, putting(NEW)),
+    "expire": Action(lambda table: table.expire_partitions(10), replacing("x", {})),
+    "rollback": Action(_rollback, putting({"b": ("x", 0)}), is_finished_by_others=True),
+    "to_native": _conversion("native"),
+    "to_iceberg": _conversion("iceberg"),
+    "to_delta": _conversion("delta"),
+    "rollback_dead": Action(_rollback_dead, dict, is_finished_by_others=True),
+    "alter": Action(lambda table: table.alter(add_columns={NOTE: pa.string()}), dict, column=NOTE),
+    "write_column": Action(_with_note, putting(CHANGED), column=NOTE),
+    "repair": Action(_repair, dict, is_finished_by_others=True),
+    "repair_metadata": Action(
+        lambda table: table.repair_metadata(), dict, is_finished_by_others=True
+    ),
+    "adopt": Action(Folder.adopt, dict, is_finished_by_others=True),
+    # without the rows that other scenes begin with
+    "create": Action(NewTable.create, lambda _: {}, is_finished_by_others=True),
+    "create_native": Action(
+        lambda new: new.create("native"), lambda _: {}, is_finished_by_others=True
+    ),
+    "index": Action(
+        lambda table: operator(table.path, _ONE_GROUP).index("bloom_filters"), dict, True
+    ),
+    "drop_index": Action(
+        lambda table: operator(table.path, OPTIONS).drop("record_index"), dict, True
+    ),
+    "clean": Action(lambda table: table.clean(options=RETAINED), dict, True),
+    "archive": Action(lambda table: table.archive(options=_BOUNDED), dict, True),
+    "upsert_services": Action(
+        lambda table: table.upsert(as_table(CHANGED), options=_BOUNDED), putting(CHANGED)
+    ),
+    "savepoint": Action(lambda table: table.savepoint(), dict, True),
+    "delete_savepoint": Action(_delete_savepoint, dict, True),
+    "restore": Action(_restore, putting({"b": ("x", 0)}), is_finished_by_others=True),
+    "cluster": Action(lambda table: table.cluster(sort_by=["ts", "id"], layout="hilbert"), dict),
+    "run_clustering": Action(lambda table: table.run_clusterings(), dict),
+    "upgrade": Action(lambda found: found.upgrade(9), dict, is_finished_by_others=True),
+    "other": Action(lambda table: table.upsert(as_table(OTHER)), putting(OTHER)),
+}
+
+
+def next_write(number: int) -> Action:
+    """Return a write that follows; every number has a row of its own."""
+    rows: Held = {f"next{number}": ("y", 100 + number)}
+
+    def found(table: hudi.Table) -> pa.Table:
+        found = as_table(rows)
+        # somebody else may have added columns since the table was opened
+        for field in hudi.Table.open(table.path).schema:
+            if field.name not in found.column_names:
+                found = found.append_column(field, pa.nulls(len(found), field.type))
+        return found
+
+    def run(table: hudi.Table) -> hudi.CommitResult:
+        try:
+            return table.upsert(found(table))
+        except SchemaError:
+            # the write made good what a dead writer did to the columns: rows are made for those
+            return table.upsert(found(table))
+
+    return Action(run, putting(rows))

@@ -1,0 +1,134 @@
+"""Tables that the scenes of the crash rig begin with."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from deltalake import DeltaTable
+
+import hudi_core as hudi
+from tests.clock_set_back import clock_set_back
+from tests.crash.kinds import STORED, creation_options, data_root
+from tests.crash.metadata_scenes import operator
+from tests.crash.rows import FIRST, NEW, SCHEMA, SECOND, as_table
+from tests.version_6 import to_version_6
+
+FORMATS: Final = ("native", "iceberg", "delta")
+CANARY: Final = "canary-9c1e77d04b52"
+"""A secret that must not be found again, in no file and no message."""
+OPTIONS: Final = {
+    "hoodie.fs.fsync": "false",
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "fs.s3a.access.key": "crash-rig",
+    "fs.s3a.secret.key": CANARY,
+}
+
+RETAINED: Final = {"hoodie.cleaner.commits.retained": "1"}
+"""Has a clean delete what the last commits do not need."""
+
+
+def create(path: Path, format_name: str) -> None:
+    """Make the table that every scene begins with."""
+    create_of(STORED, path, format_name)
+
+
+def create_of(kind: str, path: Path, format_name: str) -> None:
+    """Make the same table of another kind."""
+    table = new_table(str(path), format_name, {**OPTIONS, **creation_options(kind, path)})
+    table.insert(as_table(FIRST))
+    table.upsert(as_table(SECOND))
+
+
+def new_table(path: str, format_name: str, options: Mapping[str, str]) -> hudi.Table:
+    """Make a table without rows."""
+    return hudi.Table.create(
+        path,
+        SCHEMA,
+        name="crashing",
+        record_key="id",
+        partition_by="part",
+        ordering_field="ts",
+        format=format_name,
+        options=dict(options),
+    )
+
+
+def create_old(path: Path, format_name: str, kind: str = STORED) -> None:
+    """Make a table with versions to clean and instants to archive.
+
+    A Delta log has versions to delete.
+    """
+    create_of(kind, path, format_name)
+    if format_name == "delta":
+        DeltaTable(str(data_root(path))).create_checkpoint()
+    kept = {**OPTIONS, "hoodie.metadata.compact.max.delta.commits": "1"}
+    for _ in range(2):
+        hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
+    hudi.Table.open(str(path), kept).clean(options=RETAINED)
+    hudi.Table.open(str(path), kept).upsert(as_table(SECOND))
+
+
+def create_staged(path: Path, format_name: str) -> None:
+    """Make a table with a stage, whose rows would be there twice."""
+    create(path, format_name)
+    hudi.Table.open(str(path), OPTIONS).stage(as_table(NEW), "bulk_insert")
+
+
+def create_expired(path: Path, format_name: str) -> None:
+    """Make a table one of whose partitions has expired."""
+    with clock_set_back(30):
+        create(path, format_name)
+    hudi.Table.open(str(path), OPTIONS).upsert(as_table({"d": ("y", 0)}))
+
+
+def create_saved(path: Path, format_name: str) -> None:
+    """Make a table with a savepoint."""
+    create(path, format_name)
+    hudi.Table.open(str(path), OPTIONS).savepoint()
+
+
+def create_version_6(path: Path, format_name: str) -> None:
+    """Make a table of version 6, whose metadata table nobody reads any more."""
+    create(path, format_name)
+    to_version_6(path)
+
+
+def create_compacted(path: Path, format_name: str) -> None:
+    """Make a table whose indexes cannot go back behind its last commits."""
+    create(path, format_name)
+    often = {**OPTIONS, "hoodie.metadata.compact.max.delta.commits": "1"}
+    for _ in range(2):
+        hudi.Table.open(str(path), often).upsert(as_table(SECOND))
+
+
+def create_scheduled(path: Path, format_name: str) -> None:
+    """Make a table with a scheduled clustering."""
+    create(path, format_name)
+    hudi.Table.open(str(path), OPTIONS).cluster(sort_by="ts", schedule_only=True)
+
+
+def no_table(path: Path, format_name: str) -> None:
+    path.mkdir()
+
+
+def create_broken(lose: Callable[[Path], None], path: Path, format_name: str) -> None:
+    create(path, format_name)
+    if lose is lose_metadata_table:
+        operator(str(path), OPTIONS).index("secondary_index_ts", "ts")
+    lose(path)
+
+
+def lose_format(path: Path) -> None:
+    """Take the format's metadata away."""
+    for name in ("metadata", "_delta_log"):
+        shutil.rmtree(path / name, ignore_errors=True)
+
+
+def lose_metadata_table(path: Path) -> None:
+    """Damage what lists the table's files."""
+    for file in (path / ".hoodie/metadata/files").iterdir():
+        file.write_bytes(b"\0" * 64)
