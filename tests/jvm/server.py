@@ -29,7 +29,8 @@ CHANGED_BY_HUDI = (
 
 With filters of records, Parquet takes -0.0 for another number than 0.0."""
 
-
+TABLE = "table"
+"""For a source: the path is the name of a table in the session's catalog."""
 LOCKS = "org.apache.hudi.client.transaction.lock"
 
 
@@ -102,8 +103,9 @@ class Session:
         A filter that fails has the class and the message of its error instead.
         """
         frame = self._frame(source, path, options)
-        # planning takes longer than reading a few rows: one plans while another one reads
-        with ThreadPoolExecutor(2) as pool:
+        # planning takes longer than reading a few rows: one plans while another one reads, but for
+        # a table of the catalog, of which Spark keeps one list of files, not made for threads
+        with ThreadPoolExecutor(1 if source == TABLE else 2) as pool:
             return list(pool.map(lambda where: self._answer(frame, columns, where), wheres))
 
     def save(
@@ -222,6 +224,8 @@ class Session:
         return [[field.name, field.dataType.simpleString()] for field in frame.schema]
 
     def _frame(self, source: str, path: str, options: Mapping[str, str]) -> DataFrame:
+        if source == TABLE:
+            return self._spark.table(path)
         return self._spark.read.format(source).options(**options).load(path)
 
     def _answer(self, frame: DataFrame, columns: list[str], where: str) -> Any:
