@@ -10,6 +10,7 @@ from iceberg_format.external import ExternalCatalog
 from iceberg_format.table import IcebergTable
 
 _POINTER: Final = "metadata_location"
+_IDENTITY: Final = "uuid"
 
 
 def registration(table: IcebergTable) -> Registration:
@@ -27,11 +28,12 @@ def registration(table: IcebergTable) -> Registration:
         parameters={
             "table_type": "ICEBERG",
             _POINTER: state.location,
-            "uuid": str(state.metadata.table_uuid),
+            _IDENTITY: str(state.metadata.table_uuid),
         },
         pointer=_POINTER,
         follows=frozenset(entry.metadata_file for entry in state.metadata.metadata_log),
         # the log names the last ones alone, and a purge empties it; who commits through a metastore
         # names files in another way
         numbered=catalog.versions(state) if isinstance(catalog, FolderCatalog) else None,
+        identity=_IDENTITY,
     )

@@ -28,11 +28,19 @@ class NumberedFiles:
 
     def __contains__(self, uri: object) -> bool:
         """Whether it is one of them, there or not."""
+        number = self._number(uri)
+        return number is not None and number <= self.last
+
+    def is_named_so(self, uri: object) -> bool:
+        """Whether it is one of them, or has a greater number."""
+        return self._number(uri) is not None
+
+    def _number(self, uri: object) -> int | None:
         if not isinstance(uri, str) or not uri.startswith(self.begin):
-            return False
+            return None
         number, end = uri[len(self.begin) :], self.end
         number = number.removesuffix(end) if number.endswith(end) else ""
-        return _NUMBER.fullmatch(number) is not None and int(number) <= self.last
+        return int(number) if _NUMBER.fullmatch(number) is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,8 @@ class Registration:
         What it named for former states of the table, as far as they are known.
     numbered
         Further such files, where a count of states names them.
+    identity
+        The parameter that tells this table from others that were at its place before it.
     held_by
         The catalog whose entry is changed by each commit itself, so that no sync may; ``None``
         where there is none.
@@ -78,4 +88,5 @@ class Registration:
     pointer: str | None = None
     follows: frozenset[str] = frozenset()
     numbered: NumberedFiles | None = None
+    identity: str | None = None
     held_by: str | None = None

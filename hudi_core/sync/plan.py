@@ -9,6 +9,7 @@ from typing import Final
 from hudi_core.config.sync import SyncConfig
 from hudi_core.errors import MetastoreEntryError, SchemaError
 from hudi_core.metastore.catalog import MetastoreColumn, MetastorePartition, MetastoreTable
+from hudi_core.model.registration import NumberedFiles
 from hudi_core.sync.entries import SyncedTable
 from hudi_core.sync.hive_types import may_become, same_type
 from hudi_core.sync.spark_properties import PREFIX, PROVIDER_KEY
@@ -199,7 +200,9 @@ def _require_followed(
         wanted.parameters[registration.pointer],
     )
     known = {now, *registration.follows, *map(table.place, registration.follows)}
-    if there is not None and there not in known and not _is_numbered(there, table):
+    if there is None or there in known or _is_numbered(there, table):
+        return
+    if not _is_of_a_former_table(there, table, before, wanted):
         raise MetastoreEntryError(
             name,
             f"has {registration.pointer}={there}, which this table does not come from: another "
@@ -209,10 +212,27 @@ def _require_followed(
 
 
 def _is_numbered(there: str, table: SyncedTable) -> bool:
+    return any(there in files for files in _numbered(table))
+
+
+def _numbered(table: SyncedTable) -> Iterable[NumberedFiles]:
+    """The numbered files, by our places and by the metastore's."""
     files = table.registration.numbered
-    if files is None:
-        return False
-    return there in files or there in replace(files, begin=table.place(files.begin))
+    return () if files is None else (files, replace(files, begin=table.place(files.begin)))
+
+
+def _is_of_a_former_table(
+    there: str, table: SyncedTable, before: MetastoreTable, wanted: MetastoreTable
+) -> bool:
+    """Whether the entry is of a table that this one replaced.
+
+    A sync left it, and the count of states begins anew. Who commits through the metastore names
+    files otherwise.
+    """
+    key = table.registration.identity
+    former = None if key is None else before.parameters.get(key)
+    is_another = former is not None and key is not None and former != wanted.parameters[key]
+    return is_another and any(files.is_named_so(there) for files in _numbered(table))
 
 
 def _previous(table: SyncedTable, before: MetastoreTable, wanted: MetastoreTable) -> dict[str, str]:

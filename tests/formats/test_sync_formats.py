@@ -17,7 +17,12 @@ from pyiceberg.catalog.hive import HiveCatalog
 import hudi_core as hudi
 import iceberg_format.creation
 from hudi_core.connector import Connector
-from hudi_core.errors import MetastoreEntryError, MetastoreError, UnsupportedTableError
+from hudi_core.errors import (
+    MetastoreEntryError,
+    MetastoreError,
+    MetaSyncError,
+    UnsupportedTableError,
+)
 from hudi_core.metastore.hive_writer import HiveWriter
 from hudi_core.read.connector.handles import TableName
 from hudi_core.services.differences import Source
@@ -119,6 +124,35 @@ def test_a_table_without_metadata_yet_is_made_and_synced(
     assert hudi.Table.open(tmp_path / "trips").to_arrow()["id"].to_pylist() == [2]
 
 
+def test_a_table_takes_the_entry_of_the_one_that_it_has_overwritten(
+    metastore: HiveMetastore, lake: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    given = {
+        **options,
+        f"{HIVE}enable": True,
+        "hoodie.fs.fsync": False,
+        "hoodie.table.name": "trips",
+        "hoodie.table.format": "iceberg",
+        "hoodie.datasource.write.recordkey.field": "id",
+    }
+    for number in range(5):
+        hudi.write(trips([number], ["Rome"]), tmp_path / "trips", "append", given)
+    before = entry(metastore, lake).parameters
+    hudi.write(trips([7], ["Bern"]), tmp_path / "trips", "overwrite", given)
+    now = entry(metastore, lake).parameters
+    assert now["uuid"] != before["uuid"]
+    assert len(now["metadata_location"]) == len(before["metadata_location"])
+    assert now["metadata_location"] < before["metadata_location"], "its count began anew"
+    theirs = HiveCatalog("theirs", uri=metastore.uri)
+    assert ids(theirs, lake) == [7]
+
+    with theirs.load_table(f"{lake}.trips").transaction() as change:
+        change.set_properties(owner="another")
+    for mode in ("append", "overwrite"):
+        with pytest.raises(MetaSyncError, match="committed through the metastore"):
+            hudi.write(trips([8], ["Bern"]), tmp_path / "trips", mode, given)
+
+
 def test_an_entry_that_is_far_behind_catches_up(
     metastore: HiveMetastore,
     lake: str,
@@ -149,6 +183,8 @@ def test_files_that_a_number_tells() -> None:
     assert all(f"/t/v{number}.json" in files for number in (1, 9, 12))
     others = ("/t/v13.json", "/t/v0.json", "/t/v01.json", "/t/v2-x.json", "/u/v2.json", "/t/v2", 2)
     assert not any(one in files for one in others)
+    assert files.is_named_so("/t/v13.json")
+    assert not any(files.is_named_so(one) for one in others[1:])
 
 
 def schedule_and_run(table: hudi.Table) -> object:
