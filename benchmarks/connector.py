@@ -1,4 +1,4 @@
-"""Measure the connector: first splits of a large table, all of them, a narrow scan, Thrift pages.
+"""Measure the connector: splits of a large table, narrow and repeated scans, Thrift pages.
 
 ``make bench-connector`` runs it; ``README.md`` says what is measured and has the results.
 """
@@ -60,10 +60,15 @@ LATENCY_S = 0.005
 ROWS = 2_000_000
 FIRST, ALL_SPLITS, NARROW = "first-splits", "all-splits", "two-of-22-columns"
 THRIFT = "thrift-pages"
-CASES = (FIRST, ALL_SPLITS, NARROW, THRIFT)
+UNCHANGED = {one: f"unchanged-{one}" for one in ("native", "iceberg", "delta")}
+CASES = (FIRST, ALL_SPLITS, NARROW, *UNCHANGED.values(), THRIFT)
 BACKGROUND, SYNCHRONOUS = "background", "synchronous"
 READER, SPLITS, ARROW = "scan", "splits", "pyarrow"
 PAGES, GENERIC = "pages", "generic"
+AGAIN, OPENED = "again", "opened"
+FILTERED = "filtered "
+PLANNED_FILES = 1000
+"""Files of the table that is planned again and again."""
 TWO = ["rider", "fare"]
 PAGE_ROWS = 100_000
 
@@ -72,6 +77,11 @@ TARGETS = (
     Target(ALL_SPLITS, BACKGROUND, SYNCHRONOUS, 0.2),
     Target(NARROW, READER, ARROW, 1.1),
     Target(NARROW, SPLITS, ARROW, None),
+    *(
+        Target(case, f"{way}{AGAIN}", f"{way}{OPENED}", None)
+        for case in UNCHANGED.values()
+        for way in ("", FILTERED)
+    ),
     Target(THRIFT, PAGES, GENERIC, 0.1),
 )
 
@@ -247,7 +257,13 @@ def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found
         batch = make_base(folder / "rows", Source("base", max(20_000, round(ROWS * scale))))
         Ours("local", metadata=True).load(batch, path)
         found.loads.append(os.getloadavg()[0])
-        found.timings += measure(NARROW, _scans(str(path)), repeats)
+        found.timings += measure(NARROW, _scans(str(path)), 7 * repeats)
+    for format_name, case in UNCHANGED.items():
+        if case in cases:
+            files = max(20, round(PLANNED_FILES * scale))
+            planned_path = _many_files(folder / case, format_name, files)
+            found.loads.append(os.getloadavg()[0])
+            found.timings += measure(case, _plans(planned_path, files), 3 * repeats)
     if THRIFT in cases:
         found.loads.append(os.getloadavg()[0])
         found.timings += measure(THRIFT, _pages(max(1000, round(PAGE_ROWS * scale))), repeats)
@@ -281,6 +297,43 @@ def _scans(path: str) -> dict[str, Callable[[], int]]:
         READER: lambda: table.scan().to_table(TWO).num_rows,
         SPLITS: by_splits,
         ARROW: lambda: ds.dataset(files, format="parquet").to_table(TWO).num_rows,
+    }
+
+
+def _many_files(path: Path, format_name: str, files: int) -> str:
+    """Make a table of many files in 20 partitions, one row in each."""
+    rows = pa.table(
+        {
+            "id": pa.array(range(files), pa.int64()),
+            "city": [f"city {n % 20}" for n in range(files)],
+            "fare": [n / 2 for n in range(files)],
+        }
+    )
+    table = hudi.Table.create(
+        path,
+        rows,
+        record_key="id",
+        partition_by="city",
+        format=format_name,
+        options={
+            "hoodie.copyonwrite.insert.auto.split": "false",
+            "hoodie.copyonwrite.insert.split.size": "1",
+            "hoodie.fs.fsync": "false",
+        },
+    )
+    table.insert(rows)
+    return table.path
+
+
+def _plans(path: str, files: int) -> dict[str, Callable[[], int]]:
+    """Plans of an unchanged table: by one that stays open, and by one that is opened each time."""
+    table = hudi.Table.open(path)
+    some = [("fare", ">=", (files - 5) / 2)]
+    return {
+        AGAIN: lambda: len(table.scan().files),
+        OPENED: lambda: len(hudi.Table.open(path).scan().files),
+        f"{FILTERED}{AGAIN}": lambda: len(table.scan(some).files),
+        f"{FILTERED}{OPENED}": lambda: len(hudi.Table.open(path).scan(some).files),
     }
 
 

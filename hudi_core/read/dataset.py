@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells 
     Nothing is listed or read before rows are asked for. Then only the columns asked for are read,
     and only the files and row groups that may hold a matching row; files that were written before
     the columns changed are brought to the columns of the table. Commits that come later are not
-    seen: make another dataset.
+    seen, but by the dataset that :meth:`refreshed` returns.
 
     Parameters
     ----------
@@ -39,6 +39,8 @@ class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells 
         A query time; ``None`` for the latest state that ``query`` knows.
     row_filter
         Rows to return; ``None`` for all.
+    present
+        Returns the query of the table's present state, for :meth:`refreshed`.
     """
 
     def __init__(
@@ -46,14 +48,28 @@ class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells 
         query: SnapshotQuery,
         as_of: str | None = None,
         row_filter: RowFilter | Filter | None = None,
+        present: Callable[[], SnapshotQuery] | None = None,
     ) -> None:
         self._query = query
+        self._present = present
         self._as_of = as_of
         self._condition = to_filter(row_filter, query.schema)
         # what reaches past the methods to Arrow's own list of files must not find rows there that
         # only our reader makes right, nor none at all
         here = pafs.LocalFileSystem()
         super().__init__([PARQUET.make_fragment(_NOT_FOR_ACERO, here)], query.schema, PARQUET, here)
+
+    def refreshed(self) -> HudiDataset:
+        """The dataset of the table's present state.
+
+        It is this one where that is its state. Looks at the timeline, and plans nothing. The one of
+        a past state (``as_of``) stays there, with the present columns.
+        """
+        now = self._query if self._present is None else self._present()
+        if now.is_of_the_state_of(self._query):
+            return self
+        condition = None if self._condition is None else self._condition.expression
+        return HudiDataset(now, self._as_of, condition, self._present)
 
     @property
     def files(self) -> list[str]:
@@ -125,7 +141,7 @@ class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells 
 
     def filter(self, expression: pc.Expression) -> HudiDataset:
         """The dataset of those rows only that an expression accepts."""
-        return HudiDataset(self._query, self._as_of, self._both(expression))
+        return HudiDataset(self._query, self._as_of, self._both(expression), self._present)
 
     def sort_by(self, sorting: str | list[tuple[str, str]], **options: Any) -> ds.InMemoryDataset:
         """The rows in an order, in memory."""

@@ -35,9 +35,9 @@ PARQUET: Final = ds.ParquetFileFormat(
     read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
 )
 _FOOTERS_AT_A_TIME: Final = 16
-_FEW_FOOTERS: Final = 24
-"""Of so many local files, footers are read sooner than threads are started: 20 in 3 ms, not 7. Of
-40 files with 22 columns they take 24 ms one after the other, and two thirds of that in threads."""
+_FEW_FOOTERS: Final = 64
+"""Of so many local files, footers are read sooner than in threads, which wait for each other: those
+of 40 files with 22 columns in 12 ms, not 29, and with 11 ms of work, not 26."""
 _FILES_AT_A_TIME: Final = 256
 """Files whose footers are read before the first of them is scanned."""
 
@@ -87,14 +87,42 @@ class FileReader:
             else:
                 yield from self._brought_up(way, some)
 
-    def table(self, fragments: Sequence[ds.Fragment]) -> pa.Table:
-        """The rows of the files, in their order."""
+    def table(
+        self, fragments: Sequence[ds.Fragment], typical: Sequence[ds.Fragment] = ()
+    ) -> pa.Table:
+        """The rows of the files, in their order.
+
+        Parameters
+        ----------
+        typical
+            Some of them, such as the oldest and the newest. Where Arrow reads these by itself, all
+            are scanned at once, while their footers are read, and are checked afterwards: it saves
+            the time of reading all footers first. Where it was wrong, the rows are read again.
+        """
+        if 0 < len(typical) < len(fragments) and self._are_pushed_down(typical):
+            rows = self._scanned_unchecked(fragments)
+            if rows is not None and self._are_pushed_down(fragments, are_scanned=True):
+                return rows
+            del rows
         return pa.concat_tables(
             self._pushed_down(some).to_table()
             if way is _Way.PUSHED_DOWN
             else pa.Table.from_batches(self._brought_up(way, some), self._output)
             for way, some in self._by_way(fragments)
         )
+
+    def _are_pushed_down(
+        self, fragments: Sequence[ds.Fragment], *, are_scanned: bool = False
+    ) -> bool:
+        return all(way is _Way.PUSHED_DOWN for way, _ in self._by_way(fragments, are_scanned))
+
+    def _scanned_unchecked(self, fragments: Sequence[ds.Fragment]) -> pa.Table | None:
+        """All rows by Arrow itself; ``None`` where that failed."""
+        try:
+            return self._pushed_down(fragments).to_table()
+        except (OSError, pa.ArrowException):
+            # whoever reads file by file finds the one that is damaged, or of another schema
+            return None
 
     @property
     def _output(self) -> pa.Schema:
@@ -145,15 +173,24 @@ class FileReader:
         return dataset.scanner(columns=columns, filter=rows, **limits)
 
     def _by_way(
-        self, fragments: Sequence[ds.Fragment]
+        self, fragments: Sequence[ds.Fragment], are_scanned: bool = False
     ) -> Iterator[tuple[_Way, Sequence[ds.Fragment]]]:
-        """Yield runs of files that are read in one way."""
+        """Yield runs of files that are read in one way.
+
+        Parameters
+        ----------
+        are_scanned
+            Whether the fragments have their footers already.
+        """
+        in_line = _FEW_FOOTERS if isinstance(self.filesystem, pafs.LocalFileSystem) else 1
+        if are_scanned:
+            in_line = len(fragments)
         exact = self.condition is None or not accepts_nan(self.condition, self.schema)
         known: tuple[pa.Schema, _Way] | None = None
         for start in range(0, len(fragments), _FILES_AT_A_TIME):
             some = fragments[start : start + _FILES_AT_A_TIME]
             ways = []
-            for each in _schemas(some, isinstance(self.filesystem, pafs.LocalFileSystem)):
+            for each in _schemas(some, in_line):
                 stored = shared_schema(each)
                 if known is None or not stored.equals(known[0], check_metadata=True):
                     known = stored, self._way(stored, exact)
@@ -180,12 +217,17 @@ class FileReader:
         return _Way.FILTERED
 
 
-def _schemas(fragments: Sequence[ds.Fragment], is_local: bool) -> list[pa.Schema]:
+def _schemas(fragments: Sequence[ds.Fragment], in_line: int) -> list[pa.Schema]:
     """The schemas of files.
 
     A fragment keeps the footer that is read here, for the scan.
+
+    Parameters
+    ----------
+    in_line
+        Of more files, footers are read in threads.
     """
-    if len(fragments) < 2 or (is_local and len(fragments) <= _FEW_FOOTERS):
+    if len(fragments) <= in_line:
         return [each.physical_schema for each in fragments]
     with thread_pool(min(len(fragments), _FOOTERS_AT_A_TIME)) as pool:
         return list(pool.map(attrgetter("physical_schema"), fragments))

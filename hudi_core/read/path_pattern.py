@@ -7,11 +7,15 @@ other sources read whatever files lie there. Here they choose among the files of
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from hudi_core.errors import UnknownPartitionError
 from hudi_core.model.files import PartitionPath
 
 _ALTERNATIVES = re.compile(r"\{([^{}]*)\}")
+_SHOWN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,27 @@ class PathPattern:
 
     def _alternatives(self) -> list[str]:
         return [one for path in self.paths for one in _spelled_out(path)]
+
+
+def require_named(
+    within: PathPattern, known: Sequence[PartitionPath], base_path: str
+) -> list[PartitionPath]:
+    """The partitions of a table that may have named files.
+
+    Raises
+    ------
+    UnknownPartitionError
+        There is none.
+    """
+    found = [partition for partition in known if within.may_name(partition)]
+    if not found:
+        shown = ", ".join(known[:_SHOWN]) + (", ..." if len(known) > _SHOWN else "")
+        raise UnknownPartitionError(
+            f"The table at {base_path} has nothing at {', '.join(within.paths)}",
+            f"Its partitions are: {shown or '(none)'}.",
+            paths=within.paths,
+        )
+    return found
 
 
 def has_wildcards(part: str) -> bool:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import compress
-from typing import Final
 
 import pyarrow as pa
 
 from hudi_core.config.support import require_readable_table
-from hudi_core.errors import UnknownPartitionError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import MetadataLister, table_lister
 from hudi_core.metadata.partition_types import RECORD_INDEX
@@ -31,8 +29,9 @@ from hudi_core.read.cleaned import require_not_cleaned
 from hudi_core.read.expression_pruning import by_expressions
 from hudi_core.read.filters import Filter, RowFilter, to_filter
 from hudi_core.read.key_filter import KeyFilter
+from hudi_core.read.known_state import KnownState
 from hudi_core.read.net_changes import require_no_change_column
-from hudi_core.read.path_pattern import PathPattern
+from hudi_core.read.path_pattern import PathPattern, require_named
 from hudi_core.read.plan import PlannedFile, ReadPlan, planned_file, read_schema
 from hudi_core.read.predicate import Predicate
 from hudi_core.read.prune import groups_with_values, prune, prune_named, ranged_columns
@@ -44,7 +43,6 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
 
-_SHOWN: Final = 10
 PartitionTexts = Mapping[PartitionPath, Mapping[str, str | None]]
 """Texts of partition paths by partition field."""
 
@@ -63,6 +61,8 @@ class SnapshotQuery:
     base_files_only
         Whether rows are read as the base files have them (Hudi's read-optimized query): what logs
         changed since is not seen.
+    known
+        What is known of this state of the table; it is added to.
 
     Raises
     ------
@@ -77,10 +77,12 @@ class SnapshotQuery:
         timeline: TimelineView,
         *,
         base_files_only: bool = False,
+        known: KnownState | None = None,
     ) -> None:
         require_readable_table(client.config, client.base_path, base_files_only=base_files_only)
         self._client = client
         self._index = index
+        self._known = known or KnownState()
         self._timeline = timeline
 
     @cached_property
@@ -89,7 +91,11 @@ class SnapshotQuery:
 
         As in Hudi.
         """
-        return read_schema(self._client, self._timeline)
+        return self._known.schema(lambda: read_schema(self._client, self._timeline))
+
+    def is_of_the_state_of(self, other: SnapshotQuery) -> bool:
+        """Whether both queries know of one state of the table."""
+        return self._known is other._known
 
     @cached_property
     def view(self) -> FileSystemView:
@@ -143,7 +149,11 @@ class SnapshotQuery:
         UnknownPartitionError
             ``within`` names nothing that the table has.
         """
-        slices = self.file_slices(as_of, row_filter, within)
+        if as_of is None and row_filter is None and within is None:
+            return self._known.plan(lambda: self._plan_of(self.file_slices()))
+        return self._plan_of(self.file_slices(as_of, row_filter, within))
+
+    def _plan_of(self, slices: Sequence[FileSlice]) -> ReadPlan:
         values = self.values_of(found.partition_path for found in slices)
         return ReadPlan(
             tuple(
@@ -214,7 +224,8 @@ class SnapshotQuery:
         time = self.state(as_of, to_filter(row_filter, self.schema))
         if within is None:
             return self._slices(time, row_filter, None)
-        partitions = self._partitions_within(within)
+        known = self._index.list_partitions()
+        partitions = require_named(within, known, self._client.base_path)
         slices = self._slices(time, row_filter, partitions)
         return tuple(one for one in slices if one.base_file and within.names(one.base_file.path))
 
@@ -316,18 +327,6 @@ class SnapshotQuery:
             replaced=self._replaced,
         )
 
-    def _partitions_within(self, within: PathPattern) -> list[PartitionPath]:
-        known = self._index.list_partitions()
-        found = [partition for partition in known if within.may_name(partition)]
-        if not found:
-            shown = ", ".join(known[:_SHOWN]) + (", ..." if len(known) > _SHOWN else "")
-            raise UnknownPartitionError(
-                f"The table at {self._client.base_path} has nothing at {', '.join(within.paths)}",
-                f"Its partitions are: {shown or '(none)'}.",
-                paths=within.paths,
-            )
-        return found
-
     def _groups_of_keys(
         self, predicate: Predicate, partitions: Sequence[PartitionPath]
     ) -> frozenset[FileGroupId] | None:
@@ -380,8 +379,10 @@ class SnapshotQuery:
     ) -> tuple[FileSlice, ...]:
         wanted = to_filter(row_filter, self.schema)
         if wanted is None:
+            if time is None and within is None:
+                return self._known.slices(self.view.latest_slices)
             return self.view.latest_slices(within, time)
-        index, predicate = self._index, wanted.predicate
+        index, predicate = self._known.over(self._index), wanted.predicate
         partitions = index.list_partitions() if within is None else within
         partitions = self.pruner.keep(partitions, wanted)
         if time is None and (located := self._groups_of_keys(predicate, partitions)) is not None:

@@ -190,7 +190,8 @@ class FileScan:
         found = []
         for some in self._by_root(files):
             with self._reading(some) as (reader, fragments):
-                found.append(reader.table(fragments).cast(self.output_schema))
+                rows = reader.table(fragments, [fragments[n] for n in _ends(some)])
+                found.append(rows.cast(self.output_schema))
         return found[0] if len(found) == 1 else pa.concat_tables(found)
 
     def _by_root(self, files: Sequence[PlannedFile]) -> Iterable[Sequence[PlannedFile]]:
@@ -244,6 +245,12 @@ class FileScan:
             yield reader, fragments
         except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise self.files.unreadable(paths, str(error).split("\n", 1)[0]) from error
+
+
+def _ends(files: Sequence[PlannedFile]) -> list[int]:
+    """Which files are the oldest and the newest."""
+    by_time = sorted(range(len(files)), key=lambda n: files[n].instant)
+    return sorted({by_time[0], by_time[-1]})
 
 
 def row_groups_within(fragment: ds.Fragment, start: int, end: int) -> ds.Fragment | None:

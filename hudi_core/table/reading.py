@@ -18,6 +18,7 @@ from hudi_core.read.change_feed import OPERATION, TIMESTAMP
 from hudi_core.read.file_changes import FileChange
 from hudi_core.read.filters import RowFilter
 from hudi_core.read.incremental import IncrementalQuery
+from hudi_core.read.latest_state import LatestState
 from hudi_core.read.plan import ScanPlan
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.query_times import QueryTime, completed_time, requested_time
@@ -41,6 +42,7 @@ class TableReading:
     def __init__(self, opened: OpenTable, options: Mapping[str, str]) -> None:
         self._opened = opened
         self._options = GivenOptions(options)
+        self._latest = LatestState()
 
     def __repr__(self) -> str:
         config = self.config
@@ -187,11 +189,12 @@ class TableReading:
 
         DuckDB, polars (``scan_pyarrow_dataset``) and Arrow itself query it, and read just the
         columns, files and row groups that a query needs. It stays at the state of the table at the
-        time of this call.
+        time of this call; its ``refreshed()`` is the dataset of the present one.
         """
         from hudi_core.read.dataset import HudiDataset  # noqa: PLC0415 - pyarrow.dataset's pandas
 
-        return HudiDataset(self._snapshot(), requested_time(as_of), filter)
+        query = self._snapshot()
+        return HudiDataset(query, requested_time(as_of), filter, self._snapshot)
 
     def head(
         self,
@@ -408,4 +411,4 @@ class TableReading:
         opened = self._opened.seeing(self._opened.client.timeline())
         if spark is not None:
             opened = opened.on(engine_of(spark))
-        return SnapshotQuery(opened.client, opened.lister(), opened.timeline())
+        return self._latest.query(opened)

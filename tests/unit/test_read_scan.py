@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -21,7 +22,7 @@ from hudi_core.read.evolution import can_push_down
 from hudi_core.read.filters import Filter, to_filter
 from hudi_core.read.foreign import referenced_columns
 from hudi_core.read.plan import PlannedFile, ReadPlan
-from hudi_core.read.scan import scan
+from hudi_core.read.scan import file_scan, scan
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
 
@@ -181,6 +182,62 @@ def test_commit_times_select_rows(client: TableMetaClient) -> None:
     both = scan(client, plan(*files, times=times), ["id"], [("id", "<", 3)]).read_all()
     assert both["id"].to_pylist() == [2]
     assert scan(client, plan(*files, times=frozenset())).read_all().num_rows == 0
+
+
+@pytest.mark.parametrize("row_filter", [None, [("code", "in", ["10", "30"])]])
+def test_a_file_unlike_the_oldest_and_the_newest_is_read_as_the_tables(
+    client: TableMetaClient, row_filter: Any
+) -> None:
+    newest = plan("new.parquet").files[0]
+    files = (
+        *(replace(newest, instant=InstantTime(f"2025010100000000{n}")) for n in range(3)),
+        plan("old.parquet").files[0],  # a text is a number there, and members are missing
+        replace(newest, instant=InstantTime("20270101000000000")),
+    )
+    given = ReadPlan(files, SCHEMA)
+
+    table = file_scan(client, given, None, row_filter).table(files)
+
+    old = OLD_READ if row_filter is None else OLD_READ[:1]
+    assert table.to_pylist() == [*NEW, *NEW, *NEW, *old, *NEW]
+    assert table.equals(scan(client, given, None, row_filter).read_all().combine_chunks())
+
+
+def test_a_column_whose_name_was_another_ones_is_not_taken_for_it(
+    client: TableMetaClient, tmp_path: Path
+) -> None:
+    avro = {b"parquet.avro.schema": b'{"field-id": 1}'}
+
+    def column(number: int) -> pa.Schema:
+        given = pa.field("v", pa.int64(), metadata={b"PARQUET:field_id": str(number).encode()})
+        return pa.schema([given], metadata=avro)
+
+    for name, number in (("first", 7), ("middle", 3), ("last", 7)):
+        rows = pa.table({"v": [number]}, schema=column(number))
+        pq.write_table(rows, tmp_path / f"{name}.parquet")
+    given = plan("first", "middle", "last", schema=column(7).remove_metadata())
+    files = tuple(
+        replace(file, path=f"{file.path}.parquet", instant=InstantTime(f"2026010100000000{n}"))
+        for n, file in enumerate(given.files)
+    )
+
+    table = file_scan(client, replace(given, files=files)).table(files)
+
+    assert table["v"].to_pylist() == [7, None, 7]
+
+
+def test_a_damaged_file_between_others_is_named(client: TableMetaClient, tmp_path: Path) -> None:
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and no more")
+    damaged = plan("damaged.parquet").files[0]
+    newest = plan("new.parquet").files[0]
+    files = (
+        replace(newest, instant=InstantTime("20250101000000000")),
+        damaged,
+        replace(newest, instant=InstantTime("20270101000000000")),
+    )
+
+    with pytest.raises(DataFileError, match=r"damaged\.parquet|[Pp]arquet"):
+        file_scan(client, ReadPlan(files, SCHEMA)).table(files)
 
 
 def test_row_groups_outside_the_filter_are_not_read(
