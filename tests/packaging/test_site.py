@@ -14,6 +14,7 @@ import typer
 
 import hudi_core.errors
 from hudi_core.cli.app import app
+from hudi_core.hookspecs import HOOKS
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADED = re.compile(
@@ -74,6 +75,16 @@ def test_every_command_is_in_the_reference(site: Path) -> None:
     commands = names(typer.main.get_command(app), "hudi")
     assert len(commands) > 30
     assert not [one for one in commands if one not in page]
+
+
+def test_every_hook_is_a_heading(site: Path) -> None:
+    page = (site / "hooks.html").read_text("utf-8")
+    headings = [
+        html.unescape(re.sub(r"<[^>]*>", " ", one)).split()
+        for one in re.findall(r"<h3[^>]*>(.*?)</h3>", page, re.DOTALL)
+    ]
+    assert len(HOOKS) > 20
+    assert not [hook for hook in HOOKS if not any(hook in words for words in headings)]
 
 
 def test_every_error_is_in_the_listing(site: Path) -> None:
