@@ -68,5 +68,5 @@ def test_a_page_counts_cases_and_keeps_sections() -> None:
         ("test_columns_that_it_changes", 1),
         ("test_changed_columns", 1),
     }
-    assert "yet of the cases of `delta_log_cases.py`, `hudi_" in second
+    assert "yet of the cases of `by_name_cases.py`, `delta_log_cases.py`, `hudi_" in second
     assert page({"iceberg_cases.py::test_changed_columns": RIGHT}, {}, second).count("\n## ") == 2
