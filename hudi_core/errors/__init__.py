@@ -160,3 +160,7 @@ __all__ = [
     "UnsupportedCapabilityError",
     "UnsupportedTableError",
 ]
+
+for _name in __all__:
+    # messages and pickles name what users import
+    globals()[_name].__module__ = __name__
