@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 
-from hudi_core.errors import CorruptMetadataError
+from hudi_core.errors import CorruptMetadataError, InstantNotFoundError
 from hudi_core.extension.guard import Guard
 from hudi_core.metadata.lister import MetadataLister, ValidatingLister, table_lister
 from hudi_core.model.client import MetaClientView
@@ -129,11 +130,16 @@ class GuardedIndex(FileIndex):
         if found is not None:
             return found
         try:
-            return table_lister(self._empty.client).file_ranges(files, column, kind)
-        except CorruptMetadataError:
+            return self._beside.file_ranges(files, column, kind)
+        except (CorruptMetadataError, InstantNotFoundError):
             # the format lists the files; what is damaged beside it is for validate to say
             _log.info("the metadata table gives no ranges of %s", column, exc_info=True)
             return None
+
+    @cached_property
+    def _beside(self) -> FileIndex:
+        """The table's own files, asked of many columns; opened once, by its first use."""
+        return table_lister(self._empty.client)
 
     def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
         """File groups that hold one of some values."""

@@ -14,7 +14,17 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_core as hudi
-from hudi_core.spi import FileIndex, FileStatus, FormatCapabilities, MetaClientView, PartitionPath
+from hudi_core.metadata.lister import MetadataLister
+from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.spi import (
+    FileIndex,
+    FileStatus,
+    FormatCapabilities,
+    InstantNotFoundError,
+    InstantTime,
+    MetaClientView,
+    PartitionPath,
+)
 from hudi_core.spi.files import table_lister
 from tests.formats.conformance_trace import install
 from tests.formats.toy_format import ToyFormat
@@ -158,3 +168,59 @@ def test_a_damaged_metadata_table_takes_no_read_away(tmp_path: Path) -> None:
     table = hudi.Table.open(str(path), options)
     assert len(table.file_slices(filter=[("id", "=", 11)])) == 3
     assert table.to_arrow(filter=[("id", "=", 11)])["id"].to_pylist() == [11]
+
+
+def test_several_columns_open_the_metadata_table_once_beside_the_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = hudi.Table.create(
+        str(tmp_path / "t"),
+        SCHEMA,
+        record_key="id",
+        format="rangeless",
+        options={"hoodie.fs.fsync": "false"},
+    )
+    for number in range(3):
+        made.bulk_insert(pa.Table.from_pylist(rows(number), SCHEMA))
+
+    def opened(columns: int) -> int:
+        found = []
+        real = MetadataSnapshot.open
+        row = rows(1)[0]
+        wanted = [(name, "=", row[name]) for name in ("id", "name", "at")[:columns]]
+        table = hudi.Table.open(made.path)
+
+        def counted(*given: Any) -> MetadataSnapshot:
+            found.append(given)
+            return real(*given)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(MetadataSnapshot, "open", counted)
+            assert len(table.file_slices(filter=wanted)) == 1
+        return len(found)
+
+    assert opened(3) == opened(1)
+
+
+def test_ranges_that_go_away_take_no_read_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = hudi.Table.create(
+        str(tmp_path / "t"),
+        SCHEMA,
+        record_key="id",
+        format="rangeless",
+        options={"hoodie.fs.fsync": "false"},
+    )
+    for number in range(3):
+        made.bulk_insert(pa.Table.from_pylist(rows(number), SCHEMA))
+    asked = []
+
+    def gone(*_: object) -> None:
+        asked.append(1)
+        raise InstantNotFoundError(InstantTime("20260101000000000"), "its timeline")
+
+    monkeypatch.setattr(MetadataLister, "file_ranges", gone)
+    wanted = [("id", "=", rows(0)[0]["id"])]
+    assert len(hudi.Table.open(made.path).file_slices(filter=wanted)) == 3
+    assert asked
