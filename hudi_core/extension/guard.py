@@ -16,12 +16,26 @@ from hudi_core.errors import (
     HudiError,
     PluginContractError,
     PluginHookError,
+    TableClosedError,
 )
 from hudi_core.extension.foreign import Raised, attempt
 
 T = TypeVar("T")
 
 _FORMAT: Final = "table format"
+
+
+class Lease:
+    """Lives as long as anybody may call a plugin, which may be closed before.
+
+    Attributes
+    ----------
+    is_closed
+        Whether it was: the plugin is not called again.
+    """
+
+    def __init__(self) -> None:
+        self.is_closed = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +49,12 @@ class Guard:
     kind
         What it is, in words.
     lease
-        What must live as long as anybody may call the plugin.
+        Of the plugin, where it can be closed.
     """
 
     name: str
     kind: str = _FORMAT
-    lease: object = field(default=None, repr=False, compare=False)
+    lease: Lease | None = field(default=None, repr=False, compare=False)
 
     def call(self, method: str, call: Callable[[], T]) -> T:
         """Run code of the plugin.
@@ -56,7 +70,11 @@ class Guard:
         ------
         PluginHookError, ExtensionCallError
             It failed with an error that is none of the project's.
+        TableClosedError
+            It was closed.
         """
+        if self.lease is not None and self.lease.is_closed:
+            raise TableClosedError(self.name)
         outcome = attempt(call)
         if not isinstance(outcome, Raised):
             return outcome.value

@@ -18,7 +18,7 @@ from hudi_core.errors import (
     TableClosedError,
     UnsupportedCapabilityError,
 )
-from hudi_core.extension.guard import Guard
+from hudi_core.extension.guard import Guard, Lease
 from hudi_core.hookspecs import HOOKS, Hook
 from hudi_core.model.capability import Capability, FormatCapabilities
 from hudi_core.model.format import FormatCommit, Publication
@@ -41,10 +41,6 @@ def _kinds(hook: Hook) -> tuple[type, ...]:
 _ANSWERS: Final = {name: _kinds(hook) for name, hook in HOOKS.items()}
 
 
-class _Lease:
-    """Lives as long as anybody may call the format."""
-
-
 class HookCalls:
     """One format and its observers.
 
@@ -65,13 +61,12 @@ class HookCalls:
 
     def __init__(self, name: str, plugin: object, observers: Mapping[str, object]) -> None:
         self.name = name
-        lease = _Lease()
+        lease = self._lease = Lease()
         self.guard = Guard(name, lease=lease)
         self._plugin = plugin
         self._implementations = contract.implementations_of(name, plugin)
         contract.require_format_hooks(name, self._implementations)
         self._observers = tuple(_checked_observers(observers))
-        self._is_closed = False
         self.capabilities = FormatCapabilities()
         self.capabilities = self.answer("get_capabilities")
         contract.require_declared_hooks(name, plugin, self.capabilities, self._implementations)
@@ -90,11 +85,23 @@ class HookCalls:
         PluginHookError, HudiError
             It failed.
         """
-        self._is_closed = True
+        self._lease.is_closed = True
         found = None if self._closing is None else self._closing.detach()
         if found is not None:
             _, _, (_, close), _ = found
-            self._check(_CLOSE, self.guard.call(_CLOSE, close), _ANSWERS[_CLOSE])
+            last = Guard(self.name)
+            last.require(_CLOSE, last.call(_CLOSE, close), (_NOTHING,), "None")
+
+    def require_open(self) -> None:
+        """Refuse a format that was closed.
+
+        Raises
+        ------
+        TableClosedError
+            The table was closed.
+        """
+        if self._lease.is_closed:
+            raise TableClosedError(self.name)
 
     def answer(self, hook: str, **arguments: object) -> Any:
         """Call a hook.
@@ -113,8 +120,7 @@ class HookCalls:
         TableClosedError
             The table was closed.
         """
-        if self._is_closed:
-            raise TableClosedError(self.name)
+        self.require_open()
         abilities = HOOKS[hook].needed_by
         if abilities and not abilities & self.capabilities.declared:
             words = " or ".join(sorted(Capability(ability).words for ability in abilities))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_core.extension.guard import Guard
@@ -94,8 +94,8 @@ class GuardedLock:
         return taken
 
     def unlock(self) -> None:
-        """Give the lock back."""
-        self.guard.call("LockProvider.unlock", self.lock.unlock)
+        """Give the lock back, also where the table was closed under its holder."""
+        replace(self.guard, lease=None).call("LockProvider.unlock", self.lock.unlock)
 
     def lease_left(self) -> float:
         """Seconds until the lock may be taken by another."""

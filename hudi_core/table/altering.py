@@ -59,11 +59,11 @@ class TableAltering(TableStaging):
             A column would be renamed or dropped, and other writers' files carry no field ids.
         """
         merged = self._options | options_as_strings(options or {})
-        opened = open_table(self.path, merged)
+        opened = open_table(self._open_path, merged)
         config = WriteConfig.from_options(merged)
         config = replace(config, extras=config.extras.given(extra_metadata, None))
         require_syncable(opened, merged)
         change = schema_change(add_columns, rename, drop, promote)
         result = alter_table(opened, table_lock(opened, config), config, change)
-        self._opened = open_table(self.path, merged)
+        self._opened = open_table(self._open_path, merged)
         return self._synced(result)

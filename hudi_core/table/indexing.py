@@ -73,5 +73,5 @@ class TableIndexing(TableServing):
     def _changed_by(self, change: Callable[[MetadataOperator], Instant]) -> Instant:
         opened, config = self._for_service(None)
         done = change(MetadataOperator(opened, table_lock(opened, config), config))
-        self._opened = open_table(self.path, self._options)
+        self._opened = open_table(self._open_path, self._options)
         return done

@@ -63,6 +63,12 @@ class TableReading:
         return self._opened.client.base_path
 
     @property
+    def _open_path(self) -> str:
+        """The path, to be opened anew: a table that was closed is not."""
+        self._opened.host.calls.require_open()
+        return self.path
+
+    @property
     def config(self) -> TableConfig:
         """The stored properties, typed."""
         return self._opened.client.config

@@ -192,7 +192,7 @@ class TableServing(TableAltering):
             savepoints=named,
             progress=progress,
         )
-        self._opened = open_table(self.path, self._options)
+        self._opened = open_table(self._open_path, self._options)
         return self._pointed(self._opened, done)
 
     def savepoint(
@@ -266,14 +266,14 @@ class TableServing(TableAltering):
             return plan_restore(opened, time)
         require_syncable(opened, self._options)
         done = restore_table(opened, table_lock(opened, config), config, time)
-        self._opened = open_table(self.path, self._options)
+        self._opened = open_table(self._open_path, self._options)
         return self._synced(done)
 
     def _for_service(
         self, options: Options | None, progress: Progress = no_progress
     ) -> tuple[OpenTable, WriteConfig]:
         merged = self._options | options_as_strings(options or {})
-        opened = open_table(self.path, merged)
+        opened = open_table(self._open_path, merged)
         if progress is not no_progress:
             run_map = CountedMap(opened.client.run_map, progress)
             opened = replace(opened, client=replace(opened.client, run_map=run_map))

@@ -61,7 +61,7 @@ class TableSyncing(TableReading):
                 "tool", tool, "there is no such metastore", f"Supported: {supported}."
             ) from error
         merged = self._options | options_as_strings(options or {})
-        opened = open_table(self.path, merged)
+        opened = open_table(self._open_path, merged)
         return sync_table(opened, kind, merged, dry_run=dry_run)
 
     def _synced(self, result: Result) -> Result:

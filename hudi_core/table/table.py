@@ -251,7 +251,7 @@ class Table(TableIndexing):
         ConcurrentWriterError, LockError
             Another writer is at work; nothing is deleted.
         """
-        return (plan_drop if dry_run else drop_table)(self.path, self._options)
+        return (plan_drop if dry_run else drop_table)(self._open_path, self._options)
 
     def validate(
         self, *, footers: bool = True, keys: bool = False, progress: Progress = no_progress
@@ -278,7 +278,7 @@ class Table(TableIndexing):
             Every difference, and what was compared. Nothing is changed; what cannot be read is a
             difference too.
         """
-        opened = open_table(self.path, self._options)
+        opened = open_table(self._open_path, self._options)
         found = validate_table(opened, footers=footers, keys=keys, progress=progress)
         return with_entries(found, opened, self._options)
 
@@ -321,11 +321,11 @@ class Table(TableIndexing):
         """
         merged = self._options | options_as_strings(options or {})
         if dry_run:
-            return plan_conversion(self.path, merged, to, progress)
-        done = convert_table(self.path, merged, to, progress)
+            return plan_conversion(self._open_path, merged, to, progress)
+        done = convert_table(self._open_path, merged, to, progress)
         # the format is what the table says from now on
         self._options = GivenOptions(without_format(merged))
-        self._opened = open_table(self.path, self._options)
+        self._opened = open_table(self._open_path, self._options)
         return done
 
     def convert_storage(
@@ -371,11 +371,13 @@ class Table(TableIndexing):
         merged = self._options | options_as_strings(options)
         wanted = options_as_strings(options)
         if dry_run:
-            return plan_storage_conversion(self.path, merged, wanted)
-        done = convert_storage(self.path, merged, wanted, engine or engine_for(None), progress)
+            return plan_storage_conversion(self._open_path, merged, wanted)
+        done = convert_storage(
+            self._open_path, merged, wanted, engine or engine_for(None), progress
+        )
         # the layout is what the table says from now on
         self._options = GivenOptions(without_placement(merged))
-        self._opened = open_table(self.path, self._options)
+        self._opened = open_table(self._open_path, self._options)
         return done
 
     def upgrade(
@@ -418,12 +420,12 @@ class Table(TableIndexing):
         """
         merged = self._options | options_as_strings(options or {})
         if dry_run:
-            return plan_upgrade(self.path, merged, to)
-        done = upgrade_table(self.path, merged, to, progress)
+            return plan_upgrade(self._open_path, merged, to)
+        done = upgrade_table(self._open_path, merged, to, progress)
         # the version is what the table says from now on
         kept = {key: value for key, value in merged.items() if key not in CHANGED_OPTIONS}
         self._options = GivenOptions(kept)
-        self._opened = open_table(self.path, self._options)
+        self._opened = open_table(self._open_path, self._options)
         return done
 
     def repair(
@@ -454,9 +456,9 @@ class Table(TableIndexing):
             The timeline or the properties are damaged; these cannot be rebuilt.
         """
         if dry_run:
-            return plan_repair(self.path, self._options, force=force, progress=progress)
-        done = repair_table(self.path, self._options, force=force, progress=progress)
-        self._opened = open_table(self.path, self._options)
+            return plan_repair(self._open_path, self._options, force=force, progress=progress)
+        done = repair_table(self._open_path, self._options, force=force, progress=progress)
+        self._opened = open_table(self._open_path, self._options)
         return done
 
     def repair_metadata(
@@ -496,11 +498,11 @@ class Table(TableIndexing):
             Another writer is at work.
         """
         done = repair_metadata_table(
-            self.path,
+            self._open_path,
             self._options,
             engine or engine_for(None),
             dry_run=dry_run,
             progress=progress,
         )
-        self._opened = open_table(self.path, self._options)
+        self._opened = open_table(self._open_path, self._options)
         return done

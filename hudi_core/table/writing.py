@@ -366,7 +366,7 @@ class TableWriting(TableSyncing):
     ) -> WriteClient:
         merged, opened = self._options | options_as_strings(options or {}), self._opened
         if merged != opened.client.options:
-            opened = open_table(self.path, merged, opened.client.config.raw)
+            opened = open_table(self._open_path, merged, opened.client.config.raw)
         config = WriteConfig.from_options(merged)
         config = replace(config, extras=config.extras.given(*extras[:2]))
         require_syncable(opened, merged)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from hudi_core.model.client import MetaClientView
 from hudi_core.model.protocols import LockProvider
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
-from hudi_core.spi import InProcessLock
+from hudi_core.spi import FileIndex, FileStatus, InProcessLock, PartitionPath
 from native_format import NativeTableFormat
 from tests.formats.conformance_trace import TRACE, install
 
@@ -92,6 +92,82 @@ def test_a_closed_host_asks_nothing(plugin: type) -> None:
     host.close()
     with pytest.raises(TableClosedError, match="Open it again"):
         host.get_timeline_factory()
+
+
+def test_what_a_closed_format_returned_asks_nothing() -> None:
+    asked: list[str] = []
+
+    class Lists(FileIndex):
+        def list_partitions(self) -> Sequence[PartitionPath]:
+            asked.append("partitions")
+            return [PartitionPath("")]
+
+        def list_files(
+            self, partitions: Sequence[PartitionPath]
+        ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+            asked.append("files")
+            return dict.fromkeys(partitions, ())
+
+    class Factory:
+        def create(self, meta_client: MetaClientView) -> FileIndex:
+            asked.append("lister")
+            return Lists()
+
+    class Listing(Holding):
+        def get_metadata_factory(self) -> Any:
+            return Factory()
+
+    host = host_of(Listing())
+    factory, lock = host.get_metadata_factory(), host.get_lock_provider(CLIENT, {})
+    lister = factory.create(CLIENT)
+    assert lister.list_partitions() == (PartitionPath(""),)
+    assert lock is not None
+    assert lock.try_lock(1)
+    asked.clear()
+    host.close()
+    for use in (
+        lister.list_partitions,
+        lambda: lister.list_files([PartitionPath("")]),
+        lambda: factory.create(CLIENT),
+        lambda: lock.try_lock(0),
+    ):
+        with pytest.raises(TableClosedError):
+            use()
+    assert asked == []
+    lock.unlock()  # a lock that is held is given back all the same
+    other = InProcessLock("held")
+    assert other.try_lock(0)
+    other.unlock()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda table: table.alter(add_columns=pa.schema([("v", pa.int64())])),
+        lambda table: table.archive(),
+        lambda table: table.clean(),
+        lambda table: table.convert("native"),
+        lambda table: table.count(),
+        lambda table: table.drop(),
+        lambda table: table.insert(pa.table({"id": ["a"]})),
+        lambda table: table.insert(pa.table({"id": ["a"]}), options={"hoodie.fs.fsync": "false"}),
+        lambda table: table.repair(),
+        lambda table: table.repair_metadata(),
+        lambda table: table.savepoint(),
+        lambda table: table.upgrade(9),
+        lambda table: table.validate(),
+    ],
+)
+def test_a_closed_table_is_not_opened_again(tmp_path: Path, use: Any) -> None:
+    path = str(tmp_path / "t")
+    schema = pa.schema([("id", pa.string())])
+    with hudi.Table.create(path, schema, record_key="id") as table:
+        pass
+    with pytest.raises(TableClosedError):
+        use(table)
+    with pytest.raises(TableClosedError):
+        table.count()
+    assert hudi.Table.open(path).count() == 0
 
 
 def test_a_format_that_cannot_be_closed(caplog: pytest.LogCaptureFixture) -> None:
