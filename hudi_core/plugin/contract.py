@@ -7,6 +7,7 @@ A class is checked once per process. :mod:`hudi_core.plugin.members` finds what 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Set
 from types import ModuleType
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -77,10 +78,11 @@ def require_declared_hooks(
     PluginContractError
         Names the hooks, or what is unknown.
     """
+    _require_texts(name, declared)
     contract = contract_of(name, plugin)
     unknown = declared.unknown
     if unknown and not contract.is_later:
-        near = difflib.get_close_matches(unknown[0], [*Capability], n=1)
+        near = difflib.get_close_matches(unknown[0].lower(), [*Capability], n=1)
         meant = f"; did you mean {str(near[0])!r}" if near else ""
         raise PluginContractError(
             name, f"it declares abilities that there are not: {', '.join(unknown)}{meant}"
@@ -109,6 +111,23 @@ def require_observer_hooks(name: str, implementations: Implementations) -> None:
         raise PluginContractError(
             name, f"{_methods(plain)} not marked with @hookimpl(wrapper=True), as observers must"
         )
+
+
+def _require_texts(name: str, declared: FormatCapabilities) -> None:
+    """Refuse abilities and promotions that are no sets of texts."""
+    for what, found in (("abilities", declared.declared), ("promotions", declared.promotions)):
+        wrong = (
+            [found]
+            if not isinstance(found, Set | None)
+            else [one for one in found or () if not isinstance(one, str)]
+        )
+        if wrong or (found is None and what == "abilities"):
+            shown = repr(wrong[0] if wrong else None)
+            raise PluginContractError(
+                name,
+                f"it declares the {what} {shown}, not texts; FormatCapabilities.of('copy_on_write')"
+                " takes each as an argument",
+            )
 
 
 def _known_or_checked(name: str, plugin: object) -> Implementations:

@@ -302,6 +302,24 @@ def test_this_contract_knows_what_is_unknown() -> None:
     assert Capability.CLUSTERING in host_of(named()).capabilities
 
 
+@pytest.mark.parametrize(
+    "declared",
+    [
+        lambda: FormatCapabilities.of(cast("Any", 3)),
+        lambda: FormatCapabilities.of("copy_on_write", cast("Any", 3)),
+        lambda: FormatCapabilities.of(cast("Any", None)),
+        lambda: FormatCapabilities(cast("Any", ["copy_on_write"])),
+        lambda: FormatCapabilities(cast("Any", None)),
+        lambda: FormatCapabilities(promotions=cast("Any", ["int to long"])),
+        lambda: FormatCapabilities(promotions=frozenset({cast("Any", 3)})),
+    ],
+)
+def test_abilities_are_texts(declared: Callable[[], FormatCapabilities]) -> None:
+    plugin = type("Odd", (NativeTableFormat,), {"get_capabilities": lambda _: declared()})
+    with pytest.raises(PluginContractError, match=r"it declares the (abilities|promotions) .*not"):
+        host_of(plugin())
+
+
 def test_a_hook_that_came_later_is_not_taken_from_an_older_plugin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
