@@ -146,7 +146,7 @@ def _checked(name: str, plugin: object) -> Implementations:
     if found.former:
         is_observer = all(one.is_wrapper for one in found.implementations.values())
         warn_once(contract.behind(name, found.former, is_observer=is_observer))
-    elif found.unknown:
+    elif contract.is_later:
         warn_once(contract.ahead(name, found.unknown))
     return found.implementations
 

@@ -105,11 +105,16 @@ class Contract:
         )
 
     def ahead(self, name: str, unknown: Sequence[str]) -> str:
-        """The warning of names that are unknown yet."""
+        """The warning of a later contract, with the names that are unknown yet.
+
+        What a derived class has beyond the hooks may be a hook that came later, or a method of its
+        own: it is not named.
+        """
+        named = f", which does not know {', '.join(unknown)}" if unknown else ""
         return (
             f"The plugin {name!r} is written for contract {self.text} of table formats, and this "
-            f"hudi-core has {SPI_VERSION}, which does not know {', '.join(unknown)}: it works "
-            "without. A later hudi-core may know them."
+            f"hudi-core has {SPI_VERSION}{named}: it works without what came later. A later "
+            "hudi-core may know it."
         )
 
 

@@ -274,6 +274,19 @@ def test_a_plugin_of_a_later_minor_contract_works_for_what_is_known() -> None:
     assert "vector_search" not in {*host.capabilities}
 
 
+def test_a_later_plugin_is_warned_of_whatever_its_methods_are_called() -> None:
+    class Compacting(NativeTableFormat):
+        spi_version = "1.3"
+
+        def compact_everything(self, **_: Any) -> None:
+            """May be a hook that comes."""
+
+    _, told = loaded(Compacting())
+    assert len(told) == 1
+    assert "'odd' is written for contract 1.3 of table formats" in told[0]
+    assert f"this hudi-core has {SPI_VERSION}: it works without what came later" in told[0]
+
+
 def test_a_later_contract_that_takes_away_is_refused() -> None:
     class Newest(NativeTableFormat):
         spi_version = "2.0"
