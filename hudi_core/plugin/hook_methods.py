@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 from hudi_core.config.format_option import FormatOption
+from hudi_core.errors import TableClosedError
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.actions import (
     CleanerPlan,
@@ -335,7 +337,7 @@ class HookMethods:
         views: FileSystemViewManager | None = None,
         **arguments: object,
     ) -> Any:
-        views = views or _Views(self, meta_client)
+        views = views or _Views(self.calls.name, ref(self), meta_client)
         return self.calls.answer(hook, meta_client=meta_client, view_manager=views, **arguments)
 
 
@@ -356,14 +358,20 @@ class _TableViews:
 
 @dataclass(frozen=True, slots=True)
 class _Views:
-    """Views of a table for its format's hooks, read on demand."""
+    """Views of a table for its format's hooks, read on demand.
 
-    host: HookMethods
+    They do not hold the format: one that keeps them is closed all the same.
+    """
+
+    name: str
+    host: ref[HookMethods]
     meta_client: MetaClientView
 
     def view(self, timeline: TimelineView | None = None) -> SliceView:
         """Return the view as of ``timeline``, by default the fenced one."""
-        client = self.meta_client
-        lister = self.host.get_metadata_factory().create(client)
-        fenced = self.host.get_timeline_factory().active_timeline
+        client, host = self.meta_client, self.host()
+        if host is None:
+            raise TableClosedError(self.name)
+        lister = host.get_metadata_factory().create(client)
+        fenced = host.get_timeline_factory().active_timeline
         return ViewManager(client.read_commit, lister, lambda: fenced(client)).view(timeline)

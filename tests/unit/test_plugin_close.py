@@ -17,7 +17,14 @@ from hudi_core.model.client import MetaClientView
 from hudi_core.model.protocols import LockProvider
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
-from hudi_core.spi import FileIndex, FileStatus, InProcessLock, PartitionPath
+from hudi_core.spi import (
+    FileIndex,
+    FileStatus,
+    FileSystemViewManager,
+    FormatCommit,
+    InProcessLock,
+    PartitionPath,
+)
 from native_format import NativeTableFormat
 from tests.formats.conformance_trace import TRACE, install
 
@@ -92,6 +99,25 @@ def test_a_closed_host_asks_nothing(plugin: type) -> None:
     host.close()
     with pytest.raises(TableClosedError, match="Open it again"):
         host.get_timeline_factory()
+
+
+def test_a_format_that_keeps_its_views_is_closed() -> None:
+    kept: list[FileSystemViewManager] = []
+
+    class Keeping(Holding):
+        def open(self, view_manager: FileSystemViewManager, **_: Any) -> FormatCommit:
+            self.views = view_manager
+            kept.append(view_manager)
+            return FormatCommit("1")
+
+    host = host_of(Keeping())
+    host.open(CLIENT)
+    assert EVENTS[-1] == "opened"
+    del host
+    gc.collect()
+    assert EVENTS[-1] == "closed"
+    with pytest.raises(TableClosedError):
+        kept[0].view()
 
 
 def test_what_a_closed_format_returned_asks_nothing() -> None:
