@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import UnionType
 from typing import Any, Final, get_args, get_origin
 
@@ -70,11 +71,16 @@ class HookCalls:
         self.capabilities = FormatCapabilities()
         self.capabilities = self.answer("get_capabilities")
         contract.require_declared_hooks(name, plugin, self.capabilities, self._implementations)
+        self._watching = partial(
+            Watch.begin, self._observers, arguments={}, declared=self.capabilities
+        )
         own = self._implementations.get(_CLOSE)
         self._closing = (
             None
             if own is None
-            else weakref.finalize(lease, _close_unasked, name, getattr(plugin, own.member))
+            else weakref.finalize(
+                lease, _close_unasked, name, getattr(plugin, own.member), self._watching
+            )
         )
 
     def close(self) -> None:
@@ -88,9 +94,8 @@ class HookCalls:
         self._lease.is_closed = True
         found = None if self._closing is None else self._closing.detach()
         if found is not None:
-            _, _, (_, close), _ = found
-            last = Guard(self.name)
-            last.require(_CLOSE, last.call(_CLOSE, close), (_NOTHING,), "None")
+            _, _, (_, close, watching), _ = found
+            _close(self.name, close, watching)
 
     def require_open(self) -> None:
         """Refuse a format that was closed.
@@ -165,10 +170,21 @@ class HookCalls:
             raise PluginContractError(self.name, f"{what} has the {name} {getattr(result, name)!r}")
 
 
-def _close_unasked(name: str, close: Callable[[], object]) -> None:
+def _close(name: str, close: Callable[[], object], watching: Callable[..., Watch]) -> None:
+    """Close a format, whose lease is over, before its observers."""
+    guard, watch = Guard(name), watching(hook=_CLOSE)
+    try:
+        guard.require(_CLOSE, guard.call(_CLOSE, close), (_NOTHING,), "None")
+    except BaseException as error:
+        watch.raised(error)
+        raise
+    watch.returned(None)
+
+
+def _close_unasked(name: str, close: Callable[[], object], watching: Callable[..., Watch]) -> None:
     """Close a format whose table is gone; errors are logged."""
     try:
-        Guard(name).call(_CLOSE, close)
+        _close(name, close, watching)
     except HudiError:
         _log.warning("the table format %s could not be closed", name, exc_info=True)
 

@@ -24,6 +24,7 @@ from hudi_core.spi import (
     FormatCommit,
     InProcessLock,
     PartitionPath,
+    hookimpl,
 )
 from native_format import NativeTableFormat
 from tests.formats.conformance_trace import TRACE, install
@@ -101,11 +102,29 @@ def test_a_closed_host_asks_nothing(plugin: type) -> None:
         host.get_timeline_factory()
 
 
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_observers_see_the_closing(is_asked: bool) -> None:
+    class Watching:
+        @hookimpl(wrapper=True)
+        def close(self) -> Iterator[None]:
+            EVENTS.append("before")
+            yield
+            EVENTS.append("after")
+
+    host = FormatHost(Holding(), {"watching": Watching()}, name="test")
+    if is_asked:
+        host.close()
+    del host
+    assert EVENTS[-3:] == ["before", "closed", "after"]
+
+
 def test_a_format_that_keeps_its_views_is_closed() -> None:
     kept: list[FileSystemViewManager] = []
 
     class Keeping(Holding):
-        def open(self, view_manager: FileSystemViewManager, **_: Any) -> FormatCommit:
+        def open(  # type: ignore[override]
+            self, view_manager: FileSystemViewManager, **_: Any
+        ) -> FormatCommit:
             self.views = view_manager
             kept.append(view_manager)
             return FormatCommit("1")
