@@ -12,14 +12,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from hudi_conformance.formats.capabilities import CapabilityConformance
+from hudi_conformance.formats.checks import CHECKS
+from hudi_conformance.formats.every_format import FormatConformance
+from hudi_conformance.formats.trace import install_formats
+from hudi_conformance.formats.two_steps import TwoStepConformance
+from hudi_conformance.formats.under_test import FormatUnderTest, TwoStepFormat
 from pyiceberg.table import StaticTable
 
 from tests.foreign import by_hudi_rs
-from tests.formats.conformance_capabilities import CapabilityConformance
-from tests.formats.conformance_format import PROMISES, FormatUnderTest, TwoStepFormat
-from tests.formats.conformance_suite import FormatConformance
-from tests.formats.conformance_trace import install
-from tests.formats.conformance_two_steps import TwoStepConformance
 from tests.formats.test_iceberg_protocol import foreign_append
 
 Rows = list[Mapping[str, Any]]
@@ -82,9 +83,9 @@ SUITES = (FormatConformance, CapabilityConformance, TwoStepConformance)
 
 @pytest.fixture(autouse=True)
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Install the toy formats and the observer of the suite."""
+    """Install the toy formats."""
     folder = tmp_path_factory.mktemp("site")
-    install(folder, TOYS)
+    install_formats(folder, TOYS, "toy-formats")
     with pytest.MonkeyPatch.context() as patched:
         patched.syspath_prepend(str(folder))
         yield
@@ -115,14 +116,14 @@ class TestTwoSteps(TwoStepConformance):
         return found
 
 
-def test_every_promise_is_a_sentence_with_an_id() -> None:
-    assert sorted(PROMISES) == [f"F{number:02d}" for number in range(1, len(PROMISES) + 1)]
-    for sentence in PROMISES.values():
-        assert re.fullmatch(r"[A-Z].*\.", sentence)
+def test_every_check_is_a_sentence_with_an_id() -> None:
+    assert sorted(CHECKS) == [f"F{number:02d}" for number in range(1, len(CHECKS) + 1)]
+    for check in CHECKS.values():
+        assert re.fullmatch(r"[A-Z].*\.", check.sentence)
 
 
-def test_every_test_makes_a_promise() -> None:
+def test_every_test_is_a_check() -> None:
     tests = [
         one for suite in SUITES for name, one in vars(suite).items() if name.startswith("test_")
     ]
-    assert sorted(str(one.__doc__)[:3] for one in tests) == sorted(PROMISES)
+    assert sorted(str(one.__doc__)[:3] for one in tests) == sorted(CHECKS)

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hudi_conformance.formats.trace import install
 
 import hudi_core as hudi
 from hudi_core.metadata.lister import MetadataLister
@@ -26,7 +27,6 @@ from hudi_core.spi import (
     PartitionPath,
 )
 from hudi_core.spi.files import table_lister
-from tests.formats.conformance_trace import install
 from tests.formats.toy_format import ToyFormat
 
 SCHEMA = pa.schema(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hudi_conformance.formats.trace import install
 
 import hudi_core as hudi
 from hudi_core.errors import (
@@ -46,7 +47,6 @@ from hudi_core.spi import (
 )
 from hudi_core.txn.creation import CREATION_PATH
 from hudi_core.txn.table_lock import TableLock
-from tests.formats.conformance_trace import install
 from tests.formats.two_steps import FAST, SCHEMA, batch
 from tests.formats.wrong_format import FAULTS, Lister, RicherLister, answer
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from hudi_conformance.formats.trace import TRACE, install
 
 import hudi_core as hudi
 from hudi_core.errors import PluginHookError, PluginLoadError, TableClosedError
@@ -27,7 +28,6 @@ from hudi_core.spi import (
     hookimpl,
 )
 from native_format import NativeTableFormat
-from tests.formats.conformance_trace import TRACE, install
 
 CLIENT = cast("MetaClientView", object())
 EVENTS: list[str] = []

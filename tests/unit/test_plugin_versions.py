@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from hudi_conformance.formats.trace import install
 
 import hudi_core as hudi
 from hudi_core.errors import PluginContractError, PluginContractWarning
@@ -30,7 +31,6 @@ from hudi_core.spi import (
 from hudi_core.spi import MetaClientView as View
 from hudi_core.timeline.timeline import Timeline
 from native_format import NativeTableFormat
-from tests.formats.conformance_trace import install
 from tests.formats.toy_format import ToyFormat
 
 CLIENT = cast("MetaClientView", object())

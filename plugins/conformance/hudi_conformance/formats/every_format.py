@@ -1,12 +1,8 @@
 """What every table format must do, as tests over any format.
 
-A plugin's author makes a class of its own from each suite and says in the fixture
-``format_under_test`` which format it is about: :class:`FormatConformance` and
-:class:`~.conformance_capabilities.CapabilityConformance` for any format,
-:class:`~.conformance_two_steps.TwoStepConformance` for one with metadata of its own. Nothing but
-the public interface of tables, the hooks and the format's own reader is used, but for two doors: a
-table that is open, to call its hooks again, and the middle of a commit, for writers that meet or
-die there.
+Nothing but the public interface of tables, the hooks and the format's own reader is used, but for
+two doors of :mod:`hudi_core.spi.testing`: a table that is open, to call its hooks again, and the
+middle of a commit, for writers that meet or die there.
 """
 
 from __future__ import annotations
@@ -19,22 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_core as hudi
-from hudi_core.spi import (
-    Action,
-    Capability,
-    CommitConflictError,
-    HudiError,
-    Instant,
-    InstantTime,
-    LockProvider,
-    State,
-    outgoing_groups,
-    written_files,
-)
-from hudi_core.spi.testing import meets, without_format
-
-from .conformance_format import FormatUnderTest, TwoStepFormat, bag, promise
-from .conformance_parts import (
+from hudi_conformance.formats.checks import check
+from hudi_conformance.formats.tables import (
     ACTIONS,
     FAST,
     WRITES,
@@ -56,7 +38,21 @@ from .conformance_parts import (
     rows,
     same_receipt,
 )
-from .conformance_trace import TRACE, Call
+from hudi_conformance.formats.trace import TRACE, Call
+from hudi_conformance.formats.under_test import FormatUnderTest, TwoStepFormat, bag
+from hudi_core.spi import (
+    Action,
+    Capability,
+    CommitConflictError,
+    HudiError,
+    Instant,
+    InstantTime,
+    LockProvider,
+    State,
+    outgoing_groups,
+    written_files,
+)
+from hudi_core.spi.testing import meets, without_format
 
 SHARED: Final = {**FAST, "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
 
@@ -67,13 +63,13 @@ class FormatConformance(OverFormat):
     # --- hooks and what they answer --------------------------------------------------------------
 
     @pytest.mark.parametrize("name", WRITES)
-    @promise("F01", "A write is told of once, by complete_write.")
+    @check("F01", "A write calls complete_write once.")
     def test_a_write_is_told_once(self, table: hudi.Table, name: str) -> None:
         result = done_or_refused(table, name)
         told = [(call.hook, call.arguments["instant"], call.receipt) for call in TRACE.calls]
         assert told == ([("complete_write", result.instant, result.receipt)] if result else [])
 
-    @promise("F02", "A rollback is told of before the deletion and after it, once each.")
+    @check("F02", "A rollback calls its hooks before and after the deletion, once each.")
     def test_a_rollback_is_told_twice(self, table: hudi.Table) -> None:
         result = table.upsert(rows(0, 6, ts=2))
         TRACE.calls.clear()
@@ -84,7 +80,7 @@ class FormatConformance(OverFormat):
         assert after.arguments["instant"] == rollback
 
     @pytest.mark.parametrize("name", WRITES)
-    @promise("F46", "What a write's metadata names is what it brought, and what it took out.")
+    @check("F46", "What a write's metadata names is what it brought, and what it took out.")
     def test_what_a_write_names(self, table: hudi.Table, path: Path, name: str) -> None:
         before = base_files(table)
         if done_or_refused(table, name) is None:
@@ -106,7 +102,7 @@ class FormatConformance(OverFormat):
             if (folder, name.partition("_")[0]) in gone
         }
 
-    @promise("F03", "What a receipt names is where find_publication finds the instant.")
+    @check("F03", "What a receipt names is where find_publication finds the instant.")
     def test_receipts_and_publications_agree(self, table: hudi.Table, path: Path) -> None:
         for write in [write for name, write in WRITES.items() if can(path, name)]:
             result = write(table)
@@ -118,7 +114,7 @@ class FormatConformance(OverFormat):
             assert found.completion_time in (None, result.instant.completion_time)
 
     @pytest.mark.parametrize("name", ACTIONS)
-    @promise("F04", "Any complete_* hook may be called again, and changes nothing then.")
+    @check("F04", "Any complete_* hook may be called again, and changes nothing then.")
     def test_hooks_can_be_replayed(
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest, name: str
     ) -> None:
@@ -130,7 +126,7 @@ class FormatConformance(OverFormat):
             assert same_receipt(replay(path, call), call.receipt)
         assert (head(path), format_under_test.rows(path)) == before
 
-    @promise("F05", "A replay long after changes nothing either.")
+    @check("F05", "A replay long after changes nothing either.")
     def test_old_hooks_can_be_replayed(
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
     ) -> None:
@@ -142,7 +138,7 @@ class FormatConformance(OverFormat):
         assert same_receipt(replay(path, call), call.receipt)
         assert (head(path), format_under_test.rows(path)) == before
 
-    @promise("F06", "No instant is published that was never completed.")
+    @check("F06", "No instant is published that was never completed.")
     def test_only_completed_instants_are_published(self, table: hudi.Table, path: Path) -> None:
         opened = open_at(path)
         [write] = opened.timeline().completed_writes()
@@ -152,7 +148,7 @@ class FormatConformance(OverFormat):
         ):
             assert opened.host.find_publication(opened.client, stranger) is None
 
-    @promise("F07", "To open the metadata changes nothing, however often that is done.")
+    @check("F07", "To open the metadata changes nothing, however often that is done.")
     def test_opening_can_be_repeated(self, table: hudi.Table, path: Path) -> None:
         before = files_of(path)
         opened = open_at(path)
@@ -160,7 +156,7 @@ class FormatConformance(OverFormat):
         assert all(same_receipt(receipts[0], one) for one in receipts)
         assert files_of(path) == before
 
-    @promise("F08", "One plugin serves many tables, and mixes up none of them.")
+    @check("F08", "One plugin serves many tables, and mixes up none of them.")
     def test_two_tables_at_once(
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest, tmp_path: Path
     ) -> None:
@@ -171,7 +167,7 @@ class FormatConformance(OverFormat):
         assert format_under_test.rows(path) == contents(rows(0, ts=2), rows(1, 2, 3, 4))
         assert format_under_test.rows(tmp_path / "other") == contents(rows(0, ts=9), rows(6))
 
-    @promise("F09", "The name of the format is compared without regard to case.")
+    @check("F09", "The name of the format is compared without regard to case.")
     def test_names_have_no_case(self, path: Path, format_under_test: FormatUnderTest) -> None:
         shouted = replace(format_under_test, name=format_under_test.name.upper())
         create(path, shouted).insert(rows(0))
@@ -180,7 +176,7 @@ class FormatConformance(OverFormat):
     # --- the rows --------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("name", WRITES)
-    @promise("F10", "After every operation the format's own reader sees the rows of the table.")
+    @check("F10", "After every operation the format's own reader sees the rows of the table.")
     def test_the_rows_are_the_same(
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest, name: str
     ) -> None:
@@ -188,7 +184,7 @@ class FormatConformance(OverFormat):
         assert format_under_test.rows(path) == ours(path)
         assert (ours(path) == contents(rows(0, 1, 2, 3, 4))) == (result is None)
 
-    @promise("F11", "Time travel finds at each instant the rows that there were.")
+    @check("F11", "Time travel finds at each instant the rows that there were.")
     def test_time_travel(self, table: hudi.Table, path: Path) -> None:
         states = {}
         for ts in (2, 3, 4):
@@ -201,7 +197,7 @@ class FormatConformance(OverFormat):
 
     # --- rollback --------------------------------------------------------------------------------
 
-    @promise("F13", "What is rolled back leaves the lineage, and what comes after it is in it.")
+    @check("F13", "What is rolled back leaves the lineage, and what comes after it is in it.")
     def test_the_lineage_after_a_rollback(
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
     ) -> None:
@@ -216,7 +212,7 @@ class FormatConformance(OverFormat):
         assert format_under_test.rows(path) == contents(rows(0, ts=3), rows(1, 2, 3, 4))
         assert gone not in hudi.Table.open(str(path)).timeline.completed_writes()
 
-    @promise("F14", "A rollback is told of while all files are there, and leaves none of them.")
+    @check("F14", "A rollback calls its first hook while all files are there, and leaves none.")
     def test_rollbacks_are_told_before_files_are_deleted(
         self, table: hudi.Table, path: Path
     ) -> None:
@@ -235,7 +231,7 @@ class FormatConformance(OverFormat):
 
     # --- clean and archive -----------------------------------------------------------------------
 
-    @promise("F20", "Instants that were archived stay complete, however often that is said.")
+    @check("F20", "Instants that were archived stay complete, however often that is said.")
     def test_archived_instants_are_complete(
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
     ) -> None:
@@ -254,7 +250,7 @@ class FormatConformance(OverFormat):
 
     # --- writers that meet or die ----------------------------------------------------------------
 
-    @promise("F26", "After a writer that died between the steps all see one state, and go on.")
+    @check("F26", "After a writer that died between the steps all see one state, and go on.")
     def test_readers_agree_after_a_writer_that_died(
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
     ) -> None:
@@ -266,7 +262,7 @@ class FormatConformance(OverFormat):
         table.insert(rows(7))
         assert format_under_test.rows(path) == ours(path) == new + contents(rows(7))
 
-    @promise("F27", "Of two writes of one file group that go on at once, the second is given up.")
+    @check("F27", "Of two writes of one file group that go on at once, the second is given up.")
     def test_concurrent_writes_of_one_file_group(
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
     ) -> None:
@@ -276,7 +272,7 @@ class FormatConformance(OverFormat):
         expected = contents(rows(0, ts=3), rows(1, 2, 3, 4))
         assert format_under_test.rows(path) == ours(path) == expected
 
-    @promise("F28", "The format offers its lock to all or none, and it excludes a second holder.")
+    @check("F28", "The format offers its lock to all or none, and it excludes a second holder.")
     def test_locks_exclude(self, table: hudi.Table, path: Path) -> None:
         def offered() -> LockProvider | None:
             opened = open_at(path)
@@ -293,7 +289,7 @@ class FormatConformance(OverFormat):
 
     # --- the files -------------------------------------------------------------------------------
 
-    @promise("F29", "The format lists every file of the present state, with its size.")
+    @check("F29", "The format lists every file of the present state, with its size.")
     def test_listings_hold_the_present_files(self, table: hudi.Table, path: Path) -> None:
         table.upsert(rows(0, 7, ts=2))
         opened = open_at(path)
@@ -308,7 +304,7 @@ class FormatConformance(OverFormat):
         named = lister.named_files()
         assert named is None or present == {one.path for one in named}
 
-    @promise("F30", "Where old files are cleaned, what is complete stays so, with its rows.")
+    @check("F30", "Where old files are cleaned, what is complete stays so, with its rows.")
     def test_old_files_are_cleaned(
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
     ) -> None:
@@ -331,14 +327,14 @@ class FormatConformance(OverFormat):
 
     # --- the plugin ------------------------------------------------------------------------------
 
-    @promise("F31", "What says that it has a second step is tested for it, and nothing else is.")
+    @check("F31", "What says that it has a second step is tested for it, and nothing else is.")
     def test_formats_are_tested_as_what_they_are(
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
     ) -> None:
         single = declares(path, Capability.SINGLE_STEP)
         assert isinstance(format_under_test, TwoStepFormat) != single
 
-    @promise("F25", "Without the plugin its tables fail, naming the package, and others go on.")
+    @check("F25", "Without the plugin its tables fail, naming the package, and others go on.")
     def test_a_plugin_that_is_not_installed(
         self, table: hudi.Table, path: Path, tmp_path: Path, format_under_test: FormatUnderTest
     ) -> None:

@@ -14,17 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_core as hudi
-from hudi_core.spi import (
-    Capability,
-    NotATableError,
-    PartitionValueError,
-    SchemaError,
-    UnsupportedCapabilityError,
-)
-from hudi_core.spi.testing import load_format
-
-from .conformance_format import FormatUnderTest, bag, promise
-from .conformance_parts import (
+from hudi_conformance.formats.checks import check
+from hudi_conformance.formats.tables import (
     BY_DAY,
     SCHEMA,
     OverFormat,
@@ -36,7 +27,16 @@ from .conformance_parts import (
     rows,
     wide,
 )
-from .conformance_trace import TRACE
+from hudi_conformance.formats.trace import TRACE
+from hudi_conformance.formats.under_test import FormatUnderTest, bag
+from hudi_core.spi import (
+    Capability,
+    NotATableError,
+    PartitionValueError,
+    SchemaError,
+    UnsupportedCapabilityError,
+)
+from hudi_core.spi.testing import load_format
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class CapabilityConformance(OverFormat):
     # --- tables ----------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("capability", TABLES, ids=str)
-    @promise("F24", "A table that the format does not declare is refused, and nothing is made.")
+    @check("F24", "A table that the format does not declare is refused, and nothing is made.")
     def test_undeclared_tables_are_refused(
         self, path: Path, format_under_test: FormatUnderTest, capability: Capability
     ) -> None:
@@ -95,7 +95,7 @@ class CapabilityConformance(OverFormat):
                 create(path, format_under_test, TABLES[capability])
             assert not files_of(path)
 
-    @promise("F39", "A native table becomes one of the format and goes back, or stays as it was.")
+    @check("F39", "A native table becomes one of the format and goes back, or stays as it was.")
     def test_tables_are_converted_or_stay(
         self, path: Path, format_under_test: FormatUnderTest
     ) -> None:
@@ -126,7 +126,7 @@ class CapabilityConformance(OverFormat):
             assert ours(path) == expected
         assert hudi.Table.open(str(path)).format == "native"
 
-    @promise("F45", "What a table was before it was given the format can still be read.")
+    @check("F45", "What a table was before it was given the format can still be read.")
     def test_states_of_before_a_conversion(
         self, path: Path, format_under_test: FormatUnderTest
     ) -> None:
@@ -142,7 +142,7 @@ class CapabilityConformance(OverFormat):
             then = hudi.Table.open(str(path)).to_arrow(as_of=instant)
             assert bag(then.to_pylist()) == state
 
-    @promise("F40", "A folder without metadata of the format is no table of it.")
+    @check("F40", "A folder without metadata of the format is no table of it.")
     def test_plain_files_are_no_table(self, path: Path, format_under_test: FormatUnderTest) -> None:
         path.mkdir()
         pq.write_table(rows(0, 1), path / "rows.parquet")
@@ -151,7 +151,7 @@ class CapabilityConformance(OverFormat):
             hudi.Table.adopt(str(path), record_key="id", source=format_under_test.name)
         assert files_of(path) == before
 
-    @promise("F43", "An empty text as partition value stays one, or is refused before any file.")
+    @check("F43", "An empty text as partition value stays one, or is refused before any file.")
     def test_empty_partition_values_are_kept_or_refused(
         self, path: Path, format_under_test: FormatUnderTest
     ) -> None:
@@ -174,7 +174,7 @@ class CapabilityConformance(OverFormat):
 
     # --- columns ---------------------------------------------------------------------------------
 
-    @promise("F12", "A column that is added is there at once, and holds the values of later rows.")
+    @check("F12", "A column that is added is there at once, and holds the values of later rows.")
     def test_a_column_is_added(
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
     ) -> None:
@@ -191,7 +191,7 @@ class CapabilityConformance(OverFormat):
         assert format_under_test.rows(path) == expected == ours(path)
 
     @pytest.mark.parametrize("change", CHANGES, ids=lambda one: one.needs)
-    @promise("F23", "A change of columns is told of once, or refused before any file is made.")
+    @check("F23", "A change of columns calls its hook once, or is refused before any file is made.")
     def test_changes_of_columns_are_told_or_refused(
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest, change: Change
     ) -> None:
@@ -208,7 +208,7 @@ class CapabilityConformance(OverFormat):
             assert format_under_test.rows(path) == ours(path) == contents(everything)
 
     @pytest.mark.parametrize("kind", VALUES)
-    @promise("F41", "A type that the format lacks is refused before there is a file.")
+    @check("F41", "A type that the format lacks is refused before there is a file.")
     def test_types_are_held_or_refused(
         self, path: Path, format_under_test: FormatUnderTest, kind: str
     ) -> None:

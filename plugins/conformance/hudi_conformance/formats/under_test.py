@@ -6,13 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any
 
 Row = Mapping[str, Any]
-Test = TypeVar("Test", bound=Callable[..., object])
-
-PROMISES: Final[dict[str, str]] = {}
-"""What a format must do: a sentence by id."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +62,3 @@ def bag(rows: Iterable[Row]) -> Counter[str]:
         )
         for row in rows
     )
-
-
-def promise(id_: str, sentence: str) -> Callable[[Test], Test]:
-    """Say which promise a test checks."""
-    if id_ in PROMISES:
-        raise ValueError(f"the promise {id_} is made twice")
-    PROMISES[id_] = sentence
-
-    def mark(test: Test) -> Test:
-        test.__doc__ = f"{id_}. {sentence}"
-        return test
-
-    return mark

@@ -7,7 +7,7 @@ that is put on the path.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from hudi_core.spi import HOOKS, FormatCommit, hookimpl
 from hudi_core.spi.testing import FORMAT_GROUP, OBSERVER_GROUP
 
 DISTRIBUTION: Final = "conformance-of-formats"
+OBSERVED: Final = f"conformance = {__name__}:Observer"
 WATCHED: Final = tuple(
     name for name in HOOKS if name.startswith(("before_", "complete_", "archive_"))
 )
@@ -77,11 +78,18 @@ Observer = type("Observer", (), {hook: _watching(hook) for hook in WATCHED})
 
 def install(folder: Path, formats: Mapping[str, str]) -> None:
     """Make a distribution in a folder of the path: the observer, and formats by their targets."""
-    info = folder / f"{DISTRIBUTION.replace('-', '_')}-1.0.dist-info"
+    install_formats(folder, formats, DISTRIBUTION, (f"[{OBSERVER_GROUP}]", OBSERVED))
+
+
+def install_formats(
+    folder: Path, formats: Mapping[str, str], distribution: str, others: Sequence[str] = ()
+) -> None:
+    """Make a distribution of formats by their targets, in a folder of the path."""
+    info = folder / f"{distribution.replace('-', '_')}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {DISTRIBUTION}\nVersion: 1.0\n", encoding="utf-8"
+        f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n", encoding="utf-8"
     )
-    lines = [f"[{OBSERVER_GROUP}]", f"conformance = {__name__}:Observer", f"[{FORMAT_GROUP}]"]
+    lines = [*others, f"[{FORMAT_GROUP}]"]
     lines += [f"{name} = {target}" for name, target in formats.items()]
     (info / "entry_points.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")

@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
+from hudi_conformance.formats.checks import CHECKS, Deviation, check_of
+from hudi_conformance.formats.trace import TRACE, Call, install
+from hudi_conformance.formats.under_test import FormatUnderTest, bag
 from hudi_core.spi import (
     Action,
     Capability,
@@ -31,9 +34,6 @@ from hudi_core.spi.testing import (
     next_instant_time,
     open_table,
 )
-
-from .conformance_format import FormatUnderTest, bag
-from .conformance_trace import TRACE, Call
 
 SCHEMA: Final = pa.schema(
     [
@@ -100,14 +100,38 @@ NEEDS: Final[Mapping[str, Capability]] = {
 class OverFormat:
     """What every suite begins with: a table of the format under test, and the calls of hooks."""
 
+    format: ClassVar[FormatUnderTest]
+    """The format that a subclass is about."""
+    deviations: ClassVar[Mapping[str, Deviation]] = {}
+    """What it is known to fail, by the ids of checks."""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        unknown = sorted(cls.deviations.keys() - CHECKS.keys())
+        if unknown:
+            raise TypeError(f"{cls.__name__} deviates from checks that there are not: {unknown}")
+        for name, member in vars(cls).items():
+            above = (vars(base).get(name) for base in cls.__mro__[1:])
+            found = next(filter(None, map(check_of, above)), None)
+            if found is not None and check_of(member) is not found:
+                raise TypeError(
+                    f"{cls.__name__}.{name} would replace the check {found}; a check that the "
+                    "format fails is named in `deviations`, with the reason"
+                )
+
     @pytest.fixture
     def format_under_test(self) -> FormatUnderTest:
-        raise NotImplementedError("say which format is under test")
+        return type(self).format
 
     @pytest.fixture(autouse=True)
-    def _trace(self) -> Iterator[None]:
+    def _trace(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+        """Install the observer of the suite, and clear what it has seen."""
+        folder = tmp_path_factory.mktemp("observer")
+        install(folder, {})
         clear()
-        yield
+        with pytest.MonkeyPatch.context() as patched:
+            patched.syspath_prepend(str(folder))
+            yield
         clear()
 
     @pytest.fixture

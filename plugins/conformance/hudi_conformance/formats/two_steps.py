@@ -5,10 +5,30 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 import hudi_core as hudi
+from hudi_conformance.formats.checks import check
+from hudi_conformance.formats.tables import (
+    OverFormat,
+    after_all,
+    base_files,
+    cleaning,
+    contents,
+    data_files,
+    declares,
+    die_before_step_2,
+    files_of,
+    head,
+    open_at,
+    ours,
+    pending,
+    rows,
+)
+from hudi_conformance.formats.trace import TRACE, Call
+from hudi_conformance.formats.under_test import TwoStepFormat
 from hudi_core.spi import (
     PARENT_KEY,
     Action,
@@ -28,36 +48,19 @@ from hudi_core.spi import (
     UnsupportedCapabilityError,
 )
 
-from .conformance_format import TwoStepFormat, promise
-from .conformance_parts import (
-    OverFormat,
-    after_all,
-    base_files,
-    cleaning,
-    contents,
-    data_files,
-    declares,
-    die_before_step_2,
-    files_of,
-    head,
-    open_at,
-    ours,
-    pending,
-    rows,
-)
-from .conformance_trace import TRACE, Call
-
 
 class TwoStepConformance(OverFormat):
     """What a format must do whose metadata is a second step of every commit."""
 
+    format: ClassVar[TwoStepFormat]
+
     @pytest.fixture
     def format_under_test(self) -> TwoStepFormat:
-        raise NotImplementedError("say which format is under test")
+        return type(self).format
 
     # --- two steps -------------------------------------------------------------------------------
 
-    @promise("F15", "What only step 1 holds nobody sees, and the next write publishes it first.")
+    @check("F15", "What only step 1 holds nobody sees, and the next write publishes it first.")
     def test_a_writer_that_dies_between_the_steps(
         self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:
@@ -70,7 +73,7 @@ class TwoStepConformance(OverFormat):
         done = [call.arguments["instant"].completion_time for call in (replayed, own)]
         assert done == sorted(done)
 
-    @promise("F16", "Step 2 is refused where the format is not in the state recorded as parent.")
+    @check("F16", "Step 2 is refused where the format is not in the state recorded as parent.")
     def test_step_2_is_compared_and_set_on_its_parent(self, table: hudi.Table, path: Path) -> None:
         die_before_step_2(lambda: table.upsert(rows(0, ts=2)))
         opened, instant, metadata = pending(path)
@@ -83,7 +86,7 @@ class TwoStepConformance(OverFormat):
         done = opened.host.complete_write(opened.client, metadata, instant, expected_version=before)
         assert done.version != before
 
-    @promise("F44", "No change is made on another state than the one that it was decided on.")
+    @check("F44", "No change is made on another state than the one that it was decided on.")
     def test_changes_are_compared_with_the_expected_state(
         self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:
@@ -107,7 +110,7 @@ class TwoStepConformance(OverFormat):
         host.complete_clean(client, body, clean, before[0])
         assert host.find_publication(client, clean) is not None
 
-    @promise("F17", "An instant that was fenced off is never taken again.")
+    @check("F17", "An instant that was fenced off is never taken again.")
     def test_what_is_fenced_off_stays_out(self, table: hudi.Table, path: Path) -> None:
         die_before_step_2(lambda: table.upsert(rows(0, ts=2)))
         opened, instant, metadata = pending(path)
@@ -125,7 +128,7 @@ class TwoStepConformance(OverFormat):
                 )
         assert opened.host.find_publication(opened.client, instant) is None
 
-    @promise("F18", "A format that is only to fence an instant off leaves one that it holds alone.")
+    @check("F18", "A format that is only to fence an instant off leaves one that it holds alone.")
     def test_what_is_held_is_not_fenced_off(
         self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:
@@ -135,7 +138,7 @@ class TwoStepConformance(OverFormat):
         assert (head(path), format_under_test.rows(path)) == before
         assert opened.host.find_publication(opened.client, instant) is not None
 
-    @promise("F32", "Once before_rollback has returned, the format names no file of the instant.")
+    @check("F32", "Once before_rollback has returned, the format names no file of the instant.")
     def test_the_format_goes_back_before_files_are_deleted(
         self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:
@@ -150,7 +153,7 @@ class TwoStepConformance(OverFormat):
         table.rollback(instant)
         assert seen == [contents(rows(0, 1, 2, 3, 4))]
 
-    @promise("F33", "What only step 1 holds is inflight in the format's timeline.")
+    @check("F33", "What only step 1 holds is inflight in the format's timeline.")
     def test_the_fence(self, table: hudi.Table, path: Path) -> None:
         die_before_step_2(lambda: table.upsert(rows(0, ts=2)))
         opened, instant, _ = pending(path)
@@ -164,7 +167,7 @@ class TwoStepConformance(OverFormat):
     # --- services --------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("by_name", [True, False])
-    @promise("F19", "A clean that would delete a file of the present state is refused.")
+    @check("F19", "A clean that would delete a file of the present state is refused.")
     def test_live_files_are_not_cleaned(self, table: hudi.Table, path: Path, by_name: bool) -> None:
         opened = open_at(path)
         live = min(base_files(table))
@@ -174,7 +177,7 @@ class TwoStepConformance(OverFormat):
             opened.host.before_clean(opened.client, cleaning(path, live, by_name=by_name), clean)
         assert head(path) == before
 
-    @promise("F34", "A clean is recorded once, however often it is told, and changes no row.")
+    @check("F34", "A clean is recorded once, however often its hook is called, and changes no row.")
     def test_a_clean_is_recorded_once(
         self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:
@@ -190,7 +193,7 @@ class TwoStepConformance(OverFormat):
         assert (found.version, found.action) == (receipt.version, Action.CLEAN)
         assert format_under_test.rows(path) == contents(rows(0, 1, 2, 3, 4))
 
-    @promise("F42", "A watermark makes no instant complete that step 1 has not completed.")
+    @check("F42", "A watermark makes no instant complete that step 1 has not completed.")
     def test_watermarks_tell_of_completed_instants(self, table: hudi.Table, path: Path) -> None:
         opened = open_at(path)
         [write] = opened.timeline().completed_writes()
@@ -200,7 +203,7 @@ class TwoStepConformance(OverFormat):
         pending_ = replace(early, state=State.INFLIGHT, completion_time=None)
         assert opened.host.find_publication(opened.client, pending_) is None
 
-    @promise("F35", "A clustering puts files in the place of others, and is recorded once.")
+    @check("F35", "A clustering puts files in the place of others, and is recorded once.")
     def test_a_clustering_is_recorded_once(
         self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:
@@ -221,7 +224,7 @@ class TwoStepConformance(OverFormat):
         assert not old & base_files(table)
         assert format_under_test.rows(path) == ours(path) == contents(everything)
 
-    @promise("F36", "No file of a savepoint is cleaned, until the savepoint is deleted.")
+    @check("F36", "No file of a savepoint is cleaned, until the savepoint is deleted.")
     def test_savepoints_keep_their_files(self, table: hudi.Table, path: Path) -> None:
         if not self.declared(path, Capability.SAVEPOINT, "complete_savepoint"):
             return
@@ -243,7 +246,7 @@ class TwoStepConformance(OverFormat):
             opened.host.complete_delete_savepoint(opened.client, saved)
         opened.host.before_clean(opened.client, plan, clean)
 
-    @promise("F37", "A restore goes back to its savepoint in one change, and is recorded once.")
+    @check("F37", "A restore goes back to its savepoint in one change, and is recorded once.")
     def test_a_restore_is_one_change(
         self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:
@@ -282,7 +285,7 @@ class TwoStepConformance(OverFormat):
 
     # --- metadata that others lose or write ------------------------------------------------------
 
-    @promise("F21", "Metadata that is gone is an error for readers and writers, never no rows.")
+    @check("F21", "Metadata that is gone is an error for readers and writers, never no rows.")
     def test_gone_metadata_is_an_error(
         self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:
@@ -294,7 +297,7 @@ class TwoStepConformance(OverFormat):
             hudi.Table.open(str(path)).upsert(rows(0, ts=2))
         assert data_files(files_of(path)) == data_files(before)
 
-    @promise("F22", "A commit of somebody who knows nothing of Hudi stops writes, not reads.")
+    @check("F22", "A commit of somebody who knows nothing of Hudi stops writes, not reads.")
     def test_foreign_commits_are_refused(
         self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:
@@ -305,7 +308,7 @@ class TwoStepConformance(OverFormat):
         assert data_files(files_of(path)) == before
         assert ours(path) == contents(rows(0, 1, 2, 3, 4))
 
-    @promise("F38", "What is lost, or of a stranger, gives way to metadata rebuilt.")
+    @check("F38", "Metadata that is lost, or of another writer, gives way to rebuilt metadata.")
     def test_metadata_is_made_anew(
         self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:

@@ -1,0 +1,44 @@
+"""What pytest does for suites of this package: deviations, and what a failed check is about.
+
+pytest loads this by itself in an environment that has the package, so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+_CHECK = "conformance_check"
+_HEADING = "what a table format must do"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Expect what a class names as deviation to fail, strictly."""
+    for item in items:
+        check = _check_of(item)
+        deviations = getattr(getattr(item, "cls", None), "deviations", {})
+        if check is not None and check.id in deviations:
+            known = deviations[check.id]
+            item.add_marker(
+                pytest.mark.xfail(strict=True, reason=known.reason, raises=known.raises)
+            )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say below a failure which sentence of the contract is not kept."""
+    report = yield
+    check = _check_of(item)
+    if check is not None:
+        report.user_properties.append((_CHECK, check.id)) if report.when == "call" else None
+        if report.failed:
+            report.sections.append((_HEADING, str(check)))
+    return report
+
+
+def _check_of(item: pytest.Item) -> Any:
+    return getattr(getattr(item, "function", None), _CHECK, None)
