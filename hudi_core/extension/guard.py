@@ -26,7 +26,7 @@ _FORMAT: Final = "table format"
 
 
 class Lease:
-    """Lives as long as anybody may call a plugin, which may be closed before.
+    """Life of a plugin: open until it is closed.
 
     Attributes
     ----------

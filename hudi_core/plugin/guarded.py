@@ -94,7 +94,7 @@ class GuardedLock:
         return taken
 
     def unlock(self) -> None:
-        """Give the lock back, also where the table was closed under its holder."""
+        """Give the lock back, even after the table was closed."""
         replace(self.guard, lease=None).call("LockProvider.unlock", self.lock.unlock)
 
     def lease_left(self) -> float:

@@ -138,7 +138,7 @@ class GuardedIndex(FileIndex):
 
     @cached_property
     def _beside(self) -> FileIndex:
-        """The table's own files, asked of many columns; opened once, by its first use."""
+        """The table's own files; opened once, by the first use."""
         return table_lister(self._empty.client)
 
     def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:

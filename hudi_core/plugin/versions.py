@@ -105,7 +105,7 @@ class Contract:
         )
 
     def ahead(self, name: str, unknown: Sequence[str]) -> str:
-        """The warning of a later contract, with the names that are unknown yet.
+        """The warning of a later contract, with its unknown names.
 
         What a derived class has beyond the hooks may be a hook that came later, or a method of its
         own: it is not named.

@@ -64,7 +64,7 @@ class TableReading:
 
     @property
     def _open_path(self) -> str:
-        """The path, to be opened anew: a table that was closed is not."""
+        """The path, for services that open it; refused once closed."""
         self._opened.host.calls.require_open()
         return self.path
 
