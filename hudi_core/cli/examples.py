@@ -62,7 +62,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "hudi table adopt files --key id --rewrite rewritten",
     ),
     "table convert": (
-        "hudi table convert trips --to iceberg --dry-run",
+        "hudi table convert trips --to native --dry-run",
         "hudi table convert trips --to native",
     ),
     "table count": ("hudi table count trips --where \"city = 'Rome' AND fare > 10\"",),
