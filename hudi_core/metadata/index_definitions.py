@@ -73,6 +73,11 @@ class IndexDefinitions:
         """Return an index's function; blank when none is named."""
         return str(self.raw.get(index, {}).get("indexFunction") or "")
 
+    def unchanged_in(self, others: IndexDefinitions) -> IndexDefinitions:
+        """Those of the indexes that others define alike."""
+        kept = {name: one for name, one in self.raw.items() if others.raw.get(name) == one}
+        return IndexDefinitions(self.path, kept)
+
 
 @dataclass(frozen=True, slots=True)
 class AskedIndex:

@@ -20,7 +20,7 @@ from hudi_core.metadata.comparison import compare_files
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.expressions import Expression, expression_of
 from hudi_core.metadata.file_lists import read_lists
-from hudi_core.metadata.index_definitions import read_definitions
+from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
 from hudi_core.metadata.key_groups import groups_of_keys
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
 from hudi_core.metadata.partition_types import (
@@ -107,6 +107,7 @@ class MetadataLister(FileIndex):
         self.client = client
         self._storage = storage
         self._dropped: set[str] = set()
+        self._definitions: IndexDefinitions | None = None
 
     @cached_property
     def snapshot(self) -> MetadataSnapshot:
@@ -181,8 +182,8 @@ class MetadataLister(FileIndex):
         indexes = expression_indexes(stored)
         if not indexes:
             return ()
-        definitions = read_definitions(self.client.storage, self.client.config)
-        found: list[tuple[Expression, ValueRanges]] = []
+        definitions = self._definitions or self._stored_definitions()
+        found: dict[str, tuple[Expression, ValueRanges]] = {}
         for index in indexes:
             one = expression_of(definitions, index, columns)
             if one is not None:
@@ -190,8 +191,14 @@ class MetadataLister(FileIndex):
                     index, partial(self._value_ranges, index, files, one), lambda _: None
                 )
                 if ranges is not None:
-                    found.append((one, ranges))
-        return found
+                    found[index] = one, ranges
+        # ranges that were read, now or before, are of another function where an index was made
+        # again under its name in the meantime: nothing is concluded from it any more
+        self._definitions = definitions.unchanged_in(self._stored_definitions())
+        return [both for index, both in found.items() if index in self._definitions.raw]
+
+    def _stored_definitions(self) -> IndexDefinitions:
+        return read_definitions(self.client.storage, self.client.config)
 
     def _value_ranges(
         self, index: str, files: FileColumns, expression: Expression

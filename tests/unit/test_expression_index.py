@@ -387,3 +387,22 @@ def test_the_command_line_adds_and_drops_it(tmp_path: Path) -> None:
     done = run.invoke(app, ["metadata", "drop", path, "expr_index_month"])
     assert done.exit_code == 0, done.output
     assert "expr_index_month" not in hudi.Table.open(path).config.metadata_partitions
+
+
+@pytest.mark.parametrize("is_used", [True, False], ids=["used", "unused"])
+def test_an_open_dataset_outlives_an_index_that_is_made_again(
+    tmp_path: Path, is_used: bool
+) -> None:
+    table = filled(tmp_path / "t")
+    table.create_index("name", "name", using="column_stats", options={"expr": "lower"})
+    stays = table.scan()
+    wanted = pc.field("name") == "Anna"
+    if is_used:
+        assert stays.to_table(["id"], wanted)["id"].to_pylist() == ["a"]
+    other = hudi.Table.open(table.path, options=OPTIONS)
+    other.drop_index("name")
+    other.create_index("name", "name", using="column_stats", options={"expr": "upper"})
+
+    for _ in range(2):
+        assert stays.to_table(["id"], wanted)["id"].to_pylist() == ["a"]
+    assert table.to_arrow(["id"], filter=wanted)["id"].to_pylist() == ["a"]
