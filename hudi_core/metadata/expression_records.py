@@ -180,4 +180,7 @@ def partition_key(column: str, partition: PartitionPath) -> str:
 
 def _bounds_of_values(client: TableMetaClient, expression: Expression, path: str) -> Bounds | None:
     values = read_columns(client, path, [expression.column]).column(expression.column)
+    if not values.type.equals(expression.kind):
+        # from before the column got its type: bounds are those of any value
+        return None
     return expression.bounds_of_values(values)

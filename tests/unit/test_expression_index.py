@@ -406,3 +406,33 @@ def test_an_open_dataset_outlives_an_index_that_is_made_again(
     for _ in range(2):
         assert stays.to_table(["id"], wanted)["id"].to_pylist() == ["a"]
     assert table.to_arrow(["id"], filter=wanted)["id"].to_pylist() == ["a"]
+
+
+@pytest.mark.parametrize("how", ["promoted", "added again"])
+@pytest.mark.parametrize(
+    "options",
+    [{"expr": "lower"}, {"expr": "length"}, {"expr": "substring", "pos": "2", "len": "2"}],
+    ids=lambda options: options["expr"],
+)
+def test_files_from_before_the_column_was_of_texts(
+    tmp_path: Path, how: str, options: dict[str, str]
+) -> None:
+    schema = pa.schema({"id": pa.string(), "v": pa.int32(), "city": pa.string()})
+    table = hudi.Table.create(
+        tmp_path / "t", schema, record_key="id", partition_by="city", options=OPTIONS
+    )
+    some = pa.table({"id": ["a", "b"], "v": [12, 345], "city": ["oslo"] * 2})
+    table.insert(some.cast(schema))
+    if how == "promoted":
+        table.alter(promote={"v": pa.string()})
+    else:
+        table.alter(drop="v")
+        table.alter(add_columns={"v": pa.string()})
+    table.create_index("v", "v", using="column_stats", options=options)
+    table.insert(pa.table({"id": ["c"], "v": ["Hi"], "city": ["oslo"]}).select(table.schema.names))
+
+    kept = {"12": ["a"], "345": ["b"]} if how == "promoted" else {"12": [], "345": []}
+    for text, keys in {**kept, "Hi": ["c"]}.items():
+        found = table.to_arrow(["id"], filter=[("v", "=", text)])["id"].to_pylist()
+        assert found == keys
+    require_right(table)
