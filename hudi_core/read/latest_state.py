@@ -25,14 +25,15 @@ class LatestState:
     def query(self, opened: OpenTable) -> SnapshotQuery:
         """A query of the table at the timeline that it sees."""
         config, timeline, fenced = opened.client.config, opened.client.timeline(), opened.timeline()
+        newest = self._newest  # looked at once: another thread may put the next one there
         if MetadataConfig.from_options(opened.client.options).validate:
             known = KnownState()  # each query compares the metadata table with the storage
         elif (
-            self._newest is not None
-            and self._newest[0] is config
-            and self._newest[1:3] == (timeline, fenced.instants)
+            newest is not None
+            and newest[0] is config
+            and newest[1:3] == (timeline, fenced.instants)
         ):
-            known = self._newest[3]
+            known = newest[3]
         else:
             known = KnownState()
             self._newest = config, timeline, fenced.instants, known

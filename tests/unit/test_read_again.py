@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -16,6 +17,8 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.read import known_state
+from hudi_core.read.query import SnapshotQuery
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
 
 FAST = {"hoodie.fs.fsync": "false"}
@@ -196,3 +199,30 @@ def test_a_table_that_is_validated_is_listed_by_each_query(tmp_path: Path) -> No
         count = len(listed)
         table.file_slices()
         assert len(listed) == 2 * count
+
+
+def test_a_state_that_another_thread_has_found_is_not_taken_for_the_own(tmp_path: Path) -> None:
+    made = make(tmp_path / "t", "native")
+    table = hudi.Table.open(made.path)
+    assert table.count() == 6
+    # a copy, for what is the very same object is not compared
+    opened = table._opened.seeing(copy(table._opened.client.timeline()))
+    made.upsert(rows(9, city="rome"))
+    latest, plain = table._latest, Timeline.__eq__
+    newer = table._opened.client.timeline()
+    others: list[SnapshotQuery] = []
+
+    def compared(one: Timeline, other: object) -> bool:
+        same = plain(one, other)
+        if same and not others:
+            # the other thread looks at the newer timeline, between two looks of this one
+            with mock.patch.object(Timeline, "__eq__", plain):
+                others.append(latest.query(table._opened.seeing(newer)))
+        return same
+
+    with mock.patch.object(Timeline, "__eq__", compared):
+        query = latest.query(opened)
+    assert others
+    assert query.count() == 6
+    assert others[0].count() == 7
+    assert table.count() == 7
