@@ -19,7 +19,13 @@ def test_every_case_runs(tmp_path: Path) -> None:
     assert list(scratch.iterdir()) == []
     found = json.loads(done.stdout)
     answers = {(one["case"], one["variant"]): one["answer"] for one in found["timings"]}
-    assert len(answers) == 9
+    assert len(answers) == 21
+    for format_ in ("native", "iceberg", "delta"):
+        plans = {
+            name: one for (case, name), one in answers.items() if case == f"unchanged-{format_}"
+        }
+        again, opened, filtered_again, filtered = plans.values()
+        assert again == opened > filtered_again == filtered > 0
     assert answers["all-splits", "background"] == answers["all-splits", "synchronous"] == 2000
     assert 0 < answers["first-splits", "background"] <= 2000
     assert {rows for (case, _), rows in answers.items() if case == "two-of-22-columns"} == {20_000}
