@@ -76,7 +76,7 @@ REGISTERED = {
     "hudi-delta-format": {
         "hudi.table_formats": {"delta": "delta_format.plugin:DeltaTableFormat"},
     },
-    "hudi-conformance": {},
+    "hudi-conformance": {"pytest11": {"hudi_conformance": "hudi_conformance.pytest_plugin"}},
 }
 # what imports pyspark at its top, and is imported only where an engine is picked
 NEEDS_SPARK = ("hudi_core/engine/spark/", "pyspark_hudi/", "pyspark_org_apache_hudi/")
