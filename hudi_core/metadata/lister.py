@@ -28,6 +28,7 @@ from hudi_core.metadata.partition_types import (
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
+    SECONDARY_INDEX,
     expression_indexes,
 )
 from hudi_core.metadata.records import FileList
@@ -182,7 +183,7 @@ class MetadataLister(FileIndex):
         indexes = expression_indexes(stored)
         if not indexes:
             return ()
-        definitions = self._definitions or self._stored_definitions()
+        definitions = self._seen_definitions()
         found: dict[str, tuple[Expression, ValueRanges]] = {}
         for index in indexes:
             one = expression_of(definitions, index, columns)
@@ -192,10 +193,23 @@ class MetadataLister(FileIndex):
                 )
                 if ranges is not None:
                     found[index] = one, ranges
-        # ranges that were read, now or before, are of another function where an index was made
-        # again under its name in the meantime: nothing is concluded from it any more
-        self._definitions = definitions.unchanged_in(self._stored_definitions())
-        return [both for index, both in found.items() if index in self._definitions.raw]
+        unchanged = self._unchanged(definitions, self._stored_definitions())
+        return [both for index, both in found.items() if index in unchanged.raw]
+
+    def _seen_definitions(self) -> IndexDefinitions:
+        """The definitions of indexes as they were first seen."""
+        if self._definitions is None:
+            self._definitions = self._stored_definitions()
+        return self._definitions
+
+    def _unchanged(self, seen: IndexDefinitions, now: IndexDefinitions) -> IndexDefinitions:
+        """Those that are still the same, after the indexes were read.
+
+        What was read, now or before, is of another column or function where an index was made again
+        under its name in the meantime: nothing is concluded from that one any more.
+        """
+        self._definitions = seen.unchanged_in(now)
+        return self._definitions
 
     def _stored_definitions(self) -> IndexDefinitions:
         return read_definitions(self.client.storage, self.client.config)
@@ -209,11 +223,21 @@ class MetadataLister(FileIndex):
         """File groups that hold one of some values, where an index knows."""
         if not MetadataConfig.from_options(self.client.options).secondary_index:
             return None
-        return self._with_fallback(
+        stored = StoredPartitions.of(self.client.config).complete
+        if not any(name.startswith(SECONDARY_INDEX) for name in stored):
+            return None
+        seen = self._seen_definitions()
+        found = self._with_fallback(
             None,
-            lambda: groups_of_values(self.client, self.snapshot, column, values),
+            lambda: groups_of_values(self.client, self.snapshot, seen, column, values),
             lambda one: one.groups_of_values(column, values),
         )
+        if found is None:
+            return None
+        now = self._stored_definitions()
+        # whether keys are known to be repeated is noted beside the record index
+        is_same = seen.raw.get(RECORD_INDEX) == now.raw.get(RECORD_INDEX)
+        return found if self._unchanged(seen, now) == seen and is_same else None
 
     def groups_of_keys(
         self, timeline: TimelineView, partitions: Sequence[PartitionPath], keys: Sequence[str]

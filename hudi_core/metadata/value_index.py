@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
+from hudi_core.metadata.index_definitions import IndexDefinitions
 from hudi_core.metadata.key_records import DataFile, keys_of_files, value_texts
 from hudi_core.metadata.keys import secondary_prefix, split_secondary_key
 from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
@@ -66,7 +66,11 @@ def noting_repeated_keys(
 
 
 def groups_of_values(
-    client: TableMetaClient, snapshot: MetadataSnapshot, column: str, values: pa.Array
+    client: TableMetaClient,
+    snapshot: MetadataSnapshot,
+    definitions: IndexDefinitions,
+    column: str,
+    values: pa.Array,
 ) -> frozenset[FileGroupId] | None:
     """Return the file groups with a row of some values.
 
@@ -76,6 +80,8 @@ def groups_of_values(
         The table.
     snapshot
         Its metadata table.
+    definitions
+        Those of the indexes in it.
     column
         Path of the column, with dots.
     values
@@ -86,7 +92,7 @@ def groups_of_values(
     frozenset or None
         ``None`` where no index of the column can be relied on for that, or the rows are many.
     """
-    index = _reliable_index(client, snapshot, column, values.type)
+    index = _reliable_index(snapshot, definitions, column, values.type)
     if index is None or len(values) > _MAX_VALUES:
         return None
     if not snapshot.is_of(snapshot.seen, index, RECORD_INDEX):
@@ -108,7 +114,7 @@ def groups_of_values(
 
 
 def _reliable_index(
-    client: TableMetaClient, snapshot: MetadataSnapshot, column: str, kind: pa.DataType
+    snapshot: MetadataSnapshot, definitions: IndexDefinitions, column: str, kind: pa.DataType
 ) -> str | None:
     """Return a column's reliable secondary index, or ``None``.
 
@@ -119,7 +125,6 @@ def _reliable_index(
     indexes = [name for name in snapshot.partitions if name.startswith(SECONDARY_INDEX)]
     if not indexes or RECORD_INDEX not in snapshot.partitions:
         return None
-    definitions = read_definitions(client.storage, client.config)
     if has_repeated_keys(definitions) or definitions.is_partitioned(RECORD_INDEX):
         return None
     for name in indexes:

@@ -29,20 +29,21 @@ class TestMine(TwoStepFormatSuite):
 """
 
 
-def run(folder: Path, target: str, check: str, more: str = "") -> tuple[int, str]:
-    """Run one check over a format as its author would; return the exit code and what is printed."""
+def run(folder: Path, target: str, *checks: str, more: str = "") -> tuple[int, str]:
+    """Run checks over a format as its author would; return the exit code and what is printed."""
     install_formats(folder, {"mine": target}, "mine")
     (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
     (folder / "test_mine.py").write_text(OPT_IN + more)
-    [test] = [
+    tests = [
         name
         for suite in TwoStepFormatSuite.__mro__
         for name, member in vars(suite).items()
-        if (found := check_of(member)) is not None and found.id == check
+        if (found := check_of(member)) is not None and found.id in checks
     ]
+    assert len(tests) == len(set(checks))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [*command, "-k", test, "test_mine.py"],
+        [*command, "-k", " or ".join(tests), "test_mine.py"],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
         capture_output=True,
@@ -61,22 +62,22 @@ def test_a_mistake_is_found_by_its_check(tmp_path: Path, mistake: Mistake) -> No
     assert CHECKS[mistake.check].sentence in printed
 
 
-@pytest.mark.parametrize("check", sorted({one.check for one in MISTAKES}))
-def test_the_same_format_without_the_mistake_passes(tmp_path: Path, check: str) -> None:
-    code, printed = run(tmp_path, "tests.formats.toy_format:ToyFormat", check)
+def test_the_same_format_without_the_mistakes_passes(tmp_path: Path) -> None:
+    checks = {one.check for one in MISTAKES}
+    code, printed = run(tmp_path, "tests.formats.toy_format:ToyFormat", *checks)
     assert code == 0, printed
 
 
 def test_a_deviation_is_expected_to_fail(tmp_path: Path) -> None:
     known = '    deviations = {"F19": Deviation("cleans everything", raises=BaseException)}\n'
     wrong = "tests.formats.wrong_formats:DeletesLiveFiles"
-    code, printed = run(tmp_path, wrong, "F19", known)
+    code, printed = run(tmp_path, wrong, "F19", more=known)
     assert (code, "xfailed" in printed) == (0, True), printed
 
 
 def test_a_deviation_that_passes_is_an_error(tmp_path: Path) -> None:
     known = '    deviations = {"F19": Deviation("cleans everything")}\n'
-    code, printed = run(tmp_path, "tests.formats.toy_format:ToyFormat", "F19", known)
+    code, printed = run(tmp_path, "tests.formats.toy_format:ToyFormat", "F19", more=known)
     assert (code, "XPASS(strict)" in printed) == (1, True), printed
 
 
@@ -84,7 +85,7 @@ def test_a_check_cannot_be_replaced() -> None:
     with pytest.raises(TypeError, match="F01"):
 
         class Softer(TableFormatSuite):
-            def test_a_write_is_told_once(self) -> None:  # type: ignore[override]
+            def test_a_write_calls_its_hook_once(self) -> None:  # type: ignore[override]
                 """Passes whatever the format does."""
 
 

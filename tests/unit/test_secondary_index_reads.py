@@ -182,3 +182,20 @@ def test_an_option_turns_it_off(tmp_path: Path) -> None:
     off = {**OPTIONS, "hoodie.metadata.index.secondary.enable": "false"}
     table = hudi.Table.open(table.path, options=off)
     assert len(planned(table, pc.field("rider") == "r$\\3")) == 8
+
+
+def test_an_index_made_again_on_another_column_loses_no_row_of_an_open_dataset(
+    tmp_path: Path,
+) -> None:
+    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id", options=OPTIONS)
+    whole = rows(range(6), by_number).set_column(1, "city", pa.array([f"c{n}" for n in range(6)]))
+    for number in range(6):
+        table.insert(whole.slice(number, 1), options={"hoodie.parquet.small.file.limit": "0"})
+    table.create_index("secondary_index_x", "rider")
+    dataset = hudi.Table.open(table.path, OPTIONS).scan()
+    assert dataset.to_table(filter=pc.field("rider") == by_number(1)).num_rows == 1
+    table.drop_index("secondary_index_x")
+    table.create_index("secondary_index_x", "city")
+    for _ in range(2):
+        assert dataset.to_table(filter=pc.field("city") == "c1").num_rows == 1
+        assert dataset.to_table(filter=pc.field("rider") == by_number(1)).num_rows == 1

@@ -192,7 +192,7 @@ class CapabilityConformance(OverFormat):
 
     @pytest.mark.parametrize("change", CHANGES, ids=lambda one: one.needs)
     @check("F23", "A change of columns calls its hook once, or is refused before any file is made.")
-    def test_changes_of_columns_are_told_or_refused(
+    def test_changes_of_columns_call_their_hook_or_are_refused(
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest, change: Change
     ) -> None:
         everything, before = rows(0, 1, 2, 3, 4), files_of(path)

@@ -64,13 +64,13 @@ class FormatConformance(OverFormat):
 
     @pytest.mark.parametrize("name", WRITES)
     @check("F01", "A write calls complete_write once.")
-    def test_a_write_is_told_once(self, table: hudi.Table, name: str) -> None:
+    def test_a_write_calls_its_hook_once(self, table: hudi.Table, name: str) -> None:
         result = done_or_refused(table, name)
         told = [(call.hook, call.arguments["instant"], call.receipt) for call in TRACE.calls]
         assert told == ([("complete_write", result.instant, result.receipt)] if result else [])
 
     @check("F02", "A rollback calls its hooks before and after the deletion, once each.")
-    def test_a_rollback_is_told_twice(self, table: hudi.Table) -> None:
+    def test_a_rollback_calls_its_hooks_once_each(self, table: hudi.Table) -> None:
         result = table.upsert(rows(0, 6, ts=2))
         TRACE.calls.clear()
         rollback = table.rollback(result.instant)
@@ -213,9 +213,7 @@ class FormatConformance(OverFormat):
         assert gone not in hudi.Table.open(str(path)).timeline.completed_writes()
 
     @check("F14", "A rollback calls its first hook while all files are there, and leaves none.")
-    def test_rollbacks_are_told_before_files_are_deleted(
-        self, table: hudi.Table, path: Path
-    ) -> None:
+    def test_rollbacks_call_before_files_are_deleted(self, table: hudi.Table, path: Path) -> None:
         result = table.upsert(rows(0, 6, ts=2))
         files = [path / str(status.stat.path) for status in result.statuses]
         seen: list[object] = []

@@ -309,7 +309,7 @@ class TwoStepConformance(OverFormat):
         assert ours(path) == contents(rows(0, 1, 2, 3, 4))
 
     @check("F38", "Metadata that is lost, or of another writer, gives way to rebuilt metadata.")
-    def test_metadata_is_made_anew(
+    def test_metadata_is_rebuilt(
         self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:
         expected = contents(rows(0, 1, 2, 3, 4))
