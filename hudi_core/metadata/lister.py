@@ -28,8 +28,8 @@ from hudi_core.metadata.partition_types import (
     FILES,
     PARTITION_STATS,
     RECORD_INDEX,
-    SECONDARY_INDEX,
     expression_indexes,
+    secondary_indexes,
 )
 from hudi_core.metadata.records import FileList
 from hudi_core.metadata.snapshot import MetadataSnapshot
@@ -223,8 +223,7 @@ class MetadataLister(FileIndex):
         """File groups that hold one of some values, where an index knows."""
         if not MetadataConfig.from_options(self.client.options).secondary_index:
             return None
-        stored = StoredPartitions.of(self.client.config).complete
-        if not any(name.startswith(SECONDARY_INDEX) for name in stored):
+        if not secondary_indexes(StoredPartitions.of(self.client.config).complete):
             return None
         seen = self._seen_definitions()
         found = self._with_fallback(

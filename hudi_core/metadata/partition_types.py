@@ -41,6 +41,11 @@ def expression_indexes(names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(EXPRESSION_INDEX)]
 
 
+def secondary_indexes(names: Iterable[str]) -> list[str]:
+    """The secondary indexes among the names of partitions."""
+    return [name for name in names if name.startswith(SECONDARY_INDEX)]
+
+
 @dataclass(frozen=True, slots=True)
 class GroupPlace:
     """Which keys a file group of the metadata table has.

@@ -18,7 +18,7 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import IndexDefinitions
 from hudi_core.metadata.key_records import DataFile, keys_of_files, value_texts
 from hudi_core.metadata.keys import secondary_prefix, split_secondary_key
-from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
+from hudi_core.metadata.partition_types import RECORD_INDEX, secondary_indexes
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.unique_keys import (
@@ -122,7 +122,7 @@ def _reliable_index(
     """
     if not (pt.is_string(kind) or pt.is_integer(kind)):
         return None  # other types have values that are equal and spelled in several ways
-    indexes = [name for name in snapshot.partitions if name.startswith(SECONDARY_INDEX)]
+    indexes = secondary_indexes(snapshot.partitions)
     if not indexes or RECORD_INDEX not in snapshot.partitions:
         return None
     if has_repeated_keys(definitions) or definitions.is_partitioned(RECORD_INDEX):

@@ -28,7 +28,6 @@ ALLOWED = {
     "hudi_core/metadata/merging.py",
     "hudi_core/metadata/partition_types.py",
     "hudi_core/metadata/snapshot.py",
-    "hudi_core/metadata/value_index.py",
 }
 
 

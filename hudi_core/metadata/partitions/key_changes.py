@@ -10,7 +10,7 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.key_delta import KeyDelta, changes_of_files
 from hudi_core.metadata.key_records import DataFile
-from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX
+from hudi_core.metadata.partition_types import RECORD_INDEX, secondary_indexes
 from hudi_core.metadata.partitions.work import Commit
 from hudi_core.metadata.unique_keys import (
     has_repeated_keys,
@@ -38,7 +38,7 @@ class KeyChanges:
     def _delta(self) -> KeyDelta:
         """Of the keys, and of the columns that have indexes."""
         commit = self.commit
-        indexes = [name for name in commit.stored.all if name.startswith(SECONDARY_INDEX)]
+        indexes = secondary_indexes(commit.stored.all)
         columns = {column for name in indexes for column in commit.definitions.columns(name)}
         files = changes_of_files(commit.client, commit.new, sorted(columns), self._before)
         replaced: list[DataFile] = []
@@ -76,7 +76,7 @@ class KeyChanges:
         if has_unique_keys(commit.definitions) and not commit.snapshot.watches_keys:
             # another engine has changed the index since
             commit.definitions = without_note(commit.definitions)
-        has_readers = any(name.startswith(SECONDARY_INDEX) for name in commit.stored.all)
+        has_readers = bool(secondary_indexes(commit.stored.all))
         if (has_readers or has_unique_keys(commit.definitions)) and self._are_repeated:
             commit.definitions = with_repeated_keys(commit.definitions, are_repeated=True)
 
