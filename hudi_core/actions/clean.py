@@ -61,6 +61,26 @@ def pending_cleans(timeline: Timeline) -> tuple[Instant, ...]:
     return timeline.pending().of_actions(Action.CLEAN).instants
 
 
+def files_being_cleaned(client: TableMetaClient) -> dict[PartitionPath, tuple[str, ...]]:
+    """Names of the files that pending cleans delete, by partition.
+
+    Each may be there still, or gone already.
+
+    Raises
+    ------
+    CorruptMetadataError, TableServiceError
+        See :func:`start_clean`.
+    """
+    names: dict[PartitionPath, tuple[str, ...]] = {}
+    for pending in pending_cleans(client.timeline()):
+        path = client.active.path(pending.to(State.REQUESTED))
+        body = client.active.read(pending.to(State.REQUESTED))
+        if body:
+            for partition, found in _files(client, decode_cleaner_plan(body, path), path).items():
+                names[partition] = (*names.get(partition, ()), *found)
+    return names
+
+
 def request_clean(client: TableMetaClient, requested: InstantTime, plan: CleanerPlan) -> Instant:
     """Put the plan of a new clean on the timeline.
 

@@ -75,12 +75,16 @@ class Retention:
     rules
         The rules.
     earliest
-        The earliest write whose view of the table stays readable. ``None`` where all stay, and
-        under ``KEEP_LATEST_FILE_VERSIONS``, which knows no such write.
+        The earliest write from which all file slices stay, and the newest before it of each file
+        group. ``None`` where all stay, and under ``KEEP_LATEST_FILE_VERSIONS``, which knows no such
+        write.
+    pending
+        The same for what pending writes may be reading; ``None`` where none is pending.
     """
 
     rules: CleanRules
     earliest: Instant | None
+    pending: Instant | None = None
 
     @property
     def releases_files(self) -> bool:
@@ -141,8 +145,9 @@ def retain(
 ) -> Retention:
     """File slices that the rules keep.
 
-    The earliest write retained is not later than the last completed one before the first pending
-    one, which the pending one may be reading.
+    Slices are ordered by the requests of their writes, and a write sees those that had completed
+    when it began. So the earliest write retained is no later than the last one that was requested
+    before the first pending one, and than any that has completed since that one began.
 
     Parameters
     ----------
@@ -155,26 +160,35 @@ def retain(
     zone
         Time zone of the timeline.
     """
-    return Retention(rules, _earliest(timeline, rules, now, zone))
+    completed, began = timeline.completed_writes(), _first_pending_write(timeline)
+    found = _earliest(completed, rules, now, zone)
+    if began is None:
+        return Retention(rules, found)
+    before = [one for one in completed if one.requested_time < began]
+    unseen = [one for one in completed if one.effective_completion_time > began]
+    pending = min((*before[-1:], *unseen), key=_requested, default=None)
+    if found is not None and pending is not None and pending.requested_time < found.requested_time:
+        found = pending if before else None
+    return Retention(rules, found, pending)
+
+
+def _requested(one: Instant) -> InstantTime:
+    return one.requested_time
 
 
 def _earliest(
-    timeline: Timeline, rules: CleanRules, now: datetime, zone: TimelineZone
+    completed: Sequence[Instant], rules: CleanRules, now: datetime, zone: TimelineZone
 ) -> Instant | None:
-    completed = timeline.completed_writes()
+    """The first of the writes that a policy retains, in the order of their requests."""
     match rules.policy:
         case CleanPolicy.KEEP_LATEST_COMMITS:
             number = len(completed) - max(rules.commits_retained, 1)
-            found = completed[number] if number > 0 else None
+            return completed[number] if number > 0 else None
         case CleanPolicy.KEEP_LATEST_BY_HOURS:
             since = zone.digits(now - timedelta(hours=rules.hours_retained))
-            found = next((one for one in completed if one.requested_time >= since), None)
+            return next((one for one in completed if one.requested_time >= since), None)
         case CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
             return None
-    pending = _first_pending_write(timeline)
-    if found is None or pending is None or found.requested_time <= pending:
-        return found
-    return next((one for one in reversed(completed) if one.requested_time < pending), None)
 
 
 def partitions_to_clean(
@@ -253,17 +267,20 @@ def clean_partition(
         What must stay in any case.
     """
     rules, earliest = retention.rules, retention.earliest
+    bound = earliest or retention.pending
     if not retention.releases_files:
         return PartitionClean()
     superfluous: list[FileSlice] = []
     for group in files.groups:
         by = replaced.get(group.id)
-        if by is not None and (earliest is None or by.requested_time < earliest.requested_time):
+        if by is not None and (bound is None or by.requested_time < bound.requested_time):
             superfluous += group.slices
-        elif earliest is None:
-            superfluous += _old_versions(group, rules.file_versions_retained, needed)
-        else:
-            superfluous += _before(group, earliest.requested_time, needed)
+            continue
+        gone = group.slices if bound is None else _before(group, bound.requested_time, needed)
+        if earliest is None:
+            old = _old_versions(group, rules.file_versions_retained, needed)
+            gone = [one for one in old if one in gone]
+        superfluous += gone
     attempts = _attempts(files.listed)
     paths = {
         path

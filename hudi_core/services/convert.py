@@ -36,6 +36,7 @@ from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.clean import continue_pending
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
@@ -163,7 +164,9 @@ def convert_table(
         timeline = client.timeline()
         _require_fitting(table, host, timeline)
         _require_possible_conversion(table, host, timeline)
-        timeline = recover(TableState.load(table, timeline), config).timeline
+        state = recover(TableState.load(table, timeline), config)
+        # a clean that a dead writer left ends in the format that it began with
+        timeline = continue_pending(state, lock).timeline
         for pending in timeline.pending().where(is_at_work):
             # it would complete in the format that it began with
             raise ConcurrentWriterError(client.base_path, pending.requested_time)

@@ -40,7 +40,6 @@ from hudi_core.metadata.table import (
 )
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import BaseFileName, FileStatus, LogFileName
-from hudi_core.model.instant import Action
 from hudi_core.model.protocols import Storage
 from hudi_core.plugin.capability import table_needs
 from hudi_core.services.convert import require_no_savepoints, require_recoverable
@@ -243,9 +242,8 @@ def _at_rest(table: OpenTable, config: WriteConfig, lock: TableLock) -> TableSta
     """The state with nobody at work, and nothing left by the dead."""
     state = recover(TableState.load(table), config)
     for pending in state.timeline.pending().where(is_at_work):
-        if pending.action is not Action.CLEAN:
-            # it would write to the places that it began with
-            raise ConcurrentWriterError(table.client.base_path, pending.requested_time)
+        # it would write to the places that it began with
+        raise ConcurrentWriterError(table.client.base_path, pending.requested_time)
     state = continue_pending(state, lock)
     tables = state.metadata
     if tables is not None:

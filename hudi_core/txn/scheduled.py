@@ -25,8 +25,12 @@ def is_scheduled(instant: Instant) -> bool:
 
 
 def is_at_work(pending: Instant) -> bool:
-    """Whether somebody may be writing for a pending instant."""
-    return not is_scheduled(pending)
+    """Whether somebody may be writing for a pending instant, while the lock is held.
+
+    A clean runs under the lock from its plan to its end: one that is pending is of a dead writer,
+    and whoever cleans next goes on with it.
+    """
+    return pending.action is not Action.CLEAN and not is_scheduled(pending)
 
 
 def schedule_again(state: TableState, body: bytes) -> TableState:

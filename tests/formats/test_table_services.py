@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -145,12 +146,9 @@ def test_appends_are_never_listed_and_move_the_archive_on(tmp_path: Path) -> Non
     agree(path)
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_a_clean_that_died_is_finished_by_the_next_commit(
-    tmp_path: Path, table_format: str
-) -> None:
-    path = tmp_path / "t"
-    table = new_table(path, table_format, **OFF)
+def died_in_clean(path: Path, table_format: str, **options: str) -> tuple[hudi.Table, set[str]]:
+    """A table whose clean is pending; returns the names of the files that it deletes."""
+    table = new_table(path, table_format, **OFF, **options)
     for ts in (3, 4, 5):
         table.upsert(batch(ts, "a"))
     wanted = table.clean(options=KEPT, dry_run=True)
@@ -169,14 +167,57 @@ def test_a_clean_that_died_is_finished_by_the_next_commit(
         file_paths_to_be_deleted_per_partition=partitions,
     )
     request_clean(client, client.clock.next_time(client.timeline()), plan)
+    return table, {one.rpartition("/")[2] for one in wanted.files}
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_a_clean_that_died_is_finished_by_the_next_commit(
+    tmp_path: Path, table_format: str
+) -> None:
+    path = tmp_path / "t"
+    table, going = died_in_clean(path, table_format)
     # without services a write goes on beside it
     table.upsert(batch(6, "a"))
     assert [one.is_completed for one in cleans(table)] == [False]
     table.upsert(batch(7, "a"), options={"hoodie.table.services.enabled": "true"})
     assert [one.is_completed for one in cleans(table)] == [True]
-    assert not {one.rpartition("/")[2] for one in wanted.files} & set(data_files(path))
+    assert not going & set(data_files(path))
     agree(path)
     assert hudi.Table.open(str(path)).validate().differences == ()
+
+
+@pytest.mark.parametrize(("before", "after"), [("native", "delta"), ("iceberg", "native")])
+def test_a_clean_that_died_is_finished_by_a_conversion(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    path = tmp_path / "t"
+    table, going = died_in_clean(path, before)
+    table.convert(after)
+    assert [one.is_completed for one in cleans(table)] == [True]
+    assert not going & set(data_files(path))
+    agree(path)
+    assert hudi.Table.open(str(path)).validate().differences == ()
+
+
+def test_a_clean_that_died_stops_no_repair(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    died_in_clean(path, "delta")
+    shutil.rmtree(path / "_delta_log")
+    hudi.Table.open(str(path)).repair()
+    agree(path)
+
+
+def test_files_that_a_clean_deleted_before_it_died_are_no_differences(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    bloom_filters = {"hoodie.metadata.index.bloom.filter.enable": "true"}
+    table, going = died_in_clean(path, "native", **bloom_filters)
+    for one in path.rglob("*.parquet"):
+        if one.name in going:
+            one.unlink()
+    assert table.validate().differences == ()
+    # what no clean has a plan for is a difference
+    next(one for one in path.rglob("*.parquet") if ".hoodie" not in one.parts).unlink()
+    assert table.validate().differences
 
 
 @pytest.mark.parametrize("where", ["../outside", "/etc", "rome/../../outside", "rome"])

@@ -6,9 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from hudi_core.actions.clean import files_being_cleaned
 from hudi_core.config.kinds import TableType
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
+from hudi_core.metadata.partitions.work import Removal
 from hudi_core.metadata.records import MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.files import PartitionPath
@@ -49,6 +51,13 @@ class Comparison:
         """Names of all files that the table has, of any instant."""
         listed = self.table.lister.list_files(self.table.lister.list_partitions())
         return frozenset(file.name for files in listed.values() for file in files)
+
+    @cached_property
+    def being_cleaned(self) -> Removal:
+        """The files of pending cleans: they may be gone, and their records still be there."""
+        table = self.table
+        names = files_being_cleaned(table.client)
+        return Removal(table.client, table.config, table.definitions, names, (), is_of_past=True)
 
     def is_partitioned(self, index: str) -> bool:
         """Whether an index keeps the keys of each table partition apart."""

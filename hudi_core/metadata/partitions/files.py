@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from hudi_core.errors import TableServiceError
-from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.comparison import compare_files
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
@@ -22,9 +21,7 @@ from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Removal
 from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord, RecordType
 from hudi_core.model.difference import Difference
-from hudi_core.model.files import BaseFileName, FileStatus, PartitionPath
-from hudi_core.model.instant import Action, State
-from hudi_core.timeline.serde import decode_cleaner_plan
+from hudi_core.model.files import BaseFileName, FileStatus, PartitionPath, join_path
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,8 @@ class Files(MetadataPartition):
         known = {*metadata.list_partitions(), *storage.list_partitions()}
         wanted = sorted(known if comparison.paths is None else known & {*comparison.paths})
         listed, stored = metadata.list_files(wanted), storage.list_files(wanted)
-        going = _being_cleaned(client)
+        # gone or not, both is right
+        going = {join_path(*one) for one in comparison.being_cleaned.files}
         comparison.checked[self.name] = sum(len(files) for files in listed.values())
         for path in wanted:
             ours = [one for one in listed[path] if one.path not in going]
@@ -116,23 +114,6 @@ def partitions_record(
     entries = {partition_name(one): FileEntry(0) for one in present}
     entries |= {partition_name(one): FileEntry(0, is_deleted=True) for one in gone}
     return MetadataRecord(ALL_PARTITIONS, RecordType.ALL_PARTITIONS, FileList(entries))
-
-
-def _being_cleaned(client: TableMetaClient) -> frozenset[str]:
-    """Paths of files that a pending clean deletes.
-
-    Gone or not, both is right.
-    """
-    paths: set[str] = set()
-    for pending in client.timeline().pending().of_actions(Action.CLEAN):
-        requested = pending.to(State.REQUESTED)
-        body = client.active.read(requested)
-        if body:
-            plan = decode_cleaner_plan(body, client.active.path(requested))
-            for partition, infos in (plan.file_paths_to_be_deleted_per_partition or {}).items():
-                names = ((info.file_path or "").rpartition("/")[2] for info in infos)
-                paths.update(f"{partition}/{name}" if partition else name for name in names)
-    return frozenset(paths)
 
 
 def _latest(files: Collection[FileStatus]) -> list[FileStatus]:
