@@ -171,7 +171,7 @@ class ManifestLister(FileIndex):
             try:
                 return files_of_snapshots(store)
             except PathNotFoundError:
-                now = self.table.load().metadata
+                now = self.table.reload().metadata
                 if _snapshots(metadata) <= _snapshots(now):
                     raise
                 # a writer has expired some, with their manifests, since the metadata was read

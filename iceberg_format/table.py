@@ -62,7 +62,19 @@ class IcebergTable:
         CorruptMetadataError
             There is none, or it is damaged.
         """
-        state = self.find()
+        return self._there(self.find())
+
+    def reload(self) -> TableState:
+        """Return the present version, whatever was read while a lock was held.
+
+        Raises
+        ------
+        CorruptMetadataError
+            There is none, or it is damaged.
+        """
+        return self._there(self.catalog.load())
+
+    def _there(self, state: TableState | None) -> TableState:
         if state is None:
             raise missing(self.client, self.folder)
         return state

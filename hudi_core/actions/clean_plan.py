@@ -179,7 +179,7 @@ def _requested(one: Instant) -> InstantTime:
 def _earliest(
     completed: Sequence[Instant], rules: CleanRules, now: datetime, zone: TimelineZone
 ) -> Instant | None:
-    """The first of the writes that a policy retains, in the order of their requests."""
+    """The earliest requested write that a policy retains."""
     match rules.policy:
         case CleanPolicy.KEEP_LATEST_COMMITS:
             number = len(completed) - max(rules.commits_retained, 1)

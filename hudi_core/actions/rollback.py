@@ -26,6 +26,7 @@ from hudi_core.model.actions import (
     RollbackPlan,
     RollbackRequest,
 )
+from hudi_core.model.commit import ReplaceCommitMetadata
 from hudi_core.model.files import (
     BaseFileName,
     FileStatus,
@@ -103,7 +104,7 @@ def begin(
     Parameters
     ----------
     files
-        Names of the files to delete, by partition.
+        Names of the files to delete, by partition; none in one that only gets file groups back.
     requested
         Its time, from the table's clock.
     """
@@ -192,7 +193,8 @@ def run(
             hidden = client.timeline().without(target).with_instant(target.to(State.INFLIGHT))
             client = client.seeing(hidden)
         # step undo
-        body = delete_files(client.data, files, target, instant.requested_time)
+        touched = [one.partition_path for one in body.rollback_requests]
+        body = delete_files(client.data, files, target, instant.requested_time, touched)
         client = hooks.after_delete(client, body)
         timeline = client.timeline()
         instant = active.complete(instant, next_time(timeline), encode(body), timeline)
@@ -241,6 +243,16 @@ def files_of_instant(
     return found
 
 
+def partitions_replaced_by(client: TableMetaClient, target: Instant) -> set[PartitionPath]:
+    """Partitions of the file groups that a completed write replaced."""
+    if not target.is_completed:
+        return set()
+    metadata = client.read_commit(target)
+    if not isinstance(metadata, ReplaceCommitMetadata):
+        return set()
+    return {PartitionPath(one) for one in metadata.partition_to_replace_file_ids}
+
+
 def written_by(name: str) -> InstantTime | None:
     """Return the instant in a data file's name, or ``None``."""
     parsed = BaseFileName.parse(name) or LogFileName.parse(name)
@@ -269,6 +281,8 @@ def make_plan(
             )
             for file_id, names in groups.items()
         ]
+        if not groups:
+            requests.append(RollbackRequest(partition, None, target.requested_time, ()))
     info = InstantInfo(target.requested_time, target.action.value)
     return RollbackPlan(info, tuple(requests))
 
@@ -308,9 +322,18 @@ def relative_files(
 
 
 def delete_files(
-    storage: Storage, files: Iterable[tuple[str, str]], target: Instant, started: InstantTime
+    storage: Storage,
+    files: Iterable[tuple[str, str]],
+    target: Instant,
+    started: InstantTime,
+    touched: Iterable[str],
 ) -> RollbackMetadata:
     """Delete the files; one that is gone already counts as deleted.
+
+    Parameters
+    ----------
+    touched
+        The partitions whose rows change, without files to delete too.
 
     Returns
     -------
@@ -318,7 +341,7 @@ def delete_files(
         The body of the completed rollback.
     """
     begin = time.monotonic()
-    deleted: dict[str, list[str]] = {}
+    deleted: dict[str, list[str]] = {partition: [] for partition in touched}
     for partition, path in files:
         storage.delete(path)
         deleted.setdefault(partition, []).append(stored_uri(storage.root, path))

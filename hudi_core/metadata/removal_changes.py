@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from hudi_core.metadata.partitions.registry import partitions_of
@@ -30,13 +30,15 @@ def record_rollback(
     metadata
         The body that its completed instant gets.
     """
-    for target in metadata.commits_rollback:
-        session = replace(session, tables=undo(session.tables, InstantTime(target)))
+    times = [InstantTime(one) for one in metadata.commits_rollback]
+    is_kept = any(is_compacted(session.tables.timeline, one) for one in times)
+    for time_ in times:
+        session = replace(session, tables=undo(session.tables, time_))
     gone = {
         PartitionPath(partition): _names(found.success_delete_files)
         for partition, found in metadata.partition_metadata.items()
     }
-    return _record(session, time, gone, ())
+    return _record(session, time, gone, (), restored=gone if is_kept else ())
 
 
 def record_clean(
@@ -70,10 +72,11 @@ def _record(
     dropped: Sequence[PartitionPath],
     *,
     is_of_past: bool = False,
+    restored: Collection[PartitionPath] = (),
 ) -> MetadataState:
     """Record deleted files, by their names, and dropped partitions."""
     client, definitions = session.tables.client, session.tables.definitions
     names = {partition: found for partition, found in gone.items() if found}
-    removal = Removal(client, session.config, definitions, names, dropped, is_of_past)
+    removal = Removal(client, session.config, definitions, names, dropped, is_of_past, restored)
     changes = {one.name: one.of_removal(removal) for one in session.partitions}
     return session.write(time, changes, removal.definitions)

@@ -16,7 +16,11 @@ from itertools import chain
 from typing import NamedTuple
 
 from hudi_core.actions.deletion import DeleteFile
-from hudi_core.actions.rollback import files_of_instant, remove_from_timeline
+from hudi_core.actions.rollback import (
+    files_of_instant,
+    partitions_replaced_by,
+    remove_from_timeline,
+)
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import CorruptMetadataError, InstantNotFoundError
 from hudi_core.meta_client import TableMetaClient
@@ -182,14 +186,22 @@ def _files(client: TableMetaClient, targets: Sequence[Instant]) -> _Files:
     if not targets:
         return {}
     lister = StorageLister(client.data, client.config.is_partitioned, client.run_map)
+    replaced = {one: partitions_replaced_by(client, one) for one in targets}
     if all(one.is_completed for one in targets):
         named = (client.read_commit(one).partition_to_write_stats for one in targets)
         partitions = [PartitionPath(path) for path in sorted(set(chain.from_iterable(named)))]
     else:
         partitions = list(lister.list_partitions())
+        # which of them get file groups back a hidden commit does not say
+        replaced = {one: {*partitions} for one in targets}
     listing = lister.list_files(partitions)
-    times = [one.requested_time for one in targets]
-    return {time_: files_of_instant(listing, time_) for time_ in times}
+    return {
+        one.requested_time: {
+            **{path: [] for path in replaced[one]},
+            **files_of_instant(listing, one.requested_time),
+        }
+        for one in targets
+    }
 
 
 def _ready_for_rebuild(state: TableState, targets: Sequence[Instant]) -> TableState:

@@ -18,6 +18,7 @@ from hudi_core.actions.rollback import (
     begin,
     drop,
     files_of_instant,
+    partitions_replaced_by,
     planned,
     remove_from_timeline,
     run,
@@ -77,7 +78,10 @@ def roll_back(
         markers.list()  # a forged one is refused before anything is written
         # tasks on other machines may outlive their writer: from now on no file of theirs counts
         markers.seal()
-    files = files_written(state.table, target)
+    replaced: dict[PartitionPath, Sequence[str]] = dict.fromkeys(
+        partitions_replaced_by(client, target), ()
+    )
+    files = replaced | {**files_written(state.table, target)}
     requested = client.clock.next_time(state.timeline)
     begun = begin(client, target, files, requested)  # step plan-rollback
     _require_still_pending(state.table, begun.instant, target)

@@ -25,10 +25,10 @@ def is_scheduled(instant: Instant) -> bool:
 
 
 def is_at_work(pending: Instant) -> bool:
-    """Whether somebody may be writing for a pending instant, while the lock is held.
+    """Whether somebody may be writing for a pending instant.
 
-    A clean runs under the lock from its plan to its end: one that is pending is of a dead writer,
-    and whoever cleans next goes on with it.
+    Asked under the lock. A clean runs under it from its plan to its end: one that is pending is of
+    a dead writer, and whoever cleans next goes on with it.
     """
     return pending.action is not Action.CLEAN and not is_scheduled(pending)
 

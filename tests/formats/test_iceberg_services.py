@@ -19,6 +19,7 @@ from hudi_core.model.actions import (
     RestorePlan,
     SavepointMetadata,
 )
+from hudi_core.model.client import HeldMetadata
 from hudi_core.model.commit import ReplaceCommitMetadata, WriteStat
 from hudi_core.model.format import WATERMARK_KEY
 from hudi_core.model.instant import Action, Instant, State
@@ -222,11 +223,15 @@ def test_a_clustering_replaces_files_and_no_rows(path: Path) -> None:
         table.host.complete_clustering(table.client, metadata, twice)
 
 
+@pytest.mark.parametrize("held", [None, HeldMetadata()], ids=["reader", "writer"])
 def test_files_of_snapshots_that_expire_meanwhile_are_not_missed(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch, held: HeldMetadata | None
 ) -> None:
     first, second, *others = writes(path)
-    lister = ManifestLister(IcebergTable.open(opened(path).client))
+    client = opened(path).client
+    # a writer goes on with what it read under the lock
+    client = client if held is None else client.holding(held)
+    lister = ManifestLister(IcebergTable.open(client))
     assert list(lister.named_files())
     table = opened(path)
     plan = cleaning(*files_of(path, first), *files_of(path, second))

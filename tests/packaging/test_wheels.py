@@ -76,7 +76,14 @@ REGISTERED = {
     "hudi-delta-format": {
         "hudi.table_formats": {"delta": "delta_format.plugin:DeltaTableFormat"},
     },
-    "hudi-conformance": {"pytest11": {"hudi_conformance": "hudi_conformance.pytest_plugin"}},
+    "hudi-conformance": {
+        "pytest11": {"hudi_conformance": "hudi_conformance.pytest_plugin"},
+        "hudi.commands": {"conformance": "hudi_conformance.command:app"},
+        "hudi.conformance": {
+            name: f"hudi_conformance.own_formats.{name}:{name.title()}Suite"
+            for name in ("native", "iceberg", "delta")
+        },
+    },
 }
 # what imports pyspark at its top, and is imported only where an engine is picked
 NEEDS_SPARK = ("hudi_core/engine/spark/", "pyspark_hudi/", "pyspark_org_apache_hudi/")
@@ -90,6 +97,7 @@ NEEDS_CLIENT = (
     "hudi_conformance/glue",
     "hudi_conformance/hive_metastore",
     "hudi_conformance/java_process",
+    "hudi_conformance/own_formats/",
 )
 
 

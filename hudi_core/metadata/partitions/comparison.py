@@ -54,7 +54,7 @@ class Comparison:
 
     @cached_property
     def being_cleaned(self) -> Removal:
-        """The files of pending cleans: they may be gone, and their records still be there."""
+        """The files of pending cleans; their records may outlive them."""
         table = self.table
         names = files_being_cleaned(table.client)
         return Removal(table.client, table.config, table.definitions, names, (), is_of_past=True)

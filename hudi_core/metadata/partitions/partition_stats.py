@@ -50,7 +50,7 @@ class PartitionStats(RangePartition):
 
     def of_removal(self, removal: Removal) -> PartitionChange:
         removed = {join_path(*file) for file in removal.files}
-        rebuilt = () if removal.is_of_past else removal.names
+        rebuilt = () if removal.is_of_past else (*removal.names, *removal.restored)
         touched = sorted({*rebuilt, *removal.dropped})
         left = [
             file

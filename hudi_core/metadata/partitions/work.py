@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -176,11 +176,14 @@ class Removal(Work):
         Partitions that are gone as a whole.
     is_of_past
         Whether all of the files are of past states, so that the present rows stay.
+    restored
+        Partitions that get file groups back which the metadata table has no ranges of any more.
     """
 
     names: Mapping[PartitionPath, Sequence[str]]
     dropped: Sequence[PartitionPath]
     is_of_past: bool = False
+    restored: Collection[PartitionPath] = ()
 
     @property
     def files(self) -> list[tuple[PartitionPath, str]]:

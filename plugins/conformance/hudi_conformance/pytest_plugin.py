@@ -6,16 +6,31 @@ pytest loads this by itself in an environment that has the package, so it import
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
-_CHECK = "conformance_check"
+CHECK: Final = "conformance_check"
+"""The property of a test that names its check."""
+REFUSED: Final = "conformance_refused"
+"""The property of a test in which the format refused what it does not declare."""
 _HEADING = "what a table format must do"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Expect what a class names as deviation to fail, strictly."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that chooses checks."""
+    parser.addoption(
+        "--conformance-checks", default="", help="ids of checks of formats, with commas between"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Expect what a class names as deviation to fail, strictly; leave out what is not chosen."""
+    chosen = [*filter(None, config.getoption("--conformance-checks").split(","))]
+    if chosen:
+        items[:] = [
+            item for item in items if (check := _check_of(item)) is None or check.id in chosen
+        ]
     for item in items:
         check = _check_of(item)
         deviations = getattr(getattr(item, "cls", None), "deviations", {})
@@ -34,11 +49,11 @@ def pytest_runtest_makereport(
     report = yield
     check = _check_of(item)
     if check is not None:
-        report.user_properties.append((_CHECK, check.id)) if report.when == "call" else None
+        report.user_properties.append((CHECK, check.id))
         if report.failed:
             report.sections.append((_HEADING, str(check)))
     return report
 
 
 def _check_of(item: pytest.Item) -> Any:
-    return getattr(getattr(item, "function", None), _CHECK, None)
+    return getattr(getattr(item, "function", None), CHECK, None)

@@ -91,6 +91,7 @@ class CapabilityConformance(OverFormat):
             create(path, format_under_test, TABLES[capability]).insert(rows(0, 1))
             assert format_under_test.rows(path) == ours(path) == contents(rows(0, 1))
         else:
+            TRACE.refused()
             with pytest.raises(UnsupportedCapabilityError):
                 create(path, format_under_test, TABLES[capability])
             assert not files_of(path)
@@ -119,6 +120,7 @@ class CapabilityConformance(OverFormat):
             )
             table.convert("native")
         else:
+            TRACE.refused()
             before = files_of(path)
             with pytest.raises(UnsupportedCapabilityError):
                 table.convert(name, options=format_under_test.options)
@@ -131,6 +133,7 @@ class CapabilityConformance(OverFormat):
         self, path: Path, format_under_test: FormatUnderTest
     ) -> None:
         if Capability.CONVERSION not in load_format(format_under_test.name).capabilities:
+            TRACE.refused()
             return
         table = create(path, replace(format_under_test, name="native"))
         states = {}
@@ -157,6 +160,7 @@ class CapabilityConformance(OverFormat):
     ) -> None:
         host = load_format(format_under_test.name)
         if Capability.IDENTITY_PARTITIONS not in host.capabilities:
+            TRACE.refused()
             return
         table = create(path, format_under_test, "city")
         some = rows(0, 1, 2)
@@ -167,6 +171,7 @@ class CapabilityConformance(OverFormat):
             assert format_under_test.rows(path) == ours(path) == contents(some)
             assert ours(path) == contents(table.to_arrow(filter=[("city", "in", ["", "Rome"])]))
         else:
+            TRACE.refused()
             with pytest.raises(PartitionValueError):
                 table.insert(some)
             assert not list(path.rglob("*.parquet"))
@@ -186,6 +191,7 @@ class CapabilityConformance(OverFormat):
             table.upsert(wide(0, 6, ts=2))
             expected = contents(rows(1, 2, 3, 4), wide(0, 6, ts=2))
         else:
+            TRACE.refused()
             with pytest.raises(UnsupportedCapabilityError):
                 table.upsert(wide(0, 6, ts=2))
         assert format_under_test.rows(path) == expected == ours(path)
@@ -201,6 +207,7 @@ class CapabilityConformance(OverFormat):
             assert TRACE.hooks() == ["complete_schema_change"]
             assert ours(path) == contents(change.after(everything))
         else:
+            TRACE.refused()
             with pytest.raises(UnsupportedCapabilityError):
                 table.alter(**change.arguments)
             assert TRACE.hooks() == []
@@ -218,6 +225,7 @@ class CapabilityConformance(OverFormat):
         try:
             table = create(path, format_under_test, schema=schema)
         except SchemaError as error:
+            TRACE.refused()
             assert "odd" in str(error)  # noqa: PT017 - either way is right
             assert not files_of(path)
         else:

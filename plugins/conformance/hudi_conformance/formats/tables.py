@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -15,6 +16,7 @@ import hudi_core as hudi
 from hudi_conformance.formats.checks import CHECKS, Deviation, check_of
 from hudi_conformance.formats.trace import TRACE, Call, install
 from hudi_conformance.formats.under_test import FormatUnderTest, bag
+from hudi_conformance.pytest_plugin import REFUSED
 from hudi_core.spi import (
     Action,
     Capability,
@@ -124,11 +126,14 @@ class OverFormat:
         return type(self).format
 
     @pytest.fixture(autouse=True)
-    def _trace(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    def _trace(
+        self, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    ) -> Iterator[None]:
         """Install the observer of the suite, and clear what it has seen."""
         folder = tmp_path_factory.mktemp("observer")
         install(folder, {})
         clear()
+        TRACE.refused = partial(request.node.user_properties.append, (REFUSED, "true"))
         with pytest.MonkeyPatch.context() as patched:
             patched.syspath_prepend(str(folder))
             yield
@@ -150,6 +155,7 @@ def clear() -> None:
     TRACE.calls.clear()
     TRACE.begins = lambda hook, arguments: None
     TRACE.ended = lambda call: None
+    TRACE.refused = lambda: None
 
 
 def create(
@@ -234,6 +240,7 @@ def done_or_refused(table: hudi.Table, name: str) -> Any:
     if can(path, name):
         return ACTIONS[name](table)
     before = files_of(path)
+    TRACE.refused()
     with pytest.raises(UnsupportedCapabilityError):
         ACTIONS[name](table)
     assert files_of(path) == before

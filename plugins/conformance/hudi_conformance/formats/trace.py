@@ -39,11 +39,13 @@ class Call:
 
 @dataclass
 class Trace:
-    """The calls since it was cleared, and who wants to know when one begins and has ended."""
+    """The calls since it was cleared, and who wants to know of calls and refusals."""
 
     calls: list[Call] = field(default_factory=list)
     begins: Callable[[str, Mapping[str, Any]], object] = lambda hook, arguments: None
     ended: Callable[[Call], object] = lambda call: None
+    refused: Callable[[], object] = lambda: None
+    """Called by a test when the format does not declare what it is about."""
 
     def hooks(self) -> list[str]:
         return [call.hook for call in self.calls]

@@ -319,6 +319,7 @@ class TwoStepConformance(OverFormat):
                 hudi.Table.open(str(path)).repair()
                 assert format_under_test.rows(path) == ours(path) == expected
             else:
+                TRACE.refused()
                 with pytest.raises(UnsupportedCapabilityError):
                     hudi.Table.open(str(path)).repair()
 
@@ -326,6 +327,7 @@ class TwoStepConformance(OverFormat):
         """Whether the format declares an ability; the hook of one it does not is refused."""
         if declares(path, capability):
             return True
+        TRACE.refused()
         opened = open_at(path)
         with pytest.raises(UnsupportedCapabilityError):
             getattr(opened.host, hook)(opened.client, object(), after_all(path, Action.COMMIT))

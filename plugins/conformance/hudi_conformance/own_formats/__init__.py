@@ -1,0 +1,5 @@
+"""The suites of the project's own formats, registered as strangers' are.
+
+Each is judged by a reader that is not this project's, which has to be installed:
+``pip install hudi-conformance[formats]``.
+"""
