@@ -11,34 +11,17 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
 from hudi_conformance.formats.capabilities import CapabilityConformance
 from hudi_conformance.formats.checks import CHECKS
 from hudi_conformance.formats.every_format import FormatConformance
 from hudi_conformance.formats.trace import install_formats
 from hudi_conformance.formats.two_steps import TwoStepConformance
 from hudi_conformance.formats.under_test import FormatUnderTest, TwoStepFormat
-from pyiceberg.table import StaticTable
-
-from tests.foreign import by_hudi_rs
-from tests.formats.test_iceberg_protocol import foreign_append
+from hudi_conformance.own_formats.delta import DeltaSuite
+from hudi_conformance.own_formats.iceberg import IcebergSuite
+from hudi_conformance.own_formats.native import NativeSuite
 
 Rows = list[Mapping[str, Any]]
-
-
-def by_pyiceberg(path: Path) -> Rows:
-    rows: Rows = StaticTable.from_metadata(str(path)).scan().to_arrow().to_pylist()
-    return rows
-
-
-def by_deltalake(path: Path) -> Rows:
-    rows: Rows = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
-    return rows
-
-
-def append_with_deltalake(path: Path) -> None:
-    some = DeltaTable(str(path)).to_pyarrow_table().slice(0, 1)
-    write_deltalake(str(path), some, mode="append")
 
 
 def newest_toy(path: Path) -> Path:
@@ -57,15 +40,8 @@ def intrude_on_toy(path: Path) -> None:
 
 
 TWO_STEPS = (
-    TwoStepFormat(
-        "iceberg", by_pyiceberg, lambda path: shutil.rmtree(path / "metadata"), foreign_append
-    ),
-    TwoStepFormat(
-        "delta",
-        by_deltalake,
-        lambda path: shutil.rmtree(path / "_delta_log"),
-        append_with_deltalake,
-    ),
+    IcebergSuite.format,
+    DeltaSuite.format,
     TwoStepFormat(
         "toy", by_toy, lambda path: shutil.rmtree(path / ".hoodie" / "toy"), intrude_on_toy
     ),
@@ -77,7 +53,7 @@ TOYS = {
     "toy": "tests.formats.toy_format:ToyFormat",
     "modest": "tests.formats.toy_format:ModestFormat",
 }
-UNDER_TEST = (FormatUnderTest("native", by_hudi_rs), *TWO_STEPS)
+UNDER_TEST = (NativeSuite.format, *TWO_STEPS)
 SUITES = (FormatConformance, CapabilityConformance, TwoStepConformance)
 
 
