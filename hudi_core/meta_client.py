@@ -222,6 +222,16 @@ class TableMetaClient:
         """This client with what its format has read under the lock."""
         return self._with(held=held)
 
+    def as_format(self, config: TableConfig, held: HeldMetadata | None) -> TableMetaClient:
+        """This client as one of a table of another format.
+
+        Parameters
+        ----------
+        held
+            What that format has read under the lock.
+        """
+        return self._with(config=config, held=held)
+
     def mapping_files(self, engine_map: RunMap) -> TableMetaClient:
         """This client with an engine's way to share out work."""
         return self._with(engine_map=engine_map)

@@ -36,6 +36,18 @@ class OpenTable:
     client: TableMetaClient
     host: FormatHost
 
+    def each(self) -> tuple[OpenTable, ...]:
+        """This table as one of each of its formats."""
+        if len(self.host.parts) == 1:
+            return (self,)
+        return tuple(
+            OpenTable(
+                self.client.as_format(replace(self.client.config, table_format=part.name), None),
+                part,
+            )
+            for part in self.host.parts
+        )
+
     def timeline(self) -> TimelineView:
         """The present timeline as the format sees it, for readers and planners.
 

@@ -42,7 +42,9 @@ def installed_format(name: str | None) -> str | None:
     """
     if name is not None:
         try:
-            library.FormatRegistry().claims(name)
+            key = library.TableKeys.table_format
+            for one in key.parse_as(key.key, name).split(","):
+                library.FormatRegistry().claims(one)
         except (InvalidOptionError, UnknownTableFormatError) as error:
             raise typer.BadParameter(str(error)) from error
     return name

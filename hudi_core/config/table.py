@@ -22,7 +22,8 @@ from hudi_core.config.named_generators import NamedKeyGenerator, NamedMerger
 from hudi_core.config.placement import Placement
 from hudi_core.config.storage_move import StorageMove
 from hudi_core.config.stored_keys import ManagedKeys
-from hudi_core.config.table_keys import NATIVE, TableKeys
+from hudi_core.config.table_keys import TableKeys
+from hudi_core.config.table_parsers import NATIVE
 from hudi_core.config.timebased import TimeBased
 from hudi_core.model.buckets import Buckets
 from hudi_core.model.partition_transform import PartitionTransform

@@ -6,16 +6,15 @@ the stored name is the key or one of its aliases.
 
 from __future__ import annotations
 
-from typing import Final
-
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import ChangeLogging, TableType
 from hudi_core.config.options import Options
 from hudi_core.config.parsers import boolean, integer, names
 from hudi_core.config.stored import Stored
 from hudi_core.config.table_parsers import (
+    NATIVE,
     concatenator,
-    format_name,
+    format_names,
     key_generator,
     key_generator_class,
     merge_mode,
@@ -25,9 +24,6 @@ from hudi_core.config.table_parsers import (
     table_name,
 )
 from hudi_core.config.time_zone import time_zone
-
-NATIVE: Final = "native"
-"""The table format whose metadata is Hudi's own."""
 
 
 class TableKeys(Options, group=Group.TABLE):
@@ -74,10 +70,11 @@ class TableKeys(Options, group=Group.TABLE):
     table_format = Stored(
         "hoodie.table.format",
         default=NATIVE,
-        parse=format_name,
+        parse=format_names,
         aliases=("hudi.table.format.plugin",),
         doc="Name of the table format, without regard to case; stored in lower case. Formats come "
-        "from installed distributions. A name that none of them provides is an error.",
+        "from installed distributions. A name that none of them provides is an error. Several "
+        "names with commas publish every commit in all of these formats.",
         hudi_default="native, also for an unknown name",
         reason="A silent fall-back writes commits that the format's readers never see.",
         usual=NATIVE,

@@ -20,6 +20,8 @@ from hudi_core.config.kinds import (
 )
 from hudi_core.config.parsers import names
 
+NATIVE: Final = "native"
+"""The table format whose metadata is Hudi's own."""
 IGNORE_MARKERS: Final = "IGNORE_MARKERS"
 """What Hudi called ``FILL_UNAVAILABLE`` before it released it."""
 _FORMAT_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -27,6 +29,25 @@ _JAVA: Final = re.compile(r"(?:1\.)?([89]|[1-9][0-9])(?:\..*)?")
 _NEW_FLOATS: Final = 19
 """The first release of Java that gives floating-point numbers the fewest digits."""
 _FOLDER: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
+
+
+def format_names(text: str) -> str:
+    """Parse the names of a table's formats, folded to lower case.
+
+    One, or several with commas, in the order in which a commit reaches them.
+    """
+    names = [format_name(one.strip()) for one in text.split(",")]
+    if len(names) > 1 and NATIVE in names:
+        raise ValueError(f"every table is {NATIVE} as well: name the other formats only")
+    twice = next((one for one in names if names.count(one) > 1), None)
+    if twice is not None:
+        raise ValueError(f"it names {twice} twice")
+    return ",".join(names)
+
+
+def split_format_names(text: str) -> tuple[str, ...]:
+    """The names that :func:`format_names` has joined."""
+    return tuple(one.strip().lower() for one in text.split(","))
 
 
 def format_name(text: str) -> str:

@@ -1,14 +1,18 @@
 """The typed front of a table's format: one method per hook.
 
 Every open table has its own host with its own plugin manager, which holds the table's one format
-and the installed observers; :mod:`hudi_core.plugin.calls` has what happens around a call.
+and the installed observers; :mod:`hudi_core.plugin.calls` has what happens around a call. Several
+formats of a table are one to everybody else: :mod:`hudi_core.plugin.several`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from hudi_core.config.table_parsers import split_format_names
 from hudi_core.model.capability import Capability, FormatCapabilities
+from hudi_core.model.client import MetaClientView
+from hudi_core.model.instant import Instant
 from hudi_core.plugin.calls import HookCalls
 from hudi_core.plugin.capability import require
 from hudi_core.plugin.format_options import (
@@ -18,6 +22,7 @@ from hudi_core.plugin.format_options import (
 )
 from hudi_core.plugin.hook_methods import HookMethods
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.plugin.several import SeveralFormats
 
 
 class FormatHost(HookMethods):
@@ -38,7 +43,9 @@ class FormatHost(HookMethods):
         Observers by name; the first one is outermost. One that breaks the contract is logged and
         left out.
     name
-        Name of the format, in lower case.
+        Name of the format, in lower case; of several, all of them.
+    parts
+        The hosts of several formats, of which ``plugin`` makes one.
 
     Raises
     ------
@@ -47,10 +54,22 @@ class FormatHost(HookMethods):
     """
 
     def __init__(
-        self, plugin: object, observers: Mapping[str, object] | None = None, *, name: str
+        self,
+        plugin: object,
+        observers: Mapping[str, object] | None = None,
+        *,
+        name: str,
+        parts: Sequence[FormatHost] = (),
     ) -> None:
         super().__init__(HookCalls(name, plugin, observers or {}))
         self.name = name
+        self._several = plugin if isinstance(plugin, SeveralFormats) else None
+        self._parts = tuple(parts)
+
+    @property
+    def parts(self) -> tuple[FormatHost, ...]:
+        """The host of each format, in the order of the table."""
+        return self._parts or (self,)
 
     @classmethod
     def load(cls, registry: FormatRegistry, name: str) -> FormatHost:
@@ -61,7 +80,7 @@ class FormatHost(HookMethods):
         registry
             Where to look.
         name
-            Name of the format, compared without regard to case.
+            Name of the format, compared without regard to case; or several, with commas.
 
         Raises
         ------
@@ -70,6 +89,15 @@ class FormatHost(HookMethods):
         PluginContractError
             The plugin breaks the contract.
         """
+        names = split_format_names(name)
+        if len(names) > 1:
+            parts = {one: cls(registry.load(one), name=one) for one in names}
+            return cls(
+                SeveralFormats(parts),
+                registry.load_observers(),
+                name=",".join(names),
+                parts=tuple(parts.values()),
+            )
         plugin = registry.load(name)
         return cls(plugin, registry.load_observers(), name=name.lower())
 
@@ -84,6 +112,22 @@ class FormatHost(HookMethods):
             The format failed.
         """
         self.calls.close()
+
+    # --- of several formats ----------------------------------------------------------------------
+
+    def holders(self, meta_client: MetaClientView, instant: Instant) -> tuple[str, ...]:
+        """Names of the formats whose current lineage holds an instant."""
+        if self._several is not None:
+            return self._several.holders(meta_client, instant)
+        held = self.find_publication(meta_client, instant)
+        return () if held is None else (self.name,)
+
+    def lacking(self, meta_client: MetaClientView, instant: Instant) -> str:
+        """Names of the formats that lack a pending instant, for messages."""
+        if self._several is None:
+            return self.name
+        held = self._several.holders(meta_client, instant)
+        return ", ".join(part.name for part in self.parts if part.name not in held) or self.name
 
     # --- what the format can do ------------------------------------------------------------------
 
@@ -117,13 +161,18 @@ class FormatHost(HookMethods):
         InvalidOptionError
             One cannot be used.
         """
-        given = given_options(self.name, options)
-        declared = self.get_options() if given else None
-        if declared is not None:
-            check_options(self.name, declared, given)
+        for part in self.parts:
+            given = given_options(part.name, options)
+            declared = part.get_options() if given else None
+            if declared is not None:
+                check_options(part.name, declared, given)
 
     def stored_options(self, options: Mapping[str, str]) -> dict[str, str]:
         """The properties by which a new table keeps options of the format."""
-        given = given_options(self.name, options)
-        declared = self.get_options() if given else None
-        return {} if declared is None else stored_options(self.name, declared, given)
+        found: dict[str, str] = {}
+        for part in self.parts:
+            given = given_options(part.name, options)
+            declared = part.get_options() if given else None
+            if declared is not None:
+                found |= stored_options(part.name, declared, given)
+        return found

@@ -14,7 +14,8 @@ from hudi_core.config.placement import PlacementKeys
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.storage import StoreKeys
 from hudi_core.config.table import TableConfig
-from hudi_core.config.table_keys import NATIVE, TableKeys
+from hudi_core.config.table_keys import TableKeys
+from hudi_core.config.table_parsers import NATIVE
 from hudi_core.errors import InvalidOptionError, NotATableError
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
 from hudi_core.metadata.enabled import enabled_partitions

@@ -28,6 +28,7 @@ from hudi_core.model.instant import Action
 from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.capability import table_needs
 from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.joint import JointCommit
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.services.create import location_property
 from hudi_core.services.opening import open_table
@@ -93,7 +94,7 @@ def plan_conversion(
     path, options
         The table, as :func:`~hudi_core.services.opening.open_table` takes them.
     to
-        Name of the format.
+        Name of the format; or several, with commas. Those that the table has keep their metadata.
     progress
         Called with the number of files whose footers are read so far, and of all.
 
@@ -115,7 +116,8 @@ def plan_conversion(
         _require_fitting(table, host, timeline)
         _require_possible_conversion(table, host, timeline)
         claim_for_format(_as_format(table, host, timeline), host, dry_run=True)
-        host.check_files(_as_format(table, host, timeline, progress))
+        for part in _added(table, host):
+            part.check_files(_as_format(table, part, timeline, progress))
     return _plan(table, host.name, timeline, table.timeline())
 
 
@@ -133,7 +135,7 @@ def convert_table(
         The table, as :func:`~hudi_core.services.opening.open_table` takes them, with what the new
         format needs, such as ``hoodie.table.format.<name>.location``.
     to
-        Name of the format.
+        Name of the format; or several, with commas. Those that the table has keep their metadata.
     progress
         Called with the number of files whose footers are read so far, and of all.
 
@@ -173,7 +175,7 @@ def convert_table(
         _require_fitting(table, host, timeline)
         plan = _plan(table, host.name, timeline, timeline)
         claim_for_format(_as_format(table, host, timeline), host, dry_run=False)
-        receipt = build_format(table, host, timeline, progress)
+        receipt = _build_added(table, host, timeline, progress)
         lock.require_lease()
         update_properties(client.storage, new_properties(table, host, receipt))
     return replace(plan, receipt=receipt)
@@ -189,15 +191,33 @@ def build_format(
     return host.rebuild(_as_format(table, host, timeline, progress))
 
 
+def _added(table: OpenTable, host: FormatHost) -> tuple[FormatHost, ...]:
+    """The formats of a conversion that the table lacks yet."""
+    had = {part.name for part in table.host.parts}
+    return tuple(part for part in host.parts if part.name not in had)
+
+
+def _build_added(
+    table: OpenTable, host: FormatHost, timeline: Timeline, progress: Progress
+) -> FormatCommit:
+    """Build the metadata of the new formats; the others keep theirs."""
+    added = _added(table, host)
+    each = {}
+    for part in host.parts:
+        client = _as_format(table, part, timeline, progress)
+        each[part.name] = part.rebuild(client) if part in added else part.open(client)
+    return JointCommit.of(each) if len(each) > 1 else each[host.name]
+
+
 def _as_format(
     table: OpenTable, host: FormatHost, timeline: Timeline, progress: Progress = no_progress
 ) -> TableMetaClient:
     """The client of a table as one of a format."""
     client = table.client
-    key = option_key(host.name, LOCATION)
     raw = dict(client.config.raw)
-    if key in raw and not _is_below(raw[key], client.base_path):
-        del raw[key]  # the table was moved since
+    for key in (option_key(part.name, LOCATION) for part in host.parts):
+        if key in raw and not _is_below(raw[key], client.base_path):
+            del raw[key]  # the table was moved since
     return replace(
         client,
         config=replace(client.config, table_format=host.name, raw=raw),
@@ -291,13 +311,15 @@ def _require_fitting(table: OpenTable, host: FormatHost, timeline: Timeline) -> 
     require_recoverable(client)
     host.require(Capability.CONVERSION, *table_needs(client.config))
     host.check_schema(client.config, client.schema_at(timeline), None)
-    require_no_savepoints(client, host, timeline)
+    for part in _added(table, host):
+        require_no_savepoints(client, part, timeline)
 
 
 def _require_possible_conversion(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:
     """Refuse a place or options that the format rejects."""
     host.check_options(table.client.options)
-    host.check_creation(_as_format(table, host, timeline))
+    for part in _added(table, host):
+        part.check_creation(_as_format(table, part, timeline))
 
 
 def _plan(table: OpenTable, to: str, timeline: Timeline, seen: TimelineView) -> Conversion:

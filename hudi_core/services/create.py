@@ -38,6 +38,7 @@ from hudi_core.model.files import BasePath
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.protocols import Storage
 from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.joint import JointCommit
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.services.design import design_table
 from hudi_core.services.drop import delete_contents, delete_files, empty_table
@@ -243,11 +244,14 @@ def location_property(
     host: FormatHost, receipt: FormatCommit, options: Mapping[str, str]
 ) -> dict[str, str]:
     """The property of a format's metadata location, if it has one."""
-    if receipt.location is None:
-        return {}
-    key = option_key(host.name, LOCATION)
-    # as the user wrote it, so that the same options open the table again
-    return {key: options.get(key, receipt.location)}
+    each = receipt.each if isinstance(receipt, JointCommit) else {host.name: receipt}
+    found = {}
+    for name, one in each.items():
+        if one.location is not None:
+            key = option_key(name, LOCATION)
+            # as the user wrote it, so that the same options open the table again
+            found[key] = options.get(key, one.location)
+    return found
 
 
 def _put_properties(storage: Storage, properties: Mapping[str, str], lock: TableLock) -> None:

@@ -131,7 +131,7 @@ def named_options(
     record_key: str | Sequence[str] | None,
     partition_by: str | Sequence[str] | None,
     ordering_field: str | Sequence[str] | None,
-    table_format: str | None,
+    table_format: str | Sequence[str] | None,
 ) -> dict[str, str]:
     """The arguments of a new table as options."""
     named = {
@@ -139,7 +139,7 @@ def named_options(
         "hoodie.datasource.write.recordkey.field": _joined(record_key),
         "hoodie.datasource.write.partitionpath.field": _joined(partition_by),
         "hoodie.table.ordering.fields": _joined(ordering_field),
-        "hoodie.table.format": table_format,
+        "hoodie.table.format": _joined(table_format),
     }
     return {key: value for key, value in named.items() if value is not None}
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.table_keys import NATIVE
+from hudi_core.config.table_parsers import NATIVE
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import engine_for
 from hudi_core.errors import (

@@ -111,7 +111,7 @@ def _states(
 
 
 def _pending_publication(table: OpenTable, instant: Instant) -> str:
-    name = table.host.name
+    name = table.host.lacking(table.client, instant)
     repair = "the next write or table service of any writer publishes it, or takes it back where it"
     repair = f"{repair} conflicts with a later commit"
     if not can_record(table.host, instant):

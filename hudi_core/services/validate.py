@@ -119,6 +119,7 @@ class _Comparison:
         self._skipped: dict[str, str] = {}
         self._rows_of_commits: dict[str, int] = {}
         self._is_readable = True  # the format's metadata
+        self._ahead: set[str] = set()  # formats that hold what another one lacks
         self._fenced = self._see_fenced()
         self._see_lost()
         # at once: what is written from now on is in neither
@@ -136,7 +137,8 @@ class _Comparison:
 
     def leave_out_format(self) -> None:
         self._named = None
-        self._skipped[f"files of {self._table.host.name}"] = "the table was written all the time"
+        for one in self._table.each():
+            self._skipped[f"files of {one.host.name}"] = "the table was written all the time"
 
     def run(self, footers: bool, keys: bool) -> TableValidation:
         stored = self._stored(self._fenced)
@@ -195,7 +197,12 @@ class _Comparison:
             is_due = can_record(table.host, instant)
             what = f"{instant.action.value} {instant.requested_time}"
             outlook = "the next write publishes it" if is_due else "and cannot be by a write"
-            expected, actual = "complete, as on the Hudi timeline", f"it is not recorded; {outlook}"
+            several = len(table.host.parts) > 1
+            if several:
+                self._ahead.update(table.host.holders(self._client, instant))
+            where = f" in {table.host.lacking(self._client, instant)}" if several else ""
+            expected = "complete, as on the Hudi timeline"
+            actual = f"it is not recorded{where}; {outlook}"
             self._found.append(Difference(Source.FORMAT, what, expected, actual, is_pending=is_due))
         return fenced if isinstance(fenced, Timeline) else timeline
 
@@ -319,17 +326,23 @@ class _Comparison:
 
     # --- format --------------------------------------------------------------------------------
 
-    def _see_named(self) -> dict[str, NamedFile] | None:
-        """Files that the format names, by path; ``None`` if not comparable."""
+    def _see_named(self) -> dict[str, dict[str, NamedFile]] | None:
+        """Files that each format names; ``None`` where none is comparable."""
         if not self._is_readable:
             return None
+        for name in self._ahead:
+            self._skipped[f"files of {name}"] = "it holds an instant that another format lacks yet"
+        each = (one for one in self._table.each() if one.host.name not in self._ahead)
+        seen = {one.host.name: self._see_named_by(one) for one in each}
+        found = {name: named for name, named in seen.items() if named is not None}
+        return found or None
+
+    def _see_named_by(self, table: OpenTable) -> dict[str, NamedFile] | None:
         found: dict[str, NamedFile] = {}
         try:
-            named = self._table.lister().named_files()
+            named = table.lister().named_files()
             if named is None:
-                self._skipped[f"files of {self._table.host.name}"] = (
-                    "the format keeps no list of its own"
-                )
+                self._skipped[f"files of {table.host.name}"] = "the format keeps no list of its own"
                 return None
             for one in named:
                 subject = f"file {one.path}"
@@ -340,17 +353,38 @@ class _Comparison:
                     self._say(Source.FORMAT, subject, "spelled as all readers spell it", actual)
                 found[one.path] = one
         except CorruptMetadataError as error:
-            self._say(Source.FORMAT, f"metadata of {self._table.host.name}", _REPAIR, error.what)
+            self._say(Source.FORMAT, f"metadata of {table.host.name}", _REPAIR, error.what)
             return None
         return found
 
     def _compare_format(
         self, stored: Mapping[str, FileSlice], footers: Mapping[str, Footer] | None
     ) -> None:
-        named = self._named
-        if named is None:
-            return
-        self._checked["files of the format"] = len(named)
+        for name, named in (self._named or {}).items():
+            self._compare_named(name, named, stored, footers)
+
+    def _compare_named(
+        self,
+        name: str,
+        named: Mapping[str, NamedFile],
+        stored: Mapping[str, FileSlice],
+        footers: Mapping[str, Footer] | None,
+    ) -> None:
+        is_one = len(self._table.host.parts) == 1
+        self._checked["files of the format" if is_one else f"files of {name}"] = len(named)
+        before = len(self._found)
+        self._compare_files(named, stored, footers)
+        if not is_one:  # which of the formats it is about
+            self._found[before:] = [
+                replace(one, subject=f"{one.subject} in {name}") for one in self._found[before:]
+            ]
+
+    def _compare_files(
+        self,
+        named: Mapping[str, NamedFile],
+        stored: Mapping[str, FileSlice],
+        footers: Mapping[str, Footer] | None,
+    ) -> None:
         for path in sorted(named.keys() | stored.keys()):
             file, slice_ = named.get(path), stored.get(path)
             footer = None if footers is None else footers.get(path)

@@ -84,7 +84,7 @@ class Table(TableIndexing):
         record_key: str | Sequence[str] | None = None,
         partition_by: str | Sequence[str] | None = None,
         ordering_field: str | Sequence[str] | None = None,
-        format: str | None = None,  # noqa: A002 - the word every user of tables knows
+        format: str | Sequence[str] | None = None,  # noqa: A002 - the word every user of tables knows
         options: Options | None = None,
     ) -> Table:
         """Create an empty table.
@@ -105,7 +105,7 @@ class Table(TableIndexing):
             next decides where the first are equal; a field of a struct is named with a dot.
             Without one the later write wins.
         format
-            Name of the table format; ``native`` by default.
+            Name of the table format, ``native`` by default; or several, which get every commit.
         options
             Further Hudi options; the named arguments win over them.
 
@@ -284,7 +284,7 @@ class Table(TableIndexing):
 
     def convert(
         self,
-        to: str,
+        to: str | Sequence[str],
         *,
         options: Options | None = None,
         dry_run: bool = False,
@@ -300,7 +300,8 @@ class Table(TableIndexing):
         Parameters
         ----------
         to
-            Name of an installed format; ``native`` for Hudi's own.
+            Name of an installed format, ``native`` for Hudi's own; or several, of which those
+            that the table has keep their metadata.
         options
             Further Hudi options, such as ``hoodie.table.format.<name>.location``.
         dry_run
@@ -320,9 +321,10 @@ class Table(TableIndexing):
             The metadata could not be made; the table has the format it had. Run it again.
         """
         merged = self._options | options_as_strings(options or {})
+        wanted = to if isinstance(to, str) else ",".join(to)
         if dry_run:
-            return plan_conversion(self._open_path, merged, to, progress)
-        done = convert_table(self._open_path, merged, to, progress)
+            return plan_conversion(self._open_path, merged, wanted, progress)
+        done = convert_table(self._open_path, merged, wanted, progress)
         # the format is what the table says from now on
         self._options = GivenOptions(without_format(merged))
         self._opened = open_table(self._open_path, self._options)

@@ -21,6 +21,16 @@ def aborted(instant: Instant, format_name: str, why: HudiError) -> CommitConflic
     )
 
 
+def busy(instant: Instant) -> CommitConflictError:
+    """Error of a write under whose lock others go on completing theirs."""
+    return CommitConflictError(
+        f"Other writers completed instants while instant {instant.requested_time} held the lock",
+        "Nothing of the write is visible; run it again. A lease may be too short for its writers: "
+        "see hoodie.write.lock.*.",
+        instant=instant.requested_time,
+    )
+
+
 def superseded(instant: Instant, format_name: str) -> CommitConflictError:
     """Error of a commit that another writer rolled back after a conflict."""
     return CommitConflictError(

@@ -48,12 +48,15 @@ from hudi_core.txn.publication import (
     publish_once,
     publish_with_retry,
     receipt_of,
+    unknown,
     with_parent_version,
 )
 from hudi_core.txn.refused_plan import asking_format
 from hudi_core.txn.state import TableState
 
 _log = logging.getLogger(__name__)
+ROUNDS: Final = 3
+"""How often others may complete instants while this process holds the lock."""
 _RECORDED: Final = frozenset({Action.ROLLBACK, Action.CLEAN})
 """Actions without rows that every format holds."""
 _BY_CAPABILITY: Final = {
@@ -99,10 +102,25 @@ def roll_forward_pending(state: TableState) -> RolledForward:
     pending = pending_publications(seen)
     if not pending:
         return RolledForward(state, seen)
-    for instant in pending:
+    for instant in _begun_first(state.table, pending):
         _roll_forward(state, instant)
         state = state.reloaded()
     return RolledForward(state, state.table.timeline())
+
+
+def _begun_first(table: OpenTable, pending: Sequence[Instant]) -> Sequence[Instant]:
+    """The pending instants, those before others that one of several formats holds.
+
+    The checks of the others look at what is complete, and would not see them.
+    """
+    begun = [one for one in pending if _is_begun(table, one)]
+    return [*begun, *(one for one in pending if one not in begun)]
+
+
+def _is_begun(table: OpenTable, instant: Instant) -> bool:
+    """Whether one of several formats holds an instant."""
+    is_one = len(table.host.parts) == 1
+    return not is_one and bool(table.host.holders(table.client, instant))
 
 
 def publish(
@@ -215,9 +233,30 @@ class PendingPublication:
         # in this order: what lands in between makes the compare-and-set fail
         # step record-parent
         version = head(self._table, self._instant)
+        for _ in range(ROUNDS):
+            if not self._finish_others():
+                break
+            version = head(self._table, self._instant)
+        else:
+            raise unknown(self._table, self._instant, None)
         # step decide
         require_publishable(self._table, self._instant, self._metadata)
         self._metadata = with_parent_version(self._metadata, version)
+
+    def _finish_others(self) -> bool:
+        """Finish other instants that one of several formats holds.
+
+        Returns whether there was any. The format that holds it would hold this one after it, and
+        the others before it.
+        """
+        table = self._table.seeing(self._table.client.active.load())
+        if len(table.host.parts) == 1:
+            return False
+        pending = pending_publications(table.timeline())
+        others = [one for one in pending if one != self._instant and _is_begun(table, one)]
+        for other in others:
+            _roll_forward(self._state.reloaded(), other)
+        return bool(others)
 
     def _ignored(self, why: PublicationRejectedError) -> IncompleteCommitError:
         name, time = self._table.host.name, self._instant.requested_time

@@ -21,6 +21,7 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.capability import Capability
 from hudi_core.model.client import HeldMetadata
 from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.joint import JointCommit
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.publication import is_two_step
@@ -46,7 +47,8 @@ def _changes(
     changes = placement_changes(client.config.placement, placement)
     changes[MOVE_PROPERTY] = None
     if Capability.SHARED_STORAGE_PATH not in host.capabilities:
-        changes[option_key(host.name, LOCATION)] = None  # below the storage path
+        for part in host.parts:
+            changes[option_key(part.name, LOCATION)] = None  # below the storage path
     return changes
 
 
@@ -79,9 +81,10 @@ def take_step(state: TableState) -> TableState:
     if is_two_step(state.table):
         there = placed(client, host, move.other)
         receipt = host.rebuild(there)
-        name = option_key(host.name, LOCATION)
-        if name in changes:
-            changes[name] = receipt.location
+        each = receipt.each if isinstance(receipt, JointCommit) else {host.name: receipt}
+        for name, one in each.items():
+            if option_key(name, LOCATION) in changes:
+                changes[option_key(name, LOCATION)] = one.location
     changes[MOVE_PROPERTY] = StorageMove(MovePhase.DELETING, client.config.placement).text
     update_properties(client.storage, changes)
     held = None if client.held is None else HeldMetadata()

@@ -38,7 +38,7 @@ from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
 from hudi_core.txn.attempts import LocalAttempts
-from hudi_core.txn.commit_errors import aborted, rolled_back, superseded, unknown_outcome
+from hudi_core.txn.commit_errors import aborted, busy, rolled_back, superseded, unknown_outcome
 from hudi_core.txn.conflicts import require_no_conflicts
 from hudi_core.txn.extras import with_extras
 from hudi_core.txn.heartbeat import Heartbeat
@@ -51,7 +51,7 @@ from hudi_core.txn.publication import (
     publish_with_retry,
     with_current_parent,
 )
-from hudi_core.txn.roll_forward import RolledForward, publish, roll_forward_pending
+from hudi_core.txn.roll_forward import ROUNDS, publish, roll_forward_pending
 from hudi_core.txn.scheduled import schedule_again
 from hudi_core.txn.schema_step import SchemaStep, commit_schema
 from hudi_core.txn.state import TableState
@@ -215,11 +215,16 @@ class Transaction:
                 return done
             self._require_pending(loaded.timeline)
             now = roll_forward_pending(loaded)
-            if now.state is not loaded:  # the format has moved on
+            for _ in range(ROUNDS):
+                if now.state is loaded:
+                    break
+                # the format has moved on
                 held = HeldMetadata()
                 parent = parent_of(self.table.holding(held))
-                state = now.state.reloaded(held)
-                now = RolledForward(state, state.table.timeline())
+                loaded = now.state.reloaded(held)
+                now = roll_forward_pending(loaded)
+            else:
+                raise busy(self.instant)
             state, table = now.state, now.state.table
             metadata = with_extras(table.client, self.extras, self.instant, now, metadata)
             # step decide

@@ -28,7 +28,7 @@ from tests.crash.rows import (
     putting,
     replacing,
 )
-from tests.crash.tables import OPTIONS, RETAINED, new_table
+from tests.crash.tables import OPTIONS, RETAINED, SEVERAL, new_table
 
 _ONE_GROUP: Final = {**OPTIONS, "hoodie.metadata.index.bloom.filter.file.group.count": "1"}
 """Names of files decide which of several groups are written."""
@@ -187,6 +187,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "to_native": _conversion("native"),
     "to_iceberg": _conversion("iceberg"),
     "to_delta": _conversion("delta"),
+    "to_both": _conversion(SEVERAL),
     "rollback_dead": Action(_rollback_dead, dict, is_finished_by_others=True),
     "alter": Action(lambda table: table.alter(add_columns={NOTE: pa.string()}), dict, column=NOTE),
     "write_column": Action(_with_note, putting(CHANGED), column=NOTE),

@@ -7,6 +7,7 @@ some of them and never others. The numbers are those of :mod:`tests.crash.check_
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,7 @@ from deltalake.exceptions import DeltaError
 from pyiceberg.exceptions import NoSuchTableError
 
 import hudi_core as hudi
-from hudi_core.config.table_keys import NATIVE
+from hudi_core.config.table_parsers import NATIVE
 from hudi_core.errors import HudiError, NotATableError
 from hudi_core.metadata.hfile.layout import DATA_MAGIC
 from hudi_core.metadata.partition_types import FILES
@@ -24,7 +25,7 @@ from hudi_core.metadata.validator import validate
 from tests.crash.check_table import ACKED, Report, Tried, check_table
 from tests.crash.found_folders import READERS
 from tests.crash.place import Place, place_of
-from tests.crash.readers import Row, as_tuples, by_hudi_rs, foreign_reader
+from tests.crash.readers import Row, as_tuples, by_hudi_rs, foreign_reader, foreign_readers
 from tests.crash.rows import BASE, as_rows
 from tests.crash.tables import CANARY, OPTIONS
 
@@ -82,9 +83,8 @@ def check_new(where: Path | Place) -> Report:
             "our reader of folders": as_tuples(plain.to_arrow()),
             "hudi-rs": by_hudi_rs(place),
         }
-        foreign = foreign_reader(place, table.format)
-        if foreign is not None:
-            seen["the format's reader"] = foreign.rows()
+        for name, foreign in foreign_readers(place, table.format).items():
+            seen[f"the reader of {name}"] = foreign.rows()
         found += [f"1: {who} sees {sorted(rows)}" for who, rows in seen.items() if rows]
         report = validate(table._opened.client, frozenset({Check.FILES}))
         found += [f"3: {one}" for one in (*report.findings, *report.unreadable.items())]
@@ -109,8 +109,9 @@ def _damaged(path: Path) -> list[str]:
         "our reader of folders": lambda: as_tuples(hudi.Table.open(str(path), plain).to_arrow()),
     }
     format_name = hudi.Table.open(str(path), OPTIONS).format
-    if format_name != NATIVE:
-        readers["the format's reader"] = lambda: _by_format(path, format_name)
+    for name in format_name.split(","):
+        if name != NATIVE:
+            readers[f"the reader of {name}"] = partial(_by_format, path, name)
     found = []
     for who, read in readers.items():
         try:

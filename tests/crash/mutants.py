@@ -9,9 +9,12 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from hudi_core.errors import CommitConflictError, HudiError
+from hudi_core.model.client import MetaClientView
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.instant import Instant, State
+from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.fenced import pending_publications
+from hudi_core.plugin.joint_timeline import JointTimelineFactory
 from hudi_core.services import create
 from hudi_core.services.opening import open_table
 from hudi_core.storage.properties_file import write_instead, write_new
@@ -91,7 +94,10 @@ def _recorded_at_once(_: Any, instant: Instant, call: Callable[[], T], *__: Any)
 
 def _rolled_back_plainly(state: TableState) -> roll_forward.RolledForward:
     """What only step 1 holds is undone, without a word to the format."""
-    for instant in pending_publications(state.table.timeline()):
+    seen = state.table.timeline()
+    if not pending_publications(seen):
+        return roll_forward.RolledForward(state, seen)
+    for instant in pending_publications(seen):
         state, _ = rollback.roll_back(state, instant)
     state = state.reloaded()
     return roll_forward.RolledForward(state, state.table.timeline())
@@ -116,6 +122,15 @@ def _made_openly(new: create.NewTable, lock: TableLock) -> OpenTable:
     return open_table(new.client.base_path, new.options)
 
 
+# --- of several formats ---------------------------------------------------------------------------
+
+
+def _fence_of_the_first(self: JointTimelineFactory, meta_client: MetaClientView) -> TimelineView:
+    """What the first format holds is complete."""
+    name, factory = next(iter(self.factories.items()))
+    return factory.active_timeline(self.client_of(meta_client, name))
+
+
 MUTANTS: Final[Mapping[str | None, Mutant]] = {
     None: nullcontext,
     "no replay": partial(changed, (roll_forward, "_roll_forward", _nothing)),
@@ -128,5 +143,8 @@ MUTANTS: Final[Mapping[str | None, Mutant]] = {
     ),
     "metadata table last": _metadata_last,
     "properties first": partial(changed, (create, "_make", _made_openly)),
+    "fence of the first format": partial(
+        changed, (JointTimelineFactory, "active_timeline", _fence_of_the_first)
+    ),
     "no mark of a creation": partial(changed, (create, "begin_creation", _nothing)),
 }

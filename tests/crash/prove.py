@@ -43,9 +43,9 @@ from tests.crash.s3_rig import S3Verdict
 from tests.crash.s3_scenes import S3_SCENES, S3Case
 from tests.crash.scenes import SCENES
 from tests.crash.table_states import run_histories
-from tests.crash.tables import FORMATS
+from tests.crash.tables import FORMATS, SEVERAL
 
-_FORMATS = (*FORMATS, *S3_FORMATS)
+_FORMATS = (*FORMATS, SEVERAL, *S3_FORMATS)
 _SCENES = tuple({**SCENES, **S3_SCENES})
 _PARTS = ("crashes", "histories", "commits", "writers")
 _HISTORIES: Final = 100

@@ -93,6 +93,12 @@ def foreign_reader(where: Path | Place, format_name: str) -> ForeignReader | Non
     return readers[format_name](place_of(where)) if format_name in readers else None
 
 
+def foreign_readers(where: Path | Place, format_names: str) -> dict[str, ForeignReader]:
+    """Return the reader of each format of a table, in the order of the table."""
+    found = {name: foreign_reader(where, name) for name in format_names.split(",")}
+    return {name: reader for name, reader in found.items() if reader is not None}
+
+
 def by_hudi_rs(where: Path | Place) -> list[Row]:
     """Return the rows that hudi-rs sees."""
     place = place_of(where)

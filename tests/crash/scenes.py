@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from tests.crash.rows import BASE, as_table
 from tests.crash.tables import (
     FORMATS,
     OPTIONS,
+    SEVERAL,
     create,
     create_broken,
     create_compacted,
@@ -138,6 +139,14 @@ OPERATIONS: Final = (
 COMPLETED_FILE: Final = "link timeline/N_N.commit"
 REPLACED: Final = "link timeline/N_N.replacecommit"
 BETWEEN: Final = "complete_write of the format"
+_OF_SEVERAL: Final = (
+    *OPERATIONS,
+    *("alter", "write_column", "clean", "archive", "upsert_services", "recover_clean"),
+    *("savepoint", "delete_savepoint", "restore", "restore_rebuild", "cluster", "create"),
+    *("recover_recorded", "recover_written", "recover_unpublished", "recover_rollback"),
+    *("recover_columns", "recover_clustered", "repair_format", "to_native"),
+)
+"""Scenes of a table of several formats, too. Their wounds are between the last two of its steps."""
 _PLAIN_SCENES: Final[Mapping[str, Scene]] = {
     **{name: Scene(name) for name in OPERATIONS},
     # rows would be there twice
@@ -218,8 +227,22 @@ _PLAIN_SCENES: Final[Mapping[str, Scene]] = {
     "adopt_iceberg": _adoption("iceberg", ("iceberg",)),
     "adopt_delta": _adoption("delta", ("delta",)),
 }
+# formats that are added to a table and dropped, and a write that none of two holds
+_CONVERSIONS: Final[Mapping[str, Scene]] = {
+    "to_both": Scene("to_both", (), FORMATS, True),
+    "drop_iceberg": Scene("to_delta", (), (SEVERAL,), True),
+    "drop_delta": Scene("to_iceberg", (), (SEVERAL,), True),
+    "recover_in_neither": Scene("other", (Wound("upsert", BETWEEN, 0),), (SEVERAL,)),
+    "recover_reverted": Scene(
+        "other", (Wound("rollback", "before_rollback of the format", -1),), (SEVERAL,)
+    ),
+}
 SCENES: Final[Mapping[str, Scene]] = {
-    **_PLAIN_SCENES,
+    **{
+        name: replace(one, formats=(*one.formats, SEVERAL)) if name in _OF_SEVERAL else one
+        for name, one in _PLAIN_SCENES.items()
+    },
+    **_CONVERSIONS,
     **_scenes_of(SPREAD),
     **_scenes_of(VIRTUAL),
 }

@@ -17,6 +17,8 @@ from tests.crash.rows import FIRST, NEW, SCHEMA, SECOND, as_table
 from tests.version_6 import to_version_6
 
 FORMATS: Final = ("native", "iceberg", "delta")
+SEVERAL: Final = "iceberg,delta"
+"""Two formats in one commit."""
 CANARY: Final = "canary-9c1e77d04b52"
 """A secret that must not be found again, in no file and no message."""
 OPTIONS: Final = {
@@ -63,7 +65,7 @@ def create_old(path: Path, format_name: str, kind: str = STORED) -> None:
     A Delta log has versions to delete.
     """
     create_of(kind, path, format_name)
-    if format_name == "delta":
+    if format_name.endswith("delta"):
         DeltaTable(str(data_root(path))).create_checkpoint()
     kept = {**OPTIONS, "hoodie.metadata.compact.max.delta.commits": "1"}
     for _ in range(2):

@@ -24,6 +24,7 @@ from tests.crash.counting_storage import Fault, pinned
 from tests.crash.late_requests import LANDS, LATE
 from tests.crash.rig import Case, Verdict
 from tests.crash.scenes import BETWEEN, COMPLETED_FILE
+from tests.crash.tables import SEVERAL
 
 pytestmark = pytest.mark.impure  # a pool of processes runs the cases
 
@@ -68,6 +69,9 @@ MUTANTS = [
     ("no look at the format after an error", "iceberg", "upsert", "err_after", BETWEEN),
     ("metadata table last", "native", "upsert", "after", COMPLETED_FILE),
     ("properties first", "delta", "create", "before", LOG_MADE),
+    ("no replay", SEVERAL, "upsert", "before", BETWEEN),
+    ("rollback without the format", SEVERAL, "rollback", "after", UNDONE),
+    ("fence of the first format", SEVERAL, "upsert", "before", BETWEEN),
     ("no mark of a creation", "native", "create", "before", PROPERTIES),
 ]
 

@@ -8,7 +8,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.actions.rollback import begin
-from hudi_core.config.table_keys import NATIVE
+from hudi_core.config.table_parsers import NATIVE
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
     CommitStateUnknownError,

@@ -1,0 +1,428 @@
+"""Tables that are published in two formats with every commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hudi as hudi_rs
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyiceberg.table import StaticTable
+from typer.testing import CliRunner
+
+import hudi_core as hudi
+from hudi_core.cli import app
+from hudi_core.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    IncompleteCommitError,
+    InvalidOptionError,
+    TableServiceError,
+    UnknownTableFormatError,
+    UnsupportedCapabilityError,
+)
+from hudi_core.model.format import PARENT_KEY
+from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.joint import join_versions, split_versions
+from hudi_core.plugin.registry import FormatRegistry
+from tests.readers import by_duckdb
+
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
+BOTH = "iceberg,delta"
+ORDERS = (BOTH, "delta,iceberg")
+
+Rows = dict[str, int]
+
+
+class Died(BaseException):
+    """The writer is no more."""
+
+
+def batch(ts: int, *keys: str) -> pa.Table:
+    rows = [{"id": key, "city": "rome" if key < "m" else "oslo", "ts": ts} for key in keys]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def made(path: Path, formats: str | list[str], **options: str) -> hudi.Table:
+    table = hudi.Table.create(
+        str(path),
+        SCHEMA,
+        record_key="id",
+        partition_by="city",
+        ordering_field="ts",
+        format=formats,
+        options={"hoodie.fs.fsync": "false", **options},
+    )
+    table.insert(batch(1, "a", "b", "x"))
+    return table
+
+
+@pytest.fixture(params=ORDERS)
+def formats(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def table(tmp_path: Path, formats: str) -> hudi.Table:
+    return made(tmp_path / "t", formats)
+
+
+def _rows(found: pa.Table) -> Rows:
+    keys, times = found.select(["id", "ts"]).to_pydict().values()
+    assert len(set(keys)) == len(keys)
+    return dict(zip(keys, times, strict=True))
+
+
+def by_delta(path: str) -> Rows:
+    return _rows(pa.table(DeltaTable(path).to_pyarrow_table()))
+
+
+def by_iceberg(path: str) -> Rows:
+    return _rows(StaticTable.from_metadata(path).scan().to_arrow())
+
+
+FOREIGN: dict[str, Callable[[str], Rows]] = {"delta": by_delta, "iceberg": by_iceberg}
+
+
+def ours(path: str) -> Rows:
+    return _rows(hudi.Table.open(path).to_arrow())
+
+
+def agreed(path: str) -> Rows:
+    """What every reader sees; they agree."""
+    own = ours(path)
+    assert by_delta(path) == by_iceberg(path) == own
+    read = pa.Table.from_batches(hudi_rs.HudiTable(path).read())
+    assert _rows(read) == own
+    return own
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, BaseException], None]:
+    """Make the next call of a hook of one format raise an error."""
+
+    def fail(name: str, hook: str, error: BaseException) -> None:
+        left, right = [error], getattr(FormatHost, hook)
+
+        def call(self: FormatHost, *arguments: Any, **named: Any) -> Any:
+            if left and self.name == name:
+                raise left.pop()
+            return right(self, *arguments, **named)
+
+        monkeypatch.setattr(FormatHost, hook, call)
+
+    return fail
+
+
+# --- what is written, all read -------------------------------------------------------------------
+
+
+def test_every_reader_sees_the_same_rows_after_every_action(table: hudi.Table) -> None:
+    saved = table.upsert(batch(2, "a", "c")).instant
+    table.savepoint()
+    undone = table.upsert(batch(3, "b")).instant
+    table.rollback(undone)
+    assert agreed(table.path) == {"a": 2, "b": 1, "c": 2, "x": 1}
+    table.insert_overwrite(batch(4, "z"))
+    table.delete(batch(5, "a"))
+    assert agreed(table.path) == {"b": 1, "c": 2, "z": 4}
+    table.restore(saved)
+    assert agreed(table.path) == {"a": 2, "b": 1, "c": 2, "x": 1}
+    table.delete_savepoint(saved)
+    for ts in range(6, 10):
+        table.upsert(batch(ts, "a", "x"))
+    cleaned = table.clean(options={"hoodie.cleaner.commits.retained": "1"})
+    assert cleaned.files
+    table.cluster(sort_by="ts")
+    table.alter(add_columns={"note": pa.string()})
+    table.archive(options={"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
+    assert agreed(table.path) == {"a": 9, "b": 1, "c": 2, "x": 9}
+    report = hudi.Table.open(table.path).validate()
+    assert report.differences == ()
+    assert {"files of iceberg", "files of delta"} <= report.checked.keys()
+
+
+def test_duckdb_reads_either(tmp_path: Path) -> None:
+    table = made(tmp_path / "t", BOTH)
+    table.upsert(batch(2, "a", "n"))
+    own = ours(table.path)
+    for found in (by_duckdb.read_delta(tmp_path / "t"), by_duckdb.read_iceberg(tmp_path / "t")):
+        assert {row["id"]: row["ts"] for row in found} == own
+        assert len(found) == len(own)
+
+
+def test_a_commit_names_the_states_that_it_builds_on(table: hudi.Table, formats: str) -> None:
+    result = table.upsert(batch(2, "a"))
+    client = table._opened.client
+    before, after = [
+        client.read_commit(one).extra_metadata[PARENT_KEY] for one in table.timeline.instants
+    ]
+    assert list(split_versions(after)) == formats.split(",")
+    assert before != after
+    assert list(split_versions(result.receipt.version)) == formats.split(",")
+
+
+def test_versions_are_told_apart_whatever_they_are() -> None:
+    versions = {"one": "a=b,c%", "two": "7"}
+    assert split_versions(join_versions(versions)) == versions
+    assert split_versions("7") == split_versions(None) == {}
+
+
+# --- a step 2 of one that is missing -------------------------------------------------------------
+
+
+def test_what_the_last_format_lacks_is_not_there_yet(
+    table: hudi.Table, formats: str, failing: Callable[..., None]
+) -> None:
+    first, last = formats.split(",")
+    failing(last, "complete_write", Died())
+    with pytest.raises(Died):
+        table.upsert(batch(2, "a", "n"))
+    old, new = {"a": 1, "b": 1, "x": 1}, {"a": 2, "b": 1, "n": 2, "x": 1}
+    assert FOREIGN[first](table.path) == new
+    assert FOREIGN[last](table.path) == ours(table.path) == old
+    report = hudi.Table.open(table.path).validate()
+    (lag,) = report.differences
+    assert lag.is_pending
+    assert f"not recorded in {last};" in (lag.found or "")
+    shown = CliRunner().invoke(app, ["timeline", table.path]).output
+    assert f"not in the {last} metadata yet" in " ".join(shown.split())
+
+    hudi.Table.open(table.path).upsert(batch(3, "z"))
+    assert agreed(table.path) == {**new, "z": 3}
+    assert hudi.Table.open(table.path).validate().differences == ()
+
+
+def test_what_neither_holds_is_published_in_both(
+    table: hudi.Table, formats: str, failing: Callable[..., None]
+) -> None:
+    failing(formats, "complete_write", Died())
+    with pytest.raises(Died):
+        table.upsert(batch(2, "a"))
+    assert agreed_formats(table.path) == {"a": 1, "b": 1, "x": 1}
+    hudi.Table.open(table.path).upsert(batch(3, "z"))
+    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1, "z": 3}
+
+
+def agreed_formats(path: str) -> Rows:
+    """What all see that know the fence."""
+    own = ours(path)
+    assert by_delta(path) == by_iceberg(path) == own
+    return own
+
+
+def test_a_lost_answer_of_one_is_no_failure(
+    table: hudi.Table, formats: str, failing: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right, left = FormatHost.complete_write, list(formats.split(","))
+
+    def lossy(self: FormatHost, *arguments: Any) -> Any:
+        receipt = right(self, *arguments)
+        if self.name in left:
+            left.remove(self.name)
+            raise CommitStateUnknownError("The answer was lost", "Look again.")
+        return receipt
+
+    monkeypatch.setattr(FormatHost, "complete_write", lossy)
+    table.upsert(batch(2, "a"))
+    assert not left
+    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1}
+
+
+def test_what_the_last_format_never_takes_is_taken_out_of_the_first(
+    table: hudi.Table, formats: str, failing: Callable[..., None]
+) -> None:
+    failing(formats.split(",")[1], "complete_write", IncompleteCommitError("No", "Never."))
+    with pytest.raises(CommitConflictError, match="rolled back"):
+        table.upsert(batch(2, "a", "n"))
+    assert agreed(table.path) == {"a": 1, "b": 1, "x": 1}
+    hudi.Table.open(table.path).upsert(batch(3, "z"))
+    assert agreed(table.path) == {"a": 1, "b": 1, "x": 1, "z": 3}
+
+
+def test_a_write_that_one_holds_comes_before_older_ones(
+    table: hudi.Table, formats: str, failing: Callable[..., None]
+) -> None:
+    """Of two pending ones, the older of which no format holds."""
+    failing(formats, "complete_write", Died())
+    with pytest.raises(Died):
+        table.upsert(batch(2, "a"))
+    older = table._opened.client.timeline().instants[-1]
+    last = formats.split(",")[1]
+    failing(last, "complete_write", Died())
+    with pytest.raises(Died):  # recovery brings the older one into the first format, and dies
+        hudi.Table.open(table.path).upsert(batch(3, "b"))
+    opened = hudi.Table.open(table.path)
+    held = opened._opened.host.holders(opened._opened.client, older)
+    assert held == (formats.split(",", maxsplit=1)[0],)
+    opened.upsert(batch(4, "z"))
+    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1, "z": 4}
+
+
+def test_a_rollback_leaves_the_last_format_first(
+    table: hudi.Table, formats: str, failing: Callable[..., None]
+) -> None:
+    first, last = formats.split(",")
+    undone = table.upsert(batch(2, "a")).instant
+    failing(first, "before_rollback", Died())
+    with pytest.raises(Died):
+        table.rollback(undone)
+    assert FOREIGN[first](table.path)["a"] == 2
+    assert FOREIGN[last](table.path) == ours(table.path) == {"a": 1, "b": 1, "x": 1}
+    hudi.Table.open(table.path).upsert(batch(3, "z"))
+    assert agreed(table.path) == {"a": 1, "b": 1, "x": 1, "z": 3}
+
+
+def test_a_rollback_that_the_last_format_refuses_changes_nothing(
+    table: hudi.Table, formats: str, failing: Callable[..., None]
+) -> None:
+    done = table.upsert(batch(2, "a")).instant
+    failing(formats.split(",")[1], "before_rollback", TableServiceError("No", "Not this one."))
+    with pytest.raises(TableServiceError, match="No"):
+        table.rollback(done)
+    assert agreed(table.path)["a"] == 2
+    hudi.Table.open(table.path).upsert(batch(3, "z"))
+    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1, "z": 3}
+
+
+def test_a_rollback_that_the_first_format_refuses_later_goes_on(
+    table: hudi.Table, formats: str, failing: Callable[..., None]
+) -> None:
+    done = table.upsert(batch(2, "a")).instant
+    failing(
+        formats.split(",", maxsplit=1)[0],
+        "before_rollback",
+        TableServiceError("No", "Not this one."),
+    )
+    with pytest.raises(IncompleteCommitError, match="has done already"):
+        table.rollback(done)
+    hudi.Table.open(table.path).upsert(batch(3, "z"))
+    assert agreed(table.path) == {"a": 1, "b": 1, "x": 1, "z": 3}
+
+
+# --- names and abilities -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("native,iceberg", "every table is native as well"),
+        ("delta,iceberg,Delta", "names delta twice"),
+        ("iceberg,", "letter"),
+        ("iceberg;delta", "letter"),
+    ],
+)
+def test_a_list_that_is_none_is_refused(given: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidOptionError, match=said):
+        made(tmp_path / "t", given)
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_missing_plugin_in_the_list_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnknownTableFormatError, match="nowhere"):
+        made(tmp_path / "t", "iceberg,nowhere")
+    assert not (tmp_path / "t").exists()
+
+
+def test_names_may_be_a_list_in_any_case(tmp_path: Path) -> None:
+    assert made(tmp_path / "t", ["Iceberg", " delta"]).format == BOTH
+
+
+def test_abilities_are_those_that_all_have(formats: str) -> None:
+    registry = FormatRegistry()
+    host = FormatHost.load(registry, formats)
+    each = [FormatHost.load(registry, one).capabilities for one in formats.split(",")]
+    assert host.capabilities.declared <= each[0].declared & each[1].declared
+    missing = each[0].declared ^ each[1].declared
+    assert not missing & host.capabilities.declared
+    assert all(host.capabilities.reasons[one] for one in missing)
+
+
+def test_files_stay_in_the_folder_of_the_table(tmp_path: Path, formats: str) -> None:
+    with pytest.raises(UnsupportedCapabilityError, match="keeps all files in its folder"):
+        made(tmp_path / "t", formats, **{"hoodie.storage.path": str(tmp_path / "store")})
+    assert not (tmp_path / "t").exists()
+
+
+def test_what_one_cannot_hold_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    schema = SCHEMA.append(pa.field("at", pa.time64("us")))
+    with pytest.raises(hudi.HudiError):
+        hudi.Table.create(str(tmp_path / "t"), schema, record_key="id", format=BOTH)
+    assert not (tmp_path / "t").exists()
+
+
+# --- formats that are added and dropped ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("native", BOTH),
+        ("iceberg", BOTH),
+        ("delta", BOTH),
+        (BOTH, "iceberg"),
+        (BOTH, "delta"),
+        (BOTH, "delta,iceberg"),
+        (BOTH, "native"),
+    ],
+)
+def test_a_format_is_added_or_dropped(before: str, after: str, tmp_path: Path) -> None:
+    table = made(tmp_path / "t", before)
+    table.upsert(batch(2, "a"))
+    kept = {one: FOREIGN[one](table.path) for one in before.split(",") if one in FOREIGN}
+    done = table.convert(after.split(","))
+    assert (done.before, done.after, table.format) == (before, after, after)
+    table.upsert(batch(3, "z"))
+    rows = {"a": 2, "b": 1, "x": 1, "z": 3}
+    assert ours(table.path) == rows
+    for one, read in FOREIGN.items():
+        if one in after:
+            assert read(table.path) == rows
+        elif one in kept:  # what is dropped stays as it was
+            assert read(table.path) == kept[one]
+    assert hudi.Table.open(table.path).validate().differences == ()
+
+
+def test_a_format_that_stays_keeps_its_history(tmp_path: Path) -> None:
+    table = made(tmp_path / "t", "delta")
+    table.upsert(batch(2, "a"))
+    versions = DeltaTable(table.path).version()
+    table.savepoint()
+    with pytest.raises(TableServiceError, match="savepoints"):
+        table.convert(BOTH)  # the new one could not go back to them
+    table.delete_savepoint(table.timeline.completed_writes()[-1].requested_time)
+    table.convert(BOTH)
+    assert DeltaTable(table.path).version() >= versions
+    assert _rows(pa.table(DeltaTable(table.path, 1).to_pyarrow_table()))
+
+
+def test_a_conversion_that_dies_is_run_again(tmp_path: Path, failing: Callable[..., None]) -> None:
+    table = made(tmp_path / "t", "native")
+    failing("delta", "rebuild", Died())
+    with pytest.raises(Died):
+        table.convert(BOTH)
+    assert hudi.Table.open(table.path).format == "native"
+    hudi.Table.open(table.path).upsert(batch(2, "a"))
+    hudi.Table.open(table.path).convert(BOTH)
+    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1}
+
+
+def test_a_lost_format_is_rebuilt_beside_the_other(tmp_path: Path) -> None:
+    table = made(tmp_path / "t", BOTH)
+    for file in (tmp_path / "t" / "_delta_log").iterdir():
+        file.unlink()
+    hudi.Table.open(table.path).repair()
+    hudi.Table.open(table.path).upsert(batch(2, "a"))
+    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1}
+
+
+def test_the_command_line_makes_and_converts(tmp_path: Path) -> None:
+    table = made(tmp_path / "t", "iceberg")
+    result = CliRunner().invoke(app, ["table", "convert", table.path, "--to", BOTH])
+    assert result.exit_code == 0, result.output
+    assert agreed(table.path) == {"a": 1, "b": 1, "x": 1}
+    wrong = CliRunner().invoke(app, ["table", "convert", table.path, "--to", "iceberg,nowhere"])
+    assert wrong.exit_code == 2
