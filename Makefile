@@ -70,6 +70,12 @@ trino: setup  ## Query tables of every format by a real Trino (0.8 GB by Maven),
 	@$(BIN)/python -m tests.trino.prepare
 	$(RUN) -m pytest -v -s --durations=5 -o python_files='*_cases.py' tests/trino $(ARGS)
 
+.PHONY: postgres
+postgres: setup  ## Let the SQL format pass its conformance over a real PostgreSQL (Debian's package)
+	@$(BIN)/python -m tests.postgres.prepare
+	$(RUN) -m pytest -v --numprocesses=logical --maxprocesses=2 --dist=loadfile --durations=5 \
+	  -o python_files='*_cases.py' tests/postgres $(ARGS)
+
 .PHONY: cluster
 cluster: setup  ## Write, clean, cluster and restore on a Spark cluster of this machine; kill executors and drivers
 	$(RUN) -m pytest -v --durations=25 -o python_files='*_cases.py' tests/cluster $(ARGS)

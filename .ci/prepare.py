@@ -25,7 +25,8 @@ LOCK = ROOT / "requirements.lock"
 # readers for the tests that need other releases than the rest: each has a lock and a folder
 READERS = sorted((ROOT / "tests" / "readers").glob("*.lock"))
 PREPARED = VENV / "prepared"  # the key of the last complete set-up, and the Java it found
-PROJECTS = ("delta_format", "iceberg_format", "plugins/conformance")  # beside the core
+# beside the core
+PROJECTS = ("delta_format", "iceberg_format", "plugins/conformance", "plugins/sql_format")
 ENVIRONMENT = VENV / "environment"  # what the Makefile and the tests hand to Spark, as shell lines
 
 OLDEST_PYTHON = (3, 11)

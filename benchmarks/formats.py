@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from format_listing import LISTING, measure_listing
+from format_planning import OTHERS, PLANNING, SQL, measure_planning
 from format_steps import (
     BOTH,
     FORMATS,
@@ -26,7 +27,8 @@ from targets import Target
 
 FILES = 10_000
 COMMITS = (10, 100, 1000)
-CASES = (STEP, HISTORY, BOTH, LISTING)
+MANY_FILES = 100_000
+CASES = (STEP, HISTORY, BOTH, LISTING, PLANNING)
 ALLOWED_SECONDS, ALLOWED_SHARE = 0.1, 0.1
 """Of a step, whichever is more: by itself, and of the upsert it is part of."""
 PLANNING_SECONDS = 1.5
@@ -37,7 +39,7 @@ class Found(Compared):
     """A finished run."""
 
     def circumstances(self) -> str:
-        return self.text(("hudi-core", "pyiceberg", "deltalake"))
+        return self.text(("hudi-core", "pyiceberg", "deltalake", "sqlalchemy"))
 
     def targets(self) -> list[tuple[Target, float | None]]:
         """Return the targets of the cases that were run, with the measured ratios."""
@@ -58,6 +60,7 @@ class Found(Compared):
                 found.append(Target(HISTORY, of_format[-1], of_format[0], 1.2))
             found.append(Target(BOTH, f"{name}: with metadata table", f"{name}: without", None))
             found.append(Target(LISTING, f"{name}: ours", f"{name}: library", None))
+        found += [Target(PLANNING, f"{SQL}: plan", f"{name}: plan", 0.5) for name in OTHERS]
         run = {case for case, _ in values}
         return [(one, one.ratio(values)) for one in found if one.case in run]
 
@@ -75,8 +78,11 @@ def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found
             found.timings += measure_history(folder / HISTORY, sorted(set(commits)))
         elif case == BOTH:
             found.timings += measure_both(folder / BOTH, repeats)
-        else:
+        elif case == LISTING:
             found.timings += measure_listing(folder / LISTING, files, repeats)
+        else:
+            many = max(1000, round(MANY_FILES * scale) // 1000 * 1000)
+            found.timings += measure_planning(folder / PLANNING, many, repeats)
     return found
 
 

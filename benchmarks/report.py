@@ -22,7 +22,16 @@ from targets import TARGET_ROWS, TARGETS, Target
 from variant import Variant
 from workload import cores
 
-PACKAGES = ("hudi-core", "pyspark", "pyarrow", "deltalake", "pyiceberg", "hudi", "numpy")
+PACKAGES = (
+    "hudi-core",
+    "pyspark",
+    "pyarrow",
+    "deltalake",
+    "pyiceberg",
+    "hudi",
+    "numpy",
+    "sqlalchemy",
+)
 _HUDI_BASES = ("hudi-spark", "hudi-spark-metadata")
 _LOAD_BASES = ("spark-flat", "spark-partitioned", "spark-partitioned-meta", *_HUDI_BASES)
 _UPSERT_BASES = ("limit", "deltalake", *_HUDI_BASES)

@@ -17,7 +17,7 @@ NAMES = re.compile(
     re.IGNORECASE,
 )
 AS_A_NAME = re.compile(r"(?<!\w)Delta(?!\w)")
-LIBRARIES = {"pyiceberg", "deltalake", "iceberg_format", "delta_format"}
+LIBRARIES = {"pyiceberg", "deltalake", "iceberg_format", "delta_format", "hudi_sql_format"}
 
 
 @pytest.mark.parametrize(

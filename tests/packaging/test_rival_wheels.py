@@ -290,7 +290,7 @@ def test_wheels_of_other_contracts(install: Install) -> None:
 def test_a_format_that_nobody_ships(install: Install) -> None:
     told = load(install("hudi-rival-one"), "paimon")
     assert told["paimon"]["error"] == "UnknownTableFormatError"
-    assert "lake, native)" in told["paimon"]["text"]
+    assert "lake, native, sql)" in told["paimon"]["text"]
     assert "by custom it is called hudi-paimon-format" in told["paimon"]["text"]
 
 

@@ -64,6 +64,7 @@ PROJECTS = {
     "hudi-iceberg-format": Project("iceberg_format", ("iceberg_format",)),
     "hudi-delta-format": Project("delta_format", ("delta_format",)),
     "hudi-conformance": Project("plugins/conformance", ("hudi_conformance",)),
+    "hudi-sql-format": Project("plugins/sql_format", ("hudi_sql_format",)),
 }
 REGISTERED = {
     CORE: {
@@ -84,6 +85,7 @@ REGISTERED = {
             for name in ("native", "iceberg", "delta")
         },
     },
+    "hudi-sql-format": {"hudi.table_formats": {"sql": "hudi_sql_format.plugin:SqlTableFormat"}},
 }
 # what imports pyspark at its top, and is imported only where an engine is picked
 NEEDS_SPARK = ("hudi_core/engine/spark/", "pyspark_hudi/", "pyspark_org_apache_hudi/")

@@ -15,6 +15,7 @@ PACKAGES = (
     "hudi_core",
     "iceberg_format",
     "delta_format",
+    "plugins/sql_format/hudi_sql_format",
     "native_format",
     "pyspark_hudi",
     "pyspark_org_apache_hudi",

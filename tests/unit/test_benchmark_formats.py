@@ -25,6 +25,7 @@ def test_every_case_runs(tmp_path: Path) -> None:
         assert answers["history", f"{name}: after 5 commits"] == 20
         assert answers["both", f"{name}: without"] == 20
         assert answers["listing", f"{name}: ours"] >= answers["listing", f"{name}: library"] >= 200
+    assert answers["planning", "sql: plan"] == answers["planning", "delta: plan"] >= 1000
     assert all(one["ratio"] > 0 for one in found["targets"])
     assert "### listing" in page.read_text()
 

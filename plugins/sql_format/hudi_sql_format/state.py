@@ -1,0 +1,208 @@
+"""The present state of a table, and the instants that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, and_, select
+
+from hudi_core.spi import (
+    Action,
+    CommitConflictError,
+    CorruptMetadataError,
+    Instant,
+    InstantTime,
+    Lineage,
+    Publication,
+)
+from hudi_sql_format.database import Database
+from hudi_sql_format.tables import INSTANTS, TABLES
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The present state.
+
+    Attributes
+    ----------
+    id
+        The table in the database.
+    version, hudi_version
+        Number of the state, and of the last one that Hudi made.
+    oldest_version
+        States before it cannot be read any more.
+    watermark
+        Completion time up to which instants are complete.
+    columns
+        Avro schema with field ids.
+    next_file
+        Number of the next file.
+    """
+
+    id: int
+    version: int
+    hudi_version: int
+    oldest_version: int
+    watermark: str | None
+    columns: str
+    next_file: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A state, with its instants.
+
+    Attributes
+    ----------
+    head
+        The state.
+    lineage
+        The instants that it holds.
+    operations
+        Their versions, and those of the instants that were taken out.
+    revoked
+        Instants that are never taken, by time and action.
+    """
+
+    head: Head
+    lineage: Lineage
+    versions: Mapping[Key, int] = field(default_factory=dict)
+    revoked: frozenset[Key] = frozenset()
+
+    def holds(self, instant: Instant) -> bool:
+        """Whether an instant that step 1 has completed is complete here."""
+        return key_of(instant) not in self.revoked and self.lineage.holds(instant)
+
+    def names(self, instant: Instant) -> bool:
+        """Whether an instant is recorded by name."""
+        return self.lineage.names(instant)
+
+    def publication(self, instant: Instant) -> Publication | None:
+        """The publication of an instant; ``None`` where it is not complete."""
+        if key_of(instant) in self.revoked:
+            return None
+        return self.lineage.publication(instant, str(self.head.version))
+
+    def require_ours(self, location: str) -> None:
+        """Refuse to build on a state of another writer.
+
+        Raises
+        ------
+        CommitConflictError
+            It is one.
+        """
+        if self.head.version != self.head.hudi_version:
+            raise CommitConflictError(
+                f"Version {self.head.version} of the table in {location} was made by another "
+                f"writer than Hudi, whose last one is {self.head.hudi_version}",
+                "Take that version away, or rebuild the metadata by `hudi table repair`.",
+                version=self.head.version,
+            )
+
+    def require_expected(self, expected: str | None) -> None:
+        """Refuse to change another state than the one that was decided on.
+
+        Raises
+        ------
+        CommitConflictError
+            It is another one.
+        """
+        if expected not in (None, str(self.head.version)):
+            raise CommitConflictError(
+                f"The SQL metadata of the table is at version {self.head.version}, not {expected}",
+                "Run it again.",
+                version=self.head.version,
+            )
+
+
+_HEAD: Final = select(
+    TABLES.c.id,
+    TABLES.c.version,
+    TABLES.c.hudi_version,
+    TABLES.c.oldest_version,
+    TABLES.c.completed_watermark,
+    TABLES.c.columns,
+    TABLES.c.next_file,
+)
+_INSTANTS: Final = select(
+    INSTANTS.c.instant,
+    INSTANTS.c.action,
+    INSTANTS.c.completion_time,
+    INSTANTS.c.version,
+    INSTANTS.c.is_revoked,
+)
+
+
+def find_head(connection: Connection, table: str) -> Head | None:
+    """The present state of a table; ``None`` where it is unknown."""
+    found = connection.execute(_HEAD.where(TABLES.c.name == table)).one_or_none()
+    return None if found is None else Head(*found)
+
+
+def require_head(connection: Connection, database: Database) -> Head:
+    """The present state of a table.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The database does not know the table.
+    """
+    found = find_head(connection, database.table)
+    if found is None:
+        raise CorruptMetadataError(
+            database.location,
+            f"the database does not know the table {database.table}",
+            "Restore the database from a backup, or rebuild the metadata by `hudi table repair`. "
+            "A table that was moved is known by its former folder.",
+        )
+    return found
+
+
+def read_state(database: Database) -> TableState:
+    """The present state of a table, with its instants.
+
+    Raises
+    ------
+    CorruptMetadataError
+        The metadata is gone or damaged.
+    StorageError
+        The database does not answer.
+    """
+    with database.reading() as connection:
+        head = require_head(connection, database)
+        found = connection.execute(_INSTANTS.where(INSTANTS.c.table_id == head.id)).all()
+    try:
+        return _state(head, found)
+    except (TypeError, ValueError) as error:
+        raise CorruptMetadataError(database.location, f"an instant is damaged: {error}") from error
+
+
+def _state(head: Head, rows: Sequence[Any]) -> TableState:
+    held, versions, revoked = [], {}, set()
+    for time, action, completed, version, is_revoked in rows:
+        versions[time, action] = version
+        if is_revoked:
+            revoked.add((time, action))
+            continue
+        held.append(
+            Publication(InstantTime(time), Action(action), str(version), InstantTime(completed))
+        )
+    mark = None if head.watermark is None else InstantTime(head.watermark)
+    return TableState(head, Lineage.of(held, mark), versions, frozenset(revoked))
+
+
+def key_of(instant: Instant) -> Key:
+    """Requested time and the action as which an instant completes."""
+    return instant.requested_time, str(instant.action.completed_action)
+
+
+def row_of(table_id: int, key: Key) -> ColumnElement[bool]:
+    """Condition for the row of an instant."""
+    time, action = key
+    return and_(
+        INSTANTS.c.table_id == table_id, INSTANTS.c.instant == time, INSTANTS.c.action == action
+    )

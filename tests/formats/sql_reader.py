@@ -1,0 +1,46 @@
+"""Rows of a table of the SQL format by plain SQL and pyarrow, without the plugin."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+Query = Callable[[Path, str], list[tuple[Any, ...]]]
+FILES = """
+    SELECT f.partition_path, f.name FROM hudi_files f JOIN hudi_tables t ON f.table_id = t.id
+    WHERE t.name = '{path}' AND f.added <= t.version
+    AND (f.removed IS NULL OR f.removed > t.version)
+"""
+COLUMNS = "SELECT columns FROM hudi_tables WHERE name = '{path}'"
+INTRUSION = "UPDATE hudi_tables SET version = version + 1 WHERE name = '{path}'"
+
+
+def database_of(path: Path) -> Path:
+    return path / ".hoodie" / "sql" / "table.db"
+
+
+def ask_sqlite(path: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(f"file:{database_of(path)}?mode=rw", uri=True)) as connection:
+        found = connection.execute(query.format(path=path)).fetchall()
+        connection.commit()
+        return found
+
+
+def rows_of(path: Path, ask: Query = ask_sqlite) -> Iterable[Mapping[str, Any]]:
+    """Columns are found by their ids, as some may have had another name."""
+    [[text]] = ask(path, COLUMNS)
+    now = {one["field-id"]: one["name"] for one in json.loads(text)["fields"]}
+    for folder, name in ask(path, FILES):
+        table = pq.ParquetFile(path / folder / name).read()
+        kept = {
+            field.name: now[number]
+            for field in table.schema
+            if (number := int((field.metadata or {}).get(b"PARQUET:field_id", 0))) in now
+        }
+        yield from table.select(list(kept)).rename_columns(list(kept.values())).to_pylist()

@@ -1,0 +1,376 @@
+"""The SQL format: lost answers, writers that meet, services, statistics, and its place."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hudi_sql_format import database as databases
+from hudi_sql_format.commit import Record, record
+from hudi_sql_format.database import Database
+from sqlalchemy.exc import OperationalError
+
+import hudi_core as hudi
+from hudi_core.spi import (
+    Action,
+    CommitConflictError,
+    CommitStateUnknownError,
+    CorruptMetadataError,
+    FileColumns,
+    Instant,
+    InstantTime,
+    InvalidOptionError,
+    State,
+    StorageError,
+    TableServiceError,
+    ValueRanges,
+)
+from hudi_core.spi.testing import OpenTable, WriterDied, dies_before, open_table
+from tests.formats.sql_reader import ask_sqlite, database_of, rows_of
+
+SCHEMA = pa.schema(
+    {
+        "id": pa.string(),
+        "part": pa.string(),
+        "number": pa.int64(),
+        "real": pa.float64(),
+        "text": pa.string(),
+        "day": pa.date32(),
+        "price": pa.decimal128(20, 4),
+        "flag": pa.bool_(),
+        "data": pa.binary(),
+    }
+)
+SHARED = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "table"
+
+
+@pytest.fixture
+def table(path: Path) -> hudi.Table:
+    return hudi.Table.create(
+        str(path),
+        SCHEMA,
+        name="t",
+        record_key="id",
+        partition_by="part",
+        format="sql",
+        options={"hoodie.fs.fsync": "false"},
+    )
+
+
+def row(key: str, part: str = "a", **values: Any) -> pa.Table:
+    return pa.Table.from_pylist([{"id": key, "part": part, **values}], SCHEMA)
+
+
+def ranges(path: Path, column: str, kind: pa.DataType) -> tuple[FileColumns, ValueRanges]:
+    opened = open_table(str(path), {})
+    lister = opened.host.get_metadata_factory().create(opened.client)
+    files = lister.list_columns(lister.list_partitions())
+    found = lister.file_ranges(files, column, kind)
+    assert found is not None
+    return files, found
+
+
+def pending(path: Path) -> tuple[OpenTable, Instant, Any]:
+    opened = open_table(str(path), {})
+    instant = opened.client.timeline().completed_writes()[-1]
+    return opened, instant, opened.client.read_commit(instant)
+
+
+# --- commits ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def answers_lost(monkeypatch: pytest.MonkeyPatch, *, is_done: bool) -> Iterator[None]:
+    """Let the database fail at the end of a transaction, after it was done, or before."""
+    changing = Database.changing
+
+    @contextmanager
+    def failing(self: Database) -> Iterator[Any]:
+        with self._explained():
+            with changing(self) as connection:
+                yield connection
+                if not is_done:
+                    raise OperationalError("COMMIT", {}, Exception("connection lost"))
+            raise OperationalError("COMMIT", {}, Exception("connection lost"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Database, "changing", failing)
+        yield
+
+
+def test_an_answer_that_was_lost_is_no_failure(
+    table: hudi.Table, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.insert(row("1"))
+    with answers_lost(monkeypatch, is_done=True):
+        table.upsert(row("1", number=2))
+    assert [one["number"] for one in rows_of(path)] == [2] == table.to_arrow()["number"].to_pylist()
+
+
+def test_a_request_that_was_lost_leaves_an_unknown_state_that_the_next_write_publishes(
+    table: hudi.Table, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.insert(row("1"))
+    with answers_lost(monkeypatch, is_done=False), pytest.raises(CommitStateUnknownError):
+        table.upsert(row("1", number=2))
+    assert [one["number"] for one in rows_of(path)] == [None]
+    hudi.Table.open(str(path)).insert(row("2", number=3))
+    assert sorted(one["number"] for one in rows_of(path)) == [2, 3]
+
+
+def test_of_writers_that_come_at_once_one_makes_the_next_state(
+    table: hudi.Table, path: Path
+) -> None:
+    table.insert(row("1"))
+    opened = open_table(str(path), {})
+    expected = opened.host.open(opened.client).version
+    clients = [open_table(str(path), {}).client for _ in range(8)]
+
+    def try_(number: int) -> bool:
+        time = InstantTime(f"209901010000000{number:02}")
+        instant = Instant(time, Action.CLEAN, State.COMPLETED, time)
+        try:
+            record(Database(clients[number]), Record(instant, expected))
+        except CommitConflictError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(try_, range(8)))
+    assert sum(done) == 1
+    assert opened.host.open(opened.client).version == str(int(expected) + 1)
+
+
+def test_what_was_fenced_off_is_not_complete_below_a_watermark(
+    table: hudi.Table, path: Path
+) -> None:
+    table.insert(row("1"))
+    with dies_before(), pytest.raises(WriterDied):
+        table.upsert(row("1", number=2))
+    opened, instant, _ = pending(path)
+    opened.host.before_rollback(opened.client, replace(instant, state=State.INFLIGHT))
+    opened.host.archive_instants(opened.client, [instant])
+    assert opened.host.find_publication(opened.client, instant) is None
+
+
+# --- services --------------------------------------------------------------------------------
+
+
+def test_a_state_whose_files_were_cleaned_is_not_gone_back_to(
+    table: hudi.Table, path: Path
+) -> None:
+    table.insert(row("1", number=1))
+    for number in (2, 3, 4):
+        last = table.upsert(row("1", number=number)).instant
+    hudi.Table.open(
+        str(path),
+        {
+            "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+            "hoodie.clean.fileversions.retained": "1",
+        },
+    ).clean()
+    [[files]] = ask_sqlite(path, "SELECT count(*) FROM hudi_files")
+    [[stated]] = ask_sqlite(path, "SELECT count(DISTINCT file_id) FROM hudi_bounds")
+    assert files == stated == 1 == len(list(path.glob("*/*.parquet")))
+    opened = open_table(str(path), {})
+    with pytest.raises(TableServiceError):
+        opened.host.before_rollback(opened.client, last)
+    assert [one["number"] for one in rows_of(path)] == [4]
+
+
+def test_a_restore_takes_later_states_with_their_files(table: hudi.Table, path: Path) -> None:
+    table.insert(row("1", number=1))
+    saved = table.upsert(row("1", number=2)).instant
+    table.savepoint(saved)
+    for number in (3, 4):
+        table.upsert(row("1", number=number))
+    table.restore(saved)
+    assert [one["number"] for one in rows_of(path)] == [2] == table.to_arrow()["number"].to_pylist()
+    [[files]] = ask_sqlite(path, "SELECT count(*) FROM hudi_files")
+    assert files == 2 == len(list(path.glob("*/*.parquet")))
+    table.upsert(row("1", number=5))
+    assert [one["number"] for one in rows_of(path)] == [5]
+
+
+def test_a_rollback_brings_the_columns_of_before_back(table: hudi.Table, path: Path) -> None:
+    table.insert(row("1", number=1))
+    before = ask_sqlite(path, "SELECT columns FROM hudi_tables")
+    wider = row("1", number=2).append_column("more", pa.array([1], pa.int64()))
+    instant = table.upsert(wider).instant
+    assert ask_sqlite(path, "SELECT columns FROM hudi_tables") != before
+    table.rollback(instant)
+    assert ask_sqlite(path, "SELECT columns FROM hudi_tables") == before
+
+
+# --- statistics ------------------------------------------------------------------------------
+
+VALUES = {
+    "number": [-(2**63), 0, 2**63 - 1, None],
+    "real": [-math.inf, -0.0, 0.0, 5e-324, 1 / 3, math.inf, math.nan, None],
+    "text": ["", "a\0b", "é", "𝄞" * 300, "z" * 300, None],
+    "day": [-719162, 0, 2932896, None],
+    "price": ["-9999999999999999.9999", "0.0000", "0.1000", None],
+    "flag": [False, True, None],
+    "data": [b"", b"\0", b"\xff" * 300, None],
+}
+
+
+@pytest.mark.parametrize("column", VALUES)
+def test_no_row_is_lost_by_a_filter(table: hudi.Table, path: Path, column: str) -> None:
+    kind = SCHEMA.field(column).type
+    raw = VALUES[column]
+    values = (
+        pa.array(raw, pa.int32()).cast(kind)
+        if column == "day"
+        else (pa.array(raw, pa.string()).cast(kind) if column == "price" else pa.array(raw, kind))
+    )
+    for at, one in enumerate(values):
+        table.insert(row(str(at), f"p{at}", **{column: one.as_py()}))
+    files, found = ranges(path, column, kind)
+    assert len(files) == len(values) == len(found)
+    of_part = {int(str(files.partitions[owner])[1:]): at for at, owner in enumerate(files.owners)}
+    for at, one in enumerate(values):
+        place = of_part[at]
+        if one.is_valid:
+            assert found.may_hold(pa.array([one.as_py()], kind))[place]
+        else:
+            assert found.may_be_null[place]
+            assert not found.may_have_value[place]
+    for one in values:
+        if one.is_valid and not (column == "real" and math.isnan(one.as_py())):
+            kept = table.to_arrow(filter=[(column, "==", one.as_py())])
+            expected = [
+                other for other in values if other.is_valid and other.as_py() == one.as_py()
+            ]
+            assert kept.num_rows == len(expected)
+
+
+@pytest.mark.parametrize("column", ["number", "text", "flag", "day"])
+def test_ranges_of_many_files_are_those_of_few(
+    table: hudi.Table, path: Path, column: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for at in range(5):
+        table.insert(row(str(at), f"p{at}", number=at or None, text=str(at), flag=at > 2))
+    kind = SCHEMA.field(column).type
+    files, few = ranges(path, column, kind)
+    monkeypatch.setattr("hudi_sql_format.lister._FEW", 0)
+    same, many = ranges(path, column, kind)
+    assert same.paths().equals(files.paths())
+    assert (many.minimum, many.maximum) == (few.minimum, few.maximum)
+    assert np.array_equal(many.may_be_null, few.may_be_null)
+    assert np.array_equal(many.may_have_value, few.may_have_value)
+    assert few.may_be_null.tolist() == [column in ("number", "day"), *[column == "day"] * 4]
+
+
+# --- the place -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("postgresql://me:secret@host/db", "password"),
+        ("mysql://host/db", "PostgreSQL is"),
+        ("postgresql:///db", "no host"),
+        ("postgresql://host/db?passfile=/etc/passwd", "passfile"),
+        ("nonsense", "no URL"),
+    ],
+)
+def test_an_url_that_cannot_be_used_is_refused(path: Path, url: str, why: str) -> None:
+    with pytest.raises(InvalidOptionError, match=why):
+        hudi.Table.create(
+            str(path),
+            SCHEMA,
+            name="t",
+            record_key="id",
+            format="sql",
+            options={"hoodie.table.format.sql.url": url},
+        )
+    assert not path.exists()
+
+
+def test_a_server_that_does_not_answer_is_an_error_before_anything_is_made(path: Path) -> None:
+    with pytest.raises(StorageError, match="does not answer"):
+        hudi.Table.create(
+            str(path),
+            SCHEMA,
+            name="t",
+            record_key="id",
+            format="sql",
+            options={"hoodie.table.format.sql.url": "postgresql://nobody@127.0.0.1:1/none"},
+        )
+    assert not path.exists()
+
+
+def test_a_link_in_the_place_of_the_database_is_refused(
+    table: hudi.Table, path: Path, tmp_path: Path
+) -> None:
+    table.insert(row("1"))
+    database_of(path).rename(tmp_path / "other.db")
+    database_of(path).symlink_to(tmp_path / "other.db")
+    with pytest.raises(hudi.errors.UnsafePathError):
+        hudi.Table.open(str(path)).to_arrow()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE hudi_files SET name = '../../' || name",
+        "UPDATE hudi_bounds SET low_number = 'x' WHERE kind = 'integer'",
+        "UPDATE hudi_instants SET action = 'dance'",
+        "DROP TABLE hudi_files",
+    ],
+)
+def test_damage_is_an_error_and_is_repaired(table: hudi.Table, path: Path, damage: str) -> None:
+    table.insert(row("1", number=7))
+    table.insert(row("2", "b", number=8))
+    ask_sqlite(path, damage)
+    with pytest.raises(CorruptMetadataError):
+        hudi.Table.open(str(path)).to_arrow(filter=[("number", "==", 7)])
+    hudi.Table.open(str(path)).repair()
+    assert sorted(one["number"] for one in rows_of(path)) == [7, 8]
+
+
+def test_a_file_that_is_no_database_is_repaired(table: hudi.Table, path: Path) -> None:
+    table.insert(row("1", number=7))
+    database_of(path).write_bytes(b"no database" * 100)
+    with pytest.raises(CorruptMetadataError):
+        hudi.Table.open(str(path)).to_arrow()
+    hudi.Table.open(str(path)).repair()
+    assert [one["number"] for one in rows_of(path)] == [7]
+
+
+def test_a_moved_table_finds_its_database(table: hudi.Table, path: Path, tmp_path: Path) -> None:
+    """Its rows say the former folder; a name of its own does not."""
+    named = hudi.Table.create(
+        str(tmp_path / "named"),
+        SCHEMA,
+        name="t",
+        record_key="id",
+        partition_by="part",
+        format="sql",
+        options={"hoodie.table.format.sql.table": "mine"},
+    )
+    named.insert(row("1", number=7))
+    (tmp_path / "named").rename(tmp_path / "moved")
+    assert hudi.Table.open(str(tmp_path / "moved")).to_arrow()["number"].to_pylist() == [7]
+
+
+def test_the_database_is_plain_sqlite(table: hudi.Table, path: Path) -> None:
+    table.insert(row("1"))
+    with closing(sqlite3.connect(database_of(path))) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert databases.FILE == ".hoodie/sql/table.db"
