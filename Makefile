@@ -154,6 +154,10 @@ docs: setup  ## Write the generated pages of docs/, and build the site: build/si
 	$(BIN)/python -m hudi_core.plugin.option_page
 	$(BIN)/mkdocs build --strict --quiet $(ARGS)
 
+.PHONY: conformance
+conformance: setup  ## Run the registered suite of each installed format, and put the matrix on docs/conformance.md
+	$(BIN)/python docs/site/conformance.py
+
 .PHONY: pictures
 pictures: docs  ## Take pictures of a timeline's page and of the site by Debian's Chromium: build/pictures
 	$(RUN) -m tests.pictures.take

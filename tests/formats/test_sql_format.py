@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from hudi_sql_format import database as databases
 from hudi_sql_format.commit import Record, record
+from hudi_sql_format.conformance import ask_sqlite, database_of, rows_of
 from hudi_sql_format.database import Database
 from sqlalchemy.exc import OperationalError
 
@@ -35,7 +36,6 @@ from hudi_core.spi import (
     ValueRanges,
 )
 from hudi_core.spi.testing import OpenTable, WriterDied, dies_before, open_table
-from tests.formats.sql_reader import ask_sqlite, database_of, rows_of
 
 SCHEMA = pa.schema(
     {

@@ -85,7 +85,10 @@ REGISTERED = {
             for name in ("native", "iceberg", "delta")
         },
     },
-    "hudi-sql-format": {"hudi.table_formats": {"sql": "hudi_sql_format.plugin:SqlTableFormat"}},
+    "hudi-sql-format": {
+        "hudi.table_formats": {"sql": "hudi_sql_format.plugin:SqlTableFormat"},
+        "hudi.conformance": {"sql": "hudi_sql_format.conformance:SqlSuite"},
+    },
 }
 # what imports pyspark at its top, and is imported only where an engine is picked
 NEEDS_SPARK = ("hudi_core/engine/spark/", "pyspark_hudi/", "pyspark_org_apache_hudi/")
@@ -100,6 +103,7 @@ NEEDS_CLIENT = (
     "hudi_conformance/hive_metastore",
     "hudi_conformance/java_process",
     "hudi_conformance/own_formats/",
+    "hudi_sql_format/conformance",
 )
 
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 from hudi_conformance.formats import TwoStepFormat, TwoStepFormatSuite
+from hudi_sql_format.conformance import INTRUSION, rows_of
 
 import hudi_core as hudi
-from tests.formats.sql_reader import INTRUSION, rows_of
 from tests.postgres.server import PASSWORD, Server, server
 
 _RUNNING: dict[str, Server] = {}

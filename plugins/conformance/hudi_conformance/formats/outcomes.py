@@ -157,11 +157,14 @@ def run_suite(
         place = Path(folder)
         # neither the settings nor the tests of the folder that it is run in
         (place / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-        module = place / "test_format.py"
+        # a name of its own: modules of earlier runs in this process are still imported
+        module = place / f"test_{place.name.replace('-', '_')}.py"
         module.write_text(
             _MODULE.format(module=suite.__module__, suite=suite.__qualname__), encoding="utf-8"
         )
         arguments = ["-q", "-p", "no:cacheprovider", "-c", str(place / "pytest.ini")]
+        # several formats may be run in one process
+        arguments += ["--import-mode", "importlib"]
         arguments += ["--rootdir", folder, "--basetemp", str(place / "tables"), str(module)]
         selected = [] if not only else ["--conformance-checks", ",".join(only)]
         with contextlib.redirect_stdout(printed), _without_options():

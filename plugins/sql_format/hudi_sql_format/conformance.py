@@ -1,4 +1,7 @@
-"""Rows of a table of the SQL format by plain SQL and pyarrow, without the plugin."""
+"""The conformance suite of the format: ``hudi conformance run sql``.
+
+Rows are read by plain SQL and pyarrow, without the plugin.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from hudi_conformance.formats import TwoStepFormat, TwoStepFormatSuite
 
 Query = Callable[[Path, str], list[tuple[Any, ...]]]
 FILES = """
@@ -22,10 +26,12 @@ INTRUSION = "UPDATE hudi_tables SET version = version + 1 WHERE name = '{path}'"
 
 
 def database_of(path: Path) -> Path:
+    """The database of a table that names none."""
     return path / ".hoodie" / "sql" / "table.db"
 
 
 def ask_sqlite(path: Path, query: str) -> list[tuple[Any, ...]]:
+    """What a statement finds in the database of a table."""
     with closing(sqlite3.connect(f"file:{database_of(path)}?mode=rw", uri=True)) as connection:
         found = connection.execute(query.format(path=path)).fetchall()
         connection.commit()
@@ -33,7 +39,7 @@ def ask_sqlite(path: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 def rows_of(path: Path, ask: Query = ask_sqlite) -> Iterable[Mapping[str, Any]]:
-    """Columns are found by their ids, as some may have had another name."""
+    """Rows of a table; columns are found by their ids."""
     [[text]] = ask(path, COLUMNS)
     now = {one["field-id"]: one["name"] for one in json.loads(text)["fields"]}
     for folder, name in ask(path, FILES):
@@ -44,3 +50,14 @@ def rows_of(path: Path, ask: Query = ask_sqlite) -> Iterable[Mapping[str, Any]]:
             if (number := int((field.metadata or {}).get(b"PARQUET:field_id", 0))) in now
         }
         yield from table.select(list(kept)).rename_columns(list(kept.values())).to_pylist()
+
+
+class SqlSuite(TwoStepFormatSuite):
+    """Tables whose metadata is in an SQLite file, read by sqlite3."""
+
+    format = TwoStepFormat(
+        "sql",
+        read=rows_of,
+        lose=lambda path: database_of(path).unlink(),
+        intrude=lambda path: ask_sqlite(path, INTRUSION),
+    )
