@@ -17,6 +17,7 @@ from hudi_core.errors import (
     CommitConflictError,
     HistoryExpiredError,
     HudiError,
+    InstantNotFoundError,
     PendingClusteringError,
     TableServiceError,
 )
@@ -41,13 +42,16 @@ WRITES: Final = ("upsert", "insert", "bulk_insert", "delete", "insert_overwrite"
 SERVICES: Final = ("clean", "archive", "cluster", "schedule", "run", "optimize")
 REPLACING: Final = ("insert_overwrite_table", "delete_partitions")
 _HISTORY: Final = (TableServiceError, HistoryExpiredError)
+_STATE: Final = (*_HISTORY, InstantNotFoundError)
 REFUSALS: Final[Mapping[str, tuple[type[HudiError], ...]]] = {
     **dict.fromkeys((*WRITES, *REPLACING), (PendingClusteringError,)),
-    **dict.fromkeys(("savepoint", "restore", "rollback", "convert"), _HISTORY),
+    **dict.fromkeys(("savepoint", "restore"), _STATE),
+    **dict.fromkeys(("rollback", "convert"), _HISTORY),
     "run": (CommitConflictError,),
 }
 """What a table may be unable to do, and stays as it is: a clustering that is scheduled stands
-against a write, a later write against that clustering, a savepoint or lost history against others.
+against a write, a later write against that clustering, a savepoint or lost history against others,
+the end of a rollback whose writer died against the state that it takes out.
 """
 _STATED: Final = ("has savepoints of later commits", "were under way together with")
 """Reasons for which a state that was promised may not be restored."""
