@@ -84,10 +84,13 @@ def _no_wait_for_the_disk() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _warn_again() -> None:
-    """Forget which options were warned of, once in a process."""
-    module = sys.modules.get("hudi_core.config.option_warnings")
-    if module is not None:
-        module.WARNED.clear()
+    """Forget what was warned of or logged, once in a process."""
+    for name, known in (
+        ("hudi_core.config.option_warnings", "WARNED"),
+        ("hudi_core.plugin.observers", "UNUSABLE"),
+    ):
+        if name in sys.modules:
+            getattr(sys.modules[name], known).clear()
 
 
 @pytest.fixture(scope="session")

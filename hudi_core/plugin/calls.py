@@ -25,7 +25,7 @@ from hudi_core.model.capability import Capability, FormatCapabilities
 from hudi_core.model.format import FormatCommit, Publication
 from hudi_core.model.instant import Action
 from hudi_core.plugin import contract
-from hudi_core.plugin.observers import Observer, Watch
+from hudi_core.plugin.observers import Observer, Watch, log_unusable
 
 _NOTHING: Final = type(None)
 _CLOSE: Final = "close"
@@ -198,8 +198,8 @@ def _checked_observers(observers: Mapping[str, object]) -> Iterator[Observer]:
             seen.append(plugin)
             implementations = contract.implementations_of(name, plugin)
             contract.require_observer_hooks(name, implementations)
-        except PluginContractError:
-            _log.exception("observer %s is left out", name)
+        except PluginContractError as error:
+            log_unusable(name, "is left out", error)
         else:
             yield Observer(name, plugin, implementations)
 

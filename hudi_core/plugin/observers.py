@@ -11,12 +11,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Container, Generator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from hudi_core.extension.foreign import Raised, attempt
 from hudi_core.plugin.members import Implementations
 
 _log = logging.getLogger(__name__)
 
+UNUSABLE: Final[set[tuple[str, str, str]]] = set()
+"""What was logged already of observers that cannot be used."""
 Wrapper = Generator[None, object, object]
 
 
@@ -109,6 +112,17 @@ class Watch:
         """Hand the error to the observers."""
         for observation in reversed(self.observations):
             observation.raised(error)
+
+
+def log_unusable(name: str, what: str, error: BaseException) -> None:
+    """Log an observer that cannot be used, once in a process.
+
+    A process may open thousands of tables, each of which finds the same.
+    """
+    fact = (name, what, str(error))
+    if fact not in UNUSABLE:
+        UNUSABLE.add(fact)
+        _log.error("observer %s %s", name, what, exc_info=error)
 
 
 def _failed(name: str, hook: str, error: Exception) -> None:

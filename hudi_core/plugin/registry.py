@@ -24,6 +24,7 @@ from hudi_core.extension.entry_points import (
 )
 from hudi_core.extension.foreign import Raised, attempt
 from hudi_core.hookspecs import TableFormat
+from hudi_core.plugin.observers import log_unusable
 
 FORMAT_GROUP: Final = "hudi.table_formats"
 OBSERVER_GROUP: Final = "hudi.observers"
@@ -132,7 +133,7 @@ class FormatRegistry:
             label = f"{entry.name} of {distribution_of(entry)}"
             outcome = attempt(lambda entry=entry: _make(entry))  # type: ignore[misc]
             if isinstance(outcome, Raised):
-                _log.error("observer %s cannot be loaded", label, exc_info=outcome.error)
+                log_unusable(label, "cannot be loaded", outcome.error)
             else:
                 found[label] = outcome.value
         return dict(sorted(found.items()))

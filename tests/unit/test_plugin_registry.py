@@ -171,6 +171,10 @@ def test_an_observer_that_cannot_be_imported_is_logged(
     install("watch", {"bad": "bad_watch:X"}, "bad_watch", "raise ValueError(7)", OBSERVER_GROUP)
     assert "bad of watch" not in FormatRegistry().load_observers()
     assert "bad of watch cannot be loaded" in caplog.text
+    # each open table loads them: that is said once
+    caplog.clear()
+    assert "bad of watch" not in FormatRegistry().load_observers()
+    assert not caplog.text
 
 
 def test_distributions_are_read_again_when_one_was_installed(

@@ -162,4 +162,5 @@ def _server(gateway: JavaGateway, settings: dict[str, str]) -> tuple[Any, int]:
     arguments = make(gateway, f"{_SERVER}$Args", socket)
     arguments.processor(make(gateway, f"{_METASTORE}.TSetIpAddressProcessor", handler))
     arguments.maxWorkerThreads(32)
+    arguments.stopTimeoutVal(1)  # clients that are still connected are not waited for
     return make(gateway, _SERVER, arguments), socket.getServerSocket().getLocalPort()
