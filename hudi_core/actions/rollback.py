@@ -192,8 +192,8 @@ def run(
             active.delete(target)  # from here on no reader counts it
             hidden = client.timeline().without(target).with_instant(target.to(State.INFLIGHT))
             client = client.seeing(hidden)
-        # step undo
         touched = [one.partition_path for one in body.rollback_requests]
+        # step undo
         body = delete_files(client.data, files, target, instant.requested_time, touched)
         client = hooks.after_delete(client, body)
         timeline = client.timeline()
