@@ -326,6 +326,9 @@ def _require_empty_folder(storage: Storage) -> tuple[str, ...] | None:
             if not path.startswith(_META) and (not path.startswith(made) or path.endswith(_DATA))
         ]
     if others:
+        # another creator may have been done between the first question and the listing
+        if has_properties(storage):
+            raise _occupied(storage.root)
         raise NotATableError(
             storage.root,
             f"is not a Hudi table and holds other files ({others[0]})",

@@ -339,6 +339,23 @@ def test_who_comes_second_writes_to_the_same_table(
         assert hudi.Table.open(path).to_arrow().num_rows == 2
 
 
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_a_table_made_while_the_folder_is_listed_is_called_a_table(
+    table_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, asked = str(tmp_path / "t"), create.has_properties
+
+    def overtaken(storage: Any) -> bool:
+        monkeypatch.setattr(create, "has_properties", asked)
+        found = asked(storage)
+        create_table(path, SCHEMA, options(table_format)).timeline()
+        return found
+
+    monkeypatch.setattr(create, "has_properties", overtaken)
+    with pytest.raises(NotATableError, match="holds a table already"):
+        hudi.Table.create(path, SCHEMA, options=options(table_format))
+
+
 def made_at_once(path: str, name: str, given: dict[str, str], ready: threading.Barrier) -> str:
     ready.wait()
     try:
