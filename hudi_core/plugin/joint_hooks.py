@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hudi_core.errors import IncompleteCommitError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
@@ -36,46 +36,24 @@ class OneAfterTheOther:
             name: ask(host, self._client(meta_client, name)) for name, host in self.hosts.items()
         }
 
-    def _receipts(
-        self,
-        meta_client: MetaClientView,
-        ask: Callable[[HookMethods, TableMetaClient], FormatCommit],
-    ) -> FormatCommit:
-        return JointCommit.of(self._each(meta_client, ask))
-
     def _in_turn(
-        self,
-        meta_client: MetaClientView,
-        expected_version: str | None,
-        tell: Callable[[HookMethods, TableMetaClient, str | None], Answer],
-    ) -> dict[str, Answer]:
-        expected = split_versions(expected_version)
+        self, hook: str, meta_client: MetaClientView, given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Call a hook of all, each with what it expects of its own metadata."""
         return {
-            name: tell(host, self._client(meta_client, name), expected.get(name))
+            name: getattr(host, hook)(**self._arguments(name, meta_client, given))
             for name, host in self.hosts.items()
         }
 
-    def _published(
-        self,
-        meta_client: MetaClientView,
-        expected_version: str | None,
-        tell: Callable[[HookMethods, TableMetaClient, str | None], FormatCommit],
-    ) -> FormatCommit:
-        return JointCommit.of(self._in_turn(meta_client, expected_version, tell))
-
     def _taken_back(
-        self,
-        meta_client: MetaClientView,
-        expected_version: str | None,
-        instant: Instant,
-        tell: Callable[[HookMethods, TableMetaClient, str | None], None],
+        self, hook: str, meta_client: MetaClientView, instant: Instant, given: Mapping[str, Any]
     ) -> None:
         """Call the last format first, which alone may refuse."""
-        expected = split_versions(expected_version)
+        given = {**given, "instant": instant}
         done: list[str] = []
         for name in reversed(tuple(self.hosts)):
             try:
-                tell(self.hosts[name], self._client(meta_client, name), expected.get(name))
+                getattr(self.hosts[name], hook)(**self._arguments(name, meta_client, given))
             except TableServiceError as refused:
                 if not done:
                     raise
@@ -87,6 +65,15 @@ class OneAfterTheOther:
                     instant=instant.requested_time,
                 ) from refused
             done.append(name)
+
+    def _arguments(
+        self, name: str, meta_client: MetaClientView, given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """A hook's arguments for one format; the views are of its own host."""
+        own = {key: value for key, value in given.items() if key != "view_manager"}
+        if "expected_version" in own:
+            own["expected_version"] = split_versions(own["expected_version"]).get(name)
+        return {**own, "meta_client": self._client(meta_client, name)}
 
     @staticmethod
     def _client(meta_client: MetaClientView, name: str) -> TableMetaClient:
@@ -110,3 +97,26 @@ def _place(held: HeldMetadata | None, name: str) -> HeldMetadata | None:
         places[name] = HeldMetadata(earlier=before.value if before is not None else None)
     found: HeldMetadata = places[name]
     return found
+
+
+# --- hooks that do nothing else; ``Any``, as the base class has their signatures -----------------
+
+
+def asks_all(hook: str) -> Any:
+    """A hook that calls that of every format, and answers nothing."""
+
+    def ask(self: OneAfterTheOther, *, meta_client: MetaClientView, **given: Any) -> None:
+        self._in_turn(hook, meta_client, given)
+
+    return ask
+
+
+def publishes_in_all(hook: str) -> Any:
+    """A hook that calls that of every format, and joins their receipts."""
+
+    def publish(
+        self: OneAfterTheOther, *, meta_client: MetaClientView, **given: Any
+    ) -> FormatCommit:
+        return JointCommit.of(self._in_turn(hook, meta_client, given))
+
+    return publish

@@ -23,26 +23,15 @@ for what it reads under the lock. :mod:`tests.model.two_formats` takes every ste
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
 from hudi_core.hookspecs import TableFormat
-from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.actions import (
-    CleanerPlan,
-    CleanMetadata,
-    RestoreMetadata,
-    RestorePlan,
-    RollbackMetadata,
-    SavepointMetadata,
-)
 from hudi_core.model.capability import FormatCapabilities
 from hudi_core.model.client import MetaClientView, TableSettings
-from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus
 from hudi_core.model.format import (
     ConflictResolutionStrategy,
-    FormatCommit,
     MetadataFactory,
     Publication,
     TimelineFactory,
@@ -50,9 +39,8 @@ from hudi_core.model.format import (
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import LockProvider
 from hudi_core.model.registration import Registration
-from hudi_core.plugin.hook_methods import HookMethods
 from hudi_core.plugin.joint import join_versions, joint_capabilities
-from hudi_core.plugin.joint_hooks import OneAfterTheOther
+from hudi_core.plugin.joint_hooks import OneAfterTheOther, asks_all, publishes_in_all
 from hudi_core.plugin.joint_timeline import JointStrategy, JointTimelineFactory, TableFiles
 from hudi_core.schema.table_schema import TableSchema
 
@@ -82,40 +70,16 @@ class SeveralFormats(OneAfterTheOther, TableFormat):
         for host in self.hosts.values():
             host.check_schema(settings, schema, before)
 
-    def check_files(self, *, meta_client: MetaClientView, **_: Any) -> None:
-        """Ask all of them."""
-        self._each(meta_client, lambda host, client: host.check_files(client))
-
-    def check_creation(self, *, meta_client: MetaClientView) -> None:
-        """Ask all of them, before anything is written."""
-        self._each(meta_client, lambda host, client: host.check_creation(client))
-
-    def check_write(
-        self,
-        *,
-        meta_client: MetaClientView,
-        commit_metadata: CommitMetadata,
-        instant: Instant,
-        **_: Any,
-    ) -> None:
-        """Ask all of them, before step 1."""
-        self._each(
-            meta_client, lambda host, client: host.check_write(client, commit_metadata, instant)
-        )
+    # before anything is written
+    check_files = asks_all("check_files")
+    check_creation = asks_all("check_creation")
+    check_write = asks_all("check_write")
 
     # --- their metadata --------------------------------------------------------------------------
 
-    def create(self, *, meta_client: MetaClientView, **_: Any) -> FormatCommit:
-        """Make the metadata of all."""
-        return self._receipts(meta_client, lambda host, client: host.create(client))
-
-    def open(self, *, meta_client: MetaClientView, **_: Any) -> FormatCommit:
-        """The present state of each."""
-        return self._receipts(meta_client, lambda host, client: host.open(client))
-
-    def rebuild(self, *, meta_client: MetaClientView, **_: Any) -> FormatCommit:
-        """Make the metadata of all anew."""
-        return self._receipts(meta_client, lambda host, client: host.rebuild(client))
+    create = publishes_in_all("create")
+    open = publishes_in_all("open")
+    rebuild = publishes_in_all("rebuild")
 
     def close(self) -> None:
         """Close all of them, also where one fails."""
@@ -192,221 +156,33 @@ class SeveralFormats(OneAfterTheOther, TableFormat):
                 kept.append(one)
         return JointStrategy(tuple(kept)) if len(kept) > 1 else next(iter(kept), None)
 
-    # --- writes ----------------------------------------------------------------------------------
+    # --- actions: from the first format to the last ----------------------------------------------
 
-    def complete_write(
-        self,
-        *,
-        meta_client: MetaClientView,
-        commit_metadata: CommitMetadata,
-        instant: Instant,
-        write_statuses: Sequence[WriteStatus],
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """Publish a write in one after the other."""
-        return self._published(
-            meta_client,
-            expected_version,
-            lambda host, client, expected: host.complete_write(
-                client, commit_metadata, instant, write_statuses, expected
-            ),
-        )
+    complete_write = publishes_in_all("complete_write")
+    complete_clustering = publishes_in_all("complete_clustering")
+    complete_schema_change = publishes_in_all("complete_schema_change")
+    complete_clean = publishes_in_all("complete_clean")
+    complete_rollback = publishes_in_all("complete_rollback")
+    complete_savepoint = publishes_in_all("complete_savepoint")
+    complete_delete_savepoint = publishes_in_all("complete_delete_savepoint")
+    complete_restore = publishes_in_all("complete_restore")
+    # all stop naming files before the first is deleted
+    before_clean = asks_all("before_clean")
+    archive_instants = asks_all("archive_instants")
 
-    def complete_clustering(
-        self,
-        *,
-        meta_client: MetaClientView,
-        replace_commit_metadata: ReplaceCommitMetadata,
-        instant: Instant,
-        write_statuses: Sequence[WriteStatus],
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """Publish a clustering in one after the other."""
-        return self._published(
-            meta_client,
-            expected_version,
-            lambda host, client, expected: host.complete_clustering(
-                client, replace_commit_metadata, instant, write_statuses, expected
-            ),
-        )
-
-    def complete_schema_change(
-        self,
-        *,
-        meta_client: MetaClientView,
-        commit_metadata: CommitMetadata,
-        instant: Instant,
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """Publish a change of columns in one after the other."""
-        return self._published(
-            meta_client,
-            expected_version,
-            lambda host, client, expected: host.complete_schema_change(
-                client, commit_metadata, instant, expected
-            ),
-        )
-
-    # --- services --------------------------------------------------------------------------------
-
-    def before_clean(
-        self,
-        *,
-        meta_client: MetaClientView,
-        clean_plan: CleanerPlan,
-        instant: Instant,
-        expected_version: str | None,
-        **_: Any,
-    ) -> None:
-        """Have all of them stop naming files, before the first is deleted."""
-        self._in_turn(
-            meta_client,
-            expected_version,
-            lambda host, client, expected: host.before_clean(client, clean_plan, instant, expected),
-        )
-
-    def complete_clean(
-        self,
-        *,
-        meta_client: MetaClientView,
-        clean_metadata: CleanMetadata,
-        instant: Instant,
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """Publish a clean in one after the other."""
-        return self._published(
-            meta_client,
-            expected_version,
-            lambda host, client, expected: host.complete_clean(
-                client, clean_metadata, instant, expected
-            ),
-        )
-
-    def archive_instants(
-        self,
-        *,
-        meta_client: MetaClientView,
-        archived_instants: Sequence[Instant],
-        expected_version: str | None,
-        **_: Any,
-    ) -> None:
-        """Let each expire archived instants behind its own watermark."""
-        self._in_turn(
-            meta_client,
-            expected_version,
-            lambda host, client, expected: host.archive_instants(
-                client, archived_instants, expected
-            ),
-        )
+    # --- what is taken out of their lineages: from the last to the first -------------------------
 
     def before_rollback(
-        self,
-        *,
-        meta_client: MetaClientView,
-        instant: Instant,
-        expected_version: str | None,
-        **_: Any,
+        self, *, meta_client: MetaClientView, instant: Instant, **given: Any
     ) -> None:
         """Fence all against an instant, or take it out, last first."""
-
-        def leave(host: HookMethods, client: TableMetaClient, expected: str | None) -> None:
-            host.before_rollback(client, instant, expected)
-
         if instant.is_completed:
-            self._taken_back(meta_client, expected_version, instant, leave)
+            self._taken_back("before_rollback", meta_client, instant, given)
         else:
-            self._in_turn(meta_client, expected_version, leave)
-
-    def complete_rollback(
-        self,
-        *,
-        meta_client: MetaClientView,
-        rollback_metadata: RollbackMetadata,
-        instant: Instant,
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """Publish a rollback in one after the other."""
-        return self._published(
-            meta_client,
-            expected_version,
-            lambda host, client, expected: host.complete_rollback(
-                client, rollback_metadata, instant, expected
-            ),
-        )
-
-    def complete_savepoint(
-        self,
-        *,
-        meta_client: MetaClientView,
-        savepoint_metadata: SavepointMetadata,
-        instant: Instant,
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """Pin the state in all of them."""
-        return self._published(
-            meta_client,
-            expected_version,
-            lambda host, client, expected: host.complete_savepoint(
-                client, savepoint_metadata, instant, expected
-            ),
-        )
-
-    def complete_delete_savepoint(
-        self,
-        *,
-        meta_client: MetaClientView,
-        instant: Instant,
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """Unpin the state in all of them."""
-        return self._published(
-            meta_client,
-            expected_version,
-            lambda host, client, expected: host.complete_delete_savepoint(
-                client, instant, expected
-            ),
-        )
+            self._in_turn("before_rollback", meta_client, {**given, "instant": instant})
 
     def before_restore(
-        self,
-        *,
-        meta_client: MetaClientView,
-        restore_plan: RestorePlan,
-        instant: Instant,
-        expected_version: str | None,
-        **_: Any,
+        self, *, meta_client: MetaClientView, instant: Instant, **given: Any
     ) -> None:
         """Have all of them return to the savepoint, the last format first."""
-        self._taken_back(
-            meta_client,
-            expected_version,
-            instant,
-            lambda host, client, expected: host.before_restore(
-                client, restore_plan, instant, expected
-            ),
-        )
-
-    def complete_restore(
-        self,
-        *,
-        meta_client: MetaClientView,
-        restore_metadata: RestoreMetadata,
-        instant: Instant,
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """Publish a restore in one after the other."""
-        return self._published(
-            meta_client,
-            expected_version,
-            lambda host, client, expected: host.complete_restore(
-                client, restore_metadata, instant, expected
-            ),
-        )
+        self._taken_back("before_restore", meta_client, instant, given)

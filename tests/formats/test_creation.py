@@ -28,7 +28,7 @@ from hudi_core.services import create
 from hudi_core.services.create import create_table
 from hudi_core.services.drop import drop_table
 from hudi_core.storage.posix import PosixStorage
-from hudi_core.storage.properties_file import PROPERTIES_PATH
+from hudi_core.storage.properties_file import PROPERTIES_PATH, has_properties
 from hudi_core.txn.creation import CREATION_PATH
 from hudi_core.txn.table_lock import creation_lock
 
@@ -343,7 +343,7 @@ def test_who_comes_second_writes_to_the_same_table(
 def test_a_table_made_while_the_folder_is_listed_is_called_a_table(
     table_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, asked = str(tmp_path / "t"), create.has_properties
+    path, asked = str(tmp_path / "t"), has_properties
 
     def overtaken(storage: Any) -> bool:
         monkeypatch.setattr(create, "has_properties", asked)

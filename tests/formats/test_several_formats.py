@@ -219,8 +219,8 @@ def test_a_lost_answer_of_one_is_no_failure(
 ) -> None:
     right, left = FormatHost.complete_write, list(formats.split(","))
 
-    def lossy(self: FormatHost, *arguments: Any) -> Any:
-        receipt = right(self, *arguments)
+    def lossy(self: FormatHost, *arguments: Any, **named: Any) -> Any:
+        receipt = right(self, *arguments, **named)
         if self.name in left:
             left.remove(self.name)
             raise CommitStateUnknownError("The answer was lost", "Look again.")

@@ -23,8 +23,8 @@ from tests.model.two_steps import (
 )
 
 ROLLED_BACK_VISIBLE = "rolled-back visible"
-FAILED_VISIBLE = "told failed but visible"
-DONE_INVISIBLE = "told done but not visible"
+FAILED_VISIBLE = "failed but visible"
+DONE_INVISIBLE = "done but not visible"
 STUCK = "stuck"
 
 
@@ -63,7 +63,7 @@ def explore(protocol: Protocol, until: frozenset[str] | None = None) -> Verdict:
     first = first_state(protocol)
     known = _Known(first)
     later, earlier = array("I"), array("I")
-    settled = array("I")
+    at_rest = array("I")
     found: dict[str, int] = {}
     waiting = deque([0])
     while waiting:
@@ -76,8 +76,8 @@ def explore(protocol: Protocol, until: frozenset[str] | None = None) -> Verdict:
             break
         if DUPLICATE in wrong:
             continue  # without an end: the same again
-        if is_settled(state):
-            settled.append(number)
+        if is_at_rest(state):
+            at_rest.append(number)
         for _, moved in machine.moves(state):
             after, is_new = known.number(representative(reduced(moved, protocol)), number)
             if is_new:
@@ -85,20 +85,20 @@ def explore(protocol: Protocol, until: frozenset[str] | None = None) -> Verdict:
             earlier.append(number)
             later.append(after)
     if not waiting:
-        stuck = _nearest_without_way(len(known), earlier, later, settled)
+        stuck = _nearest_without_way(len(known), earlier, later, at_rest)
         if stuck is not None:
             found[STUCK] = stuck
 
     def way(number: int) -> tuple[str, ...]:
-        state, told = first, []
+        state, moves = first, []
         for one in known.way(number):  # again, with every writer under its own number
             move, state = next(
                 (move, after)
                 for move, moved in machine.moves(state)
                 if known.number(representative(after := reduced(moved, protocol)))[0] == one
             )
-            told.append(move)
-        return tuple(told)
+            moves.append(move)
+        return tuple(moves)
 
     return Verdict(len(known), {name: way(number) for name, number in found.items()})
 
@@ -142,19 +142,19 @@ class _Known:
 def broken(state: State) -> list[str]:
     """Return what is wrong in a state, whatever comes next."""
     found = sorted(state.wrong)
-    for one, told in enumerate(state.told):
+    for one, outcome in enumerate(state.outcomes):
         is_visible = state.held >> one & 1
         if is_visible and state.timeline[one] == ROLLED_BACK:
             found.append(ROLLED_BACK_VISIBLE)
-        if is_visible and told == FAILED:
+        if is_visible and outcome == FAILED:
             found.append(FAILED_VISIBLE)
-        if not is_visible and told == DONE:
+        if not is_visible and outcome == DONE:
             found.append(DONE_INVISIBLE)
     return found
 
 
-def is_settled(state: State) -> bool:
-    """Whether all is told, and timeline and format hold the same."""
+def is_at_rest(state: State) -> bool:
+    """Whether all writers have ended, and timeline and format hold the same."""
     completed = sum(1 << one for one, at in enumerate(state.timeline) if at == COMPLETED)
     ended = all(map(has_ended, state.processes[:-1]))
     return ended and completed == state.held and not state.planned

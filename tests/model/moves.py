@@ -21,6 +21,7 @@ from tests.model.two_steps import (
     changed,
     has_ended,
     in_order,
+    known_outcome,
     landed,
     next_time,
     numbers,
@@ -62,11 +63,11 @@ class Machine:
                 yield from self._complete(state, me, process)
             case Step.LOOK_FOR_PLAN:
                 if state.timeline[me] == ROLLED_BACK:
-                    yield from self._tell(state, me, FAILED)
+                    yield from self._end_with(state, me, FAILED)
                 elif state.planned >> me & 1:
                     # others may have published it before the plan was made
                     known = FAILED if self.protocol.plan_is_failure else UNKNOWN
-                    yield from self._tell(state, me, known)
+                    yield from self._end_with(state, me, known)
                 else:
                     after = process._replace(at=Step.PUBLISH, target=me)
                     yield "finds no plan to roll it back", self._at(state, me, after)
@@ -92,21 +93,15 @@ class Machine:
             reading = reading._replace(lock=me)
         yield f"reads the format, with {state.held.bit_count()} instants", reading
         if process.has_sent:
-            yield from self._tell(state, me, UNKNOWN)
+            yield from self._end_with(state, me, UNKNOWN)
 
     def _decide(self, state: State, me: int, process: Process) -> Moves:
         there = process.seen
         is_writer = me < self.protocol.writers
         if is_writer:
-            mine = state.timeline[me]
-            if there >> me & 1:
-                yield from self._tell(state, me, DONE)
-                return
-            if mine == ROLLED_BACK:
-                yield from self._tell(state, me, FAILED)
-                return
-            if state.planned >> me & 1:
-                yield from self._tell(state, me, FAILED if mine == PENDING else UNKNOWN)
+            outcome = known_outcome(me, there, state.timeline[me], state.planned)
+            if outcome is not None:
+                yield from self._end_with(state, me, outcome)
                 return
         planned = [
             one for one in range(self.protocol.writers) if (state.planned & there) >> one & 1
@@ -118,12 +113,12 @@ class Machine:
         ]
         if planned:
             kept = state._replace(planned=state.planned & ~(1 << planned[0]))
-            yield f"leaves {planned[0]} be", self._at(kept, me, self._again(process))
+            yield f"forgets the plan for {planned[0]}", self._at(kept, me, self._again(process))
         elif left and self.protocol.policy is not Policy.IGNORE:
             oldest = min(left, key=lambda one: state.times[one])
             yield from self._make_good(state, me, process, oldest)
         elif is_writer and state.timeline[me] == COMPLETED:  # ignored, as those of others are
-            yield from self._tell(state, me, UNKNOWN)
+            yield from self._end_with(state, me, UNKNOWN)
         elif is_writer:
             yield from self._go_on(state, me, process, there)
         else:
@@ -154,7 +149,7 @@ class Machine:
 
     def _go_on(self, state: State, me: int, process: Process, there: int) -> Moves:
         if not self.protocol.disjoint and there.bit_count() > state.bases[me]:
-            yield from self._tell(self._rolled_back(state, me), me, FAILED)
+            yield from self._end_with(self._rolled_back(state, me), me, FAILED)
             return
         after = process._replace(at=Step.COMPLETE, time=next_time(state), seen=0)
         yield "finds nothing against it", self._at(state, me, after)
@@ -200,7 +195,10 @@ class Machine:
             return
         there = landed(missed, target, self.protocol)
         if target == me:
-            yield from ((f"{what} lands, {told}", end) for told, end in self._tell(there, me, DONE))
+            yield from (
+                (f"{what} lands, {outcome}", end)
+                for outcome, end in self._end_with(there, me, DONE)
+            )
         else:
             yield f"{what} lands", there
         yield f"{what} lands, the answer is lost", there
@@ -252,10 +250,10 @@ class Machine:
             revoked=state.revoked & ~bit,
         )
 
-    def _tell(self, state: State, me: int, what: int) -> Moves:
+    def _end_with(self, state: State, me: int, what: int) -> Moves:
         words = {DONE: "done", FAILED: "failed", UNKNOWN: "unknown"}
-        told = state._replace(told=put(state.told, me, what))
-        yield f"tells {words[what]}", self._end(told, me, Process(Step.ENDED))
+        ended = state._replace(outcomes=put(state.outcomes, me, what))
+        yield f"ends with {words[what]}", self._end(ended, me, Process(Step.ENDED))
 
     def _end(self, state: State, me: int, after: Process) -> State:
         lock = FREE if state.lock == me else state.lock

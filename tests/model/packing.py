@@ -17,7 +17,7 @@ def packed(state: State) -> bytes:
     wrong = sum(1 << at for at, name in enumerate(_WRONG) if name in state.wrong)
     heads = (state.planned, state.held, state.revoked, state.travelling, state.lock + 1)
     numbers = [*heads, state.crashes, wrong]
-    for part in (state.timeline, state.times, state.bases, state.told):
+    for part in (state.timeline, state.times, state.bases, state.outcomes):
         numbers += part
     for at, seen, is_current, target, time, has_sent in state.processes:
         numbers += (at, seen, is_current, target + 1, time, has_sent)
@@ -29,7 +29,7 @@ def unpacked(data: bytes) -> State:
     planned, held, revoked, travelling, lock, crashes, wrong = data[:7]
     count = (len(data) - 7 - _FIELDS) // (4 + _FIELDS)
     parts = [tuple(data[at : at + count]) for at in range(7, 7 + 4 * count, count)]
-    timeline, times, bases, told = parts
+    timeline, times, bases, outcomes = parts
     processes = tuple(
         Process(_STEPS[at], seen, bool(is_current), target - 1, time, bool(has_sent))
         for at, seen, is_current, target, time, has_sent in (
@@ -46,7 +46,7 @@ def unpacked(data: bytes) -> State:
         revoked,
         travelling,
         lock - 1,
-        told,
+        outcomes,
         crashes,
         processes,
         said,

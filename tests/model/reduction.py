@@ -51,7 +51,7 @@ def reduced(state: State, protocol: Protocol) -> State:
         processes=processes,
         times=_times(state),
         bases=_bases(state, protocol),
-        told=tuple(_told(state, one, told) for one, told in enumerate(state.told)),
+        outcomes=tuple(_wrong_outcome(state, one, end) for one, end in enumerate(state.outcomes)),
         # who is in the format is not given up
         revoked=state.revoked & ~state.held,
     )
@@ -92,7 +92,7 @@ def _bases(state: State, protocol: Protocol) -> tuple[int, ...]:
     )
 
 
-def _told(state: State, one: int, told: int) -> int:
-    """What was told right, and cannot become wrong, is as good as nothing."""
-    is_right = told == UNKNOWN or (told == DONE and state.held >> one & 1)
-    return NOTHING if is_right else told
+def _wrong_outcome(state: State, one: int, outcome: int) -> int:
+    """An outcome that is right, and cannot become wrong, is as good as nothing."""
+    is_right = outcome == UNKNOWN or (outcome == DONE and state.held >> one & 1)
+    return NOTHING if is_right else outcome

@@ -15,7 +15,8 @@ from tests.model.exploration import (
     FAILED_VISIBLE,
     ROLLED_BACK_VISIBLE,
 )
-from tests.model.two_formats import AHEAD, FIRST, LAST, Several, explore
+from tests.model.two_formats import AHEAD, FIRST, LAST, Several
+from tests.model.two_formats_search import explore
 from tests.model.two_steps import DUPLICATE, LOST_UPDATE, OUT_OF_ORDER
 
 CRASHES = 1 if os.environ.get("HUDI_MODEL", "2") == "3" else 0
@@ -34,7 +35,7 @@ ABLATIONS = {
         {LOST_UPDATE, OUT_OF_ORDER},
     ),
     "no look at others once step 2 has failed": (
-        Several(settles=False, crashes=0),
+        Several(others_first=False, crashes=0),
         {LOST_UPDATE, OUT_OF_ORDER},
     ),
     "no compare-and-set in the last format": (

@@ -117,7 +117,7 @@ FREE: Final = -1
 
 # what the timeline holds of an instant
 ABSENT, PENDING, COMPLETED, ROLLED_BACK = range(4)
-# what a caller was told
+# what a caller was answered
 NOTHING, DONE, FAILED, UNKNOWN = range(4)
 
 
@@ -158,7 +158,7 @@ class State(NamedTuple):
     travelling: int
     """The instants for which a request for step 2 may land yet."""
     lock: int
-    told: tuple[int, ...]
+    outcomes: tuple[int, ...]
     crashes: int
     processes: tuple[Process, ...]
     wrong: frozenset[str] = frozenset()
@@ -182,7 +182,7 @@ def first_state(protocol: Protocol) -> State:
         revoked=0,
         travelling=0,
         lock=FREE,
-        told=(NOTHING,) * count,
+        outcomes=(NOTHING,) * count,
         crashes=protocol.crashes,
         processes=(*writers, Process(Step.RECORD_PARENT)),
     )
@@ -244,3 +244,22 @@ def next_time(state: State) -> int:
 
 def has_ended(process: Process) -> bool:
     return process.at in (Step.ENDED, Step.DEAD)
+
+
+def known_outcome(writer: int, held: int, state: int, planned: int) -> int | None:
+    """How a writer ends, where what it reads decides that.
+
+    Parameters
+    ----------
+    held, planned
+        The instants, as bits, that are complete in the format, and whose rollback is planned.
+    state
+        Of its own instant on the timeline.
+    """
+    if held >> writer & 1:
+        return DONE
+    if state == ROLLED_BACK:
+        return FAILED
+    if planned >> writer & 1:
+        return FAILED if state == PENDING else UNKNOWN
+    return None

@@ -1,0 +1,107 @@
+"""Every world that a protocol of two formats can get into."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from tests.model.exploration import (
+    STUCK,
+    Verdict,
+)
+from tests.model.two_formats import (
+    Several,
+    Who,
+    World,
+    broken,
+    first_world,
+    is_at_rest,
+)
+from tests.model.two_formats_moves import (
+    SeveralMachine,
+)
+
+
+def explore(protocol: Several, until: frozenset[str] | None = None) -> Verdict:
+    """Take every move in every world, the nearest first; see ``exploration.explore``."""
+    machine, first = SeveralMachine(protocol), first_world(protocol)
+    known: dict[World, int] = {first: 0}
+    came: list[tuple[int, str]] = [(0, "")]
+    before: list[list[int]] = [[]]
+    at_rest: list[int] = []
+    found: dict[str, int] = {}
+    waiting = deque([first])
+    while waiting:
+        world = waiting.popleft()
+        number = known[world]
+        wrong = broken(world)
+        for name in sorted(wrong):
+            found.setdefault(name, number)
+        if until is not None and until <= found.keys():
+            break
+        if wrong:
+            continue
+        if is_at_rest(world):
+            at_rest.append(number)
+        for move, moved in machine.moves(world):
+            after = _representative(moved)
+            reached = known.setdefault(after, len(known))
+            if reached == len(came):
+                came.append((number, move))
+                before.append([])
+                waiting.append(after)
+            before[reached].append(number)
+    if not waiting and not found:
+        stuck = _without_way(before, at_rest)
+        if stuck is not None:
+            found[STUCK] = stuck
+
+    def way(number: int) -> tuple[str, ...]:
+        path = []
+        while number:
+            number, move = came[number]
+            path.append(move)
+        return tuple(path[::-1])
+
+    return Verdict(len(known), {name: way(number) for name, number in found.items()})
+
+
+def _representative(world: World) -> World:
+    """The same world with two writers swapped, if that one comes first."""
+    if len(world.outcomes) != 2:
+        return world
+
+    def swapped(bits: int) -> int:
+        return (bits & 1) << 1 | bits >> 1
+
+    def other(pair: tuple[int, int]) -> tuple[int, int]:
+        return swapped(pair[0]), swapped(pair[1])
+
+    def renamed(one: Who) -> Who:
+        target = one.target if one.target < 0 else 1 - one.target
+        return one._replace(seen=other(one.seen), target=target)
+
+    twin = World(
+        timeline=world.timeline[::-1],
+        times=world.times[::-1],
+        bases=(swapped(world.bases[1]), swapped(world.bases[0])),
+        planned=swapped(world.planned),
+        held=other(world.held),
+        revoked=other(world.revoked),
+        travelling=other(world.travelling),
+        outcomes=world.outcomes[::-1],
+        crashes=world.crashes,
+        who=(renamed(world.who[1]), renamed(world.who[0]), renamed(world.who[2])),
+        wrong=world.wrong,
+    )
+    return min(world, twin, key=lambda one: one[:-1])
+
+
+def _without_way(before: list[list[int]], goals: list[int]) -> int | None:
+    """The first world from which no one at rest can be reached."""
+    reaching, waiting = set(goals), list(goals)
+    while waiting:
+        for one in before[waiting.pop()]:
+            if one not in reaching:
+                reaching.add(one)
+                waiting.append(one)
+    return next((one for one in range(len(before)) if one not in reaching), None)
