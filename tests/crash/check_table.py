@@ -144,7 +144,7 @@ class _Check:
         for name, foreign in self.foreign.items():
             if self.at_rest or self.is_last(name):
                 self.same(f"the reader of {name}", foreign.rows(), own)
-            else:  # it is told first, and may be ahead by what is on its way
+            else:  # its step comes first, and it may be ahead by what is on its way
                 early = self.once(f"the reader of {name}", foreign.rows())
                 self.require(2, self.shown(early) is not None, f"{name} shows {sorted(early)}")
             if self.at_rest:

@@ -61,7 +61,7 @@ def record(database: Database, what: Record) -> FormatCommit:
     IncompleteCommitError
         The instant was taken out of the table.
     CommitStateUnknownError
-        The database failed, and whether the instant is recorded cannot be told.
+        The database failed, and whether the instant is recorded is unknown.
     """
     instant, state = what.instant, read_state(database)
     found = receipt_of(database, state, instant)

@@ -34,7 +34,7 @@ def take_back(database: Database, target: Instant, expected: str | None) -> None
 
     One that the table does not hold is fenced off: a state is made that changes nothing, so that a
     request that is still travelling finds another state than its own. One that is only to be fenced
-    off, which its state tells, is left alone where the table holds it.
+    off (its state says so) stays as it is where the table holds it.
 
     Raises
     ------
