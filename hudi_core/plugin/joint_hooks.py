@@ -39,7 +39,7 @@ class OneAfterTheOther:
     def _in_turn(
         self, hook: str, meta_client: MetaClientView, given: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Call a hook of all, each with what it expects of its own metadata."""
+        """Call a hook of all, each with its own expected version."""
         return {
             name: getattr(host, hook)(**self._arguments(name, meta_client, given))
             for name, host in self.hosts.items()
@@ -69,7 +69,7 @@ class OneAfterTheOther:
     def _arguments(
         self, name: str, meta_client: MetaClientView, given: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """A hook's arguments for one format; the views are of its own host."""
+        """The arguments of a hook for one format, without the views."""
         own = {key: value for key, value in given.items() if key != "view_manager"}
         if "expected_version" in own:
             own["expected_version"] = split_versions(own["expected_version"]).get(name)
