@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,12 @@ from tests.federated_tables import (
 )
 from tests.moto_s3 import S3Service
 from tests.s3_process import s3_in_a_process
+from tests.samples import sampled
+
+ON_DISK, ON_S3 = (
+    [(store, engine, name) for engine, name in product(["local", "spark"], FORMATS)]
+    for store in STORES
+)
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +57,9 @@ def disk(tmp_path: Path) -> Store:
     return Store("disk", tmp_path)
 
 
-@pytest.fixture(params=["local", "spark"])
-def write(request: pytest.FixtureRequest) -> Any:
-    if request.param == "local":
+@pytest.fixture
+def write(engine: str, request: pytest.FixtureRequest) -> Any:
+    if engine == "local":
         return lambda data: data
     session = request.getfixturevalue("spark")
     return lambda data: session.createDataFrame(data.to_pandas())
@@ -71,9 +78,11 @@ def beside_plain(federated: Federated, plain: hudi.Table, write: Any) -> Iterato
         yield done
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize(
+    ("store", "engine", "table_format"), [*ON_DISK, *sampled(ON_S3, 3)], indirect=["store"]
+)
 def test_writes_and_reads_are_those_of_a_plain_table(
-    store: Store, table_format: str, write: Any, request: pytest.FixtureRequest
+    store: Store, engine: str, table_format: str, write: Any, request: pytest.FixtureRequest
 ) -> None:
     federated = new_table(store, table_format)
     plain = new_table(store, table_format, plain=True).table
@@ -89,7 +98,7 @@ def test_writes_and_reads_are_those_of_a_plain_table(
     assert ordered(again.to_arrow(filter=[("city", "=", "b")])) == [
         row for row in seen[-1][1] if row["city"] == "b"
     ]
-    if "spark" in request.node.callspec.id:
+    if engine == "spark":
         session = request.getfixturevalue("spark")
         read = again.read(session).collect()
         assert sorted(row["id"] for row in read) == [row["id"] for row in seen[-1][1]]
