@@ -64,7 +64,11 @@ _LOCKS: Final = {
 _SERVED: Final = (Action.CLEAN, Action.REPLACECOMMIT)
 _CONFLICTS: Final = (CommitConflictError, ConcurrentWriterError, LockError)
 _RETRIES: Final = 200
-_LIMIT_S: Final = 600
+_SHORT_S: Final = (0.05, 0.6)
+_LONG_S: Final = (1.2, 2.5)
+"""How long a process is stopped; the longer ones outlast its heartbeat."""
+_PATIENCE_S: Final = 240
+"""How long no commit may be answered."""
 
 
 @dataclass
@@ -200,6 +204,9 @@ def run(
 ) -> Answers:
     """Let writers and services work on one table; kill and stop some; check what is left.
 
+    Half of the writers are killed, each after some of its commits, and the services now and then,
+    which are started again. All are stopped for a while at times.
+
     Parameters
     ----------
     guest
@@ -213,29 +220,34 @@ def run(
         name: _started(table, "work", name, str(commits), str(seed * 100 + number))
         for number, name in enumerate(names)
     }
-    deadline = time.monotonic() + _LIMIT_S
+    # amid their work: who has just started dies before its first commit
+    doomed = {name: chance.randrange(1, commits) for name in chance.sample(names, writers // 2)}
+    progress, deadline = 0, time.monotonic() + _PATIENCE_S
     pool = ThreadPoolExecutor(1)
     guests = pool.submit(guest)
     try:
-        killed = chance.choice(names)
         while not guests.done() or any(one.poll() is None for one in running.values()):
-            assert time.monotonic() < deadline, "the writers do not come to an end"
-            time.sleep(chance.uniform(0.1, 0.4))
+            before, progress = progress, sum(_answered(table, name) for name in names)
+            if progress != before:
+                deadline = time.monotonic() + _PATIENCE_S
+            assert time.monotonic() < deadline, "no commit is answered any more"
+            assert services.poll() is None, "the services ended by themselves"
+            time.sleep(chance.uniform(0.02, 0.2))
+            for name in [one for one, after in doomed.items() if _answered(table, one) >= after]:
+                time.sleep(chance.uniform(0, 0.1))
+                _kill(running[name])
+                del doomed[name]
             victim = running[chance.choice(names)]
-            if killed in running and running[killed].poll() is None and chance.random() < 0.3:
-                running[killed].kill()
-                running[killed].wait()
-                killed = ""
-            elif victim.poll() is None and chance.random() < 0.5:
+            if victim.poll() is None and chance.random() < 0.3:
                 victim.send_signal(signal.SIGSTOP)
-                time.sleep(chance.uniform(0.05, 0.6))
+                time.sleep(chance.uniform(*(_LONG_S if chance.random() < 0.1 else _SHORT_S)))
                 victim.send_signal(signal.SIGCONT)
-        assert services.poll() is None, "the services ended by themselves"
+            if chance.random() < 0.02:
+                _kill(services)
+                services = _started(table, "tidy")
     finally:
         for one in (*running.values(), services):
-            if one.poll() is None:
-                one.kill()
-            one.wait()
+            _kill(one)
         pool.shutdown()
     served = [one for one in table.open().timeline.instants if one.action in _SERVED]
     assert served or commits < 20, "the services did nothing"
@@ -246,6 +258,19 @@ def run(
     answers.acked |= guests.result().acked
     require_right(table, answers)
     return answers
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+
+
+def _answered(table: Shared, name: str) -> int:
+    """How many commits of a writer were answered."""
+    diary = table.diary(name)
+    lines = diary.read_text().splitlines() if diary.exists() else ()
+    return sum(not line.startswith("began") for line in lines)
 
 
 def read_diaries(table: Shared, names: Sequence[str]) -> Answers:
