@@ -24,9 +24,15 @@ from hudi_core.read.connector.split_manager import SplitManager
 from hudi_core.trino.server import ThriftServer
 from hudi_core.trino.service import TrinoService
 from tests.formats.trino_client import (
+    ABOVE,
+    BELOW,
+    EXACTLY,
     PROTOCOL,
     all_splits,
+    between,
+    block,
     connected,
+    domain,
     everything,
     no_token,
     rows_of_split,
@@ -220,41 +226,6 @@ def test_a_scan_reads_one_state(tmp_path: Path) -> None:
 
 
 # --- predicates ----------------------------------------------------------------------------------
-
-BELOW, EXACTLY, ABOVE = 1, 2, 3
-
-
-def block(kind: str, value: Any) -> Any:
-    if kind == "varchar":
-        data = value.encode()
-        return PROTOCOL.Block(varcharData=PROTOCOL.Texts(sizes=[len(data)], bytes=data))
-    made = {
-        "integer": lambda: PROTOCOL.Block(integerData=PROTOCOL.Integers(ints=[value])),
-        "bigint": lambda: PROTOCOL.Block(bigintData=PROTOCOL.Longs(longs=[value])),
-        "double": lambda: PROTOCOL.Block(doubleData=PROTOCOL.Doubles(doubles=[value])),
-        "boolean": lambda: PROTOCOL.Block(booleanData=PROTOCOL.Booleans(booleans=[value])),
-        "date": lambda: PROTOCOL.Block(dateData=PROTOCOL.Dates(dates=[value])),
-        "timestamp": lambda: PROTOCOL.Block(timestampData=PROTOCOL.Timestamps(timestamps=[value])),
-    }
-    return made[kind]()
-
-
-def between(
-    kind: str, low: Any = None, high: Any = None, bounds: tuple[int, int] = (EXACTLY, EXACTLY)
-) -> Any:
-    ends = [
-        PROTOCOL.Marker(bound=ABOVE if low is None else bounds[0]),
-        PROTOCOL.Marker(bound=BELOW if high is None else bounds[1]),
-    ]
-    for end, value in zip(ends, (low, high), strict=True):
-        end.value = None if value is None else block(kind, value)
-    return PROTOCOL.Range(low=ends[0], high=ends[1])
-
-
-def domain(column: str, *ranges: Any, nulls: bool = False) -> Any:
-    values = PROTOCOL.ValueSet(rangeValueSet=PROTOCOL.Ranges(ranges=list(ranges)))
-    one = PROTOCOL.Domain(valueSet=values, nullAllowed=nulls)
-    return PROTOCOL.TupleDomain(domains={column: one})
 
 
 def ids(client: Any, wanted: Any) -> list[int]:

@@ -17,6 +17,8 @@ PROTOCOL: Any = thriftpy2.load(
 )
 _BINARY: Any = thriftpy2.protocol.TCyBinaryProtocolFactory
 _FRAMED: Any = thriftpy2.transport.TCyFramedTransportFactory
+BELOW, EXACTLY, ABOVE = 1, 2, 3
+"""Where the end of a range is, beside its value."""
 
 
 @contextmanager
@@ -113,3 +115,39 @@ def column_values(block: Any, count: int) -> list[Any]:
         [values] = [one for name, one in vars(data).items() if name != "nulls"]
     assert len(values) == count
     return [None if null else value for null, value in zip(nulls, values, strict=True)]
+
+
+def block(kind: str, value: Any) -> Any:
+    """One value."""
+    if kind == "varchar":
+        data = value.encode()
+        return PROTOCOL.Block(varcharData=PROTOCOL.Texts(sizes=[len(data)], bytes=data))
+    made = {
+        "integer": lambda: PROTOCOL.Block(integerData=PROTOCOL.Integers(ints=[value])),
+        "bigint": lambda: PROTOCOL.Block(bigintData=PROTOCOL.Longs(longs=[value])),
+        "double": lambda: PROTOCOL.Block(doubleData=PROTOCOL.Doubles(doubles=[value])),
+        "boolean": lambda: PROTOCOL.Block(booleanData=PROTOCOL.Booleans(booleans=[value])),
+        "date": lambda: PROTOCOL.Block(dateData=PROTOCOL.Dates(dates=[value])),
+        "timestamp": lambda: PROTOCOL.Block(timestampData=PROTOCOL.Timestamps(timestamps=[value])),
+    }
+    return made[kind]()
+
+
+def between(
+    kind: str, low: Any = None, high: Any = None, bounds: tuple[int, int] = (EXACTLY, EXACTLY)
+) -> Any:
+    """A range; without an end on the side that is ``None``."""
+    ends = [
+        PROTOCOL.Marker(bound=ABOVE if low is None else bounds[0]),
+        PROTOCOL.Marker(bound=BELOW if high is None else bounds[1]),
+    ]
+    for end, value in zip(ends, (low, high), strict=True):
+        end.value = None if value is None else block(kind, value)
+    return PROTOCOL.Range(low=ends[0], high=ends[1])
+
+
+def domain(column: str, *ranges: Any, nulls: bool = False) -> Any:
+    """What a column may be: a value in one of the ranges, or null."""
+    values = PROTOCOL.ValueSet(rangeValueSet=PROTOCOL.Ranges(ranges=list(ranges)))
+    one = PROTOCOL.Domain(valueSet=values, nullAllowed=nulls)
+    return PROTOCOL.TupleDomain(domains={column: one})
