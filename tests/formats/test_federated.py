@@ -79,7 +79,7 @@ def beside_plain(federated: Federated, plain: hudi.Table, write: Any) -> Iterato
 
 
 @pytest.mark.parametrize(
-    ("store", "engine", "table_format"), [*ON_DISK, *sampled(ON_S3, 3)], indirect=["store"]
+    ("store", "engine", "table_format"), [*ON_DISK, *sampled(ON_S3, 6)], indirect=["store"]
 )
 def test_writes_and_reads_are_those_of_a_plain_table(
     store: Store, engine: str, table_format: str, write: Any, request: pytest.FixtureRequest
