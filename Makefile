@@ -165,6 +165,18 @@ pictures: docs  ## Take pictures of a timeline's page and of the site by Debian'
 api: setup  ## Accept the public interface as it is now
 	$(BIN)/python tests/packaging/test_public_api.py
 
+.PHONY: wheels
+wheels: setup  ## Build the wheels of all packages, through their source distributions: dist/
+	rm -rf dist
+	for project in . delta_format iceberg_format plugins/conformance plugins/sql_format; do \
+	  $(BIN)/python -m build --no-isolation --outdir dist $$project > /dev/null || exit 1; \
+	done
+	@ls dist/*.whl
+
+.PHONY: release
+release: wheels  ## Build the wheels, and try them in an empty environment that pip fills
+	$(BIN)/python -m tests.packaging.try_release dist
+
 lock: setup  ## Bring requirements.lock in line with pyproject.toml (ARGS=--upgrade: newest versions)
 	$(BIN)/uv pip compile pyproject.toml --extra spark --group dev --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \

@@ -23,6 +23,7 @@ TAKEN_IN: Final = {
     "benchmarks.md": "benchmarks/README.md",
     "changelog.md": "CHANGELOG.md",
     "plugins.md": "plugins/README.md",
+    "security.md": "SECURITY.md",
 }
 """Pages by the files of the project that they are."""
 _MENTION: Final = re.compile(r"`docs/(\w+)\.md`")

@@ -9,14 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import documented_extensions
-from tests.packaging.test_wheels import (
-    CORE,
-    PROJECTS,
-    CleanEnvironment,
-    build_wheel,
-    new_environment,
-    run,
-)
+from tests.packaging.built_wheels import CORE, CleanEnvironment, Wheels, new_environment, run
 
 WRITE_AND_READ = """
 import json, os, sys, warnings
@@ -79,8 +72,8 @@ KEPT = {
 
 
 @pytest.fixture(scope="module")
-def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_wheel(PROJECTS[CORE], tmp_path_factory)
+def core(wheels: Wheels) -> Path:
+    return wheels[CORE]
 
 
 @pytest.fixture(scope="module")

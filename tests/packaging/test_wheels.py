@@ -3,69 +3,27 @@
 from __future__ import annotations
 
 import configparser
-import importlib.metadata
 import json
-import os
-import shutil
-import subprocess
 import sys
-import venv
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from email import message_from_bytes
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-LEFT_BY_TOOLS = shutil.ignore_patterns("__pycache__", "build", "dist", "*.egg-info", ".*_cache")
+from tests.packaging.built_wheels import (
+    CORE,
+    PROJECTS,
+    REPOSITORY,
+    CleanEnvironment,
+    Project,
+    Wheels,
+    declared,
+    dist_info,
+    new_environment,
+    run,
+)
 
-
-@dataclass(frozen=True)
-class Project:
-    """One wheel of the repository: its folder, and the import packages that are in it."""
-
-    folder: str
-    packages: tuple[str, ...]
-
-    def files(self) -> set[str]:
-        """Name every file of the packages, as the wheel should name it."""
-        return {
-            path.relative_to(self.home).as_posix()
-            for package in self.packages
-            for path in (self.home / package).rglob("*")
-            if path.is_file() and "__pycache__" not in path.parts and not self._stays_out(path)
-        }
-
-    @property
-    def home(self) -> Path:
-        """The folder that holds the packages."""
-        packages_inside = (REPOSITORY / self.folder / self.packages[0]).is_dir()
-        return REPOSITORY / self.folder if packages_inside else REPOSITORY
-
-    def _stays_out(self, path: Path) -> bool:
-        # a folder that is project and package at once also holds what describes the project
-        about = {"pyproject.toml", "README.md"}
-        is_about = path.name in about and path.parent == REPOSITORY / self.folder
-        return is_about or any(part.endswith(".egg-info") for part in path.parts)
-
-
-def core_packages() -> tuple[str, ...]:
-    wanted = ("hudi_core", "native_format", "pyspark_hudi", "pyspark_org_apache_hudi")
-    return tuple(name for name in wanted if (REPOSITORY / name).is_dir())
-
-
-CORE = "hudi-core"
-PROJECTS = {
-    CORE: Project(".", core_packages()),
-    "hudi-iceberg-format": Project("iceberg_format", ("iceberg_format",)),
-    "hudi-delta-format": Project("delta_format", ("delta_format",)),
-    "hudi-conformance": Project("plugins/conformance", ("hudi_conformance",)),
-    "hudi-sql-format": Project("plugins/sql_format", ("hudi_sql_format",)),
-}
 REGISTERED = {
     CORE: {
         "console_scripts": {"hudi": "hudi_core.cli:main"},
@@ -107,33 +65,8 @@ NEEDS_CLIENT = (
 )
 
 
-@pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return {name: build_wheel(project, tmp_path_factory) for name, project in PROJECTS.items()}
-
-
-def build_wheel(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build a wheel through its source distribution, from a copy that nothing was built in."""
-    source = tmp_path_factory.mktemp("source")
-    if project.folder == ".":
-        for file in ("pyproject.toml", "README.md", "LICENSE"):
-            shutil.copy(REPOSITORY / file, source)
-        for package in project.packages:
-            shutil.copytree(REPOSITORY / package, source / package, ignore=LEFT_BY_TOOLS)
-    else:
-        folder = REPOSITORY / project.folder
-        shutil.copytree(folder, source, ignore=LEFT_BY_TOOLS, dirs_exist_ok=True)
-    output = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", output, source)
-    assert len(list(output.glob("*.tar.gz"))) == 1
-    [wheel] = output.glob("*.whl")
-    return wheel
-
-
 @pytest.mark.parametrize("name", PROJECTS)
-def test_a_wheel_holds_its_part_of_the_tree_and_nothing_else(
-    wheels: dict[str, Path], name: str
-) -> None:
+def test_a_wheel_holds_its_part_of_the_tree_and_nothing_else(wheels: Wheels, name: str) -> None:
     with zipfile.ZipFile(wheels[name]) as archive:
         in_wheel = {file for file in archive.namelist() if ".dist-info/" not in file}
     assert in_wheel == PROJECTS[name].files()
@@ -141,62 +74,19 @@ def test_a_wheel_holds_its_part_of_the_tree_and_nothing_else(
 
 
 @pytest.mark.parametrize("name", PROJECTS)
-def test_a_wheel_registers_what_it_can_do(wheels: dict[str, Path], name: str) -> None:
+def test_a_wheel_registers_what_it_can_do(wheels: Wheels, name: str) -> None:
     assert entry_points(wheels[name]) == REGISTERED[name]
 
 
-def test_the_core_wheel_carries_the_licence(wheels: dict[str, Path]) -> None:
-    with zipfile.ZipFile(wheels[CORE]) as archive:
+@pytest.mark.parametrize("name", PROJECTS)
+def test_a_wheel_carries_the_licence(wheels: Wheels, name: str) -> None:
+    with zipfile.ZipFile(wheels[name]) as archive:
         [licence] = [file for file in archive.namelist() if file.endswith("licenses/LICENSE")]
         assert archive.read(licence) == (REPOSITORY / "LICENSE").read_bytes()
 
 
-@dataclass(frozen=True)
-class CleanEnvironment:
-    """A virtual environment that cannot see the source tree."""
-
-    home: Path
-
-    @property
-    def python(self) -> Path:
-        return self.home / "bin" / "python"
-
-    @property
-    def site_packages(self) -> Path:
-        [found] = self.home.glob("lib/python*/site-packages")
-        return found
-
-    def install(self, wheel: Path, extra: str = "") -> None:
-        """Install the wheel alone; link the packages it declares from this environment.
-
-        Nothing is downloaded, and what the wheel does not declare cannot be imported.
-        """
-        options = ("--no-deps", "--no-index", "--no-compile", "--quiet")
-        run(sys.executable, "-m", "pip", "--python", self.python, "install", *options, wheel)
-        self.link(declared(wheel, extra))
-
-    def link(self, distributions: Iterable[importlib.metadata.Distribution]) -> None:
-        """Make packages of this environment importable."""
-        for distribution in distributions:
-            for top in top_level_files(distribution):
-                link = self.site_packages / top.name
-                if not link.exists():
-                    link.symlink_to(top)
-
-    def run(self, code: str, *arguments: str) -> str:
-        """Run Python code outside the source tree; return what it printed."""
-        return run(self.python, "-I", "-W", "error", "-c", code, *arguments, cwd=self.home)
-
-
-def new_environment(folder: Path) -> CleanEnvironment:
-    venv.create(folder, with_pip=False, symlinks=True)
-    return CleanEnvironment(folder)
-
-
 @pytest.fixture(scope="module")
-def core_alone(
-    wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> CleanEnvironment:
+def core_alone(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> CleanEnvironment:
     """An environment with the core's wheel; tests change nothing in it."""
     environment = new_environment(tmp_path_factory.mktemp("core") / "clean")
     environment.install(wheels[CORE])
@@ -204,9 +94,7 @@ def core_alone(
 
 
 @pytest.fixture(scope="module")
-def core_and_spark(
-    wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> CleanEnvironment:
+def core_and_spark(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> CleanEnvironment:
     """An environment with the core's wheel and Spark; tests change nothing in it."""
     environment = new_environment(tmp_path_factory.mktemp("spark") / "clean")
     environment.install(wheels[CORE], extra="spark")
@@ -223,7 +111,7 @@ print(json.dumps({name: sys.modules[name].__file__ for name in sys.argv[1:]}))
 
 @pytest.mark.parametrize("name", PROJECTS)
 def test_a_wheel_alone_imports_with_what_it_declares(
-    wheels: dict[str, Path], name: str, tmp_path: Path, request: pytest.FixtureRequest
+    wheels: Wheels, name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if name == CORE:
         environment = request.getfixturevalue("core_alone")
@@ -287,7 +175,7 @@ session.stop()
 @pytest.mark.spark
 @pytest.mark.slow
 def test_executors_that_lack_the_wheel_say_so(
-    wheels: dict[str, Path], core_and_spark: CleanEnvironment, tmp_path: Path
+    wheels: Wheels, core_and_spark: CleanEnvironment, tmp_path: Path
 ) -> None:
     bare = new_environment(tmp_path / "bare")
     bare.link(one for one in declared(wheels[CORE], "spark") if one.name != "obstore")
@@ -322,60 +210,11 @@ def test_importing_loads_no_engine_and_no_other_format(module: str) -> None:
 # --- how ------------------------------------------------------------------------------------------
 
 
-def run(
-    *command: str | Path, cwd: Path | None = None, more: Mapping[str, str] | None = None
-) -> str:
-    """Run a command without the tree on its path; return what it printed.
-
-    ``more`` are variables of its environment.
-    """
-    environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "PYTHONHOME"}}
-    environment |= more or {}
-    done = subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-def dist_info(wheel: Path, file: str) -> bytes | None:
-    """Return a file of the wheel's own description."""
-    with zipfile.ZipFile(wheel) as archive:
-        for name in archive.namelist():
-            if name.partition("/")[2] == file and ".dist-info/" in name:
-                return archive.read(name)
-    return None
-
-
 def entry_points(wheel: Path) -> dict[str, dict[str, str]]:
     """Return the groups of entry points that the wheel registers."""
     parser = configparser.ConfigParser()
     parser.read_string((dist_info(wheel, "entry_points.txt") or b"").decode())
     return {group: dict(parser[group]) for group in parser.sections()}
-
-
-def declared(wheel: Path, extra: str = "") -> list[importlib.metadata.Distribution]:
-    """Return every distribution the wheel requires, directly or not, but for the project's own."""
-    metadata = dist_info(wheel, "METADATA")
-    assert metadata is not None
-    waiting = message_from_bytes(metadata).get_all("Requires-Dist", [])
-    found: dict[str, importlib.metadata.Distribution] = {}
-    while waiting:
-        requirement = Requirement(waiting.pop())
-        name = canonicalize_name(requirement.name)
-        applies = requirement.marker is None or requirement.marker.evaluate({"extra": extra})
-        if not applies or name in found or name in PROJECTS:
-            continue
-        found[name] = importlib.metadata.distribution(name)
-        assert requirement.specifier.contains(found[name].version, prereleases=True)
-        waiting += found[name].requires or []
-    return list(found.values())
-
-
-def top_level_files(distribution: importlib.metadata.Distribution) -> Iterator[Path]:
-    """Yield the files and folders that the distribution put beside each other in site-packages."""
-    for top in {file.parts[0] for file in distribution.files or []} - {"..", "__pycache__"}:
-        yield Path(str(distribution.locate_file(top)))
 
 
 def modules_of(project: Project) -> Iterator[str]:
