@@ -32,6 +32,7 @@ from hudi_core.errors import (
     CommitStateUnknownError,
     ConcurrentWriterError,
     HudiError,
+    IncompleteCommitError,
     LockError,
 )
 from hudi_core.model.instant import Action
@@ -62,7 +63,13 @@ _LOCKS: Final = {
     },
 }
 _SERVED: Final = (Action.CLEAN, Action.REPLACECOMMIT)
-_CONFLICTS: Final = (CommitConflictError, ConcurrentWriterError, LockError)
+_CONFLICTS: Final = (
+    CommitConflictError,
+    ConcurrentWriterError,
+    LockError,
+    # who was stopped for longer than a heartbeat lasts was taken for dead, and rolled back
+    IncompleteCommitError,
+)
 _RETRIES: Final = 200
 _SHORT_S: Final = (0.05, 0.6)
 _LONG_S: Final = (1.2, 2.5)

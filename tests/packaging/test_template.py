@@ -74,8 +74,8 @@ def test_it_passes_its_conformance_by_one_command(
 ) -> None:
     program, *words = shlex.split(documented[-1])
     report = tmp_path / "report.json"
-    command = (environment.home / "bin" / program, *words, "--report", report)
-    run(*command, cwd=tmp_path, more={"TMPDIR": str(tmp_path)})
+    command = environment.home / "bin" / program
+    run(command, *words, "--report", report, cwd=tmp_path, more={"TMPDIR": str(tmp_path)})
     outcomes = Counter(one["outcome"] for one in json.loads(report.read_text())["checks"])
     assert set(outcomes) == {"pass", "refused"}
     assert outcomes["pass"] >= 35

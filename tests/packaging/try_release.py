@@ -1,4 +1,4 @@
-"""Install everything from a folder of wheels into an empty environment, and use it: ``make release``.
+"""Install everything from a folder of wheels into an empty environment: ``make release``.
 
 Unlike the tests, which download nothing, it has pip get what the wheels need from wherever pip is
 told to on this machine.
