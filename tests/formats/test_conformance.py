@@ -14,6 +14,7 @@ import pytest
 from hudi_conformance.formats.capabilities import CapabilityConformance
 from hudi_conformance.formats.checks import CHECKS
 from hudi_conformance.formats.every_format import FormatConformance
+from hudi_conformance.formats.table_services import ServiceConformance
 from hudi_conformance.formats.trace import install_formats
 from hudi_conformance.formats.two_steps import TwoStepConformance
 from hudi_conformance.formats.under_test import FormatUnderTest, TwoStepFormat
@@ -80,6 +81,12 @@ class TestFormats(FormatConformance):
 
 
 class TestCapabilities(CapabilityConformance):
+    @pytest.fixture
+    def format_under_test(self, any_format: FormatUnderTest) -> FormatUnderTest:
+        return any_format
+
+
+class TestServices(ServiceConformance):
     @pytest.fixture
     def format_under_test(self, any_format: FormatUnderTest) -> FormatUnderTest:
         return any_format

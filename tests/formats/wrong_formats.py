@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 from hudi_core.spi import (
@@ -77,6 +78,30 @@ class DeletesLiveFiles(toy.ToyFormat):
 
     def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan, **_: Any) -> None:
         """Nothing."""
+
+
+class DeletesByItself(toy.ToyFormat):
+    """Deletes the files of a clean before they are expired."""
+
+    def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan, **_: Any) -> None:
+        for path in clean_plan.paths():
+            (Path(str(meta_client.base_path)) / path).unlink()
+
+
+class ForgetsTheWatermark(toy.ToyFormat):
+    """Forgets archived instants, and that they are complete."""
+
+    def archive_instants(
+        self,
+        meta_client: MetaClientView,
+        archived_instants: Sequence[Instant],
+        expected_version: str | None,
+        **_: Any,
+    ) -> None:
+        base = toy.head(meta_client)
+        gone = {one.requested_time for one in archived_instants}
+        kept = tuple(one for one in base.records if one.time not in gone)
+        toy.make(meta_client, replace(base, number=base.number + 1, records=kept))
 
 
 class EmptyWhereLost(toy.ToyFactory):
@@ -195,6 +220,8 @@ MISTAKES: Final = (
     Mistake(AnyParent, "F16"),
     Mistake(ForgetsTheRollback, "F32"),
     Mistake(DeletesLiveFiles, "F19"),
+    Mistake(DeletesByItself, "F47"),
+    Mistake(ForgetsTheWatermark, "F48"),
     Mistake(NoRowsForLostMetadata, "F21"),
     Mistake(BelievesStrangers, "F22"),
     Mistake(OpenLock, "F28"),

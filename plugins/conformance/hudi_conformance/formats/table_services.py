@@ -1,0 +1,196 @@
+"""Services of tables, and what a format makes of the hooks that they call.
+
+Other checks call these hooks by hand, to repeat them or to name what is not there. Here the service
+itself calls them, with what it has found out, and its result is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import hudi_core as hudi
+from hudi_conformance.formats.checks import check
+from hudi_conformance.formats.tables import (
+    OverFormat,
+    base_files,
+    contents,
+    declares,
+    files_of,
+    open_at,
+    ours,
+    rows,
+)
+from hudi_conformance.formats.trace import TRACE, Call
+from hudi_conformance.formats.under_test import FormatUnderTest
+from hudi_core.spi import Capability, UnsupportedCapabilityError
+
+EVERY: Final = (0, 1, 2, 3, 4)
+"""Keys of the table that the checks begin with."""
+ONE_STATE: Final = {
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+}
+SHORT: Final = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", **ONE_STATE}
+UNDECLARED: Final[Mapping[Capability, Callable[[hudi.Table], object]]] = {
+    Capability.CLUSTERING: lambda table: table.cluster(),
+    Capability.SAVEPOINT: lambda table: table.savepoint(),
+    Capability.RESTORE: lambda table: table.restore(table.timeline.completed_writes()[0]),
+}
+
+
+class ServiceConformance(OverFormat):
+    """What becomes of a table and of its format by services."""
+
+    def same_everywhere(
+        self, path: Path, expected: Any, format_under_test: FormatUnderTest
+    ) -> None:
+        """Both readers see some rows, and all metadata agree."""
+        table = hudi.Table.open(str(path))
+        assert format_under_test.rows(path) == ours(path) == expected
+        report = table.validate()
+        assert report.differences == ()
+        assert report.orphans == ()
+
+    @check("F47", "A clean has the format stop naming files before it deletes them.")
+    def test_a_clean(
+        self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
+    ) -> None:
+        old = base_files(table)
+        for ts in (2, 3, 4):
+            table.upsert(rows(*EVERY, ts=ts), options=ONE_STATE)
+        seen: list[bool] = []
+
+        def look(call: Call) -> None:
+            if call.hook == "before_clean":
+                seen.append(all((path / one).exists() for one in old))
+
+        TRACE.calls.clear()
+        TRACE.ended = look
+        table.clean(options=ONE_STATE)
+        assert TRACE.hooks() == ["before_clean", "complete_clean"]
+        assert seen == [True]
+        assert not any((path / one).exists() for one in old)
+        self.same_everywhere(path, contents(rows(*EVERY, ts=4)), format_under_test)
+        table.upsert(rows(0, ts=5))
+        expected = contents(rows(0, ts=5), rows(1, 2, 3, 4, ts=4))
+        self.same_everywhere(path, expected, format_under_test)
+
+    @check("F48", "An archived instant stays complete, and readers see what they saw.")
+    def test_an_archival(
+        self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
+    ) -> None:
+        for ts in range(2, 9):
+            table.upsert(rows(*EVERY, ts=ts), options=ONE_STATE)
+        before = open_at(path).timeline().completed_writes()
+        table.clean(options=ONE_STATE)
+        TRACE.calls.clear()
+        table.archive(options=SHORT)
+        assert "archive_instants" in TRACE.hooks()
+        [call] = [one for one in TRACE.calls if one.hook == "archive_instants"]
+        archived = {one.requested_time for one in call.arguments["archived_instants"]}
+        after = open_at(path)
+        for one in before:
+            assert after.host.find_publication(after.client, one) is not None, one
+        left = {one.requested_time for one in after.timeline().completed_writes()}
+        assert archived
+        assert not archived & left
+        assert {one.requested_time for one in before} <= archived | left
+        self.same_everywhere(path, contents(rows(*EVERY, ts=8)), format_under_test)
+        table.upsert(rows(0, ts=9))
+        expected = contents(rows(0, ts=9), rows(1, 2, 3, 4, ts=8))
+        self.same_everywhere(path, expected, format_under_test)
+
+    @check("F49", "A clustering replaces files and changes no row.")
+    def test_a_clustering(
+        self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
+    ) -> None:
+        if not declares(path, Capability.CLUSTERING):
+            self.refused(table, path, Capability.CLUSTERING)
+            return
+        # an insert would go into the small files
+        table.bulk_insert(rows(6, 7, 8))
+        before = base_files(table)
+        expected = ours(path)
+        TRACE.calls.clear()
+        table.cluster()
+        assert TRACE.hooks() == ["complete_clustering"]
+        assert not before & base_files(table)
+        self.same_everywhere(path, expected, format_under_test)
+        table.upsert(rows(0, 6, ts=2))
+        expected = contents(rows(1, 2, 3, 4, 7, 8), rows(0, 6, ts=2))
+        self.same_everywhere(path, expected, format_under_test)
+
+    @check("F50", "What a savepoint holds outlasts cleans, until it is deleted.")
+    def test_a_savepoint(
+        self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
+    ) -> None:
+        if not declares(path, Capability.SAVEPOINT):
+            self.refused(table, path, Capability.SAVEPOINT)
+            return
+        [saved] = table.timeline.completed_writes()
+        old = base_files(table)
+        TRACE.calls.clear()
+        table.savepoint(saved)
+        assert TRACE.hooks() == ["complete_savepoint"]
+        for ts in (2, 3, 4):
+            table.upsert(rows(*EVERY, ts=ts), options=ONE_STATE)
+        table.clean(options=ONE_STATE)
+        assert all((path / one).exists() for one in old)
+        self.same_everywhere(path, contents(rows(*EVERY, ts=4)), format_under_test)
+        assert contents(table.to_arrow(as_of=saved).select(rows().column_names)) == contents(
+            rows(*EVERY)
+        )
+        TRACE.calls.clear()
+        table.delete_savepoint(saved)
+        assert TRACE.hooks() == ["complete_delete_savepoint"]
+        table.clean(options=ONE_STATE)
+        assert not any((path / one).exists() for one in old)
+        self.same_everywhere(path, contents(rows(*EVERY, ts=4)), format_under_test)
+
+    @check("F51", "A restore goes back to a state, and leaves nothing of what came after it.")
+    def test_a_restore(
+        self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
+    ) -> None:
+        if not declares(path, Capability.RESTORE):
+            self.refused(table, path, Capability.RESTORE)
+            return
+        [first] = table.timeline.completed_writes()
+        old = base_files(table)
+        gone = [table.upsert(rows(*EVERY, 6, ts=ts)).instant for ts in (2, 3)]
+        new = base_files(table)
+        seen: list[bool] = []
+
+        def look(call: Call) -> None:
+            if call.hook == "before_restore":
+                seen.append(all((path / one).exists() for one in new))
+
+        TRACE.calls.clear()
+        TRACE.ended = look
+        table.restore(first)
+        assert [one for one in TRACE.hooks() if "restore" in one] == [
+            "before_restore",
+            "complete_restore",
+        ]
+        assert seen == [True]
+        assert base_files(table) == old
+        assert not any((path / one).exists() for one in new - old)
+        self.same_everywhere(path, contents(rows(*EVERY)), format_under_test)
+        opened = open_at(path)
+        for one in gone:
+            assert opened.host.find_publication(opened.client, one) is None
+        table.upsert(rows(0, ts=4))
+        expected = contents(rows(0, ts=4), rows(1, 2, 3, 4))
+        self.same_everywhere(path, expected, format_under_test)
+
+    def refused(self, table: hudi.Table, path: Path, ability: Capability) -> None:
+        """A service is refused before it changes anything."""
+        before = files_of(path)
+        TRACE.refused()
+        with pytest.raises(UnsupportedCapabilityError):
+            UNDECLARED[ability](table)
+        assert files_of(path) == before
