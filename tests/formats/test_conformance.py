@@ -55,7 +55,7 @@ TOYS = {
     "modest": "tests.formats.toy_format:ModestFormat",
 }
 UNDER_TEST = (NativeSuite.format, *TWO_STEPS)
-SUITES = (FormatConformance, CapabilityConformance, TwoStepConformance)
+SUITES = (FormatConformance, CapabilityConformance, ServiceConformance, TwoStepConformance)
 
 
 @pytest.fixture(autouse=True)
