@@ -23,8 +23,10 @@ def test_no_acknowledged_row_is_lost(tmp_path: Path, table_format: str) -> None:
     name, _, where = table_format.partition("@")
     with s3_service() if where else nullcontext() as store:
         table = Shared.at(tmp_path, store)
-        answers = run(table, name, writers=3, commits=20 if IS_WHOLE else 4, seed=7)
-    assert len(answers.acked) >= 8
+        # a lock of a dead one on a store is free after ten seconds only
+        writers, commits = (4, 20) if IS_WHOLE else (2, 4) if where else (3, 4)
+        answers = run(table, name, writers, commits, seed=7)
+    assert len(answers.acked) >= (writers - writers // 2) * commits
 
 
 def test_a_lost_row_is_noticed(tmp_path: Path) -> None:
