@@ -53,14 +53,27 @@ class Counted:
         """Return the number of the last step of a name."""
         return max(at for at, name in enumerate(self.verdict.steps, 1) if name == step)
 
-    def cases(self, hows: Sequence[str] = HOWS) -> Iterator[Case]:
-        """Yield every case of the scene."""
-        count, case = len(self.verdict.steps), self.verdict.case
+    def cases(self, hows: Sequence[str] = HOWS, *, is_whole: bool = True) -> Iterator[Case]:
+        """Yield every case of the scene; or, if it need not be whole, a death before every step,
+        and half of a step and an error once for each kind of step."""
+        case, names = self.verdict.case, self.verdict.steps
         yield case
-        for fault in faults((count, self.verdict.tearable), hows):
-            yield case._replace(fault=fault)
+        for fault in faults((len(names), self.verdict.tearable), hows):
+            if is_whole or fault.how == "before" or self._stands_for_others(fault):
+                yield case._replace(fault=fault)
         if "before" in hows:
-            yield case._replace(fault=Fault(count, "after"))
+            yield case._replace(fault=Fault(len(names), "after"))
+
+    def _stands_for_others(self, fault: Fault) -> bool:
+        """Whether a fault is at the first step of its kind; the last in errors of every other kind,
+        which are errors with all done."""
+        steps = self.verdict.steps
+        name = steps[fault.at - 1]
+        is_first = name not in steps[: fault.at - 1]
+        is_odd = list(dict.fromkeys(steps)).index(name) % 2 == 1
+        if fault.how == "err_after":
+            return is_odd and name not in steps[fault.at :]
+        return is_first and not (fault.how == "err_before" and is_odd)
 
 
 @contextmanager
@@ -129,7 +142,9 @@ def count_requests(pool: Pool, cases: Iterable[S3Case]) -> list[S3Verdict]:
     return list(pool.imap(_count_requests, cases, _GROUP))
 
 
-def all_cases(counted: Sequence[Counted], hows: Sequence[str], second: int) -> list[Case]:
+def all_cases(
+    counted: Sequence[Counted], hows: Sequence[str], second: int, *, is_whole: bool = True
+) -> list[Case]:
     """Return every case of the campaign.
 
     Parameters
@@ -140,8 +155,10 @@ def all_cases(counted: Sequence[Counted], hows: Sequence[str], second: int) -> l
         What can go wrong.
     second
         How many times, for each format and scene, recovery is interrupted as well.
+    is_whole
+        See :meth:`Counted.cases`.
     """
-    cases = [case for one in counted for case in one.cases(hows)]
+    cases = [case for one in counted for case in one.cases(hows, is_whole=is_whole)]
     cases += pairs(counted, second)
     cases += late(counted, second)
     return cases

@@ -94,8 +94,9 @@ def crash(options: argparse.Namespace) -> int:
         on_store = count_requests(pool, s3_scenes(options.formats, options.scenes))
         unknown = pinned(STEPS_FILE, steps_by_name(counted))
         unknown |= pinned(S3_STEPS_FILE, requests_by_name(on_store))
-        cases: list[Case | S3Case] = [*all_cases(counted, options.hows, options.second)]
-        cases += s3_cases(on_store)
+        cases: list[Case | S3Case] = []
+        cases += all_cases(counted, options.hows, options.second, is_whole=options.whole)
+        cases += s3_cases(on_store, is_whole=options.whole)
         if options.sample is not None:
             cases = sample(cases, options.sample)
         journal = Journal(options.journal)
@@ -128,6 +129,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--formats", nargs="+", choices=_FORMATS, default=_FORMATS)
     parser.add_argument("--scenes", nargs="+", choices=_SCENES, default=_SCENES)
     parser.add_argument("--hows", nargs="+", choices=HOWS, default=HOWS)
+    parser.add_argument(
+        "--whole", action="store_true", help="let every step fail in every way, twice the runs"
+    )
     parser.add_argument("--second", type=int, default=20, help="second crashes per scene")
     parser.add_argument("--sample", type=int, help="run so many of the cases, always the same")
     parser.add_argument(

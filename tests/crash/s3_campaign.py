@@ -20,6 +20,8 @@ EXHAUSTIVE: Final = ("upsert",)
 """Scenes of which every request meets every fault; of others it meets some, which are drawn."""
 DRAWN: Final = 4
 """How many."""
+FEW: Final = 2
+"""How many where the campaign need not be whole; of exhaustive scenes :data:`DRAWN`."""
 _LATEST: Final = 60
 """A request that is late arrives at most so many changing requests later."""
 _SEED: Final = 93
@@ -38,8 +40,8 @@ def s3_scenes(
                 yield case
 
 
-def s3_cases(counted: Sequence[S3Verdict]) -> list[S3Case]:
-    """Return every case of scenes whose requests were counted.
+def s3_cases(counted: Sequence[S3Verdict], *, is_whole: bool = True) -> list[S3Case]:
+    """Return every case of scenes whose requests were counted; fewer if it need not be whole.
 
     A request that is late arrives, in half of the cases, when its writer has gone on; in the others
     after the next write.
@@ -49,9 +51,11 @@ def s3_cases(counted: Sequence[S3Verdict]) -> list[S3Case]:
     for verdict in counted:
         case = verdict.case
         cases.append(case)
+        number = len(WAYS) if case.scene in EXHAUSTIVE else DRAWN
+        if not is_whole:
+            number = DRAWN if case.scene in EXHAUSTIVE else FEW
         for at in range(1, len(verdict.steps) + 1):
-            whole = case.scene in EXHAUSTIVE
-            for how in WAYS if whole else chosen.sample(tuple(WAYS), DRAWN):
+            for how in chosen.sample(tuple(WAYS), number):
                 lands = chosen.choice((0, chosen.randint(1, _LATEST))) if "late" in how else 0
                 cases.append(case._replace(fault=S3Fault(at, how, lands)))
     return cases

@@ -6,8 +6,6 @@ What is checked is asked of the store itself.
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -29,9 +27,9 @@ from tests.crash.check_table import ACKED, FAILED, OPEN, Report, check_rows, che
 from tests.crash.check_unfinished import check_new
 from tests.crash.mutants import changed
 from tests.crash.place import S3Place
-from tests.crash.rig import Lost, Named, Rig, secrets_in, told_by
+from tests.crash.rig import Lost, Named, Rig, Shape, mark_of, secrets_in, shape_of, told_by
 from tests.crash.rows import FIRST, SECOND, as_table
-from tests.crash.s3_faults import LASTING, REPEATED, S3Fault, kind_of_object
+from tests.crash.s3_faults import LASTING, REPEATED, S3Fault
 from tests.crash.s3_mutants import S3_MUTANTS
 from tests.crash.s3_scenes import S3_SCENES, S3Case, S3Wound
 from tests.crash.s3_service import BUCKET, REGION, S3Service, s3_service
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Names = frozenset[str]
-Shape = frozenset[tuple[str, int]]
 ROOT: Final = f"s3://{BUCKET}/tables/one"
 LATER_S: Final = 7200
 _OPTIONS: Final = {
@@ -99,15 +96,8 @@ class _Acted(NamedTuple):
 
 @dataclass(slots=True)
 class S3Rig(Rig):
-    """Runs cases on one store, one after the other.
+    """Runs cases on one store, one after the other."""
 
-    Attributes
-    ----------
-    sound
-        A folder that rigs share: what one of them found in order, the others need not look at.
-    """
-
-    sound: Path | None = None
     _running: ExitStack = field(default_factory=ExitStack)
     _service: S3Service | None = None
     _kept: set[str] = field(default_factory=set)
@@ -135,11 +125,11 @@ class S3Rig(Rig):
         try:
             acted = self._act_on_store(case, self._begin_on_store(case))
             if not (acted.violations or acted.is_known):
-                ended = self.fork(_mend, self.service, case, acted, self._folder_of_sound)
+                ended = self.fork(_mend, self.service, case, acted, self.folder_of_sound)
                 found: list[str] = self._answer(ended)
                 acted = acted._replace(violations=[*found, *secrets_in(ended.printed)])
                 if not acted.violations:
-                    _mark(self._folder_of_sound, case, acted.tried, acted.shape).touch()
+                    mark_of(self.folder_of_sound, case, acted.tried, acted.shape).touch()
         except Lost as lost:
             acted = acted._replace(violations=[str(lost)])
         return self._verdict(case, acted, before)
@@ -147,12 +137,6 @@ class S3Rig(Rig):
     def stop(self) -> None:
         """End the store."""
         self._running.close()
-
-    @property
-    def _folder_of_sound(self) -> Path:
-        folder = self.sound or self.folder / "sound"
-        folder.mkdir(exist_ok=True)
-        return folder
 
     def _verdict(self, case: S3Case, acted: _Acted, before: float) -> S3Verdict:
         found, names = tuple(acted.violations), tuple(acted.names)
@@ -190,7 +174,7 @@ class S3Rig(Rig):
 
     def _act_on_store(self, case: S3Case, tried: tuple[Named, ...]) -> _Acted:
         now = (*tried, Named(S3_SCENES[case.scene].action))
-        ended = self.fork(_act, self.service, case, now, self._folder_of_sound)
+        ended = self.fork(_act, self.service, case, now, self.folder_of_sound)
         acted: _Acted = self._answer(ended)
         return acted._replace(violations=[*acted.violations, *secrets_in(ended.printed)])
 
@@ -235,12 +219,6 @@ def _act_alone(
     return _Acted(names, (Named(action, told),))
 
 
-def _mark(sound: Path, case: S3Case, tried: Sequence[Named], shape: Shape) -> Path:
-    """Return the file that is there once a table of this shape was found in order."""
-    known = (case._replace(fault=None), list(tried), sorted(shape))
-    return sound / hashlib.sha256(repr(known).encode()).hexdigest()
-
-
 def _act(service: S3Service, case: S3Case, tried: tuple[Named, ...], sound: Path) -> _Acted:
     """Do the last of what is tried, and check what comes of it."""
     fault, wounded = case.fault, _is_wounded(case)
@@ -251,14 +229,14 @@ def _act(service: S3Service, case: S3Case, tried: tuple[Named, ...], sound: Path
         return acted._replace(violations=[words])
     place = _at(service.endpoint)
     is_late = wounded or (fault is not None and _keeps_away(acted.names, fault))
-    acted = acted._replace(is_late=is_late, shape=_shape(place))
+    acted = acted._replace(is_late=is_late, shape=shape_of(place))
     if S3_SCENES[case.scene].is_new:
         if is_late:
             service.age(LATER_S)
         with _later(is_late):
             return acted._replace(violations=check_new(place).violations)
     travels = fault is not None and fault.how.startswith("late")
-    if not travels and _mark(sound, case, acted.tried, acted.shape).exists():
+    if not travels and mark_of(sound, case, acted.tried, acted.shape).exists():
         found = check_rows(place, [one.tried() for one in acted.tried], at_rest=False)
         return acted._replace(is_known=True, violations=found.violations)
     if is_late:
@@ -270,10 +248,6 @@ def _act(service: S3Service, case: S3Case, tried: tuple[Named, ...], sound: Path
 
 def _is_wounded(case: S3Case) -> bool:
     return bool(S3_SCENES[case.scene].wounds)
-
-
-def _shape(place: S3Place) -> Shape:
-    return frozenset(Counter(kind_of_object(f"/{path}") for path in place.files()).items())
 
 
 def _keeps_away(names: Sequence[str], fault: S3Fault) -> bool:
@@ -308,7 +282,7 @@ def _mend(service: S3Service, case: S3Case, acted: _Acted, sound: Path) -> list[
             table = _open(service)
         tried = _go_on(table, tried)
         place = _at(service.endpoint)
-        mark = _mark(sound, case, tried, _shape(place))
+        mark = mark_of(sound, case, tried, shape_of(place))
         check = check_rows if mark.exists() else check_table
         found = check(place, [one.tried() for one in tried], at_rest=True, seen=seen).violations
     if not found:
