@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import random
@@ -33,6 +34,8 @@ LATE_SCENES: Final = ("upsert", "insert_overwrite", "delete_partitions")
 _SEED: Final = 93
 _GROUP: Final = 4
 """Cases that a process is given at a time."""
+_DEATHS: Final = 16
+"""Deaths that one process leaves behind; see :meth:`~tests.crash.rig.Rig.run_deaths`."""
 
 _AnyCase = TypeVar("_AnyCase", bound=Case | S3Case)
 _rigs: list[S3Rig] = []
@@ -98,9 +101,29 @@ def _start(number: Synchronized[int], processors: Sequence[int], folder: str) ->
     _rigs.append(S3Rig(own, sound=Path(folder, "sound")))
 
 
-def _run(case: Case | S3Case) -> Verdict | S3Verdict:
+def _run(cases: Sequence[Case | S3Case]) -> Sequence[Verdict | S3Verdict]:
     rig = _rigs[0]
-    return rig.run_requests(case) if isinstance(case, S3Case) else rig.run(case)
+    if len(cases) > 1 and all(map(_is_death, cases)):
+        return rig.run_deaths([one for one in cases if isinstance(one, Case)])
+    return [rig.run_requests(one) if isinstance(one, S3Case) else rig.run(one) for one in cases]
+
+
+def _is_death(case: Case | S3Case) -> bool:
+    """Whether what a process leaves before a step is all there is to a case."""
+    is_alone = isinstance(case, Case) and case.second is None and case.fault is not None
+    return is_alone and case.fault is not None and case.fault.how == "before"
+
+
+def _batches(cases: Iterable[Case | S3Case]) -> Iterator[Sequence[Case | S3Case]]:
+    """Yield what a process is given at a time: deaths of one scene, or some other cases."""
+
+    def alike(case: Case | S3Case) -> tuple[object, ...]:
+        return _is_death(case), *((case[:2], case.mutant) if _is_death(case) else ())
+
+    for (is_death, *_), found in itertools.groupby(cases, alike):
+        number = _DEATHS if is_death else _GROUP
+        while batch := tuple(itertools.islice(found, number)):
+            yield batch
 
 
 def _count(case: Case) -> Verdict:
@@ -119,7 +142,7 @@ def run(pool: Pool, cases: Iterable[S3Case]) -> Iterator[S3Verdict]: ...
 def run(pool: Pool, cases: Iterable[Case | S3Case]) -> Iterator[Verdict | S3Verdict]: ...
 def run(pool: Pool, cases: Iterable[Any]) -> Iterator[Any]:
     """Run cases; yield how they ended, in any order."""
-    return pool.imap_unordered(_run, cases, _GROUP)
+    return itertools.chain.from_iterable(pool.imap_unordered(_run, _batches(cases)))
 
 
 def scenes(

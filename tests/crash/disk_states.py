@@ -9,11 +9,12 @@ next.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.crash.counting_storage import CountedSteps
+from tests.crash.counting_storage import CountedSteps, die
 
 
 class DiskState(NamedTuple):
@@ -72,3 +73,33 @@ class DiskStates(CountedSteps):
         shutil.copytree(self._folder, copy)
         self.states.append(DiskState(str(copy), number, how))
         return copy
+
+
+class KeptStates(CountedSteps):
+    """Keeps what is there before some of the steps, and ends the process before the last of them.
+
+    While that is kept no other thread begins a step, as none does any more when a process dies.
+
+    Parameters
+    ----------
+    numbers
+        Of the steps, rising.
+    keep
+        Keeps the state before a step, whose number it is given.
+    """
+
+    def __init__(self, numbers: Sequence[int], keep: Callable[[int], None]) -> None:
+        super().__init__()
+        self._numbers = numbers
+        self._keep = keep
+        self._keeping = threading.Lock()
+
+    def _next(self, name: str, has_half: bool) -> str | None:
+        with self._keeping:
+            how = super()._next(name, has_half)
+            number = len(self.names)
+            if number in self._numbers:
+                self._keep(number)
+            if number == self._numbers[-1]:
+                die()
+        return how

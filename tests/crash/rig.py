@@ -26,9 +26,18 @@ from hudi_core.errors import CommitStateUnknownError, HudiError
 from hudi_core.metadata.partitions.names import ALL_CHECKS
 from hudi_core.metadata.validator import validate
 from tests.crash.actions import ACTIONS, next_write
-from tests.crash.check_table import ACKED, FAILED, OPEN, Report, Tried, check_table
+from tests.crash.check_table import (
+    ACKED,
+    FAILED,
+    OPEN,
+    Report,
+    Tried,
+    check_rows,
+    check_table,
+)
 from tests.crash.check_unfinished import check_new, check_unfinished
 from tests.crash.counting_storage import DEATH, ERRORS, Fault
+from tests.crash.disk_states import KeptStates
 from tests.crash.kinds import storage_path
 from tests.crash.late_requests import LANDS, LATE, landing, lost_sender
 from tests.crash.mutants import MUTANTS
@@ -190,6 +199,44 @@ class Rig:
             case, tuple(violations), tuple(steps), tuple(tearable), told, self.cpu_s - before
         )
 
+    def run_deaths(self, cases: Sequence[Case]) -> list[Verdict]:
+        """Run cases of one scene that differ in the step before which the process dies.
+
+        One process keeps what it would leave at each of them: see
+        :mod:`tests.crash.disk_states`. What this does not reach is run by itself.
+        """
+        before = self.cpu_s
+        tried = self._begin(cases[0])
+        kept = self.folder / "deaths"
+        shutil.rmtree(kept, ignore_errors=True)
+        now = (*tried, Named(SCENES[cases[0].scene].action))
+        ended = self.fork(_act_until_death, self, cases, kept)
+        acted = _Acted(tried=now, violations=secrets_in(ended.printed))
+        share = (self.cpu_s - before) / len(cases)
+        return [self._of_death(case, acted, self._kept_at(case, kept), share) for case in cases]
+
+    def _of_death(self, case: Case, acted: _Acted, state: Path, share_s: float) -> Verdict:
+        if not state.exists():
+            return self.run(case)
+        before = self.cpu_s
+        self._restore(state)
+        try:
+            violations = list(acted.violations) or self._aftermath(case, acted)
+        except Lost as lost:
+            violations = [str(lost)]
+        return Verdict(case, tuple(violations), (), (), OPEN, self.cpu_s - before + share_s)
+
+    def keep_deaths(self, cases: Sequence[Case], kept: Path) -> KeptStates:
+        """Return what keeps the table before the steps at which the cases die."""
+        by_step = {case.fault.at: case for case in cases if case.fault is not None}
+        return KeptStates(
+            list(by_step), lambda at: self._keep(self._kept_at(by_step[at], kept), is_new=True)
+        )
+
+    def _kept_at(self, case: Case, kept: Path) -> Path:
+        assert case.fault is not None
+        return kept / str(case.fault.at)
+
     def _begin(self, case: Case) -> list[Named]:
         """Put the scene's table in place; return what has been tried on it."""
         template = self._template(case.format_name, case.scene)
@@ -208,7 +255,7 @@ class Rig:
         return answer._replace(violations=[*answer.violations, *secrets])
 
     def _aftermath(self, case: Case, acted: _Acted) -> list[str]:
-        ended = self.fork(_mend, self.path, case, acted)
+        ended = self.fork(_mend, self.path, case, acted, self.folder_of_sound)
         violations: list[str] = self._answer(ended)
         return violations + secrets_in(ended.printed)
 
@@ -243,9 +290,10 @@ class Rig:
         assert not self._act(fatal, (), action).steps, "it should have died"
         self._keep(kept)
 
-    def _keep(self, kept: Path) -> None:
+    def _keep(self, kept: Path, *, is_new: bool = False) -> None:
         for here, there in self._folders(kept):
-            shutil.rmtree(there, ignore_errors=True)
+            if not is_new:
+                shutil.rmtree(there, ignore_errors=True)
             if here.exists():
                 shutil.copytree(here, there)
 
@@ -414,6 +462,15 @@ def _act(path: Path, case: Case, tried: tuple[Named, ...], seen: Names, sound: P
     return acted._replace(tried=tried, shown=shown, is_at_rest=True, mark=mark)
 
 
+def _act_until_death(rig: Rig, cases: Sequence[Case], kept: Path) -> None:
+    """Do what a scene does, and keep what is there at each death; the last one is real."""
+    case = cases[0]
+    scene = SCENES[case.scene]
+    with MUTANTS[case.mutant](), counted(None, rig.keep_deaths(cases, kept)):
+        subject = scene.opened(rig.path, case.format_name)
+        told_by(lambda: ACTIONS[scene.action].run(subject))
+
+
 def _go_on(
     subject: Any, scene: Scene, tried: tuple[Named, ...], is_again: bool
 ) -> tuple[Named, ...]:
@@ -438,7 +495,7 @@ def _go_on(
     return (*tried, Named(f"next{number}", ACKED))
 
 
-def _mend(path: Path, case: Case, acted: _Acted) -> list[str]:
+def _mend(path: Path, case: Case, acted: _Acted, sound: Path) -> list[str]:
     """Check what a writer has left, write, and check that nothing is left open."""
     rested, tried, scene = acted.is_at_rest, acted.tried, SCENES[case.scene]
     first = _check(path, scene, tried, at_rest=rested, seen=acted.shown)
@@ -451,7 +508,14 @@ def _mend(path: Path, case: Case, acted: _Acted) -> list[str]:
         tried = _go_on(subject, scene, tried, is_again=is_again)
     # who was at rest before is so still, which need not be looked at in full again
     is_full = scene.is_broken or not rested
-    last = _check(path, scene, tried, at_rest=is_full, seen=first.shown or frozenset())
+    seen = first.shown or frozenset()
+    mark = mark_of(sound, case, tried, shape_of(place_of(path)))
+    if mark.exists():
+        named = [one.tried() for one in tried]
+        return check_rows(path, named, at_rest=is_full, seen=seen).violations
+    last = _check(path, scene, tried, at_rest=is_full, seen=seen)
+    if is_full and not last.violations:
+        mark.touch()
     return last.violations
 
 

@@ -15,9 +15,9 @@ HOOKS: Final = (
 )
 
 
-def counted(fault: Fault | None) -> CountedSteps:
+def counted(fault: Fault | None, steps: CountedSteps | None = None) -> CountedSteps:
     """Count what changes a table: the disk, data files, and what formats are told."""
-    steps = CountedSteps(fault)
+    steps = steps or CountedSteps(fault)
     for hook in HOOKS:
         steps.watch(FormatHost, hook, name=_of("the format"), error=_format_error)
     return steps
