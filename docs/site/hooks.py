@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import command_line  # noqa: E402 - a neighbour, which mkdocs does not put on the path
 import messages  # noqa: E402
+import notebook  # noqa: E402
 
 TAKEN_IN: Final = {
     "benchmarks.md": "benchmarks/README.md",
@@ -37,6 +38,9 @@ def on_files(files: Files, config: Any) -> Files:
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, page, content=text))
     files.append(File.generated(config, "command_line.md", content=command_line.page()))
+    files.append(File.generated(config, "quick_start_notebook.md", content=notebook.page(ROOT)))
+    download = (ROOT / notebook.NOTEBOOK).read_text(encoding="utf-8")
+    files.append(File.generated(config, "quick_start.ipynb", content=download))
     return files
 
 
