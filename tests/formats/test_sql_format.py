@@ -206,6 +206,27 @@ def test_a_restore_takes_later_states_with_their_files(table: hudi.Table, path: 
     assert [one["number"] for one in rows_of(path)] == [5]
 
 
+def test_a_file_group_whose_rows_are_all_deleted_holds_none(table: hudi.Table, path: Path) -> None:
+    table.insert(row("1", "a"))
+    table.insert(row("2", "b"))
+    table.delete(row("1", "a"))
+    for _ in range(2):
+        now = hudi.Table.open(str(path))
+        assert now.to_arrow()["id"].to_pylist() == ["2"] == [one["id"] for one in rows_of(path)]
+        assert now.validate().differences == ()
+        hudi.Table.open(str(path)).repair(force=True)
+    table.upsert(row("1", "a"))
+    assert sorted(hudi.Table.open(str(path)).to_arrow()["id"].to_pylist()) == ["1", "2"]
+
+
+def test_a_deletion_of_all_rows_is_rolled_back(table: hudi.Table, path: Path) -> None:
+    table.insert(row("1"))
+    table.rollback(table.delete(row("1")).instant)
+    assert table.to_arrow()["id"].to_pylist() == ["1"] == [one["id"] for one in rows_of(path)]
+    [[files]] = ask_sqlite(path, "SELECT count(*) FROM hudi_files")
+    assert files == 1
+
+
 def test_a_rollback_brings_the_columns_of_before_back(table: hudi.Table, path: Path) -> None:
     table.insert(row("1", number=1))
     before = ask_sqlite(path, "SELECT columns FROM hudi_tables")
