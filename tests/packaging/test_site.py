@@ -21,6 +21,20 @@ LOADED = re.compile(
     r'<(?:script|img|iframe|source)\b[^>]*\bsrc="([^"]*)"|<link\b[^>]*\bhref="([^"]*)"'
 )
 FEWEST_WORDS = 60
+ANSWERS = {
+    "install.html": "pip install .",
+    "install.html#java": "JAVA_HOME",
+    "quick_start_hudi.html": "hudi.write(trips",
+    "quick_start_arrow.html": "hudi.Table.create(",
+    "engines.html": "hudi.duckdb(",
+    "operations.html#erase-a-row": "table.purge()",
+    "operations.html#compact-small-files": "table.optimize()",
+    "operations.html#a-bad-load": "table.restore(",
+    "writers.html": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "limits.html": "MERGE_ON_READ",
+    "plugins.html": "class JournalFormat(spi.TableFormat)",
+}
+"""What a reader who is new finds behind the links of the front page."""
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +75,19 @@ def test_no_page_is_a_stub(site: Path) -> None:
     words = {page.name: len(text_of(page).split()) for page in site.glob("*.html")}
     del words["404.html"]
     assert not {name: count for name, count in words.items() if count < FEWEST_WORDS}
+
+
+@pytest.mark.parametrize("link", ANSWERS)
+def test_the_front_page_leads_to_the_answers(site: Path, link: str) -> None:
+    front = re.search(r"<article.*?</article>", (site / "index.html").read_text("utf-8"), re.DOTALL)
+    assert front
+    assert f'href="{link}"' in front[0]
+    name, _, anchor = link.partition("#")
+    page = (site / name).read_text("utf-8")
+    begin = f'<h2 id="{anchor}".*?(?=<h2 |</article>)' if anchor else "<article.*?</article>"
+    found = re.search(begin, page, re.DOTALL)
+    assert found, link
+    assert ANSWERS[link] in html.unescape(re.sub(r"<[^>]*>", "", found[0]))
 
 
 def test_every_command_is_in_the_reference(site: Path) -> None:
