@@ -21,7 +21,7 @@ from hudi_core.config.kinds import (
 )
 from hudi_core.config.named_generators import NamedKeyGenerator
 from hudi_core.config.new_merging import new_merging
-from hudi_core.config.placement import placement_of
+from hudi_core.config.placement import new_placement
 from hudi_core.config.stored_form import properties_of
 from hudi_core.config.stored_keys import CHOSEN_ROWS, ManagedKeys
 from hudi_core.config.support import WRITABLE_VERSIONS
@@ -64,7 +64,7 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
         initial_version=version,
         complex_keygen_new_encoding=_new_encoding(options, version),
         buckets=buckets_of(options, record_key),
-        placement=placement_of(options),
+        placement=new_placement(options),
     )
     require_possible_keys(config)
     _refuse_managed(options, config)

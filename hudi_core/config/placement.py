@@ -200,6 +200,29 @@ def placement_of(options: Mapping[str, str]) -> Placement:
     return Placement()
 
 
+def new_placement(options: Mapping[str, str]) -> Placement:
+    """Where the data files of a new table are to lie.
+
+    Raises
+    ------
+    InvalidOptionError
+        See :func:`placement_of`; or an option is of no use without a storage path, so that the
+        table would not store it.
+    """
+    made = placement_of(options)
+    if made.is_default:
+        unused = next((name for name, _ in _strategy_options(options)), None)
+        if unused is not None:
+            raise InvalidOptionError(
+                f"{STRATEGY_PREFIX}{unused}",
+                "***" if is_secret_name(unused) else options[f"{STRATEGY_PREFIX}{unused}"],
+                f"it says how files are placed below a storage path, and {PlacementKeys.path.key} "
+                "is missing",
+                f"Drop it, or set {PlacementKeys.path.key}.",
+            )
+    return made
+
+
 def _strategy_options(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name, value in options.items():
         if name.startswith(STRATEGY_PREFIX) and name != PlacementKeys.strategy.key:

@@ -13,6 +13,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.placement import PlacementKeys
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.storage import StoreKeys
+from hudi_core.config.stored_form import properties_of
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.table_parsers import NATIVE
@@ -37,6 +38,7 @@ from hudi_core.services.adopt_source import (
     read_schema,
 )
 from hudi_core.services.design import design_table
+from hudi_core.services.opening import opened_config
 from hudi_core.services.progress import CountedMap, Progress
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.location import parse_location
@@ -245,6 +247,7 @@ def plan_in_place(folder: Folder) -> InPlace:
         last_column_id=schema.last_column_id,
         field_ids=schema.field_ids(),
     )
+    opened_config(folder.base_path, properties_of(config), folder.options)
     metadata = MetadataConfig.from_options(options)
     if metadata.enabled:
         enabled_partitions(metadata, config)

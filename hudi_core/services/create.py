@@ -42,7 +42,7 @@ from hudi_core.plugin.joint import JointCommit
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.services.design import design_table
 from hudi_core.services.drop import delete_contents, delete_files, empty_table
-from hudi_core.services.opening import open_table
+from hudi_core.services.opening import open_table, opened_config
 from hudi_core.services.placement import claim_storage, release_storage, storages_of
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
@@ -119,6 +119,7 @@ def plan_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> NewT
     design, _ = design_table(base_path, schema, options)
     host = FormatHost.load(FormatRegistry(), design.table_format)
     properties = {**properties_of(design), **host.stored_options(options)}
+    opened_config(base_path, properties, options)
     storage_options = StorageOptions.from_options(options)
     client = TableMetaClient(
         base_path,

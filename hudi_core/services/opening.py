@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from hudi_core.config.resolve import resolve_table_config
 from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_table import stored_config
+from hudi_core.config.table import TableConfig
 from hudi_core.errors import NotATableError, StorageError, UnsafePathError
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
 from hudi_core.metrics import meter_of
@@ -55,8 +56,7 @@ def open_table(
     storage = open_storage(base_path, storage_options, fsync=StoreKeys.fsync.read(options))
     if properties is None:
         properties = _read_properties(storage)
-    stored = stored_config(properties, f"{base_path}/{PROPERTIES_PATH}")
-    config = resolve_table_config(options, stored)
+    config = opened_config(base_path, properties, options)
     host = FormatHost.load(FormatRegistry(), config.table_format)
     host.check_options(options)
     # a request to an object store is waited for, one to a disk is answered by the processor
@@ -71,6 +71,28 @@ def open_table(
         meter=meter_of(options, config.name, base_path),
     )
     return OpenTable(client, host).fitted()
+
+
+def opened_config(
+    base_path: BasePath, properties: Mapping[str, str], options: Mapping[str, str]
+) -> TableConfig:
+    """What a table is to whoever opens it with options.
+
+    Who makes a table, or puts one in the place of another, asks beforehand: an option that its
+    opening refuses would be refused when nothing can be taken back.
+
+    Parameters
+    ----------
+    properties
+        What the table stores, or is going to.
+
+    Raises
+    ------
+    CorruptMetadataError, OptionConflictError, InvalidOptionError
+        See :func:`open_table`.
+    """
+    stored = stored_config(properties, f"{base_path}/{PROPERTIES_PATH}")
+    return resolve_table_config(options, stored)
 
 
 def open_within(

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
+from hudi_core.config import creation
+from hudi_core.config.placement import placement_of
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
     CommitConflictError,
@@ -19,6 +21,7 @@ from hudi_core.errors import (
     InvalidOptionError,
     LockError,
     NotATableError,
+    OptionConflictError,
     PartitionValueError,
     RecordKeyError,
     SchemaError,
@@ -340,6 +343,49 @@ def test_a_table_outlives_a_sync_that_is_refused(
         hudi.write(ROWS, str(tmp_path / "new"), "append", options)
     assert not (tmp_path / "new").exists()
     assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("hoodie.storage.strategy.hash.bits", "4"),
+        ("hoodie.storage.strategy.hash.bits", "8"),
+        ("hoodie.storage.strategy.hash.nonsense", "1"),
+        ("hoodie.storage.strategy.other", "1"),
+    ],
+)
+def test_a_table_outlives_an_option_of_a_strategy_that_it_does_not_have(
+    tmp_path: Path, name: str, value: str
+) -> None:
+    path = tmp_path / "t"
+    hudi.write(ROWS, str(path), "append", OPTIONS)
+    before, options = files(path), {**OPTIONS, name: value}
+    with pytest.raises(InvalidOptionError, match=r"hoodie\.storage\.path is missing"):
+        hudi.write(ROWS.slice(0, 1), str(path), "overwrite", options)
+    assert files(path) == before
+    assert hudi.Table.open(str(path)).to_arrow().num_rows == 2
+    for mode in ("append", "overwrite"):
+        with pytest.raises(InvalidOptionError, match="Drop it, or set"):
+            hudi.write(ROWS, str(tmp_path / "new"), mode, options)
+    with pytest.raises(InvalidOptionError):
+        hudi.Table.create(tmp_path / "new", ROWS.schema, record_key="id", options={name: value})
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_table_outlives_whatever_its_opening_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # an option that creation lets pass, and opening does not
+    monkeypatch.setattr(creation, "new_placement", placement_of)
+    path, options = tmp_path / "t", {**OPTIONS, "hoodie.storage.strategy.hash.bits": "4"}
+    hudi.write(ROWS, str(path), "append", OPTIONS)
+    before = files(path)
+    with pytest.raises(OptionConflictError, match=r"hash\.bits"):
+        hudi.write(ROWS.slice(0, 1), str(path), "overwrite", options)
+    assert files(path) == before
+    with pytest.raises(OptionConflictError, match=r"hash\.bits"):
+        hudi.write(ROWS, str(tmp_path / "new"), "append", options)
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_table_outlives_a_stream_that_breaks(tmp_path: Path) -> None:
