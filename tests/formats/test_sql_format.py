@@ -227,6 +227,20 @@ def test_a_deletion_of_all_rows_is_rolled_back(table: hudi.Table, path: Path) ->
     assert files == 1
 
 
+def test_a_restore_of_what_was_forgotten_is_refused(table: hudi.Table, path: Path) -> None:
+    saved = table.insert(row("1", number=1)).instant
+    table.savepoint(saved)
+    table.upsert(row("1", number=2))
+    database_of(path).unlink()
+    table = hudi.Table.open(str(path))
+    table.repair()
+    with pytest.raises(TableServiceError):
+        table.restore(saved)
+    assert [one["number"] for one in rows_of(path)] == [2] == table.to_arrow()["number"].to_pylist()
+    table.upsert(row("1", number=3))
+    assert [one["number"] for one in rows_of(path)] == [3]
+
+
 def test_a_rollback_brings_the_columns_of_before_back(table: hudi.Table, path: Path) -> None:
     table.insert(row("1", number=1))
     before = ask_sqlite(path, "SELECT columns FROM hudi_tables")

@@ -93,11 +93,11 @@ def restore(database: Database, plan: RestorePlan, expected: str | None) -> None
     state.require_ours(database.location)
     undone = [_instant_of(one) for one in plan.instants_to_rollback]
     held = [one for one in undone if state.names(one) and key_of(one) not in state.revoked]
+    if any(state.holds(one) and key_of(one) not in state.versions for one in undone):
+        raise _forgotten(database, "an instant is older than what it knows by name")
     if not held:
         return
     state.require_expected(expected)
-    if any(state.holds(one) and key_of(one) not in state.versions for one in undone):
-        raise _forgotten(database, "an instant is older than what it knows by name")
     versions = [state.versions[key_of(one)] for one in held]
     base = _version_of(state, plan.savepoint_to_restore_timestamp)
     if base is None:
