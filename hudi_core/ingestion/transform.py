@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from hudi_core.config.ingestion import IngestionConfig
 from hudi_core.errors import InvalidOptionError
-from hudi_core.write.duckdb_text import query
+from hudi_core.write.duckdb_text import DuckDb
 from hudi_core.write.sql_text import library
 
 PLACEHOLDER: Final = "<SRC>"
@@ -39,7 +39,8 @@ def transformed(text: str, rows: pa.Table) -> pa.Table:
         raise _refused(text, str(error).split("\n", 1)[0]) from error
     if len(statements) != 1 or not isinstance(statements[0], sqlglot.exp.Query):
         raise _refused(text, "it is not one query")
-    return query(statements[0].sql("duckdb"), {_ROWS: rows})
+    with DuckDb() as database:
+        return database.query(statements[0].sql("duckdb"), {_ROWS: rows})
 
 
 def _refused(text: str, reason: str) -> InvalidOptionError:

@@ -24,7 +24,7 @@ from hudi_core.read.scan import file_scan
 from hudi_core.read.spark_frame import splits
 from hudi_core.rows.changes import FILE, SOURCE, STAGED, Clause, Kind, Met, decide, true_where
 from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
-from hudi_core.write.duckdb_text import computed
+from hudi_core.write.duckdb_text import DuckDb
 from hudi_core.write.expressions import Compiled, Compiler, Text, Values, Where
 from hudi_core.write.sql_text import Visible
 
@@ -207,9 +207,10 @@ class TextAccepts:
     """The rows of which a text in SQL is true, by DuckDB."""
 
     sql: str
+    database: DuckDb
 
     def __call__(self, rows: pa.Table) -> Mask:
-        return true_where(computed(rows, {"holds": self.sql}).column("holds"))
+        return true_where(self.database.computed(rows, {"holds": self.sql}).column("holds"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,20 +300,25 @@ class _Where:
                 wanted=wanted,
             )
             return Found(frame, plan.files, names)
+        database = DuckDb()
         if text is not None:
-            positions = PositionScan(scan, deciding, TextAccepts(text.sql("duckdb")))
+            positions = PositionScan(scan, deciding, TextAccepts(text.sql("duckdb"), database))
         elif self.condition.expression is not None:
             positions = PositionScan(scan, deciding, HoldsFor(self.condition.expression))
         else:
             positions = PositionScan(scan)
         schema = positions.output_schema
-        return Found(stream(self._local(positions, parts), schema), plan.files)
+        return Found(stream(self._local(positions, parts, database), schema), plan.files)
 
-    def _local(self, scan: PositionScan, parts: Sequence[NumberedFile]) -> Iterator[pa.Table]:
-        for part in parts:
-            rows = scan.table(part)
-            if rows.num_rows:
-                yield computed(rows, {one.name: one.guarded("duckdb") for one in self.texts})
+    def _local(
+        self, scan: PositionScan, parts: Sequence[NumberedFile], database: DuckDb
+    ) -> Iterator[pa.Table]:
+        columns = {one.name: one.guarded("duckdb") for one in self.texts}
+        with database:
+            for part in parts:
+                rows = scan.table(part)
+                if rows.num_rows:
+                    yield database.computed(rows, columns)
 
 
 def numbered(files: Sequence[PlannedFile]) -> list[NumberedFile]:

@@ -18,7 +18,7 @@ from hudi_core.read.scan import file_scan
 from hudi_core.rows.changes import FILE, ROW, SOURCE, Met, assigned
 from hudi_core.rows.combine import Positions
 from hudi_core.write.changes import Found, numbered, stream
-from hudi_core.write.duckdb_text import computed, query
+from hudi_core.write.duckdb_text import DuckDb
 from hudi_core.write.merge_join import Join, JoinedColumns, MergePlan, within
 
 _NUMBER: Final = "_hoodie_number"
@@ -43,14 +43,19 @@ def merged_rows(
     places = PositionScan(keys, prefix=joined.target_prefix)
     rows = rows.rename_columns([joined.source_prefix + name for name in rows.column_names])
     parts = numbered(plan.files)
-    stored = pa.concat_tables([places.output_schema.empty_table(), *map(places.table, parts)])
-    left, right = _matches(stored, rows, joined, join)
-    found = _Joining(
-        PositionScan(scan, prefix=joined.target_prefix), rows, joined, wanted, stored, left, right
-    )
     columns = {one.name: one.guarded("duckdb") for one in merge.texts}
-    tables = (computed(some, columns) for some in found.tables(parts) if some.num_rows)
-    return Found(stream(tables, joined.schema), plan.files)
+
+    def tables() -> Iterator[pa.Table]:
+        stored = pa.concat_tables([places.output_schema.empty_table(), *map(places.table, parts)])
+        with DuckDb() as database:
+            left, right = _matches(stored, rows, joined, join, database)
+            whole = PositionScan(scan, prefix=joined.target_prefix)
+            found = _Joining(whole, rows, joined, wanted, stored, left, right)
+            for some in found.tables(parts):
+                if some.num_rows:
+                    yield database.computed(some, columns)
+
+    return Found(stream(tables(), joined.schema), plan.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +135,7 @@ def _filter(
 
 
 def _matches(
-    stored: pa.Table, source: pa.Table, joined: JoinedColumns, join: Join
+    stored: pa.Table, source: pa.Table, joined: JoinedColumns, join: Join, database: DuckDb
 ) -> tuple[Positions, Positions]:
     """Numbers of the stored and the source rows that match."""
     numbers = [pa.array(np.arange(one.num_rows)) for one in (stored, source)]
@@ -141,7 +146,7 @@ def _matches(
             "s": source.append_column(_OTHER, numbers[1]),
         }
         sql = join.sql(joined, "duckdb")
-        found = query(
+        found = database.query(
             f'SELECT t."{_NUMBER}", s."{_OTHER}" FROM t JOIN s ON {sql}',  # noqa: S608 - it is SQL
             tables,
         )
