@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 from hudi_core.actions.clustering import pending_clusterings
 from hudi_core.actions.clustering_plan import PlannedGroup
@@ -66,6 +67,24 @@ _PROPERTIES: Mapping[KeyStorage, Mapping[str, str | None]] = {
         TableKeys.populate_meta_fields.key: "false",
     },
 }
+
+
+_CHANGED: Final = frozenset(
+    name
+    for key in (
+        TableKeys.virtual_keys,
+        TableKeys.keeps_virtual_keys,
+        TableKeys.populate_meta_fields,
+        ManagedKeys.virtual_since,
+    )
+    for name in key.names
+)
+"""Options and properties that a switch changes."""
+
+
+def without_key_storage(options: Mapping[str, str]) -> dict[str, str]:
+    """Return options that do not say where a table keeps its keys."""
+    return {name: value for name, value in options.items() if name not in _CHANGED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +173,8 @@ class KeyRewriting:
             See :mod:`hudi_core.txn.transaction`.
         """
         planned = self.plan()
+        # the table was opened as it was: where its keys are it says itself from now on
+        self._drop_options()
         if self.to is KeyStorage.STORED and planned.before is KeyStorage.VIRTUAL:
             self._switch(KeyStorage.TRANSITION)
         elif self.to is not KeyStorage.STORED and planned.before is not self.to:
@@ -171,6 +192,12 @@ class KeyRewriting:
         if self.to is KeyStorage.STORED and planned.before is not KeyStorage.STORED:
             self._switch(KeyStorage.STORED)
         return done
+
+    def _drop_options(self) -> None:
+        service = self.service
+        client = service.table.client
+        kept = replace(client, options=without_key_storage(client.options))
+        service.table = replace(service.table, client=kept)
 
     @property
     def _keeps_files(self) -> bool:

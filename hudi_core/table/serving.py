@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from hudi_core.config.clustering import ClusteringConfig
+from hudi_core.config.key import GivenOptions
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.ttl import TtlConfig
 from hudi_core.config.write import WriteConfig
@@ -25,7 +26,12 @@ from hudi_core.services.partition_ttl import Expiry, expire_partitions
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.services.purge import PurgeResult, plan_purge, purge_table
 from hudi_core.services.restore import RestoreResult, plan_restore, restore_table
-from hudi_core.services.rewrite_keys import KeyRewrite, KeyRewriting, KeyStorage
+from hudi_core.services.rewrite_keys import (
+    KeyRewrite,
+    KeyRewriting,
+    KeyStorage,
+    without_key_storage,
+)
 from hudi_core.services.rollback import roll_back_instant
 from hudi_core.services.savepoint import (
     Savepoint,
@@ -439,7 +445,11 @@ class TableServing(TableAltering):
             rewriting = KeyRewriting(service, to, keep_files)
             if dry_run:
                 return rewriting.plan()
-            done = rewriting.run()
+            try:
+                done = rewriting.run()
+            finally:
+                # where the keys are is what the table says from now on
+                self._options = GivenOptions(without_key_storage(self._options))
         return self._pointed(self._opened, done) if done.instants else done
 
     @contextmanager

@@ -320,3 +320,57 @@ def test_a_step_can_be_undone_after_the_switch(tmp_path: Path) -> None:
 
 def replace_ts(row: dict[str, object]) -> dict[str, object]:
     return {**row, "ts": 9}
+
+
+VIRTUAL = "hoodie.recordkey.virtual.enabled"
+
+
+@pytest.mark.parametrize("table_format", ["native", "iceberg"])
+@pytest.mark.parametrize("given", ["true", "false"])
+def test_the_handle_that_made_the_table_goes_on_with_it(
+    tmp_path: Path, table_format: str, given: str
+) -> None:
+    """Its options said where the keys were, which the rewrite changes."""
+    table = made(tmp_path / "t", None, table_format=table_format, **{VIRTUAL: given})
+    other = made(tmp_path / "other", None, table_format=table_format)
+    for one in (table, other):
+        history(7)[0].run(one)
+    starts_virtual = given == "true"
+    number = 1
+    for materialise in (starts_virtual, not starts_virtual, starts_virtual):
+        plan = table.rewrite_keys(materialise=materialise, dry_run=True)
+        done = table.rewrite_keys(materialise=materialise)
+        assert (done.before, done.after) == (plan.before, plan.after)
+        assert done.files == len(paths(table))
+        assert held(table) == {materialise}
+        for one in (table, other):
+            upsert(one, [number, number + 1], number)
+        number += 1
+        sound(table, other)
+        assert not table.rewrite_keys(materialise=materialise).is_needed
+    # what contradicts the table is refused as ever, by who opens it
+    with pytest.raises(OptionConflictError, match="virtual"):
+        hudi.Table.open(table.path, {VIRTUAL: "true" if starts_virtual else "false"})
+
+
+@pytest.mark.parametrize("materialise", [False, True])
+def test_the_handle_ends_a_rewriting_that_failed(
+    tmp_path: Path, materialise: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = "true" if materialise else "false"
+    table, other = made(tmp_path / "t", None, **{VIRTUAL: given}, **FEW), made(tmp_path / "o", None)
+    for one in (table, other):
+        history(7)[0].run(one)
+
+    def fail(*_: object) -> None:
+        raise ConnectionError("gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("hudi_core.services.clustering.ClusteringService._rewrite", fail)
+        with pytest.raises(ConnectionError):
+            table.rewrite_keys(materialise=materialise)
+    for one in (table, other):
+        upsert(one, [1], 1)
+    table.rewrite_keys(materialise=materialise)
+    assert held(table) == {materialise}
+    sound(table, other)
