@@ -295,13 +295,13 @@ class Rig:
             if not is_new:
                 shutil.rmtree(there, ignore_errors=True)
             if here.exists():
-                shutil.copytree(here, there)
+                _copy(here, there)
 
     def _restore(self, kept: Path) -> None:
         self._remove()
         for here, there in self._folders(kept):
             if there.exists():
-                shutil.copytree(there, here)
+                _copy(there, here)
 
     def _remove(self) -> None:
         for folder in (self.path, storage_path(self.path)):
@@ -329,6 +329,20 @@ class Rig:
             text = printed.read().decode(errors="replace")
         answer = pickle.loads(data) if data else None
         return Ended(os.waitstatus_to_exitcode(status), answer, text)
+
+
+def _copy(folder: Path, to: Path) -> None:
+    """Copy a folder; names of one file stay names of one."""
+    names: dict[int, str] = {}
+
+    def copied(name: str, copy: str) -> str:
+        found = os.stat(name)
+        if found.st_nlink > 1 and names.setdefault(found.st_ino, copy) != copy:
+            os.link(names[found.st_ino], copy)
+            return copy
+        return shutil.copy2(name, copy)
+
+    shutil.copytree(folder, to, copy_function=copied)
 
 
 def _in_child(
