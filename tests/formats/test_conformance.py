@@ -14,6 +14,8 @@ import pytest
 from hudi_conformance.formats.capabilities import CapabilityConformance
 from hudi_conformance.formats.checks import CHECKS
 from hudi_conformance.formats.every_format import FormatConformance
+from hudi_conformance.formats.histories import HistoryConformance
+from hudi_conformance.formats.recovery import RecoveryConformance
 from hudi_conformance.formats.table_services import ServiceConformance
 from hudi_conformance.formats.trace import install_formats
 from hudi_conformance.formats.two_steps import TwoStepConformance
@@ -55,7 +57,14 @@ TOYS = {
     "modest": "tests.formats.toy_format:ModestFormat",
 }
 UNDER_TEST = (NativeSuite.format, *TWO_STEPS)
-SUITES = (FormatConformance, CapabilityConformance, ServiceConformance, TwoStepConformance)
+SUITES = (
+    FormatConformance,
+    CapabilityConformance,
+    ServiceConformance,
+    RecoveryConformance,
+    HistoryConformance,
+    TwoStepConformance,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +96,18 @@ class TestCapabilities(CapabilityConformance):
 
 
 class TestServices(ServiceConformance):
+    @pytest.fixture
+    def format_under_test(self, any_format: FormatUnderTest) -> FormatUnderTest:
+        return any_format
+
+
+class TestRecovery(RecoveryConformance):
+    @pytest.fixture
+    def format_under_test(self, any_format: FormatUnderTest) -> FormatUnderTest:
+        return any_format
+
+
+class TestHistories(HistoryConformance):
     @pytest.fixture
     def format_under_test(self, any_format: FormatUnderTest) -> FormatUnderTest:
         return any_format

@@ -14,13 +14,21 @@ CHECK: Final = "conformance_check"
 """The property of a test that names its check."""
 REFUSED: Final = "conformance_refused"
 """The property of a test in which the format refused what it does not declare."""
+HISTORIES: Final = "conformance_histories"
+"""The option with the number of random histories."""
 _HEADING = "what a table format must do"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that chooses checks."""
+    """Add the options that choose checks, and the number of random histories."""
     parser.addoption(
         "--conformance-checks", default="", help="ids of checks of formats, with commas between"
+    )
+    parser.addoption(
+        "--conformance-histories",
+        type=int,
+        dest=HISTORIES,
+        help="how many random histories of tables, new ones each time; by default a few that stay",
     )
 
 

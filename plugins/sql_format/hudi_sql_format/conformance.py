@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from hudi_conformance.formats import TwoStepFormat, TwoStepFormatSuite
+from sqlalchemy.engine.default import DefaultDialect
 
 Query = Callable[[Path, str], list[tuple[Any, ...]]]
 FILES = """
@@ -60,4 +61,5 @@ class SqlSuite(TwoStepFormatSuite):
         read=rows_of,
         lose=lambda path: database_of(path).unlink(),
         intrude=lambda path: ask_sqlite(path, INTRUSION),
+        commits=(DefaultDialect, "do_commit", sqlite3.OperationalError("database is locked")),
     )

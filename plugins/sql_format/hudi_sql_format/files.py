@@ -106,7 +106,7 @@ def change_of_write(
             stats = _sure(read_statistics(meta_client, path, schema), schema)
         files.append(NewFile(path, size, stat.num_writes, _bounds(stats, schema)))
     for stat in metadata.stats:
-        # no state has it, and without it the rows before it would seem to be the latest of its group
+        # in no state; were it unknown, the file before it would seem to be the latest of its group
         if stat.path and stat.file_size_in_bytes and not stat.num_writes:
             _require_base_file(str(stat.path))
             files.append(NewFile(str(stat.path), stat.file_size_in_bytes, 0, is_present=False))

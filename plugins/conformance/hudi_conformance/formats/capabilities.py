@@ -33,6 +33,7 @@ from hudi_core.spi import (
     Capability,
     NotATableError,
     PartitionValueError,
+    PluginContractError,
     SchemaError,
     UnsupportedCapabilityError,
 )
@@ -78,6 +79,15 @@ TABLES: Final[Mapping[Capability, str | None]] = {
 
 class CapabilityConformance(OverFormat):
     """What a format declares is so, for its tables, their columns, and the changes of both."""
+
+    # --- the plugin ------------------------------------------------------------------------------
+
+    @check("F55", "The format loads, and has every hook that its abilities need.")
+    def test_the_hooks_are_there(self, format_under_test: FormatUnderTest) -> None:
+        try:
+            load_format(format_under_test.name)
+        except PluginContractError as error:
+            pytest.fail(f"the format breaks the contract when it is loaded: {error}")
 
     # --- tables ----------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ class Check:
 
     id: str
     sentence: str
-    source: str = "hudi_core.hookspecs"
+    source: str
 
     def __str__(self) -> str:
         return f"{self.id}. {self.sentence} (from {self.source})"
@@ -52,8 +52,13 @@ CHECKS: Final[dict[str, Check]] = {}
 _ATTRIBUTE: Final = "conformance_check"
 
 
-def check(id_: str, sentence: str) -> Callable[[Test], Test]:
+def check(id_: str, sentence: str, source: str = "hudi_core.hookspecs") -> Callable[[Test], Test]:
     """Mark a test as the one of a check.
+
+    Parameters
+    ----------
+    id_, sentence, source
+        See :class:`Check`.
 
     Raises
     ------
@@ -62,7 +67,7 @@ def check(id_: str, sentence: str) -> Callable[[Test], Test]:
     """
     if id_ in CHECKS:
         raise ValueError(f"the check {id_} is there twice")
-    CHECKS[id_] = Check(id_, sentence)
+    CHECKS[id_] = Check(id_, sentence, source)
 
     def mark(test: Test) -> Test:
         test.__doc__ = f"{id_}. {sentence}"

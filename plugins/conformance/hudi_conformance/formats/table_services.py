@@ -43,6 +43,15 @@ UNDECLARED: Final[Mapping[Capability, Callable[[hudi.Table], object]]] = {
 }
 
 
+def require_refused(table: hudi.Table, path: Path, ability: Capability) -> None:
+    """Make sure that a service is refused before it changes anything."""
+    before = files_of(path)
+    TRACE.refused()
+    with pytest.raises(UnsupportedCapabilityError):
+        UNDECLARED[ability](table)
+    assert files_of(path) == before
+
+
 class ServiceConformance(OverFormat):
     """What becomes of a table and of its format by services."""
 
@@ -110,7 +119,7 @@ class ServiceConformance(OverFormat):
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
     ) -> None:
         if not declares(path, Capability.CLUSTERING):
-            self.refused(table, path, Capability.CLUSTERING)
+            require_refused(table, path, Capability.CLUSTERING)
             return
         # an insert would go into the small files
         table.bulk_insert(rows(6, 7, 8))
@@ -130,7 +139,7 @@ class ServiceConformance(OverFormat):
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
     ) -> None:
         if not declares(path, Capability.SAVEPOINT):
-            self.refused(table, path, Capability.SAVEPOINT)
+            require_refused(table, path, Capability.SAVEPOINT)
             return
         [saved] = table.timeline.completed_writes()
         old = base_files(table)
@@ -157,7 +166,7 @@ class ServiceConformance(OverFormat):
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
     ) -> None:
         if not declares(path, Capability.RESTORE):
-            self.refused(table, path, Capability.RESTORE)
+            require_refused(table, path, Capability.RESTORE)
             return
         [first] = table.timeline.completed_writes()
         old = base_files(table)
@@ -186,11 +195,3 @@ class ServiceConformance(OverFormat):
         table.upsert(rows(0, ts=4))
         expected = contents(rows(0, ts=4), rows(1, 2, 3, 4))
         self.same_everywhere(path, expected, format_under_test)
-
-    def refused(self, table: hudi.Table, path: Path, ability: Capability) -> None:
-        """A service is refused before it changes anything."""
-        before = files_of(path)
-        TRACE.refused()
-        with pytest.raises(UnsupportedCapabilityError):
-            UNDECLARED[ability](table)
-        assert files_of(path) == before

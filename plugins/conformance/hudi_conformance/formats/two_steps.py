@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import pytest
 
 import hudi_core as hudi
 from hudi_conformance.formats.checks import check
+from hudi_conformance.formats.faults import lost_commit
 from hudi_conformance.formats.tables import (
+    FAST,
     OverFormat,
     after_all,
     base_files,
@@ -35,6 +38,7 @@ from hudi_core.spi import (
     Capability,
     CleanMetadata,
     CommitConflictError,
+    CommitStateUnknownError,
     CorruptMetadataError,
     HudiError,
     IncompleteCommitError,
@@ -45,8 +49,11 @@ from hudi_core.spi import (
     RestorePlan,
     SavepointMetadata,
     State,
+    StorageError,
     UnsupportedCapabilityError,
 )
+
+NO_ANSWER: Final = StorageError("The store does not answer", "Ask what has happened.")
 
 
 class TwoStepConformance(OverFormat):
@@ -85,6 +92,31 @@ class TwoStepConformance(OverFormat):
         assert opened.host.find_publication(opened.client, instant) is None
         done = opened.host.complete_write(opened.client, metadata, instant, expected_version=before)
         assert done.version != before
+
+    @check("F56", "A commit that raises is not taken for one that has not happened.")
+    def test_an_exception_is_not_believed(
+        self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
+    ) -> None:
+        """Each put, or whatever else the format commits by, lands and raises, one after another."""
+        by_storage = type(open_at(path).client.storage), "put_if_absent", NO_ANSWER
+        owner, method, error = format_under_test.commits or by_storage
+        for number in count(1):
+            ts = 1 + number
+            # that the outcome is open may be said
+            losing = lost_commit(owner, method, error, number)
+            with losing as lost, suppress(CommitStateUnknownError):
+                table.upsert(rows(0, ts=ts))
+            if not lost:
+                break
+            table = hudi.Table.open(str(path), FAST)
+            table.upsert(rows(1, ts=ts))
+            expected = contents(rows(0, 1, ts=ts), rows(2, 3, 4))
+            found = format_under_test.rows(path)
+            assert found == expected, "what has landed and raised is not there once"
+            assert ours(path) == expected
+        if number == 1:
+            # it commits by something else, which nobody says
+            TRACE.refused()
 
     @check("F44", "No change is made on another state than the one that it was decided on.")
     def test_changes_are_compared_with_the_expected_state(

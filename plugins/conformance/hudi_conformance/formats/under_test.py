@@ -44,10 +44,14 @@ class TwoStepFormat(FormatUnderTest):
         Takes the format's metadata of a table away.
     intrude
         Commits to a table as a writer that knows nothing of Hudi.
+    commits
+        What makes a commit for the format, where that is not the storage of the table: a class,
+        the name of its method, and what that raises where a store does not answer.
     """
 
     lose: Callable[[Path], object]
     intrude: Callable[[Path], object]
+    commits: tuple[type, str, Exception] | None = field(default=None, kw_only=True)
 
 
 def bag(rows: Iterable[Row]) -> Counter[str]:
