@@ -156,7 +156,7 @@ def convert_table(
     own = without_format(options)
     config = WriteConfig.from_options(own)
     lock = table_lock(open_table(path, own), config)
-    with lock.held():
+    with lock.held_by_service():
         # as it is now: somebody else may have converted it while this one waited
         table = moved_on(open_table(path, own))
         client = table.client

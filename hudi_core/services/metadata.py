@@ -78,7 +78,7 @@ class MetadataOperator:
             There is one.
         """
         client = self.table.client
-        with self.lock.held():
+        with self.lock.held_by_service():
             client.require_writable()
             state = TableState.load(self.table.on(engine_for(None)))
             if StoredPartitions.of(state.client.config).is_there:
@@ -119,7 +119,7 @@ class MetadataOperator:
                 "lie below storage paths",
                 f"`hudi table repair --metadata {client.base_path}` rebuilds it.",
             )
-        with self.lock.held():
+        with self.lock.held_by_service():
             is_there = any(True for _ in client.storage.list(METADATA_FOLDER, recursive=True))
             if not is_there and not StoredPartitions.of(client.as_stored().config).all:
                 raise _missing(client)
@@ -196,7 +196,7 @@ class MetadataOperator:
     @contextmanager
     def _locked(self) -> Iterator[MetadataState]:
         """Hold the lock; yield both tables after recovery of dead writers."""
-        with self.lock.held():
+        with self.lock.held_by_service():
             self.table.client.require_writable()
             state = TableState.load(self.table.on(engine_for(None)))
             if not StoredPartitions.of(state.client.config).is_there:

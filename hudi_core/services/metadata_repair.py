@@ -96,7 +96,7 @@ def repair_metadata_table(
         return _rebuilt(opened(), dry_run=True)
     config = WriteConfig.from_options(options)
     lock = table_lock(open_table(path, options), config)
-    with lock.held():
+    with lock.held_by_service():
         recover_properties(open_table(path, options).client.storage)
         table = opened()
         require_recoverable(table.client)

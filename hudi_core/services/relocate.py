@@ -173,7 +173,7 @@ def convert_storage(
     own, given = without_placement(options), _wanted(to)
     config = WriteConfig.from_options(own)
     lock = table_lock(open_table(path, own), config)
-    with lock.held():
+    with lock.held_by_service():
         table = moved_on(open_table(path, own))
         wanted, before = _checked(table, given), table.client.config.placement
         plan = StorageConversion(path=table.client.base_path, before=before, after=wanted)

@@ -140,7 +140,7 @@ def repair_table(
     """
     config = WriteConfig.from_options(options)
     lock = table_lock(open_table(path, options), config)
-    with lock.held():
+    with lock.held_by_service():
         recover_properties(open_table(path, options).client.storage)
         table = moved_on(open_table(path, options))
         require_recoverable(table.client)

@@ -57,7 +57,7 @@ def roll_back_instant(
     """
     client = table.client
     time = parse_instant_time(instant)
-    with lock.held():
+    with lock.held_by_service():
         client.require_writable()
         state = TableState.load(table)
         require_same_zone(state.client.active, state.client.config.zone)

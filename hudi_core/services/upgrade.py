@@ -101,7 +101,7 @@ def upgrade_table(
     """
     config = WriteConfig.from_options(options)
     lock = table_lock(open_for_upgrade(path, options), config)
-    with lock.held():
+    with lock.held_by_service():
         recover_properties(open_for_upgrade(path, options).client.storage)
         table = moved_on(open_for_upgrade(path, options))
         if table.client.config.version in WRITABLE_VERSIONS:

@@ -23,6 +23,7 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.txn.locks import BothLocks, HudiFileLock, LockPlace, lock_provider
 from hudi_core.txn.locks.waiting import Waiting, owner_of
 from hudi_core.txn.publication import is_two_step
+from hudi_core.txn.service_signs import ServiceSigns
 
 LOCK_FOLDER: Final = ".hoodie/.locks"
 """Holds the files of locks that are kept with the table."""
@@ -58,12 +59,20 @@ class TableLock:
         How long one attempt waits for the lock, in seconds.
     retries, pause_s
         How often a failed attempt is made again, and seconds in between.
+    signs
+        Signs of services of other processes, where the provider does not exclude these.
     """
 
     def __init__(
-        self, provider: LockProvider, timeout_s: float, retries: int = 0, pause_s: float = 0.0
+        self,
+        provider: LockProvider,
+        timeout_s: float,
+        retries: int = 0,
+        pause_s: float = 0.0,
+        signs: ServiceSigns | None = None,
     ) -> None:
         self._provider = provider
+        self._signs = signs
         self._timeout_s = timeout_s
         self._retries = retries
         self._pause_s = pause_s
@@ -93,6 +102,7 @@ class TableLock:
             yield hold
             return
         self._take()
+        self._wait_for_services()
         self._owner = threading.get_ident()
         try:
             yield hold
@@ -110,6 +120,26 @@ class TableLock:
             if not hold.is_done:
                 raise
             _log.warning("the table's lock could not be given back", exc_info=True)
+
+    @contextmanager
+    def held_by_service(self) -> Iterator[Hold]:
+        """Hold the lock for a table service.
+
+        Where it does not exclude other processes, writers of these wait for the end of the block:
+        see :mod:`hudi_core.txn.service_signs`.
+
+        Raises
+        ------
+        LockError
+            See :meth:`held`; or another service is at work, or a writer that is about to end.
+        """
+        is_nested = self._owner == threading.get_ident()
+        with self.held() as hold:
+            if self._signs is None or is_nested:
+                yield hold
+                return
+            with self._signs.left(self._timeout_s):
+                yield hold
 
     @property
     def is_exclusive(self) -> bool:
@@ -137,6 +167,15 @@ class TableLock:
             self._is_stuck = True
             raise
         self._is_stuck = False
+
+    def _wait_for_services(self) -> None:
+        if self._signs is None:
+            return
+        try:
+            self._signs.wait(self._timeout_s)
+        except BaseException:
+            self._unlock()
+            raise
 
     def _take(self) -> None:
         """Take the lock, and say so while that takes long."""
@@ -175,18 +214,25 @@ def table_lock(table: OpenTable, config: WriteConfig) -> TableLock:
     InvalidOptionError, UnsafeStoreError
         See :func:`lock_at`.
     """
-    options = config.lock
+    provider = _provider_of(table, config.lock)
+    if provider.excludes_processes:
+        return _waiting(provider, config.lock)
+    signs = ServiceSigns(table.client, config.heartbeat_interval_ms, config.heartbeat_misses)
+    return _waiting(provider, config.lock, signs)
+
+
+def _provider_of(table: OpenTable, options: LockConfig) -> LockProvider:
     place = partial(_place_lock, _place_of(table), options)
     if options.provider is not None or not is_two_step(table):
-        return _waiting(place(), options)
+        return place()
     offered = _offered(table)
     if offered is not None:
-        return _waiting(BothLocks(place(), offered), options)
+        return BothLocks(place(), offered)
     try:
-        return _waiting(place(alone=False), options)
+        return place(alone=False)
     except UnsafeStoreError:
         # no lock can lie in it: raised again for who expects other writers; a single one needs none
-        return _waiting(place(), options)
+        return place()
 
 
 def creation_lock(table: OpenTable, config: WriteConfig) -> TableLock:
@@ -246,12 +292,15 @@ def _place_of(table: OpenTable) -> LockPlace:
     return LockPlace(client.base_path, client.storage, client.config.name)
 
 
-def _waiting(provider: LockProvider, options: LockConfig) -> TableLock:
+def _waiting(
+    provider: LockProvider, options: LockConfig, signs: ServiceSigns | None = None
+) -> TableLock:
     return TableLock(
         provider,
         options.wait_ms / 1000,
         0 if _is_single_process(options) else options.retries,
         options.retry_wait_ms / 1000,
+        signs,
     )
 
 

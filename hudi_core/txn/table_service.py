@@ -34,7 +34,7 @@ def locked_for_service(
     CommitStateUnknownError, IncompleteCommitError
         See :func:`hudi_core.txn.roll_forward.roll_forward_pending`.
     """
-    with lock.held() as hold:
+    with lock.held_by_service() as hold:
         state = TableState.load(table, held=HeldMetadata())
         require_same_table(table.client, state.client)
         state.client.require_writable()

@@ -33,8 +33,8 @@ def rows(count: int, first: int, ts: int) -> pa.Table:
 @pytest.mark.parametrize(
     ("format_", "metadata", "most"),
     [
-        ("native", "true", 43),
-        ("native", "false", 27),
+        ("native", "true", 45),
+        ("native", "false", 29),
         ("iceberg", "true", 60),
         ("delta", "true", 81),
     ],
