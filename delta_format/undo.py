@@ -40,6 +40,7 @@ from hudi_core.spi import (
     FormatCommit,
     Instant,
     InstantInfo,
+    InstantTime,
     MetaClientView,
     RestorePlan,
     State,
@@ -148,9 +149,12 @@ def save(meta_client: MetaClientView, savepoint: Instant, expected: str | None) 
 
     Raises
     ------
+    TableServiceError
+        The log has no version of that state: it was made, or rebuilt, of later commits.
     CommitConflictError, CommitStateUnknownError
         The log was changed in between, or the store failed.
     """
+    _require_state(meta_client, savepoint.requested_time)
     mark = transaction(_SAVEPOINTS, 1, completion_millis(savepoint))
     return record(meta_client, Record(savepoint, parent=expected), NOTHING, [mark])
 
@@ -176,6 +180,22 @@ def unsave(meta_client: MetaClientView, savepoint: Instant, expected: str | None
         )
         head = open_log(meta_client)
     return FormatCommit(str(head.version), head.root)
+
+
+def _require_state(meta_client: MetaClientView, commit: InstantTime) -> None:
+    """Refuse a commit to whose state :func:`restore` could not go back."""
+    head = open_log(meta_client)
+    if _version_of(head, commit) is not None:
+        return
+    # made of this state, or rebuilt: then each later write has a version of its own
+    own = {info.get(INSTANT_KEY) for info in head.versions() if info.get(ACTION_KEY) in WRITES}
+    for write in meta_client.timeline().completed_writes():
+        if write.requested_time > commit and write.requested_time not in own:
+            raise TableServiceError(
+                f"The Delta log of {head.root} does not keep the state of instant {commit}",
+                "Save a later instant.",
+                instant=commit,
+            )
 
 
 def _version_of(head: Head, commit: str | None) -> int | None:

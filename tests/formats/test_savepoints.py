@@ -331,6 +331,10 @@ def test_a_converted_table_goes_back_to_its_conversion_and_no_further(
     then = agree(path)
     with pytest.raises(TableServiceError):
         table.restore(first)
+    before = table.timeline.instants
+    with pytest.raises(TableServiceError, match="does not keep the state"):
+        table.savepoint(first)
+    assert table.timeline.instants == before
     assert agree(path) == then
     table.savepoint(present)
     table.upsert(batch(3, "a"))
