@@ -38,6 +38,7 @@ from hudi_core.services.adopt_source import (
     read_schema,
 )
 from hudi_core.services.design import design_table
+from hudi_core.services.neighbours import require_folder_apart
 from hudi_core.services.opening import opened_config
 from hudi_core.services.progress import CountedMap, Progress
 from hudi_core.storage.data_files import data_filesystem
@@ -255,6 +256,7 @@ def plan_in_place(folder: Folder) -> InPlace:
     host.require(Capability.CONVERSION, *table_needs(config))
     host.check_schema(config, schema, None)
     client = folder.client(config)
+    require_folder_apart(client)
     if folder.is_local:
         host.check_creation(client)  # elsewhere it cannot be anyway, and the obstacle is named
     examiner = Examiner(config, schema, folder.opened)

@@ -42,8 +42,14 @@ from hudi_core.plugin.joint import JointCommit
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.services.design import design_table
 from hudi_core.services.drop import delete_contents, delete_files, empty_table
+from hudi_core.services.neighbours import require_folder_apart
 from hudi_core.services.opening import open_table, opened_config
-from hudi_core.services.placement import claim_storage, release_storage, storages_of
+from hudi_core.services.placement import (
+    claim_storage,
+    release_storage,
+    require_free_storage,
+    storages_of,
+)
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
@@ -132,6 +138,7 @@ def plan_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> NewT
         meter=meter_of(options, design.name, base_path),
     )
     host.check_creation(client)
+    require_folder_apart(client)
     return NewTable(OpenTable(client, host), options)
 
 
@@ -200,6 +207,7 @@ def replace_table(
         stored = read_properties(new.storage)
         replaced = storages_of(new.storage, client.base_path, stored, client.storage_options)
         config = WriteConfig.from_options(options)
+        require_free_storage(client, new.table.host)
         empty_table(new.storage, replaced, new.client.base_path, config, keep)
         return _make(new, lock)
 

@@ -18,12 +18,20 @@ from hudi_core.model.capability import Capability
 from hudi_core.model.files import BasePath
 from hudi_core.model.protocols import Storage
 from hudi_core.plugin.host import FormatHost
+from hudi_core.services.neighbours import (
+    require_alone,
+    require_folder_apart,
+    require_no_tables_below,
+    require_root_apart,
+)
 from hudi_core.storage.claims import (
     Claim,
+    first_claims,
     own_claim,
     put_claim,
     release_claim,
     require_no_rival,
+    require_own_name,
 )
 from hudi_core.storage.data_files import DataFiles
 from hudi_core.storage.federated import FederatedStorage
@@ -111,10 +119,11 @@ def claim_storage(client: TableMetaClient, host: FormatHost, held: Collection[st
         Another table is in the way. Nothing is left of the claims.
     """
     data = client.data
+    folders = _own_folders(client, host)
     if not isinstance(data, FederatedStorage):
+        if folders:
+            require_no_tables_below(client.storage, client.base_path, host.name)
         return
-    shared = Capability.SHARED_STORAGE_PATH in host.capabilities
-    folders = () if shared else tuple(host.get_metadata_folders(client))
     claim = Claim(client.config.name, client.base_path, host.name, folders)
     made: list[Storage] = []
     try:
@@ -124,6 +133,10 @@ def claim_storage(client: TableMetaClient, host: FormatHost, held: Collection[st
             if put_claim(root, claim):
                 made.append(root)
                 _require_nothing(root, folders)
+            # claims first: who looks around after both were put sees the other one
+            require_root_apart(client, root.root)
+            if folders:
+                require_alone(root, claim, () if root in made else (claim,), held)
             for folder in folders:
                 root.delete_tree(folder)
         _require_no_files(data, claim, [root.root for root in made])
@@ -131,6 +144,42 @@ def claim_storage(client: TableMetaClient, host: FormatHost, held: Collection[st
         for root in made:
             root.delete(claim.path)
         raise
+
+
+def require_free_storage(client: TableMetaClient, host: FormatHost) -> None:
+    """Refuse storage paths of a table that is to take another one's place.
+
+    As :func:`claim_storage` would, once the other one is gone; nothing is changed.
+
+    Raises
+    ------
+    StoragePathTakenError
+        Another table, or something else, is in the way.
+    """
+    data = client.data
+    if not isinstance(data, FederatedStorage):
+        return
+    folders = _own_folders(client, host)
+    claim = Claim(client.config.name, client.base_path, host.name, folders)
+    new = []
+    for root in data.root_storages:
+        if not require_own_name(root, claim):
+            new.append(root.root)
+        own = [one for one in first_claims(root) if one.base_path == client.base_path]
+        require_no_rival(root, claim, [one.table for one in own])
+        left = {folder for one in own for folder in one.folders}
+        _require_nothing(root, tuple(one for one in folders if one not in left))
+        require_root_apart(client, root.root)
+        if folders:
+            require_alone(root, claim, own)
+    _require_no_files(data, claim, new)
+
+
+def _own_folders(client: TableMetaClient, host: FormatHost) -> tuple[str, ...]:
+    """Metadata folders among the data files, which make a root one table's alone."""
+    if Capability.SHARED_STORAGE_PATH in host.capabilities:
+        return ()
+    return tuple(host.get_metadata_folders(client))
 
 
 def claim_for_format(client: TableMetaClient, host: FormatHost, *, dry_run: bool) -> None:
@@ -153,10 +202,13 @@ def claim_for_format(client: TableMetaClient, host: FormatHost, *, dry_run: bool
         The format would delete files of the table's own folder.
     """
     data = client.data
+    folders = _own_folders(client, host)
+    if folders:
+        require_folder_apart(client)
     if not isinstance(data, FederatedStorage):
+        if folders:
+            require_no_tables_below(client.storage, client.base_path, host.name)
         return
-    shared = Capability.SHARED_STORAGE_PATH in host.capabilities
-    folders = () if shared else tuple(host.get_metadata_folders(client))
     for root in data.root_storages:
         _require_apart(parse_location(client.base_path), parse_location(root.root), host)
         own = own_claim(root, client.config.name, client.base_path)
@@ -165,6 +217,9 @@ def claim_for_format(client: TableMetaClient, host: FormatHost, *, dry_run: bool
         claim = Claim(client.config.name, client.base_path, host.name, (*had, *new))
         require_no_rival(root, claim)
         _require_nothing(root, new)
+        if folders:
+            require_root_apart(client, root.root)
+            require_no_tables_below(root, client.base_path, host.name)
         if not dry_run:
             put_claim(root, claim)
 

@@ -8,7 +8,7 @@ below it for its own. So a table that is created claims its name first, and give
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final, Self
 
@@ -23,7 +23,10 @@ from hudi_core.storage.safe_path import require_safe_path
 
 CLAIMS_FOLDER: Final = ".hoodie_tables"
 """Begins with a dot, so that no engine takes it for data."""
+FOREIGN_LOGS: Final = ("_delta_log",)
+"""Metadata folders that tell, without a claim, that all files around them are one table's."""
 _MAX_BYTES: Final = 1 << 16
+_FIRST: Final = 3
 _ENDING: Final = ".json"
 
 
@@ -85,10 +88,20 @@ def claims_of(storage: Storage) -> list[Claim]:
     found = []
     for one in sorted(storage.list(CLAIMS_FOLDER), key=lambda one: one.path):
         if one.path.endswith(_ENDING):
-            claim = _read(storage, one.path)
+            claim = claim_at(storage, one.path)
             if claim is not None:
                 found.append(claim)
     return found
+
+
+def first_claims(storage: Storage) -> list[Claim]:
+    """A few of the claims below a storage path, by name.
+
+    One that excludes others is among them: beside it there is none, but for a moment.
+    """
+    names = (one.path for one in storage.list(CLAIMS_FOLDER) if one.path.endswith(_ENDING))
+    found = (claim_at(storage, path) for path in sorted(names)[:_FIRST])
+    return [one for one in found if one is not None]
 
 
 def put_claim(storage: Storage, claim: Claim) -> bool:
@@ -109,15 +122,9 @@ def put_claim(storage: Storage, claim: Claim) -> bool:
     try:
         storage.put_if_absent(claim.path, claim.encode())
     except AlreadyExistsError:
-        there = _read(storage, claim.path)
+        there = claim_at(storage, claim.path)
         if there is not None and there.base_path != claim.base_path:
-            where = f"{storage.root}/{claim.path}"
-            raise StoragePathTakenError(
-                storage.root,
-                f"the table at {there.base_path} has the name {claim.table} there",
-                "Give the new table another name or storage path. Where that table is no more, "
-                f"delete {where} and the folders of that name.",
-            ) from None
+            raise _taken(storage.root, claim, there) from None
         storage.put(claim.path, claim.encode())
         before = there
     else:
@@ -133,18 +140,47 @@ def put_claim(storage: Storage, claim: Claim) -> bool:
     return before is None
 
 
-def require_no_rival(storage: Storage, claim: Claim) -> None:
+def require_no_rival(storage: Storage, claim: Claim, own: Collection[str] = ()) -> None:
     """Refuse a claim beside another that excludes it.
+
+    Parameters
+    ----------
+    own
+        Further names that are the table's, and go before it is there.
 
     Raises
     ------
     StoragePathTakenError
         There is such a table.
     """
-    others = [one for one in claims_of(storage) if one.table != claim.table]
+    names = {claim.table, *own}
+    others = [one for one in first_claims(storage) if one.table not in names]
     rival = next((one for one in others if claim.folders or one.folders), None)
     if rival is not None:
         raise _excluding(storage.root, claim, rival)
+
+
+def require_own_name(storage: Storage, claim: Claim) -> bool:
+    """Refuse a name that another table has; return whether the table has it already.
+
+    Raises
+    ------
+    StoragePathTakenError
+        See :func:`put_claim`.
+    """
+    there = claim_at(storage, claim.path)
+    if there is not None and there.base_path != claim.base_path:
+        raise _taken(storage.root, claim, there)
+    return there is not None
+
+
+def _taken(root: str, claim: Claim, there: Claim) -> StoragePathTakenError:
+    return StoragePathTakenError(
+        root,
+        f"the table at {there.base_path} has the name {claim.table} there",
+        "Give the new table another name or storage path. Where that table is no more, "
+        f"delete {root}/{claim.path} and the folders of that name.",
+    )
 
 
 def _excluding(root: str, claim: Claim, rival: Claim) -> StoragePathTakenError:
@@ -173,7 +209,7 @@ def release_claim(storage: Storage, table: str, base_path: str) -> Sequence[str]
 
 def claim_of(storage: Storage, table: str) -> Claim | None:
     """The claim to a name, or ``None``."""
-    return _read(storage, Claim(table, "", "").path)
+    return claim_at(storage, Claim(table, "", "").path)
 
 
 def own_claim(storage: Storage, table: str, base_path: str) -> Claim | None:
@@ -182,7 +218,8 @@ def own_claim(storage: Storage, table: str, base_path: str) -> Claim | None:
     return claim if claim is not None and claim.base_path == base_path else None
 
 
-def _read(storage: Storage, path: str) -> Claim | None:
+def claim_at(storage: Storage, path: str) -> Claim | None:
+    """The claim of a file, or ``None`` where there is none."""
     try:
         return Claim.decode(storage.read(path, _MAX_BYTES), f"{storage.root}/{path}")
     except PathNotFoundError:

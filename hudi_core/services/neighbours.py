@@ -1,0 +1,201 @@
+"""Other tables around the places of a new one.
+
+A format whose metadata lies among the data files takes every file below its root for its own: a
+full vacuum of Delta deletes what its log does not name. So nothing of another table lies below such
+a root. Each folder above a new place is asked for the signs of one, and below a new root of
+the kind nothing else may be.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
+
+from hudi_core.errors import StorageError, StoragePathTakenError
+from hudi_core.meta_client import META_FOLDER, TableMetaClient
+from hudi_core.model.protocols import Storage
+from hudi_core.storage.claims import CLAIMS_FOLDER, FOREIGN_LOGS, Claim, claim_at, first_claims
+from hudi_core.storage.location import Location, parse_location
+from hudi_core.storage.open import open_storage
+from hudi_core.storage.properties_file import PROPERTIES_PATH, has_properties
+
+_HINT: Final = "Name a bucket, container or folder that is in no other table and has none in it."
+
+
+def require_folder_apart(client: TableMetaClient) -> None:
+    """Refuse a table's folder that is below the root of another table's files.
+
+    Two requests for each folder above it; those that may not be asked are passed over.
+
+    Raises
+    ------
+    StoragePathTakenError
+        The format of the other table takes all that is there for the table's.
+    """
+    base = parse_location(client.base_path)
+    _require_none(base, client.run_map(lambda one: _sign_above(client, one), list(_above(base))))
+
+
+def require_root_apart(client: TableMetaClient, root: str) -> None:
+    """Refuse a storage path that is in another table's folder, or below its storage path.
+
+    Claims right at the storage path are not looked at. Four requests for it and for each folder
+    above it; those above that may not be asked are passed over.
+
+    Raises
+    ------
+    StoragePathTakenError
+        The other table, or its format, takes all that is there for the table's.
+    """
+    place = parse_location(root)
+    found = client.run_map(
+        lambda one: _sign_of_table(client, one, place), [place.uri, *_above(place)]
+    )
+    _require_none(place, found)
+
+
+def require_alone(
+    root: Storage, claim: Claim, own: Sequence[Claim], held: Collection[str] = ()
+) -> None:
+    """Refuse anything below a root that is a table's alone, but what is its own.
+
+    Parameters
+    ----------
+    claim
+        That of the table.
+    own
+        Claims of the table that were there before: what a creation or a move that died has left is
+        its own, and so are the files of the table that it replaces.
+    held
+        Storage paths that the table has.
+    """
+    paths = {one.path for one in (claim, *own)}
+    folders = {folder for one in own for folder in one.folders}
+    names = {one.table for one in own}
+    inner = tuple(
+        f"{path.removeprefix(f'{root.root}/')}/"
+        for path in held
+        if path.startswith(f"{root.root}/")
+    )
+    for one in root.list("", recursive=True):
+        parts = one.path.split("/")
+        is_own = one.path in paths or parts[0] in folders or one.path.startswith(inner)
+        if is_own or (names.intersection(parts[:-1]) and not _is_sign(parts)):
+            continue
+        raise StoragePathTakenError(
+            root.root,
+            f"{one.path} is there, and the {claim.table_format} format takes all that is there for "
+            "the table's",
+            _HINT,
+        )
+
+
+def require_no_tables_below(root: Storage, base_path: str, table_format: str) -> None:
+    """Refuse tables, or files of tables, below a root that becomes one table's alone.
+
+    Lists everything there, a request for a thousand files.
+
+    Parameters
+    ----------
+    base_path
+        The folder of the table whose root it is.
+    """
+    for one in root.list("", recursive=True):
+        parts = one.path.split("/")
+        if parts[0] == META_FOLDER or not _is_sign(parts):
+            continue
+        claim = claim_at(root, one.path) if CLAIMS_FOLDER in parts else None
+        if claim is not None and claim.base_path == base_path:
+            continue
+        whose = "another table" if claim is None else f"the table {claim.table} ({claim.base_path})"
+        raise StoragePathTakenError(
+            root.root,
+            f"{whose} has files there, as {one.path} shows, and the {table_format} format would "
+            "take them for the table's",
+            "Move one of the two with `hudi table convert PATH --storage STRATEGY`, or drop it.",
+        )
+
+
+def _is_sign(parts: Sequence[str]) -> bool:
+    """Whether a file shows that a table is in a folder above it, or has its files there."""
+    above = parts[:-1]
+    return (
+        CLAIMS_FOLDER in above
+        or tuple(parts[-2:]) == tuple(PROPERTIES_PATH.split("/"))
+        or any(log in above[1:] for log in FOREIGN_LOGS)
+    )
+
+
+def _require_none(place: Location, found: Iterable[str | None]) -> None:
+    reason = next(filter(None, found), None)
+    if reason is not None:
+        raise StoragePathTakenError(place.uri, reason, _HINT)
+
+
+def _above(place: Location) -> Iterator[str]:
+    """The folders above a place, up to its bucket or disk; on a disk without links."""
+    if place.is_local:
+        path = os.path.realpath(place.key)
+        while path != (path := os.path.dirname(path)):
+            yield path
+        return
+    head = place.uri.removesuffix(place.key).rstrip("/")
+    key = place.key
+    while key:
+        key = key.rpartition("/")[0]
+        yield f"{head}/{key}" if key else head
+
+
+def _sign_above(client: TableMetaClient, folder: str) -> str | None:
+    """Why a table's folder cannot be below another one."""
+    storage = open_storage(folder, client.storage_options)
+    try:
+        return _sign_of_owner(client, storage)
+    except StorageError:
+        return None  # who may not look there is told nothing
+
+
+def _sign_of_table(client: TableMetaClient, folder: str, root: Location) -> str | None:
+    """Why a storage path cannot be a folder, or be below it."""
+    storage = open_storage(folder, client.storage_options)
+    is_root = folder == root.uri
+    try:
+        reason = _sign_of_owner(client, storage, is_root=is_root)
+        is_table = reason is None and has_properties(storage)
+    except StorageError:
+        if is_root:
+            raise
+        return None
+    if is_table and _place(folder) != _place(client.base_path):
+        return f"{folder} is the folder of a table, with which everything in it is dropped"
+    return reason
+
+
+def _sign_of_owner(
+    client: TableMetaClient, storage: Storage, *, is_root: bool = False
+) -> str | None:
+    """Why nothing else may be below a folder."""
+    claims = first_claims(storage)
+    others = [one for one in claims if one.base_path != client.base_path]
+    owner = None if is_root else next((one for one in others if one.folders), None)
+    if owner is not None:
+        return (
+            f"the table {owner.table} at {owner.base_path} has its files in {storage.root}, and "
+            f"the {owner.table_format} format takes all that is there for the table's"
+        )
+    own = {folder for one in claims if one not in others for folder in one.folders}
+    log = next((log for log in FOREIGN_LOGS if log not in own and _has(storage, log)), None)
+    if log is None:
+        return None
+    return f"{storage.root} has {log}, and its table takes all that is there for its own"
+
+
+def _has(storage: Storage, folder: str) -> bool:
+    return any(True for _ in storage.list(folder, recursive=True))
+
+
+def _place(uri: str) -> tuple[str, ...]:
+    """What two spellings of one place have in common."""
+    place = parse_location(uri)
+    return place.kind, place.bucket, os.path.realpath(place.key) if place.is_local else place.key
