@@ -84,6 +84,11 @@ class IncrementalQuery:
         self._timeline = timeline
         self._index = index
 
+    @property
+    def client(self) -> TableMetaClient:
+        """The table, as the query sees it."""
+        return self._client
+
     @cached_property
     def schema(self) -> pa.Schema:
         """The table's latest schema, meta columns first."""

@@ -85,6 +85,11 @@ class SnapshotQuery:
         self._known = known or KnownState()
         self._timeline = timeline
 
+    @property
+    def client(self) -> TableMetaClient:
+        """The table, as the query sees it."""
+        return self._client
+
     @cached_property
     def schema(self) -> pa.Schema:
         """The latest schema, meta columns first, for past states too.

@@ -89,6 +89,35 @@ def read_properties(storage: Storage) -> dict[str, str]:
     raise failure
 
 
+class WatchedProperties:
+    """The properties of a table that stays open, read again by each of its queries.
+
+    One request, and 0.06 ms on a local disk, where to parse them takes 0.4: they are parsed again
+    where their bytes have changed. Threads may share it.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[bytes, dict[str, str]] | None = None
+
+    def read(self, storage: Storage) -> Mapping[str, str]:
+        """The present properties of the table at the storage's root.
+
+        Raises
+        ------
+        NotATableError, CorruptMetadataError
+            See :func:`read_properties`.
+        """
+        try:
+            data = storage.read(PROPERTIES_PATH, MAX_BYTES)
+            last = self._last  # looked at once: another thread may put the next one there
+            if last is None or last[0] != data:
+                self._last = last = data, _decode(data, _full(storage, PROPERTIES_PATH))
+            return last[1]
+        except (CorruptMetadataError, PathNotFoundError):
+            # another writer may be replacing the file just now, and its backup stands in
+            return read_properties(storage)
+
+
 def write_new(storage: Storage, properties: Mapping[str, str]) -> None:
     """Create the properties of a new table.
 

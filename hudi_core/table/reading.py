@@ -10,7 +10,7 @@ import pyarrow as pa
 from hudi_core.config.key import GivenOptions
 from hudi_core.config.table import TableConfig
 from hudi_core.engine.choice import engine_of
-from hudi_core.errors import InvalidOptionError
+from hudi_core.errors import HudiError, InvalidOptionError
 from hudi_core.metadata.as_arrow import metadata_partition
 from hudi_core.model.files import FileSlice
 from hudi_core.model.protocols import TimelineView
@@ -24,6 +24,9 @@ from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.query_times import QueryTime, completed_time, requested_time
 from hudi_core.read.spark_frame import frame_of_plan, frame_of_scan
 from hudi_core.services.history import table_history
+from hudi_core.services.opening import open_table
+from hudi_core.storage.properties_file import WatchedProperties
+from hudi_core.table.changed_options import still_given
 from hudi_core.table_handle import OpenTable
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ class TableReading:
         self._opened = opened
         self._options = GivenOptions(options)
         self._latest = LatestState()
+        self._stored = WatchedProperties()
 
     def __repr__(self) -> str:
         config = self.config
@@ -70,7 +74,7 @@ class TableReading:
 
     @property
     def config(self) -> TableConfig:
-        """The stored properties, typed."""
+        """The stored properties, typed, as the last call saw them."""
         return self._opened.client.config
 
     @property
@@ -81,12 +85,13 @@ class TableReading:
     @property
     def schema(self) -> pa.Schema:
         """Columns after the latest complete commit, without meta columns."""
-        return self._opened.client.schema_at(self._opened.timeline()).arrow
+        opened = self._present()
+        return opened.client.schema_at(opened.timeline()).arrow
 
     @property
     def timeline(self) -> TimelineView:
         """The instants, as the table's format sees them."""
-        return self._opened.timeline()
+        return self._present().timeline()
 
     def metadata(self, partition: str) -> pa.Table:
         """Return a partition of the table's metadata table.
@@ -104,7 +109,8 @@ class TableReading:
         CorruptMetadataError
             The metadata table is missing, damaged, or lacks a write.
         """
-        return metadata_partition(self._opened.client, self._opened.timeline(), partition)
+        opened = self._present()
+        return metadata_partition(opened.client, opened.timeline(), partition)
 
     def history(self, limit: int | None = None) -> pa.Table:
         """Return the instants and what each did, the newest first.
@@ -130,7 +136,7 @@ class TableReading:
         CorruptMetadataError
             The archive, or the metadata of an instant, is damaged.
         """
-        return table_history(self._opened, limit)
+        return table_history(self._present(), limit)
 
     # --- its rows, now, as of a past time, and those that changed --------------------------------
 
@@ -245,8 +251,9 @@ class TableReading:
         metadata table, tasks list the folders. The rows are those of the state at
         the call: a further call gives what was written since.
         """
-        plan = self._snapshot(spark).plan(requested_time(as_of), filter)
-        return frame_of_plan(spark, self._opened.client, plan, names_of(columns), filter)
+        query = self._snapshot(spark)
+        plan = query.plan(requested_time(as_of), filter)
+        return frame_of_plan(spark, query.client, plan, names_of(columns), filter)
 
     def incremental(
         self,
@@ -287,7 +294,7 @@ class TableReading:
         if deletes:
             return frame_of_scan(spark, query.net(*window, names_of(columns), filter))
         plan = query.plan(*window, filter)
-        return frame_of_plan(spark, self._opened.client, plan, names_of(columns), filter)
+        return frame_of_plan(spark, query.client, plan, names_of(columns), filter)
 
     def incremental_batches(
         self,
@@ -409,12 +416,37 @@ class TableReading:
         )
 
     def _incremental(self) -> IncrementalQuery:
-        opened = self._opened.seeing(self._opened.client.timeline())
+        opened = self._present()
         return IncrementalQuery(opened.client, opened.timeline(), opened.lister())
 
     def _snapshot(self, spark: SparkSession | None = None) -> SnapshotQuery:
-        # one timeline for the query and for what lists the files
-        opened = self._opened.seeing(self._opened.client.timeline())
+        opened = self._present()
         if spark is not None:
             opened = opened.on(engine_of(spark))
         return self._latest.query(opened)
+
+    def _present(self) -> OpenTable:
+        """The table as it is stored, at its present timeline, for one query.
+
+        The timeline is listed before the properties are read, so that these are at least as new:
+        what they say of files holds for those of every commit that is listed. Only where they have
+        changed, as by a move of the files, a conversion, a rewriting of keys or an upgrade of
+        somebody else, the table is opened again, and its timeline, which may be elsewhere by now,
+        is listed again.
+        """
+        while True:
+            opened, timeline, failure = self._opened, None, None
+            try:
+                timeline = opened.client.timeline()
+            except HudiError as error:
+                failure = error  # the folder may have become another one
+            config = opened.client.config
+            properties = self._stored.read(opened.client.storage)
+            if properties != config.raw:
+                self._options = still_given(self._options, config, properties)
+                self._opened = open_table(self._open_path, self._options, properties)
+            elif timeline is not None:
+                # one timeline for the query and for what lists the files
+                return opened.seeing(timeline)
+            elif failure is not None:
+                raise failure

@@ -227,7 +227,7 @@ class TableServing(TableAltering):
     @property
     def savepoints(self) -> tuple[Savepoint, ...]:
         """The savepoints, the oldest first."""
-        return savepoints_of(self._opened)
+        return savepoints_of(self._present())
 
     def delete_savepoint(self, instant: QueryTime) -> Instant:
         """Let the files of a savepoint be cleaned again.

@@ -67,7 +67,7 @@ class TableStaging(TableWriting):
 
         A warning names those whose record is damaged; :meth:`drop_stage` deletes them.
         """
-        return tuple(map(self._staged, stages_of(self._opened)))
+        return tuple(map(self._staged, stages_of(self._present())))
 
     def find_stage(self, stage: str) -> Stage:
         """The stage with an id.
@@ -79,7 +79,7 @@ class TableStaging(TableWriting):
         CorruptMetadataError
             Its record is damaged.
         """
-        return self._staged(find_stage(self._opened, stage))
+        return self._staged(find_stage(self._present(), stage))
 
     def drop_stage(self, stage: str) -> None:
         """Delete the stage with an id, whatever state it is in.
