@@ -7,8 +7,14 @@ from typing import Annotated
 import typer
 
 from hudi_core.cli import library
-from hudi_core.cli.arguments import JsonOption, OptionsOption, PathArgument, parse_options
-from hudi_core.cli.output import answer
+from hudi_core.cli.arguments import (
+    DryRunOption,
+    JsonOption,
+    OptionsOption,
+    PathArgument,
+    parse_options,
+)
+from hudi_core.cli.output import Grid, Part, answer
 from hudi_core.cli.timeline import instant_document
 
 
@@ -17,11 +23,25 @@ def rollback(
     instant: Annotated[
         str, typer.Argument(metavar="INSTANT", help="Requested time, as `hudi timeline` shows it.")
     ],
+    *,
+    dry_run: DryRunOption = False,
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Undo the last completed write, or a dead writer's pending one."""
     table = library.Table.open(path, parse_options(option))
+    if dry_run:
+        preview = table.rollback(instant, dry_run=True)
+        paths = [f"{folder}/{name}" for folder, names in preview.files.items() for name in names]
+        paths = [one.removeprefix("/") for one in paths]
+        count = f"{len(paths)} file{'' if len(paths) == 1 else 's'}"
+        text = f"{preview.path}: would roll back {instant} and delete {count} (--dry-run)."
+        parts: list[Part] = [text]
+        if paths:
+            parts.append(Grid(["file"], [(one,) for one in paths], "files"))
+        document = {"path": preview.path, "dry_run": True, "target": instant, "files": paths}
+        answer(as_json, document, parts)
+        return
     done = table.rollback(instant)
     document = instant_document(done, archived=False)
     answer(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.actions.rollback import unfinished
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, InstantNotFoundError
+from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.table_handle import OpenTable
@@ -21,8 +24,28 @@ from hudi_core.txn.restore import continue_restores, tidy_restores
 from hudi_core.txn.rollback_checks import require_can_be_rolled_back
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
+from hudi_core.txn.table_service import planned_for_service
 
 _UNDONE: Final = WRITE_ACTIONS | {Action.CLUSTERING}
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPreview:
+    """What a rollback would delete.
+
+    Attributes
+    ----------
+    path
+        The table.
+    target
+        The write that would be undone.
+    files
+        Names of the files that would go, by partition.
+    """
+
+    path: str
+    target: Instant
+    files: Mapping[PartitionPath, Sequence[str]]
 
 
 def roll_back_instant(
@@ -68,18 +91,42 @@ def roll_back_instant(
         state, finished = _finish_begun(tidy_restores(continue_restores(state)), time)
         if finished is not None:
             return finished
-        target = state.timeline.find(time)
-        if target is None or target.action not in _UNDONE:
-            raise InstantNotFoundError(instant, f"the active timeline of {client.base_path}")
-        for pending in state.timeline.pending():
-            if pending.action in _UNDONE and is_writing(table, pending, config):
-                raise ConcurrentWriterError(client.base_path, pending.requested_time)
+        target = _target(state, config, time)
         published = None
-        if target.is_completed or completion_evidence(state, target) is not None:
-            require_can_be_rolled_back(state, target)
         if not target.is_completed and is_two_step(table):
             published = table.host.find_publication(client, target)
         return rollback.roll_back(state, target, published)[1]
+
+
+def plan_rollback(table: OpenTable, config: WriteConfig, instant: str) -> RollbackPreview:
+    """What :func:`roll_back_instant` would delete; changes nothing.
+
+    Rollbacks and restores that were begun by others, and are finished first, are not foreseen.
+
+    Raises
+    ------
+    InstantNotFoundError, TableServiceError, ConcurrentWriterError
+        See :func:`roll_back_instant`.
+    """
+    state = planned_for_service(table)
+    target = _target(state, config, parse_instant_time(instant))
+    written = rollback.files_written(state.table, target)
+    files = {partition: tuple(names) for partition, names in sorted(written.items())}
+    return RollbackPreview(state.client.base_path, target, files)
+
+
+def _target(state: TableState, config: WriteConfig, time: InstantTime) -> Instant:
+    """The write of a time, which can be rolled back now."""
+    base_path = state.client.base_path
+    target = state.timeline.find(time)
+    if target is None or target.action not in _UNDONE:
+        raise InstantNotFoundError(time, f"the active timeline of {base_path}")
+    for pending in state.timeline.pending():
+        if pending.action in _UNDONE and is_writing(state.table, pending, config):
+            raise ConcurrentWriterError(base_path, pending.requested_time)
+    if target.is_completed or completion_evidence(state, target) is not None:
+        require_can_be_rolled_back(state, target)
+    return target
 
 
 def _finish_begun(state: TableState, time: InstantTime) -> tuple[TableState, Instant | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final
+from typing import Final, Literal, overload
 
 from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.key import GivenOptions
@@ -32,7 +32,7 @@ from hudi_core.services.rewrite_keys import (
     KeyStorage,
     without_key_storage,
 )
-from hudi_core.services.rollback import roll_back_instant
+from hudi_core.services.rollback import RollbackPreview, plan_rollback, roll_back_instant
 from hudi_core.services.savepoint import (
     Savepoint,
     create_savepoint,
@@ -466,18 +466,41 @@ class TableServing(TableAltering):
         finally:
             self._opened = service.table
 
-    def rollback(self, instant: QueryTime) -> Instant:
+    @overload
+    def rollback(self, instant: QueryTime, *, dry_run: Literal[False] = False) -> Instant: ...
+    @overload
+    def rollback(self, instant: QueryTime, *, dry_run: Literal[True]) -> RollbackPreview: ...
+    def rollback(self, instant: QueryTime, *, dry_run: bool = False) -> Instant | RollbackPreview:
         """Undo the last completed write, or a dead writer's pending one.
+
+        Parameters
+        ----------
+        instant
+            The write.
+        dry_run
+            Whether to say only which files would go.
 
         Returns
         -------
-        Instant
-            The completed rollback.
+        Instant or RollbackPreview
+            The completed rollback, or what it would delete.
+
+        Raises
+        ------
+        InstantNotFoundError
+            No write of that time is on the active timeline.
+        TableServiceError
+            Later writes build on it, a savepoint holds it, or files it took the place of are gone.
+        ConcurrentWriterError, LockError
+            Its writer, or another one, is alive.
         """
         # by the table's options, whatever the last write was given
         opened, config = self._for_service(None)
+        time = requested_time(instant) or ""
+        if dry_run:
+            return plan_rollback(opened, config, time)
         require_syncable(opened, self._options)
         lock = table_lock(opened, config)
-        done = roll_back_instant(opened, lock, config, requested_time(instant) or "")
+        done = roll_back_instant(opened, lock, config, time)
         self._opened = opened
         return self._synced(done)

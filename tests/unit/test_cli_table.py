@@ -416,6 +416,25 @@ def test_rollback_for_people(table: hudi.Table) -> None:
     assert done.stdout.startswith(f"Rolled back {last} of {table.path}; the rollback is ")
 
 
+def test_a_rollback_says_what_would_go_and_deletes_just_that(table: hudi.Table) -> None:
+    last = table.timeline.completed_writes()[-1].requested_time
+    root = Path(table.path)
+    before = {str(one.relative_to(root)) for one in root.rglob("*") if one.is_file()}
+
+    document = run_json("rollback", table.path, last, "--dry-run")
+    shown = run("rollback", table.path, last, "--dry-run")
+
+    assert {str(one.relative_to(root)) for one in root.rglob("*") if one.is_file()} == before
+    assert document["target"] == last
+    assert document["files"]
+    assert f"would roll back {last} and delete {len(document['files'])} file" in shown.stdout
+    assert all(one in shown.stdout for one in document["files"])
+    table.rollback(last)
+    there = {str(one.relative_to(root)) for one in root.rglob("*.parquet")}
+    gone = {one for one in before - there if one.endswith(".parquet")}
+    assert gone == set(document["files"])
+
+
 def test_rollback_refuses_what_is_not_there_or_not_last(table: hudi.Table) -> None:
     first = table.timeline.completed_writes()[0].requested_time
     before = table.to_arrow()
@@ -426,7 +445,9 @@ def test_rollback_refuses_what_is_not_there_or_not_last(table: hudi.Table) -> No
         (first, first),
     ):
         done = run("rollback", table.path, instant, "--json")
-        assert done.exit_code == 1
+        planned = run("rollback", table.path, instant, "--json", "--dry-run")
+        assert planned.stdout == done.stdout
+        assert done.exit_code == planned.exit_code == 1
         assert json.loads(done.stdout).keys() == {"error"}
         assert words in done.stderr
     assert table.to_arrow().equals(before)
