@@ -179,7 +179,9 @@ class RowReader:
                 "schema",
                 None,
                 "CSV files without a line of names do not say what their columns are",
-                "Pass the columns in their order, as an Arrow schema.",
+                "Name the columns in their order: with `hudi ingest` by `--schema FILE`, an Avro "
+                "schema in JSON, with hudi.ingest by schema=, an Arrow schema. For files of DMS "
+                f"that have such a line, set {IngestionConfig.csv_names_columns.key}=true.",
             )
         return [name for name in self.names if name not in META_COLUMNS]
 

@@ -41,7 +41,8 @@ def open_table(
     Raises
     ------
     NotATableError
-        There is no table.
+        There is no table. Where data files of tables are there, below their storage paths, it names
+        these.
     CorruptMetadataError
         The properties are damaged and the backup does not help.
     OptionConflictError
@@ -51,6 +52,16 @@ def open_table(
     UnknownTableFormatError, PluginError
         The table's format cannot be used.
     """
+    try:
+        return _opened(path, options, properties)
+    except NotATableError:
+        _require_no_claims(parse_location(path).uri, options)
+        raise
+
+
+def _opened(
+    path: str, options: Mapping[str, str], properties: Mapping[str, str] | None = None
+) -> OpenTable:
     base_path = BasePath(parse_location(path).uri)
     storage_options = StorageOptions.from_options(options)
     storage = open_storage(base_path, storage_options, fsync=StoreKeys.fsync.read(options))
@@ -129,7 +140,7 @@ def open_within(
 def _table_of(path: str, options: Mapping[str, str]) -> tuple[OpenTable, str]:
     """Return the table at or above a path, and the path's remainder."""
     try:
-        return open_table(path, options), ""
+        return _opened(path, options), ""
     except (NotATableError, UnsafePathError):
         above = path
         while "/" in above.rstrip("/"):
@@ -137,7 +148,7 @@ def _table_of(path: str, options: Mapping[str, str]) -> tuple[OpenTable, str]:
             if above.endswith((":/", "/")) or not above or not last:
                 break
             if not has_wildcards(above) and table_exists(above, options):
-                return open_table(above, options), path.removeprefix(f"{above}/")
+                return _opened(above, options), path.removeprefix(f"{above}/")
         _require_no_claims(path, options)
         raise
 
@@ -159,8 +170,8 @@ def _require_no_claims(path: str, options: Mapping[str, str]) -> None:
             raise NotATableError(
                 path,
                 f"is in a storage path, which holds data files of tables: {places}",
-                f"Read the table: hudi.read(spark, {own[0].base_path!r}), with a filter for some "
-                "partitions.",
+                f"Name the table itself, as in hudi.Table.open({own[0].base_path!r}) or "
+                f"hudi.read(spark, {own[0].base_path!r}); a filter picks partitions.",
             )
         above = above.removesuffix(f"/{name}")
         if not name or not above or above.endswith((":/", "://")):

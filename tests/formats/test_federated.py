@@ -288,6 +288,25 @@ def test_folders_of_data_files_are_no_tables(disk: Store, table_format: str) -> 
     assert ordered(found) == ordered(many(range(12), 1))
 
 
+def test_every_door_names_the_table_of_a_storage_path(disk: Store) -> None:
+    federated = new_table(disk)
+    federated.table.insert(many(range(12), 1))
+    folder = federated.data_files()[0].rpartition("/")[0]
+    doors: list[Any] = [
+        hudi.Table.open,
+        hudi.polars,
+        lambda path: hudi.duckdb(None, path),
+        lambda path: hudi.Connector().scan(path),
+        lambda path: hudi.read_metadata(None, path),
+    ]
+    for path, door in product((federated.root, f"{federated.root}/{folder}"), doors):
+        with pytest.raises(NotATableError, match=r"is in a storage path") as refused:
+            door(path)
+        assert f"hudi.Table.open({federated.base!r})" in str(refused.value)
+    with pytest.raises(NotATableError, match="Check the path, or create a table"):
+        hudi.Table.open(disk.new("nothing"))
+
+
 def test_a_conversion_takes_no_storage_path_that_others_share(disk: Store) -> None:
     root = disk.new()
     first, other = (new_table(disk, root=root, name=name) for name in ("first", "other"))
