@@ -13,6 +13,7 @@ from hudi_conformance.formats.checks import check_of
 from hudi_conformance.formats.trace import install_formats
 
 from tests.formats.wrong_formats import MISTAKES, Mistake
+from tests.formats.wrong_services import WRONG_SERVICES
 
 ROOT = Path(__file__).resolve().parents[2]
 OPT_IN = """\
@@ -54,17 +55,20 @@ def run(folder: Path, target: str, *checks: str, more: str = "") -> tuple[int, s
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda one: one.format.__name__)
+@pytest.mark.parametrize(
+    "mistake", [*MISTAKES, *WRONG_SERVICES], ids=lambda one: one.format.__name__
+)
 def test_a_mistake_is_found_by_its_check(tmp_path: Path, mistake: Mistake) -> None:
     target = f"{mistake.format.__module__}:{mistake.format.__name__}"
     code, printed = run(tmp_path, target, mistake.check)
     assert code == 1, printed
-    assert CHECKS[mistake.check].sentence in printed
+    assert str(CHECKS[mistake.check]) in printed
+    assert mistake.words in printed
 
 
 def test_the_same_format_without_the_mistakes_passes(tmp_path: Path) -> None:
-    checks = {one.check for one in MISTAKES}
-    code, printed = run(tmp_path, "tests.formats.toy_format:ToyFormat", *checks)
+    checks = {one.check for one in (*MISTAKES, *WRONG_SERVICES)}
+    code, printed = run(tmp_path, "tests.formats.toy_services:ServingToy", *checks)
     assert code == 0, printed
 
 

@@ -208,10 +208,13 @@ class Mistake:
         The format.
     check
         Id of the check that is meant for it.
+    words
+        What is printed beside the sentence of the check.
     """
 
-    format: type[toy.ToyFormat]
+    format: type[object]
     check: str
+    words: str = ""
 
 
 MISTAKES: Final = (

@@ -146,6 +146,7 @@ class ServiceConformance(OverFormat):
         TRACE.calls.clear()
         table.savepoint(saved)
         assert TRACE.hooks() == ["complete_savepoint"]
+        self.same_everywhere(path, contents(rows(*EVERY)), format_under_test)
         for ts in (2, 3, 4):
             table.upsert(rows(*EVERY, ts=ts), options=ONE_STATE)
         table.clean(options=ONE_STATE)
