@@ -270,6 +270,13 @@ class WriteConfig(Options, group=Group.WRITE):
         parse=integer(1),
         doc="Signs of life that may be missing before a writer counts as dead and is rolled back.",
     )
+    detects_early: Option[bool] = Option(
+        "hoodie.write.concurrency.early.conflict.detection.enable",
+        default=False,
+        parse=boolean,
+        doc="Whether a write is refused before it writes data when a live writer is changing one "
+        "of its file groups. Otherwise, and for all else, conflicts are found at the commit.",
+    )
     bloom_type = ConfigKey(
         "hoodie.bloom.index.filter.type",
         default="DYNAMIC_V0",

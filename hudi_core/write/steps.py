@@ -31,6 +31,7 @@ from hudi_core.rows.sorting import arrangement_for, sorts
 from hudi_core.rows.staging import StagedPart, partition_rows, stage_rows
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.table_handle import OpenTable
+from hudi_core.txn.early_conflicts import require_no_early_conflicts
 from hudi_core.write.bucket_planning import BucketAssignment
 from hudi_core.write.bulk_insert import bulk_insert_rows
 from hudi_core.write.clustered_groups import GroupsUnderClustering
@@ -118,6 +119,8 @@ class WriteSteps:
             self._require_unnested({PartitionPath(status.partition_path) for status in statuses})
             return statuses
         plan = self.plan(data, engine.shares_memory)
+        if self.config.detects_early:
+            self._require_no_early_conflicts(plan.groups)
         with self._timed("write"):
             return self._write_groups(plan.groups, plan.parts, plan.tagged)
 
@@ -159,6 +162,15 @@ class WriteSteps:
             gone = replaced_slices(self.view, self.operation, self.partitions)
             changed |= {one.group for one in gone}
         self.clustering.require_none_of(changed)
+
+    def _require_no_early_conflicts(self, groups: Iterable[GroupWrite]) -> None:
+        require_no_early_conflicts(
+            self.transaction.table.client,
+            self.context.instant,
+            {FileGroupId(one.partition_path, one.file_id) for one in groups if one.base_file},
+            self.config.heartbeat_interval_ms,
+            self.config.heartbeat_misses,
+        )
 
     def _folded(self, parts: Sequence[StagedPart], in_memory: bool) -> list[StagedPart]:
         """Merge incoming rows with one key where they give each other values.
