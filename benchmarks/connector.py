@@ -157,7 +157,7 @@ class Planned:
     def one_by_one(self) -> int:
         """The number of all splits, planned in one thread with one partition a call."""
         connector, listing = Connector({"hive.metastore.uri": self.uri}), self._listing()
-        factory = SplitFactory.of(self.path, listing.schema, ALL, connector.config)
+        factory = SplitFactory.of(self.path, listing.schema, ALL, listing.mark, connector.config)
         splits = []
         source = MetastorePartitions(
             HiveMetastore([self.uri]), self.entry, listing, self.handle, BatchSizes(1, 1)

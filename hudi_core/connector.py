@@ -16,9 +16,10 @@ from hudi_core.config.extras import require_library
 from hudi_core.config.key import GivenOptions
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.resolve import options_as_strings
-from hudi_core.errors import MetastoreEntryError
+from hudi_core.errors import MetastoreEntryError, OutdatedScanError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metastore.catalog import Metastore
+from hudi_core.read.connector.files_mark import files_mark
 from hudi_core.read.connector.handles import (
     ColumnHandle,
     QueryKind,
@@ -73,9 +74,10 @@ class Connector:
         )
         self.split_manager = SplitManager(self.metadata)
         # a worker reads many splits of a table: to open it takes 1.4 ms on a disk, beside 1 ms for
-        # a small split, and some requests to an object store
-        self._client = lru_cache(maxsize=_TABLES)(self._open_client)
-        self.page_sources = PageSources(self._client)
+        # a small split, and some requests to an object store. It is kept with the mark of what its
+        # properties say of files, which each scan reads when it is planned, and its splits carry
+        client = lru_cache(maxsize=_TABLES)(self._open_client)
+        self.page_sources = PageSources(client, self._open_client)
 
     def table(self, table: TableHandle | TableName | PathLike) -> TableHandle:
         """A table by its name or path.
@@ -151,8 +153,11 @@ class Connector:
     def _open(self, path: str) -> OpenTable:
         return open_table(path, self._options)
 
-    def _open_client(self, path: str) -> TableMetaClient:
-        return self._open(path).client
+    def _open_client(self, path: str, mark: str) -> TableMetaClient:
+        client = self._open(path).client
+        if files_mark(client.config) != mark:
+            raise OutdatedScanError(path)
+        return client
 
     def _metastore(self) -> Metastore:
         from hudi_core.metastore.hive import HiveMetastore  # noqa: PLC0415 - thrift is an extra

@@ -57,6 +57,7 @@ from hudi_core.errors.plugins import (
 )
 from hudi_core.errors.resources import (
     LockError,
+    OutdatedScanError,
     ResourceLimitError,
     ScanClosedError,
     TaskFailedError,
@@ -126,6 +127,7 @@ __all__ = [
     "MisplacedFileError",
     "NotATableError",
     "OptionConflictError",
+    "OutdatedScanError",
     "PartitionValueError",
     "PathNotFoundError",
     "PendingClusteringError",

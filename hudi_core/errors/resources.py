@@ -35,6 +35,29 @@ class TaskFailedError(HudiError):
         )
 
 
+class OutdatedScanError(HudiError):
+    """A table was changed since a scan of it was planned.
+
+    Its files lie elsewhere, or its record keys are had in another way, as after a move, a rewriting
+    of keys, or where another table has taken its place. A read by what the scan knew would fail, or
+    return other keys than the rest of the scan.
+
+    Parameters
+    ----------
+    base_path
+        The table.
+    """
+
+    def __init__(self, base_path: str) -> None:
+        self.base_path = base_path
+        super().__init__(
+            f"The table at {base_path} was changed since the scan was planned: its files were "
+            "moved, its record keys rewritten, or it was created anew",
+            "Plan the scan again.",
+            base_path=base_path,
+        )
+
+
 class ScanClosedError(HudiError):
     """Splits were asked of a scan that is closed."""
 

@@ -31,15 +31,18 @@ class Position:
         which has its own.
     finished
         When the last write up to the state was complete.
+    mark
+        What the table's properties said of its files when the scan began.
     """
 
     count: int = 0
     state: InstantTime | None = None
     finished: str | None = None
+    mark: str | None = None
 
     def encode(self) -> bytes:
         """What the next call brings back."""
-        return json.dumps([self.count, self.state, self.finished]).encode()
+        return json.dumps([self.count, self.state, self.finished, self.mark]).encode()
 
     @classmethod
     def decode(cls, text: bytes) -> Position:
@@ -51,10 +54,11 @@ class Position:
             The text is none.
         """
         try:
-            count, state, finished = json.loads(text)
-            if type(count) is not int or count < 0 or not isinstance(finished, str | None):
+            count, state, finished, mark = json.loads(text)
+            texts = all(isinstance(one, str | None) for one in (finished, mark))
+            if type(count) is not int or count < 0 or not texts:
                 raise ValueError(text)
-            return cls(count, None if state is None else parse_instant_time(state), finished)
+            return cls(count, None if state is None else parse_instant_time(state), finished, mark)
         except (ValueError, TypeError, InvalidInstantTimeError) as error:
             raise SchemaError(f"{text[:80]!r} is no token", "Begin the scan again.") from error
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from hudi_core.connector import Connector
-from hudi_core.errors import MetastoreEntryError, TimelineError
+from hudi_core.errors import MetastoreEntryError, OutdatedScanError, TimelineError
 from hudi_core.read.connector.columns import HIDDEN_COLUMNS
 from hudi_core.read.connector.handles import ColumnHandle, TableHandle, TableName
 from hudi_core.read.connector.predicate import TupleDomain
@@ -184,11 +184,13 @@ class TrinoService:
         return found
 
     def _require_same_state(self, handle: TableHandle, position: Position) -> None:
-        """Refuse to plan again where an earlier write was completed since."""
-        finished = self._connector.split_manager.finished(handle, position.state)
-        if finished != position.finished:
+        """Refuse to plan again where an earlier write, or a move, was completed since."""
+        now = self._connector.split_manager.state_at(handle, position.state)
+        if now.mark != position.mark:
+            raise OutdatedScanError(handle.base_path)
+        if now.finished != position.finished:
             raise TimelineError(
-                f"The table at {handle.base_path} has a write of {finished} that was requested "
+                f"The table at {handle.base_path} has a write of {now.finished} that was requested "
                 "before the scan's own state, and this server does not know the scan",
                 "Run the query again.",
             )

@@ -399,7 +399,12 @@ def test_a_write_that_comes_into_a_state_ends_a_scan_elsewhere(
         first = client.trinoGetSplits(*given, no_token())
     other = TrinoService(hudi.Connector(), place)
     # as of a write that was requested before the state, and is complete now
-    monkeypatch.setattr(SplitManager, "finished", lambda *_: "99991231235959999")
+    plain = SplitManager.state_at
+    monkeypatch.setattr(
+        SplitManager,
+        "state_at",
+        lambda *given: plain(*given)._replace(finished="99991231235959999"),
+    )
     token = PROTOCOL.NullableToken(token=first.nextToken)
     with (
         ThriftServer(other).running() as address,

@@ -28,7 +28,7 @@ from tests.unit.test_threads import no_threads
 MB = 1 << 20
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 INSTANT = InstantTime("20260101000000000")
-FACTORY = SplitFactory("/t", SCHEMA, ALL, 128 * MB, 128 * MB, 0.05)
+FACTORY = SplitFactory("/t", SCHEMA, ALL, "a mark", 128 * MB, 128 * MB, 0.05)
 Action = Callable[[str], None]
 
 
@@ -141,7 +141,7 @@ def test_a_batch_has_as_many_splits_as_its_quota_takes(size: int, quota: int, co
 
 
 def test_a_split_above_the_quota_comes_alone() -> None:
-    heavy = SplitFactory("/t", SCHEMA, ALL, 128 * MB, 128 * MB, 0.05)
+    heavy = SplitFactory("/t", SCHEMA, ALL, "a mark", 128 * MB, 128 * MB, 0.05)
     load = SplitLoad(Partitions(1), Files(3, 128 * MB), heavy, LoadLimits(1, 1, 10, 100))
     with SplitSource(load, "/t", 1 << 30) as splits:
         taken = splits._load.splits.take_while(lambda _: False, 5)

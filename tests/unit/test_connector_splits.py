@@ -41,7 +41,7 @@ def listed(size: int, logs: tuple[str, ...] = (), log_bytes: int = 0) -> ListedF
 
 def factory(predicate: TupleDomain = ALL, options: Mapping[str, str] | None = None) -> SplitFactory:
     config = ConnectorConfig.from_options(options or {})
-    return SplitFactory.of("s3://b/t", SCHEMA, predicate, config)
+    return SplitFactory.of("s3://b/t", SCHEMA, predicate, "a mark", config)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +144,7 @@ def test_a_split_travels_as_json(wanted: TupleDomain) -> None:
         {"predicate": {"x": {}}},
         {"partitionKeys": [1]},
         {"logFiles": [None]},
+        {"mark": None},
     ],
     ids=str,
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 
+from hudi_core.config.table import TableConfig
 from hudi_core.errors import MetastoreEntryError
 from hudi_core.metastore.catalog import MetastoreTable
 
@@ -57,6 +58,12 @@ class TableHandle:
     format: str
     partition_columns: tuple[str, ...]
     entry: MetastoreTable | None = None
+
+    def as_stored(self, config: TableConfig) -> TableHandle:
+        """This handle of the table that is at its place now."""
+        if (config.table_format, config.partition_fields) == (self.format, self.partition_columns):
+            return self
+        return replace(self, format=config.table_format, partition_columns=config.partition_fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from hudi_core.model.files import FileSlice, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.connector.domain import Domain, Range
+from hudi_core.read.connector.files_mark import files_mark
 from hudi_core.read.connector.predicate import TupleDomain
 from hudi_core.read.filters import Filter
 from hudi_core.read.incremental import IncrementalQuery
@@ -57,11 +58,14 @@ class FileListing(ABC):
         What partition paths tell of the rows.
     predicate
         Rows to read: those that are asked for, and that the query means.
+    mark
+        What the table's properties say of its files, for the splits.
     """
 
     schema: pa.Schema
     pruner: PartitionPruner
     predicate: TupleDomain
+    mark: str
 
     @abstractmethod
     def partitions(self) -> Sequence[PartitionPath]:
@@ -108,6 +112,7 @@ class SnapshotListing(FileListing):
         self, query: SnapshotQuery, predicate: TupleDomain, as_of: str | None = None
     ) -> None:
         self.schema, self.pruner, self.predicate = query.schema, query.pruner, predicate
+        self.mark = files_mark(query.client.config)
         self._query = query
         self._time: InstantTime | None = None
         if not predicate.is_none:
@@ -182,6 +187,7 @@ class IncrementalListing(FileListing):
         end: str | None = None,
     ) -> None:
         self.schema, self.pruner, self.predicate = query.schema, query.pruner, predicate
+        self.mark = files_mark(query.client.config)
         plan = ReadPlan((), query.schema, frozenset())
         if not predicate.is_none:
             plan = query.plan(begin, end, self.wanted)

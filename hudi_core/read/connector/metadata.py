@@ -159,6 +159,7 @@ class ConnectorMetadata:
             The table cannot be opened any more.
         """
         opened = self.open_path(handle.base_path)
+        handle = handle.as_stored(opened.client.config)
         schema = read_schema(opened.client, opened.timeline())
         hide = {name.lower() for name in self.config.columns_to_hide}
         keys = set(handle.partition_columns)

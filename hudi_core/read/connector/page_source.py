@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from hudi_core.errors import UnsupportedTableError
+from hudi_core.errors import DataFileError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.read.connector.columns import HIDDEN_COLUMNS
@@ -63,12 +63,16 @@ class PageSources:
     Attributes
     ----------
     client_of
-        Opens a table.
+        Opens a table that has a mark (see
+        :func:`~hudi_core.read.connector.files_mark.files_mark`), or raises ``OutdatedScanError``.
+    require_mark
+        Raises that error, where the table at a place has another mark by now.
     formats
         Readers by the end of a base file's name.
     """
 
-    client_of: Callable[[str], TableMetaClient]
+    client_of: Callable[[str, str], TableMetaClient]
+    require_mark: Callable[[str, str], object]
     formats: Mapping[str, PageSource] = field(default_factory=lambda: PAGE_SOURCES)
 
     def create(
@@ -97,6 +101,9 @@ class PageSources:
             An unknown column.
         UnsafePathError
             The split names a file outside of its table.
+        OutdatedScanError
+            The table's files were moved, or its keys rewritten, since the scan was planned. Raised
+            while the reader is read, where files are gone.
         DataFileError
             The file is missing or damaged. Raised while the reader is read.
         """
@@ -115,10 +122,10 @@ class PageSources:
             return output.empty_table().to_reader()
         # where no column of the file is asked for, one still counts the rows
         needed = stored or _narrow(split.schema)
-        client = self.client_of(split.table)
+        client = self.client_of(split.table, split.mark)
         plan = ReadPlan((), split.schema)
         scan = file_scan(client, plan, needed, both.to_filter(split.schema), batch_rows)
-        batches = source(scan, split)
+        batches = self._explained(source(scan, split), split)
         if hidden or not stored:
             facts = {
                 name: one.scalar(split, lambda: _modified(client, split))
@@ -126,6 +133,15 @@ class PageSources:
             }
             batches = _with_hidden(batches, output, facts)
         return pa.RecordBatchReader.from_batches(output, batches)
+
+    def _explained(
+        self, batches: Iterator[pa.RecordBatch], split: Split
+    ) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except DataFileError:
+            self.require_mark(split.table, split.mark)
+            raise
 
     def _source(self, split: Split) -> PageSource:
         extension = posixpath.splitext(split.file)[1].lower()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ from hudi_core.config.connector import ConnectorConfig
 from hudi_core.errors import SchemaError
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.read.connector.files_mark import files_mark
 from hudi_core.read.connector.handles import QueryKind, TableHandle
 from hudi_core.read.connector.listing import (
     FileListing,
@@ -62,6 +63,26 @@ class Query:
     end: QueryTime | None = None
 
 
+class ScanState(NamedTuple):
+    """A state of a table that a scan reads.
+
+    Attributes
+    ----------
+    instant
+        Its requested time; ``None`` for a table without any.
+    finished
+        Completion time of its last write, of those that were requested up to it. A later time than
+        before says that a write has come into the state since.
+    mark
+        What the table's properties say of its files; see
+        :func:`~hudi_core.read.connector.files_mark.files_mark`.
+    """
+
+    instant: InstantTime | None
+    finished: str | None
+    mark: str
+
+
 @dataclass(frozen=True)
 class SplitManager:
     """Plans scans of tables.
@@ -99,6 +120,7 @@ class SplitManager:
         """
         config = self.metadata.config
         opened = self.metadata.open_path(handle.base_path)
+        handle = handle.as_stored(opened.client.config)
         listing = self._listing(opened, handle, wanted, query or Query())
         if config.partition_filter_required:
             _require_partition_filter(handle, listing.predicate)
@@ -113,9 +135,9 @@ class SplitManager:
         See :meth:`scan`.
         """
         opened = self.metadata.open_path(handle.base_path)
+        handle = handle.as_stored(opened.client.config)
         listing = self._listing(opened, handle, wanted, query or Query())
-        config = self.metadata.config
-        factory = SplitFactory.of(handle.base_path, listing.schema, listing.predicate, config)
+        factory = self._factory(handle, listing)
         with closing(self._partitions(handle, listing)) as source:
             for batch in source.batches():
                 owners = {info.path: info for info in batch}
@@ -123,27 +145,22 @@ class SplitManager:
                 for one in sorted(files, key=lambda listed: listed.file.path):
                     yield from factory.splits(one, owners[one.file.partition_path])
 
-    def latest_state(self, handle: TableHandle) -> tuple[InstantTime | None, str | None]:
-        """The latest state of a table, and :meth:`finished` of it."""
-        writes = self._writes(handle)
-        state = max((one.requested_time for one in writes), default=None)
-        return state, _finished(writes, state)
+    def latest_state(self, handle: TableHandle) -> ScanState:
+        """The latest state of a table."""
+        opened = self.metadata.open_path(handle.base_path)
+        writes = opened.timeline().completed_writes()
+        instant = max((one.requested_time for one in writes), default=None)
+        return _state(opened, writes, instant)
 
-    def finished(self, handle: TableHandle, state: InstantTime | None) -> str | None:
-        """The completion time of a state's last write.
-
-        Of those that were requested up to it. A later time than before says that a write has come
-        into the state since.
-        """
-        return _finished(self._writes(handle), state)
-
-    def _writes(self, handle: TableHandle) -> Sequence[Instant]:
-        return self.metadata.open_path(handle.base_path).timeline().completed_writes()
+    def state_at(self, handle: TableHandle, instant: InstantTime | None) -> ScanState:
+        """What is known now of a former state of a table."""
+        opened = self.metadata.open_path(handle.base_path)
+        return _state(opened, opened.timeline().completed_writes(), instant)
 
     def load(self, handle: TableHandle, listing: FileListing) -> SplitSource:
         """The splits of what a listing finds."""
         config = self.metadata.config
-        factory = SplitFactory.of(handle.base_path, listing.schema, listing.predicate, config)
+        factory = self._factory(handle, listing)
         limits = LoadLimits(
             config.loader_parallelism,
             config.generator_parallelism,
@@ -152,6 +169,15 @@ class SplitManager:
         )
         load = SplitLoad(self._partitions(handle, listing), listing, factory, limits)
         return SplitSource(load, handle.base_path, config.max_per_second)
+
+    def _factory(self, handle: TableHandle, listing: FileListing) -> SplitFactory:
+        return SplitFactory.of(
+            handle.base_path,
+            listing.schema,
+            listing.predicate,
+            listing.mark,
+            self.metadata.config,
+        )
 
     def _listing(
         self, opened: OpenTable, handle: TableHandle, wanted: Wanted, query: Query
@@ -185,13 +211,13 @@ class SplitManager:
         )
 
 
-def _finished(writes: Sequence[Instant], state: InstantTime | None) -> str | None:
+def _state(opened: OpenTable, writes: Sequence[Instant], instant: InstantTime | None) -> ScanState:
     times = (
         one.effective_completion_time
         for one in writes
-        if state is not None and one.requested_time <= state
+        if instant is not None and one.requested_time <= instant
     )
-    return max(times, default=None)
+    return ScanState(instant, max(times, default=None), files_mark(opened.client.config))
 
 
 def _predicate(wanted: Wanted, schema: pa.Schema) -> TupleDomain:

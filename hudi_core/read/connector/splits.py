@@ -55,6 +55,9 @@ class Split:
         Paths of logs, relative to the table, whose changes belong to the file.
     schema
         The table's columns at the state that is read, meta columns first.
+    mark
+        What the table's properties said of its files when the scan was planned; see
+        :func:`~hudi_core.read.connector.files_mark.files_mark`.
     """
 
     table: str
@@ -66,6 +69,7 @@ class Split:
     predicate: TupleDomain
     instant: InstantTime
     schema: pa.Schema = field(repr=False)
+    mark: str
     partition: str = ""
     partition_keys: tuple[PartitionKey, ...] = ()
     weight: float = 1.0
@@ -89,6 +93,7 @@ class Split:
             "instant": str(self.instant),
             "logFiles": self.log_files,
             "schema": _schema_text(self.schema),
+            "mark": self.mark,
         }
         return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
@@ -114,6 +119,7 @@ class Split:
                 predicate=TupleDomain.from_document(found["predicate"], schema),
                 instant=parse_instant_time(_text(found["instant"])),
                 schema=schema,
+                mark=_text(found["mark"]),
                 partition=_text(found["partition"]),
                 partition_keys=tuple(
                     PartitionKey(_text(name), None if value is None else _text(value))
@@ -145,7 +151,7 @@ class SplitFactory:
     ----------
     table
         Place of the table.
-    schema, predicate
+    schema, predicate, mark
         What all splits of a scan have.
     target_size
         Bytes of a split.
@@ -158,18 +164,30 @@ class SplitFactory:
     table: str
     schema: pa.Schema
     predicate: TupleDomain
+    mark: str
     target_size: int
     standard_size: int | None
     minimum_weight: float
 
     @classmethod
     def of(
-        cls, table: str, schema: pa.Schema, predicate: TupleDomain, config: ConnectorConfig
+        cls,
+        table: str,
+        schema: pa.Schema,
+        predicate: TupleDomain,
+        mark: str,
+        config: ConnectorConfig,
     ) -> Self:
         """The factory that options ask for."""
         standard = config.standard_weight_size if config.weighted else None
         return cls(
-            table, schema, predicate, config.target_split_size, standard, config.minimum_weight
+            table,
+            schema,
+            predicate,
+            mark,
+            config.target_split_size,
+            standard,
+            config.minimum_weight,
         )
 
     def splits(self, listed: ListedFile, partition: PartitionInfo) -> Iterator[Split]:
@@ -201,6 +219,7 @@ class SplitFactory:
             self.predicate,
             file.instant,
             self.schema,
+            self.mark,
             partition.name,
             partition.keys,
             self._weight(size),
