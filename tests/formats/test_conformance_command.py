@@ -62,6 +62,13 @@ def test_a_format_that_keeps_the_checks(tmp_path: Path) -> None:
     assert document["contract"] == "1.0"
 
 
+def test_the_number_of_random_histories_is_chosen(tmp_path: Path) -> None:
+    install(tmp_path, "tests.formats.toy_services:ServingToy")
+    code, document, printed = run(tmp_path, "run", "mine", "--checks", "F52", "--histories", "1")
+    assert code == 0, printed
+    assert outcomes(document) == {"F52": "pass"}
+
+
 def test_what_a_format_does_not_declare_is_refused(tmp_path: Path) -> None:
     install(tmp_path, "tests.formats.toy_format:ModestFormat")
     code, document, printed = run(tmp_path, "run", "mine", "--checks", "F07,F39")

@@ -24,6 +24,10 @@ def run(
     checks: Annotated[
         str, typer.Option(help="Ids of checks, with commas between; all by default.")
     ] = "",
+    histories: Annotated[
+        int | None,
+        typer.Option(help="How many random histories; by default a few that stay the same.", min=1),
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(help="File that gets the report in JSON.", dir_okay=False)
     ] = None,
@@ -34,10 +38,11 @@ def run(
     The exit code is 4 where a check fails that is no known deviation.
 
     Examples: `hudi conformance run delta --report delta.json`,
-    `hudi conformance run my_format --checks F01,F16`
+    `hudi conformance run my_format --checks F01,F16`,
+    `hudi conformance run my_format --checks F52 --histories 500`
     """
     with progress_bar("tests") as progress:
-        found = kit.run_format(name, progress, [one for one in checks.split(",") if one])
+        found = kit.run_format(name, progress, [one for one in checks.split(",") if one], histories)
     document = found.to_document()
     if report is not None:
         report.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

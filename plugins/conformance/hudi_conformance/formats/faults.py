@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
@@ -13,18 +13,6 @@ from hudi_core.spi import StorageError
 from hudi_core.spi.testing import FormatHost, WriterDied
 
 BEFORE, AFTER = "before", "after"
-ACTION_HOOKS: Final[dict[str, Sequence[str]]] = {
-    "write": ("complete_write",),
-    "alter": ("complete_schema_change",),
-    "clean": ("before_clean", "complete_clean"),
-    "archive": ("archive_instants",),
-    "cluster": ("complete_clustering",),
-    "savepoint": ("complete_savepoint",),
-    "delete_savepoint": ("complete_delete_savepoint",),
-    "restore": ("before_restore", "complete_restore"),
-    "rollback": ("before_rollback", "complete_rollback"),
-}
-"""The hooks that each action calls, in their order."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +32,6 @@ class Death:
 
     def __str__(self) -> str:
         return f"{self.when} {self.hook}"
-
-
-def deaths(action: str) -> list[Death]:
-    """All moments at which the process of an action may die."""
-    return [Death(hook, when) for hook in ACTION_HOOKS[action] for when in (BEFORE, AFTER)]
 
 
 def is_killed(death: Death, act: Callable[[], object]) -> bool:

@@ -1,7 +1,8 @@
 """Random histories of a table, which a state machine draws and makes shorter where one goes wrong.
 
-A few histories, always the same, are drawn by default. ``--conformance-histories 200`` draws as
-many, others each time, and makes the one that fails as short as it can.
+A few histories, always the same, are drawn by default. ``--conformance-histories 200`` (of the
+command: ``--histories 200``) draws as many, others each time, and makes the one that fails as short
+as it can, which takes minutes.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -189,14 +191,15 @@ def run_histories(
     number
         How many; by default a few that are always the same.
     """
-    made = iter(range(1 << 30))
+    numbers = count()
+    done: Counter[str] = Counter()
     machine = type(
         f"{format_under_test.name.title()}Histories",
         (TableHistories,),
         {
             "format_under_test": format_under_test,
-            "new_path": staticmethod(lambda: folder / f"t{next(made)}"),
-            "done": Counter(),
+            "new_path": staticmethod(lambda: folder / f"t{next(numbers)}"),
+            "done": done,
         },
     )
     phases = [Phase.generate] if number is None else [Phase.generate, Phase.shrink]
@@ -214,7 +217,7 @@ def run_histories(
             suppress_health_check=list(HealthCheck),
         ),
     )
-    return machine.done
+    return done
 
 
 class HistoryConformance(OverFormat):

@@ -134,7 +134,10 @@ class SuiteError(Exception):
 
 
 def run_suite(
-    suite: type, progress: Progress = lambda done, total: None, only: Sequence[str] = ()
+    suite: type,
+    progress: Progress = lambda done, total: None,
+    only: Sequence[str] = (),
+    histories: int | None = None,
 ) -> list[CheckResult]:
     """Run the checks of a suite, in this process.
 
@@ -146,6 +149,8 @@ def run_suite(
         Called after each test.
     only
         Ids of checks; all by default.
+    histories
+        How many random histories; a few by default, which are always the same.
 
     Raises
     ------
@@ -167,6 +172,8 @@ def run_suite(
         arguments += ["--import-mode", "importlib"]
         arguments += ["--rootdir", folder, "--basetemp", str(place / "tables"), str(module)]
         selected = [] if not only else ["--conformance-checks", ",".join(only)]
+        if histories is not None:
+            selected += ["--conformance-histories", str(histories)]
         with contextlib.redirect_stdout(printed), _without_options():
             pytest.main([*arguments, *selected], plugins=[recorder])
     if recorder.others or not recorder.found:

@@ -474,19 +474,19 @@ class RandomHistory:
         self._writes = [str(one.requested_time) for one in ordered]
         return matching
 
-    def _compare_with_format(self, mine: list[Row]) -> None:
+    def _compare_with_format(self, mine: Sequence[Row]) -> None:
         """Compare rows with what the format's own reader sees.
 
         A format without metadata of its own cannot tell it which column had another name.
         """
-        theirs = list(self.format.read(self.path))
+        theirs: Sequence[Row] = list(self.format.read(self.path))
         if not isinstance(self.format, TwoStepFormat):
-            mine, theirs = (
-                [{name: row.get(name) for name in self._lasting} for row in some]
-                for some in (mine, theirs)
-            )
+            mine, theirs = self._lasting_columns(mine), self._lasting_columns(theirs)
         expected, found = bag(mine), bag(theirs)
         assert found == expected, _difference("the format's own reader", found, expected)
+
+    def _lasting_columns(self, rows: Sequence[Row]) -> list[Row]:
+        return [{name: row.get(name) for name in self._lasting} for row in rows]
 
     def _conclude(self, after: list[TableState], *, is_state: bool = True) -> None:
         """A write has gone through: whatever a dead process left is done, or is undone."""

@@ -55,7 +55,10 @@ class FormatReport:
 
 
 def run_format(
-    name: str, progress: Progress = lambda done, total: None, only: Sequence[str] = ()
+    name: str,
+    progress: Progress = lambda done, total: None,
+    only: Sequence[str] = (),
+    histories: int | None = None,
 ) -> FormatReport:
     """Run the registered suite of a format.
 
@@ -67,6 +70,8 @@ def run_format(
         Called after each test.
     only
         Ids of checks; all by default.
+    histories
+        How many random histories; a few by default, which are always the same.
 
     Raises
     ------
@@ -75,7 +80,7 @@ def run_format(
     SuiteError
         It could not be run.
     """
-    results = run_suite(suite_of(name), progress, only)
+    results = run_suite(suite_of(name), progress, only, histories)
     return FormatReport(name, sorted(map(str, load_format(name).capabilities)), results)
 
 
