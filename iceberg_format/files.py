@@ -127,7 +127,7 @@ def require_one_access(client: MetaClientView) -> None:
     buckets = [
         root.partition("://")[2].partition("/")[0] for root in roots if root.startswith("s3")
     ]
-    if len({client.storage_options.at(bucket) for bucket in buckets}) > 1:
+    if len({client.storage_options.at(bucket).for_readers for bucket in buckets}) > 1:
         raise UnsupportedTableError(
             client.base_path,
             "would have files in buckets that are reached with different options, and readers of "

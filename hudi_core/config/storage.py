@@ -6,6 +6,8 @@ A bucket of S3 may have options of its own, ``fs.s3a.bucket.NAME.x`` for ``fs.s3
 
 from __future__ import annotations
 
+from typing import Final
+
 from hudi_core.config.key import ConfigKey, Group, Secret
 from hudi_core.config.options import Options
 from hudi_core.config.parsers import boolean, text_or_none
@@ -14,6 +16,27 @@ from hudi_core.config.parsers import boolean, text_or_none
 def secret(text: str) -> Secret | None:
     """Parse a secret string; a blank one counts as missing."""
     return Secret(text) if text else None
+
+
+_ENCRYPTIONS: Final = {"AES256": "AES256", "SSE-KMS": "aws:kms", "DSSE-KMS": "aws:kms:dsse"}
+"""Hadoop's names of what S3 encrypts by, and S3's own."""
+_NOT_BY_THE_STORE: Final = {
+    "SSE-C": "files of a customer's key are read with that key as well, which pyarrow's client of "
+    "S3 cannot give",
+    "CSE-KMS": "files are encrypted by the store, and not before they are sent",
+    "CSE-CUSTOM": "files are encrypted by the store, and not before they are sent",
+}
+
+
+def s3_encryption(text: str) -> str | None:
+    """Parse Hadoop's name of a server-side encryption into S3's."""
+    if not text:
+        return None
+    found = _ENCRYPTIONS.get(text.upper())
+    if found is None:
+        known = f"supported are {', '.join(_ENCRYPTIONS)}"
+        raise ValueError(_NOT_BY_THE_STORE.get(text.upper()) or f"it is not known; {known}")
+    return found
 
 
 class StoreKeys(Options, group=Group.STORAGE):
@@ -83,6 +106,25 @@ class StoreKeys(Options, group=Group.STORAGE):
         default=True,
         parse=boolean,
         doc="S3: whether connections are encrypted; only for an endpoint without a scheme.",
+    )
+    s3_encryption = ConfigKey(
+        "fs.s3a.encryption.algorithm",
+        default=None,
+        parse=s3_encryption,
+        aliases=("fs.s3a.server-side-encryption-algorithm",),
+        default_text="(the bucket's)",
+        doc="S3: how the store encrypts what is written: `AES256` with its own key, `SSE-KMS` or "
+        "`DSSE-KMS` with one of KMS. Nothing has to be given to read it. `SSE-C` and encryption by "
+        "the client are refused.",
+    )
+    s3_encryption_key = ConfigKey(
+        "fs.s3a.encryption.key",
+        default=None,
+        parse=secret,
+        aliases=("fs.s3a.server-side-encryption.key",),
+        default_text="(that of the account)",
+        doc="S3: id or ARN of the key of KMS that the store encrypts with.",
+        secret=True,
     )
     gcs_key_file = ConfigKey(
         "fs.gs.auth.service.account.json.keyfile",

@@ -155,6 +155,11 @@ class StoreAccess(Protocol):
         """The access to one bucket."""
         ...
 
+    @property
+    def for_readers(self) -> StoreAccess:
+        """The same for who only reads what is in the bucket."""
+        ...
+
     def for_object_store(self) -> dict[str, str]:
         """The same, as options of the object_store library."""
         ...

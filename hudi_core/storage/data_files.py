@@ -24,6 +24,7 @@ from hudi_core.errors import (
 )
 from hudi_core.model.files import BaseFileName
 from hudi_core.model.protocols import Storage
+from hudi_core.storage.encrypted_output import EncryptedOutput
 from hudi_core.storage.federated import FederatedStorage
 from hudi_core.storage.layout import FederatedLayout, Layout, Place, PlainLayout, layout_of
 from hudi_core.storage.links import has_link
@@ -353,7 +354,10 @@ def _open(kind: StoreKind, account: str | None, options: StorageOptions) -> pafs
         case StoreKind.LOCAL:
             return pafs.LocalFileSystem()
         case StoreKind.S3:
-            return pafs.S3FileSystem(**arguments)
+            plain = pafs.S3FileSystem(**arguments)
+            if options.s3_encryption is None:
+                return plain
+            return pafs.PyFileSystem(EncryptedOutput(plain, options))
         case StoreKind.GCS:
             return pafs.GcsFileSystem(**arguments)
         case StoreKind.AZURE:

@@ -210,7 +210,7 @@ class ObjectStorage:
     @property
     def _store(self) -> _Store:
         place = self._location
-        return _open_store(place.kind, place.bucket, place.account, self._options)
+        return open_store(place.kind, place.bucket, place.account, self._options)
 
     def _full(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root
@@ -324,9 +324,16 @@ class ObjectStorage:
 
 
 @lru_cache(maxsize=64)
-def _open_store(
+def open_store(
     kind: StoreKind, bucket: str, account: str | None, options: StorageOptions
 ) -> _Store:
+    """The client of a bucket or container; kept and shared.
+
+    Raises
+    ------
+    StorageError
+        A local folder is none.
+    """
     arguments = options.for_obstore(kind, bucket, account)
     match kind:
         case StoreKind.S3:

@@ -8,8 +8,9 @@ both.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from hudi_core.config.key import ConfigKey, Secret
@@ -32,6 +33,14 @@ _OF_BUCKET: Final = f"{_S3}bucket."
 _S3_KEYS: Final[tuple[ConfigKey[Any], ...]] = tuple(
     key for key in StoreKeys.keys if key.key.startswith(_S3)
 )
+_S3_ENCRYPTION: Final[tuple[ConfigKey[Any], ...]] = (
+    StoreKeys.s3_encryption,
+    StoreKeys.s3_encryption_key,
+)
+_ENCRYPTING: Final = re.compile(
+    r"fs\.s3a\.(bucket\.(?P<bucket>.+)\.)?(encryption\.|server-side-encryption).*"
+)
+"""Options of Hadoop about encryption, of S3 or of one bucket."""
 _ENDPOINT_FOR_S3: Final = "AWS_ENDPOINT_URL_S3"
 _KEY_FILE_VARIABLE: Final = "GOOGLE_APPLICATION_CREDENTIALS"
 
@@ -52,6 +61,10 @@ class StorageOptions:
         Region of the bucket.
     s3_path_style
         Whether the bucket is named in the path instead of the host.
+    s3_encryption
+        How S3 encrypts what is written, in its own words; ``None`` for as the bucket says.
+    s3_encryption_key
+        The key of KMS for that.
     gcs_key_file
         Path of a service account's key file.
     azure_account, azure_account_key, azure_sas_token
@@ -66,6 +79,8 @@ class StorageOptions:
     s3_endpoint: str | None = None
     s3_region: str | None = None
     s3_path_style: bool = False
+    s3_encryption: str | None = None
+    s3_encryption_key: Secret | None = None
     gcs_key_file: str | None = None
     azure_account: str | None = None
     azure_account_key: Secret | None = None
@@ -75,6 +90,11 @@ class StorageOptions:
     def at(self, bucket: str) -> StorageOptions:
         """The options of a bucket: its own, or those of all."""
         return dict(self.buckets).get(bucket, self)
+
+    @property
+    def for_readers(self) -> StorageOptions:
+        """The same for who only reads what is in this bucket."""
+        return replace(self, s3_encryption=None, s3_encryption_key=None, buckets=())
 
     @classmethod
     def from_options(
@@ -92,8 +112,10 @@ class StorageOptions:
         Raises
         ------
         InvalidOptionError
-            A value that cannot be used, or an access key without its secret.
+            A value that cannot be used, an access key without its secret, or an encryption that
+            the store clients cannot ask for.
         """
+        _require_known_encryption(options)
         variables = os.environ if environment is None else environment
         source = _Source(options, variables)
         access, secret, token = source.group(_S3_CREDENTIALS)
@@ -108,6 +130,7 @@ class StorageOptions:
                 "Give both, or neither for an instance's role.",
             )
         account_key, sas_token = source.group(_AZURE_CREDENTIALS)
+        encryption, encryption_key = _encryption(options)
         endpoint = source.read(StoreKeys.s3_endpoint, first=(_ENDPOINT_FOR_S3,))
         if endpoint is not None and "://" not in endpoint:
             endpoint = f"{'https' if source.read(StoreKeys.s3_tls) else 'http'}://{endpoint}"
@@ -121,6 +144,8 @@ class StorageOptions:
             s3_endpoint=endpoint,
             s3_region=source.read(StoreKeys.s3_region),
             s3_path_style=path_style,
+            s3_encryption=encryption,
+            s3_encryption_key=encryption_key,
             gcs_key_file=source.read(StoreKeys.gcs_key_file),
             azure_account=source.read(StoreKeys.azure_account),
             azure_account_key=account_key,
@@ -215,6 +240,8 @@ class StorageOptions:
             "aws_secret_access_key": _revealed(self.s3_secret_key),
             "aws_session_token": _revealed(self.s3_session_token),
             "aws_region": self.s3_region,
+            "aws_server_side_encryption": self.s3_encryption,
+            "aws_sse_kms_key_id": _revealed(self.s3_encryption_key),
             "google_service_account": self.gcs_key_file,
             "azure_storage_account_name": self.azure_account,
             "azure_storage_account_key": _revealed(self.azure_account_key),
@@ -230,6 +257,8 @@ class StorageOptions:
         config: dict[str, Any] = {
             "region": self.s3_region,
             "virtual_hosted_style_request": not self.s3_path_style,
+            "server_side_encryption": self.s3_encryption,
+            "sse_kms_key_id": _revealed(self.s3_encryption_key),
         }
         client: dict[str, Any] = {}
         if self.s3_endpoint is not None:
@@ -297,28 +326,65 @@ def _by_bucket(options: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """
     found: dict[str, dict[str, str]] = {}
     # the longest first: the name of a bucket may have dots, and end as the name of an option begins
-    keys = sorted(_S3_KEYS, key=lambda key: -len(key.key))
-    for name, value in options.items():
-        inner = name.removeprefix(_OF_BUCKET)
-        for key in keys if inner != name else ():
-            bucket = inner.removesuffix(f".{key.key.removeprefix(_S3)}")
+    names = sorted(
+        (name for key in _S3_KEYS for name in key.names if name.startswith(_S3)),
+        key=lambda name: -len(name),
+    )
+    for given, value in options.items():
+        inner = given.removeprefix(_OF_BUCKET)
+        for name in names if inner != given else ():
+            bucket = inner.removesuffix(f".{name.removeprefix(_S3)}")
             if bucket and bucket != inner:
-                found.setdefault(bucket, {})[key.key] = value
+                found.setdefault(bucket, {})[name] = value
                 break
     return {bucket: {**_common(options, own), **own} for bucket, own in found.items()}
 
 
 def _common(options: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     """The options that a bucket shares, beside its own."""
-    replaced = {name for key in _S3_KEYS if key.key in own for name in key.names}
+    replaced = {name for key in _S3_KEYS if key.is_given(own) for name in key.names}
     credentials = {name for key in _S3_CREDENTIALS for name in key.names}
     if not credentials.isdisjoint(own):
         replaced |= credentials
+    if StoreKeys.s3_encryption.is_given(own):
+        replaced |= {*StoreKeys.s3_encryption_key.names}  # that of another algorithm
     return {
         name: value
         for name, value in options.items()
         if name not in replaced and not name.startswith(_OF_BUCKET)
     }
+
+
+def _require_known_encryption(options: Mapping[str, str]) -> None:
+    """Refuse options about encryption that would be without effect."""
+    known = {name.removeprefix(_S3) for key in _S3_ENCRYPTION for name in key.names}
+    for name in options:
+        found = _ENCRYPTING.fullmatch(name)
+        if found is None or name.removeprefix(_S3) in known:
+            continue
+        others = {one.key.removeprefix(_S3) for one in _S3_KEYS} | known
+        if found["bucket"] and any(name.endswith(f".{one}") for one in others):
+            continue
+        raise InvalidOptionError(
+            name,
+            "***",
+            "the clients of S3 that write files cannot be given it",
+            f"Of S3's encryption {' and '.join(one.key for one in _S3_ENCRYPTION)} are supported; "
+            "set the rest as the bucket's default.",
+        )
+
+
+def _encryption(options: Mapping[str, str]) -> tuple[str | None, Secret | None]:
+    """How S3 is to encrypt what is written, and the key."""
+    algorithm, key = (one.read(options) for one in _S3_ENCRYPTION)
+    if key is not None and algorithm in (None, "AES256"):
+        raise InvalidOptionError(
+            StoreKeys.s3_encryption_key.key,
+            "***",
+            f"{StoreKeys.s3_encryption.key} is {algorithm or 'not given'}, which has no key",
+            f"Set {StoreKeys.s3_encryption.key}=SSE-KMS.",
+        )
+    return algorithm, key
 
 
 def _revealed(secret: Secret | None) -> str | None:

@@ -38,6 +38,9 @@ def obstore_s3(given: StorageOptions) -> dict[str, Any]:
         ({"fs.s3a.endpoint.region": "eu-1"}, "s3_region", "eu-1"),
         ({"aws_region": "eu-1"}, "s3_region", "eu-1"),
         ({"fs.s3a.path.style.access": "true"}, "s3_path_style", True),
+        ({"fs.s3a.encryption.algorithm": "AES256"}, "s3_encryption", "AES256"),
+        ({"fs.s3a.encryption.algorithm": "sse-kms"}, "s3_encryption", "aws:kms"),
+        ({"fs.s3a.server-side-encryption-algorithm": "DSSE-KMS"}, "s3_encryption", "aws:kms:dsse"),
         (
             {"fs.gs.auth.service.account.json.keyfile": "/k.json"},
             "gcs_key_file",
@@ -127,6 +130,20 @@ def test_a_service_of_ones_own_is_called_by_path_unless_told_otherwise() -> None
     assert options({"fs.s3a.endpoint": "http://h:1"}).s3_path_style is True
     told = {"fs.s3a.endpoint": "http://h:1", "fs.s3a.path.style.access": "false"}
     assert options(told).s3_path_style is False
+
+
+@pytest.mark.parametrize("key", ["encryption.key", "server-side-encryption.key"])
+def test_a_key_of_the_store_goes_to_the_clients_that_write(key: str) -> None:
+    found = options({"fs.s3a.encryption.algorithm": "SSE-KMS", f"fs.s3a.{key}": "arn:canary"})
+    assert found.s3_encryption_key == Secret("arn:canary")
+    assert "canary" not in repr(found)
+    config = obstore_s3(found)["config"]
+    assert (config["server_side_encryption"], config["sse_kms_key_id"]) == ("aws:kms", "arn:canary")
+    config = found.for_object_store()
+    assert config["aws_server_side_encryption"] == "aws:kms"
+    assert config["aws_sse_kms_key_id"] == "arn:canary"
+    assert found.for_pyarrow(StoreKind.S3) == options({}).for_pyarrow(StoreKind.S3)
+    assert found.for_readers == options({})
 
 
 def test_s3_for_obstore() -> None:
