@@ -75,6 +75,11 @@ def _publish(table: hudi.Table) -> None:
         one.publish()
 
 
+def _drop_stages(table: hudi.Table) -> None:
+    for one in table.stages():
+        one.drop()
+
+
 def _rollback(table: hudi.Table) -> hudi.Instant:
     return table.rollback(table.timeline.completed_writes()[-1])
 
@@ -208,6 +213,9 @@ ACTIONS: Final[Mapping[str, Action]] = {
         lambda table: operator(table.path, OPTIONS).drop("record_index"), dict, True
     ),
     "clean": Action(lambda table: table.clean(options=RETAINED), dict, True),
+    "purge": Action(lambda table: table.purge(), dict, True),
+    "stage": Action(lambda table: table.stage(as_table(NEW), "bulk_insert"), dict, True),
+    "drop_stages": Action(_drop_stages, dict, True),
     "archive": Action(lambda table: table.archive(options=_BOUNDED), dict, True),
     "upsert_services": Action(
         lambda table: table.upsert(as_table(CHANGED), options=_BOUNDED), putting(CHANGED)

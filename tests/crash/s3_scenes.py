@@ -37,6 +37,7 @@ _TELLS_DELTA: Final = S3Wound("upsert", "PUT _delta_log/N.json if absent")
 _TELLS_ICEBERG: Final = S3Wound("upsert", "PUT metadata/vN.metadata.json if absent")
 S3_SCENES: Final[Mapping[str, S3Scene]] = {
     **{name: S3Scene(name) for name in ("insert", "upsert", "delete", "rollback")},
+    **{name: S3Scene(name) for name in ("clean", "cluster", "savepoint", "restore")},
     "recover_recorded": S3Scene("other", (_COMPLETES,)),
     "recover_unpublished": S3Scene("other", (_TELLS_DELTA,), ("delta",)),
     "recover_unlisted": S3Scene("other", (_TELLS_ICEBERG,), ("iceberg",)),

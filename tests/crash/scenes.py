@@ -173,6 +173,10 @@ _PLAIN_SCENES: Final[Mapping[str, Scene]] = {
     "archive": Scene("archive", made=create_old),
     "upsert_services": Scene("upsert_services", made=create_old),
     "recover_clean": Scene("other", (Wound("clean", "remove data"),), made=create_old),
+    # done again by who comes after: nobody else finishes it
+    "purge": Scene("purge", made=create_old, is_repeated=True),
+    "stage": Scene("stage"),
+    "drop_stages": Scene("drop_stages", made=create_staged),
     "publish": Scene("publish", made=create_staged, is_repeated=True),
     "expire": Scene("expire", made=create_expired),
     "savepoint": Scene("savepoint"),
