@@ -27,9 +27,10 @@ class FileIndex(Protocol):
     **What it owes.** Every file that a view as of any instant of the active timeline may need,
     until a clean deletes it: the present files, older slices of their groups, and groups that were
     replaced, also those of before the table was given its format. A format that names the present
-    files alone adds those of ``table_lister``. It may leave out files without rows and files of
-    writes that are not complete, and may name these: the view leaves out what no completed instant
-    of the timeline has written.
+    files alone adds those of ``table_lister``. It may leave out a file without rows where it names
+    no older slice of the group, whose rows would come back, and files of writes that are not
+    complete, and may name these: the view leaves out what no completed instant of the timeline has
+    written.
     """
 
     @abstractmethod

@@ -24,7 +24,7 @@ _HINT: Final = "Name a bucket, container or folder that is in no other table and
 
 
 def require_folder_apart(client: TableMetaClient) -> None:
-    """Refuse a table's folder that is below the root of another table's files.
+    """Refuse a table's folder below the root of another table's files.
 
     Two requests for each folder above it; those that may not be asked are passed over.
 
@@ -38,7 +38,7 @@ def require_folder_apart(client: TableMetaClient) -> None:
 
 
 def require_root_apart(client: TableMetaClient, root: str) -> None:
-    """Refuse a storage path that is in another table's folder, or below its storage path.
+    """Refuse a storage path within another table's folder or storage path.
 
     Claims right at the storage path are not looked at. Four requests for it and for each folder
     above it; those above that may not be asked are passed over.
@@ -58,7 +58,7 @@ def require_root_apart(client: TableMetaClient, root: str) -> None:
 def require_alone(
     root: Storage, claim: Claim, own: Sequence[Claim], held: Collection[str] = ()
 ) -> None:
-    """Refuse anything below a root that is a table's alone, but what is its own.
+    """Refuse files of others below a root that is one table's.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def require_alone(
 
 
 def require_no_tables_below(root: Storage, base_path: str, table_format: str) -> None:
-    """Refuse tables, or files of tables, below a root that becomes one table's alone.
+    """Refuse other tables' files below a root that becomes one table's.
 
     Lists everything there, a request for a thousand files.
 
@@ -118,7 +118,7 @@ def require_no_tables_below(root: Storage, base_path: str, table_format: str) ->
 
 
 def _is_sign(parts: Sequence[str]) -> bool:
-    """Whether a file shows that a table is in a folder above it, or has its files there."""
+    """Whether a file shows a table, or its files, above it."""
     above = parts[:-1]
     return (
         CLAIMS_FOLDER in above
@@ -134,7 +134,9 @@ def _require_none(place: Location, found: Iterable[str | None]) -> None:
 
 
 def _above(place: Location) -> Iterator[str]:
-    """The folders above a place, up to its bucket or disk; on a disk without links."""
+    """The folders above a place, up to its bucket or disk.
+
+    On a disk without links."""
     if place.is_local:
         path = os.path.realpath(place.key)
         while path != (path := os.path.dirname(path)):

@@ -147,7 +147,7 @@ def claim_storage(client: TableMetaClient, host: FormatHost, held: Collection[st
 
 
 def require_free_storage(client: TableMetaClient, host: FormatHost) -> None:
-    """Refuse storage paths of a table that is to take another one's place.
+    """Refuse storage paths of a table that takes another one's place.
 
     As :func:`claim_storage` would, once the other one is gone; nothing is changed.
 
@@ -176,7 +176,7 @@ def require_free_storage(client: TableMetaClient, host: FormatHost) -> None:
 
 
 def _own_folders(client: TableMetaClient, host: FormatHost) -> tuple[str, ...]:
-    """Metadata folders among the data files, which make a root one table's alone."""
+    """Metadata folders among data files: their root is one table's alone."""
     if Capability.SHARED_STORAGE_PATH in host.capabilities:
         return ()
     return tuple(host.get_metadata_folders(client))

@@ -161,7 +161,7 @@ def require_no_rival(storage: Storage, claim: Claim, own: Collection[str] = ()) 
 
 
 def require_own_name(storage: Storage, claim: Claim) -> bool:
-    """Refuse a name that another table has; return whether the table has it already.
+    """Refuse another table's name; return whether the table has it already.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Data files of S3 that are written with a key of the store.
+"""Data files of S3, written with a key of the store.
 
 Pyarrow's client of S3 cannot name one, obstore's can. So files are read by the one, which needs no
 key for that, and written by the other.
@@ -23,7 +23,7 @@ _COPIED_BYTES: Final = 8 << 20
 
 
 class EncryptedOutput(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
-    """The handler of a file system of S3 whose new files are encrypted as options say.
+    """File system handler of S3 that encrypts new files by options.
 
     Picklable, as file systems of pyarrow are.
 

@@ -426,7 +426,7 @@ class TableReading:
         return self._latest.query(opened)
 
     def _present(self) -> OpenTable:
-        """The table as it is stored, at its present timeline, for one query.
+        """The stored table at its present timeline, for one query.
 
         The timeline is listed before the properties are read, so that these are at least as new:
         what they say of files holds for those of every commit that is listed. Only where they have

@@ -184,7 +184,7 @@ class TrinoService:
         return found
 
     def _require_same_state(self, handle: TableHandle, position: Position) -> None:
-        """Refuse to plan again where an earlier write, or a move, was completed since."""
+        """Refuse to plan again after an earlier write or a move."""
         now = self._connector.split_manager.state_at(handle, position.state)
         if now.mark != position.mark:
             raise OutdatedScanError(handle.base_path)

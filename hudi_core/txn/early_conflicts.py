@@ -1,4 +1,4 @@
-"""Early refusal of a write that changes file groups which another writer is changing.
+"""Early refusal of writes that change what a live writer changes.
 
 Two writers of one file group cannot both commit. Who comes second is told by the markers of the
 first, before it writes data; the look at the commit stays what decides. Hudi's option

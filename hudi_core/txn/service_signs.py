@@ -1,4 +1,4 @@
-"""Signs of table services at work, for writers whose lock keeps no other process out.
+"""Signs of table services, where the lock keeps no process out.
 
 A single writer on an object store holds a lock between its threads alone. A service of another
 process (``hudi clean PATH``, ``Table.purge``) would change the timeline and the metadata table
@@ -91,7 +91,7 @@ class ServiceSigns:
             self._wait(self._services, "a table service", deadline)
 
     def _wait(self, at_work: Callable[[], list[InstantTime]], who: str, deadline: float) -> None:
-        started, is_said = time.monotonic(), False
+        started, has_warned = time.monotonic(), False
         while found := at_work():
             now = time.monotonic()
             if now >= deadline:
@@ -104,8 +104,8 @@ class ServiceSigns:
                     instant=begun,
                     waited_s=round(now - started, 3),
                 )
-            if not is_said and now - started > _FIRST_WORD_S:
-                is_said = True
+            if not has_warned and now - started > _FIRST_WORD_S:
+                has_warned = True
                 _log.warning("waiting for %s of another process, begun at %s", who, found[0])
             time.sleep(min(_PAUSE_S, max(deadline - now, 0.01)))
 
@@ -117,7 +117,9 @@ class ServiceSigns:
         return alive
 
     def _ending_writers(self) -> list[InstantTime]:
-        """Writers whose instant is complete, and that have not ended: recovery knows the others."""
+        """Writers that end: their instant is complete.
+
+        Recovery knows the others."""
         found = [InstantTime(one) for one in self._beating() if not one.endswith(_SUFFIX)]
         if not found:
             return []

@@ -23,7 +23,9 @@ _SETTINGS: Final = (
 
 
 class DuckDb:
-    """A database in memory that computes the texts of one write; a context, which closes it.
+    """Database in memory that computes the texts of one write.
+
+    A context, which closes it.
 
     It is opened by the first text, and kept for all files of the write: opening one takes 20 to
     40 ms, which are mostly its threads, and a text over a few rows 2 to 5. So a merge of three rows

@@ -1,4 +1,4 @@
-"""What a table's properties say of its files, as a mark that splits carry.
+"""What properties say of a table's files, as splits carry it.
 
 A worker reads splits by a table that it has opened before. By the mark it knows whether that is the
 table as it was when the scan was planned.
@@ -16,7 +16,7 @@ _DIGITS: Final = 16
 
 
 def files_mark(config: TableConfig) -> str:
-    """A mark of how the files of a table are found, and how their record keys are had.
+    """Mark of how files are found, and record keys had.
 
     It changes with a move of the files, a rewriting of keys, and a table that takes another one's
     place; not with what is of no account to a reader of files, such as partitions of the metadata
