@@ -1,7 +1,7 @@
 """Other tables around the places of a new one.
 
-A format whose metadata lies among the data files takes every file below its root for its own: a
-full vacuum of Delta deletes what its log does not name. So nothing of another table lies below such
+A format whose metadata lies among the data files takes every file below its root for its own, and
+its full vacuum deletes what its log does not name. So nothing of another table lies below such
 a root. Each folder above a new place is asked for the signs of one, and below a new root of
 the kind nothing else may be.
 """

