@@ -197,3 +197,18 @@ def test_a_type_that_iceberg_lacks_is_named_with_its_path() -> None:
     odd = inner.with_type(pa.struct([inner.type.field(0).with_type(pa.uint8())]))
     with pytest.raises(SchemaError, match=r"inner\.n has the type uint8"):
         host.check_schema(None, replace(known, arrow=pa.schema([odd])), None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("format_name", ["native", "iceberg"])
+def test_a_clean_takes_the_ranges_of_former_names_along(tmp_path: Path, format_name: str) -> None:
+    schema = pa.schema([("id", pa.string()), ("w", pa.string())])
+    table = hudi.Table.create(
+        tmp_path / "t", schema, record_key="id", format=format_name, options=FAST
+    )
+    for _ in range(3):
+        table.upsert(pa.table({"id": ["a"], "w": ["x"]}, schema))
+    for before, after in (("w", "r"), ("r", "q")):
+        table.alter(rename={before: after})
+        table.upsert(pa.table({"id": ["a"], after: ["x"]}))
+        assert table.clean(options={"hoodie.clean.commits.retained": "1"}).files
+        assert table.validate().differences == ()

@@ -55,7 +55,9 @@ class ColumnStats(RangePartition):
         return PartitionChange(tuple(ranges.of_files()))
 
     def of_removal(self, removal: Removal) -> PartitionChange:
-        columns = removal.definitions.columns(self.name)
+        # files that are older than a column's name have ranges under its former one
+        former = removal.client.config.former_names
+        columns = list(dict.fromkeys((*removal.definitions.columns(self.name), *sorted(former))))
         return PartitionChange(
             tuple(record for one in removal.files for record in removed_ranges(*one, columns))
         )
