@@ -273,7 +273,7 @@ def test_files_are_discarded_by_a_store_that_gives_up_at_a_missing_one(
 ) -> None:
     # as GCS's and Azure's do; this one is at hand
     store = LocalStore(tmp_path)
-    monkeypatch.setattr("hudi_core.storage.object_store._open_store", lambda *_: store)
+    monkeypatch.setattr("hudi_core.storage.object_store.open_store", lambda *_: store)
     storage = open_storage("memory://bucket/table")
     some = [str(number) for number in range(100)]
     for path in some:

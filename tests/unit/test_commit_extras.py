@@ -242,8 +242,7 @@ def test_a_write_reads_the_commit_of_another_before_it_once(
 def test_a_write_does_not_read_its_own_commit_before_it(
     table: hudi.Table, read: list[Instant]
 ) -> None:
-    table.insert(ROWS, idempotency=("job", 1))
-    last = table.timeline.completed_writes()[-1]
+    last = table.insert(ROWS, idempotency=("job", 1)).instant
     read.clear()
     table.upsert(ROWS, idempotency=("job", 2))
     assert last not in read
