@@ -11,7 +11,7 @@ from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, InvalidInstantTimeError
 from hudi_core.model.files import BasePath
-from hudi_core.model.instant_time import parse_instant_time
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.model.protocols import Storage
 from hudi_core.services.placement import release_storage, storages_of
 from hudi_core.storage.location import parse_location
@@ -177,15 +177,16 @@ def delete_contents(
 def _require_no_live_writers(storage: Storage, base_path: BasePath, config: WriteConfig) -> None:
     """Refuse to go on while a heart beats.
 
-    Heartbeats show every writer, whatever the timeline's layout, and even if it is unreadable.
+    Heartbeats show every writer and service, whatever the timeline's layout, and even if it is
+    unreadable.
     """
     for status in storage.list(heartbeat.FOLDER):
         try:
-            instant = parse_instant_time(status.name)
+            instant = parse_instant_time(status.name.removesuffix(heartbeat.SERVICE_SIGN))
         except InvalidInstantTimeError:
             continue  # no writer's
         interval, misses = config.heartbeat_interval_ms, config.heartbeat_misses
-        if heartbeat.is_alive(storage, instant, interval, misses):
+        if heartbeat.is_alive(storage, InstantTime(status.name), interval, misses):
             raise ConcurrentWriterError(base_path, instant)
 
 

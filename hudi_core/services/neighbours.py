@@ -136,7 +136,8 @@ def _require_none(place: Location, found: Iterable[str | None]) -> None:
 def _above(place: Location) -> Iterator[str]:
     """The folders above a place, up to its bucket or disk.
 
-    On a disk without links."""
+    On a disk without links.
+    """
     if place.is_local:
         path = os.path.realpath(place.key)
         while path != (path := os.path.dirname(path)):
@@ -155,7 +156,7 @@ def _sign_above(client: TableMetaClient, folder: str) -> str | None:
     try:
         return _sign_of_owner(client, storage)
     except StorageError:
-        return None  # who may not look there is told nothing
+        return None  # without the right to look there, nothing is known of it
 
 
 def _sign_of_table(client: TableMetaClient, folder: str, root: Location) -> str | None:

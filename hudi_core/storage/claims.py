@@ -97,7 +97,7 @@ def claims_of(storage: Storage) -> list[Claim]:
 def first_claims(storage: Storage) -> list[Claim]:
     """A few of the claims below a storage path, by name.
 
-    One that excludes others is among them: beside it there is none, but for a moment.
+    One that excludes others is among them: beside it others are only while two are created at once.
     """
     names = (one.path for one in storage.list(CLAIMS_FOLDER) if one.path.endswith(_ENDING))
     found = (claim_at(storage, path) for path in sorted(names)[:_FIRST])

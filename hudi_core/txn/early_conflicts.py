@@ -1,7 +1,7 @@
 """Early refusal of writes that change what a live writer changes.
 
-Two writers of one file group cannot both commit. Who comes second is told by the markers of the
-first, before it writes data; the look at the commit stays what decides. Hudi's option
+Two writers of one file group cannot both commit. The second finds the markers of the first before
+it writes data; the check at the commit stays what decides. Hudi's option
 ``hoodie.write.concurrency.early.conflict.detection.enable``.
 """
 

@@ -34,6 +34,9 @@ from hudi_core.txn.boot_id import boot_id
 from hudi_core.txn.os_lock import HeldFile, hold, is_held
 
 FOLDER: Final = ".hoodie/.heartbeat"
+SERVICE_SIGN: Final = ".service"
+"""Ends the names of heartbeats of services: no instant has it, and a listing is enough to know
+them; see :mod:`hudi_core.txn.service_signs`."""
 _MAX_BYTES: Final = 4096
 _MAX_INTERVAL_MS: Final = 3_600_000
 _CLOCK_STEP_MS: Final = 1000

@@ -2,9 +2,9 @@
 
 A single writer on an object store holds a lock between its threads alone. A service of another
 process (``hudi clean PATH``, ``Table.purge``) would change the timeline and the metadata table
-beside it: so it leaves a heartbeat of a kind of its own, and whoever takes the lock waits for that
-to end. The service looks for writers after it has left its sign, and a writer for services after
-its heartbeat began; so one of the two sees the other.
+beside it: so it shows a heartbeat of a kind of its own, and whoever takes the lock waits for that
+to end. The service looks for writers after it has put its sign, and a writer for services after its
+heartbeat began; so one of the two sees the other.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import heartbeat
+from hudi_core.txn.heartbeat import SERVICE_SIGN
 
-_SUFFIX: Final = ".service"
-"""Ends the names of such heartbeats: no instant has one, and a listing is enough to know them."""
 _PAUSE_S: Final = 0.5
 _FIRST_WORD_S: Final = 2.0
 _log = logging.getLogger(__name__)
 
 
 class ServiceSigns:
-    """Leaves the sign of a service, and waits for those of others.
+    """Shows the sign of a service, and waits for those of others.
 
     Parameters
     ----------
@@ -56,8 +55,8 @@ class ServiceSigns:
         self._wait(self._services, "a table service", time.monotonic() + timeout_s)
 
     @contextmanager
-    def left(self, timeout_s: float) -> Iterator[None]:
-        """Leave a sign for the length of the block.
+    def shown(self, timeout_s: float) -> Iterator[None]:
+        """Show a sign for the length of the block.
 
         Raises
         ------
@@ -73,9 +72,9 @@ class ServiceSigns:
             sign.stop()
 
     def _alone(self, deadline: float) -> heartbeat.Heartbeat:
-        """Leave a sign when no other service has one."""
+        """Show a sign when no other service has one."""
         while True:
-            name = InstantTime(f"{self._client.clock.next_time(Timeline.of(()))}{_SUFFIX}")
+            name = InstantTime(f"{self._client.clock.next_time(Timeline.of(()))}{SERVICE_SIGN}")
             sign = heartbeat.Heartbeat(self._client.scratch, name, self._interval_ms)
             sign.start()
             try:
@@ -95,7 +94,7 @@ class ServiceSigns:
         while found := at_work():
             now = time.monotonic()
             if now >= deadline:
-                begun = found[0].removesuffix(_SUFFIX)
+                begun = found[0].removesuffix(SERVICE_SIGN)
                 raise LockError(
                     f"In another process {who} is at work on {self._client.base_path}, begun at "
                     f"{begun}, and the lock of this one does not keep other processes out",
@@ -110,7 +109,7 @@ class ServiceSigns:
             time.sleep(min(_PAUSE_S, max(deadline - now, 0.01)))
 
     def _services(self) -> list[InstantTime]:
-        found = [InstantTime(one) for one in self._beating() if one.endswith(_SUFFIX)]
+        found = [InstantTime(one) for one in self._beating() if one.endswith(SERVICE_SIGN)]
         alive = [one for one in found if self._is_alive(one)]
         for dead in set(found).difference(alive):
             heartbeat.remove_heartbeat(self._client.storage, dead)
@@ -119,8 +118,9 @@ class ServiceSigns:
     def _ending_writers(self) -> list[InstantTime]:
         """Writers that end: their instant is complete.
 
-        Recovery knows the others."""
-        found = [InstantTime(one) for one in self._beating() if not one.endswith(_SUFFIX)]
+        Recovery knows the others.
+        """
+        found = [InstantTime(one) for one in self._beating() if not one.endswith(SERVICE_SIGN)]
         if not found:
             return []
         pending = {one.requested_time for one in self._client.timeline().pending()}

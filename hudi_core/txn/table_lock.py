@@ -138,7 +138,7 @@ class TableLock:
             if self._signs is None or is_nested:
                 yield hold
                 return
-            with self._signs.left(self._timeout_s):
+            with self._signs.shown(self._timeout_s):
                 yield hold
 
     @property

@@ -1,7 +1,7 @@
 """One case of the crash rig: a writer meets a fault, the next one comes, and the table is checked.
 
 Everything happens in processes of its own, forked from one that has imported all readers and
-writers, and has used those whose threads survive a fork: see :func:`_warm_up`.
+writers, and has used those whose threads survive a fork: see :func:`~tests.crash.forks.warm_up`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import hudi_core as hudi
 from hudi_core.errors import CommitStateUnknownError, HudiError
-from hudi_core.metadata.partitions.names import ALL_CHECKS
-from hudi_core.metadata.validator import validate
 from tests.crash.actions import ACTIONS, next_write
 from tests.crash.check_table import (
     ACKED,
@@ -38,15 +35,15 @@ from tests.crash.check_table import (
 from tests.crash.check_unfinished import check_new, check_unfinished
 from tests.crash.counting_storage import DEATH, ERRORS, Fault
 from tests.crash.disk_states import KeptStates
+from tests.crash.forks import Ended, copy_folder, in_child, warm_up
 from tests.crash.kinds import storage_path
 from tests.crash.late_requests import LANDS, LATE, landing, lost_sender
 from tests.crash.mutants import MUTANTS
 from tests.crash.place import Place, place_of
-from tests.crash.readers import foreign_readers
 from tests.crash.s3_faults import kind_of_object
 from tests.crash.s3_scenes import S3Case
 from tests.crash.scenes import SCENES, Scene, Wound
-from tests.crash.tables import CANARY, OPTIONS, create
+from tests.crash.tables import CANARY
 from tests.crash.watched_calls import counted
 
 Names = frozenset[str]
@@ -115,14 +112,6 @@ class Verdict(NamedTuple):
     cpu_s: float
 
 
-class Ended(NamedTuple):
-    """How a forked process ended: its exit status, its answer, and what it has printed."""
-
-    status: int
-    answer: Any
-    printed: str
-
-
 class Lost(Exception):
     """A process ended that was to answer; says what it has printed."""
 
@@ -151,7 +140,7 @@ class Rig:
     def __post_init__(self) -> None:
         for name in PRELOADED:
             importlib.import_module(name)
-        _warm_up(self.folder)
+        warm_up(self.folder)
         # a collection in a forked process would copy the pages of all that is there
         gc.collect()
         gc.freeze()
@@ -227,7 +216,7 @@ class Rig:
         return Verdict(case, tuple(violations), (), (), OPEN, self.cpu_s - before + share_s)
 
     def keep_deaths(self, cases: Sequence[Case], kept: Path) -> KeptStates:
-        """Return what keeps the table before the steps at which the cases die."""
+        """Return what copies the table before each step at which a case dies."""
         by_step = {case.fault.at: case for case in cases if case.fault is not None}
         return KeptStates(
             list(by_step), lambda at: self._keep(self._kept_at(by_step[at], kept), is_new=True)
@@ -295,13 +284,13 @@ class Rig:
             if not is_new:
                 shutil.rmtree(there, ignore_errors=True)
             if here.exists():
-                _copy(here, there)
+                copy_folder(here, there)
 
     def _restore(self, kept: Path) -> None:
         self._remove()
         for here, there in self._folders(kept):
             if there.exists():
-                _copy(there, here)
+                copy_folder(there, here)
 
     def _remove(self) -> None:
         for folder in (self.path, storage_path(self.path)):
@@ -319,7 +308,7 @@ class Rig:
             process = os.fork()
             if not process:
                 os.close(reading)
-                _in_child(writing, printed.fileno(), function, arguments)
+                in_child(writing, printed.fileno(), function, arguments)
             os.close(writing)
             with open(reading, "rb") as pipe:
                 data = pipe.read()
@@ -329,59 +318,6 @@ class Rig:
             text = printed.read().decode(errors="replace")
         answer = pickle.loads(data) if data else None
         return Ended(os.waitstatus_to_exitcode(status), answer, text)
-
-
-def _copy(folder: Path, to: Path) -> None:
-    """Copy a folder; names of one file stay names of one."""
-    names: dict[int, str] = {}
-
-    def copied(name: str, copy: str) -> str:
-        found = os.stat(name)
-        if found.st_nlink > 1 and names.setdefault(found.st_ino, copy) != copy:
-            os.link(names[found.st_ino], copy)
-            return copy
-        return shutil.copy2(name, copy)
-
-    shutil.copytree(folder, to, copy_function=copied)
-
-
-def _in_child(
-    writing: int, printed: int, function: Callable[..., Any], arguments: Sequence[Any]
-) -> None:
-    status = 1
-    try:
-        os.dup2(printed, 1)
-        os.dup2(printed, 2)
-        data = pickle.dumps(function(*arguments))
-        with open(writing, "wb") as pipe:
-            pipe.write(data)
-        status = 0
-    finally:
-        # never back into the loop of the process that was forked
-        if status:
-            os.write(2, traceback.format_exc().encode())
-        os._exit(status)
-
-
-def _warm_up(folder: Path) -> None:
-    """Use the project's writers and readers once, as the first use costs each process a third.
-
-    hudi-rs and deltalake stay unused: their threads are gone after a fork, and they hang or refuse.
-    A case took 0.36 s of a processor without this and 0.25 s with it (native), 0.53 s and 0.38 s
-    (Iceberg).
-    """
-    for name in ("native", "iceberg"):
-        path = folder / f"warm-{name}"
-        create(path, name)
-        table = hudi.Table.open(str(path), OPTIONS)
-        next_write(0).run(table)
-        table.incremental()
-        validate(table._opened.client, ALL_CHECKS)
-        for foreign in foreign_readers(path, name).values():
-            foreign.rows()
-            foreign.by_path()
-            list(foreign.files())
-        shutil.rmtree(path)
 
 
 # --- what the processes do -----------------------------------------------------------------------

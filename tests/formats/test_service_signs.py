@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import LockError
+from hudi_core.errors import ConcurrentWriterError, LockError
 from hudi_core.services import purge
 from hudi_core.txn import heartbeat
 
@@ -103,6 +103,13 @@ def test_nobody_waits_for_a_service_that_was_killed(tmp_path: Path) -> None:
         table.upsert(rows(9))
     assert sorted(table.to_arrow().column("id").to_pylist()) == [1, 2, 3, 9]
     assert not list(tmp_path.joinpath("table", heartbeat.FOLDER).iterdir())
+
+
+def test_a_table_is_not_dropped_beside_a_service(tmp_path: Path) -> None:
+    table = create(tmp_path / "table")
+    with purging(table.path, tmp_path), pytest.raises(ConcurrentWriterError):
+        table.drop()
+    assert sorted(table.to_arrow().column("id").to_pylist()) == [1, 2, 3]
 
 
 def test_services_take_turns(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ BEFORE, AFTER = "before", "after"
 
 @dataclass(frozen=True)
 class Death:
-    """The moment at which a process dies: around the call of a hook.
+    """Where a process dies: before or after the call of a hook.
 
     Attributes
     ----------
