@@ -1,4 +1,4 @@
-"""Measure reads: a whole table, two of its columns, some rows of one partition, and its changes.
+"""Measure reads: a whole table, two of its columns, rows of one partition, changes, and by Spark.
 
 ``make bench-reads`` runs it; ``README.md`` says what is measured and how, and holds the results.
 """
@@ -18,7 +18,10 @@ from deltalake import DeltaTable
 from iceberg_peer import Iceberg, opened_table
 from metadata_timing import measure
 from ours import Ours
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
 from run_of_cases import Compared, main
+from spark_peer import session
 from targets import Target
 from workload import CITIES, PARTITION, Source, make_base
 
@@ -29,11 +32,13 @@ ROWS = 2_000_000
 WHOLE, COLUMNS, FILTERED = "whole", "two-columns", "one-partition"
 UPDATED, DELETED = "changes-of-an-upsert", "changes-of-a-delete"
 CHANGES = (UPDATED, DELETED)
-CASES = (WHOLE, COLUMNS, FILTERED, *CHANGES)
+BY_SPARK = "by-spark"
+CASES = (WHOLE, COLUMNS, FILTERED, BY_SPARK, *CHANGES)
 TWO = ["rider", "fare"]
 CITY, LEAST = CITIES[3], 2
 """The partition of which rows are read, and the number that their ``passengers`` exceed."""
 OURS, DELTA, ICEBERG = "hudi-core", "deltalake", "pyiceberg"
+FAST_PATH, SAME_FILES = "hudi.read", "spark.read.parquet"
 FEED, NET, SLICES = "change feed", "incremental with deletes", "the slices"
 EVERY = 100
 """One row of so many is written again, and one of so many deleted."""
@@ -45,6 +50,7 @@ TARGETS = (
         for case in (WHOLE, COLUMNS, FILTERED)
         for peer, allowed in ((DELTA, 1.0), (ICEBERG, None))
     ),
+    Target(BY_SPARK, FAST_PATH, SAME_FILES, 1.05),
     *(Target(case, ours, SLICES, 1.3) for case in CHANGES for ours in (FEED, NET)),
 )
 Read = Callable[[], pa.Table]
@@ -80,11 +86,15 @@ def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found
     # the columns that all of them have: ours has five of its own besides
     names = rows.column_names
     del rows
-    for case in (one for one in cases if one not in CHANGES):
+    for case in (one for one in cases if one in expected):
         found.loads.append(os.getloadavg()[0])
         reads = _reads(case, paths, names)
         calls = {name: lambda read=read: read().num_rows for name, read in reads.items()}
         found.timings += measure(case, calls, repeats, expected[case])
+    if BY_SPARK in cases:
+        found.loads.append(os.getloadavg()[0])
+        spark_reads = _by_spark(str(paths[OURS]), names)
+        found.timings += measure(BY_SPARK, spark_reads, repeats, expected[WHOLE])
     if any(case in CHANGES for case in cases):
         table = hudi.Table.open(str(paths[OURS]))
         times = _changed(table, batch.read())
@@ -92,6 +102,23 @@ def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found
         found.loads.append(os.getloadavg()[0])
         found.timings += measure(case, _compared(table, *times[case]), repeats)
     return found
+
+
+def _by_spark(path: str, names: list[str]) -> dict[str, Callable[[], int]]:
+    """All rows of all columns in Spark: by the fast path, and by Spark from the same files."""
+    table = hudi.Table.open(path)
+    files = [f"{path}/{one.base_file.path}" for one in table.file_slices() if one.base_file]
+
+    def summed(rows: DataFrame) -> int:
+        # every value is hashed: none is left unread, and no row is sent to the driver
+        found = rows.select(fn.max(fn.xxhash64(*names)), fn.count("*")).first()
+        assert found is not None
+        return int(found[1])
+
+    return {
+        FAST_PATH: lambda: summed(hudi.read(session(), path)),
+        SAME_FILES: lambda: summed(session().read.parquet(*files)),
+    }
 
 
 def _changed(table: hudi.Table, rows: pa.Table) -> dict[str, tuple[Instant, Instant]]:
