@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from hudi_core.actions.deletion import DeleteFile
 from hudi_core.actions.stored_paths import is_data_path, relative_path
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.meta_client import TableMetaClient
@@ -36,7 +37,6 @@ from hudi_core.model.files import (
 )
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
-from hudi_core.model.protocols import Storage
 from hudi_core.storage.location import parse_location, stored_uri
 from hudi_core.timeline.serde import decode_rollback, decode_rollback_plan, encode
 from hudi_core.timeline.timeline import Timeline, instant_key
@@ -194,7 +194,7 @@ def run(
             client = client.seeing(hidden)
         touched = [one.partition_path for one in body.rollback_requests]
         # step undo
-        body = delete_files(client.data, files, target, instant.requested_time, touched)
+        body = delete_files(client, files, target, instant.requested_time, touched)
         client = hooks.after_delete(client, body)
         timeline = client.timeline()
         instant = active.complete(instant, next_time(timeline), encode(body), timeline)
@@ -322,8 +322,8 @@ def relative_files(
 
 
 def delete_files(
-    storage: Storage,
-    files: Iterable[tuple[str, str]],
+    client: TableMetaClient,
+    files: Sequence[tuple[str, str]],
     target: Instant,
     started: InstantTime,
     touched: Iterable[str],
@@ -342,9 +342,9 @@ def delete_files(
     """
     begin = time.monotonic()
     deleted: dict[str, list[str]] = {partition: [] for partition in touched}
+    list(client.run_map(DeleteFile(client.data), [path for _, path in files]))
     for partition, path in files:
-        storage.delete(path)
-        deleted.setdefault(partition, []).append(stored_uri(storage.root, path))
+        deleted.setdefault(partition, []).append(stored_uri(client.data.root, path))
     info = InstantInfo(target.requested_time, target.action.value)
     return RollbackMetadata(
         start_rollback_time=started,

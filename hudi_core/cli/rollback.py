@@ -15,6 +15,7 @@ from hudi_core.cli.arguments import (
     parse_options,
 )
 from hudi_core.cli.output import Grid, Part, answer
+from hudi_core.cli.progress import progress_bar
 from hudi_core.cli.timeline import instant_document
 
 
@@ -31,7 +32,8 @@ def rollback(
     """Undo the last completed write, or a dead writer's pending one."""
     table = library.Table.open(path, parse_options(option))
     if dry_run:
-        preview = table.rollback(instant, dry_run=True)
+        with progress_bar("files") as progress:
+            preview = table.rollback(instant, dry_run=True, progress=progress)
         paths = [f"{folder}/{name}" for folder, names in preview.files.items() for name in names]
         paths = [one.removeprefix("/") for one in paths]
         count = f"{len(paths)} file{'' if len(paths) == 1 else 's'}"
@@ -42,7 +44,8 @@ def rollback(
         document = {"path": preview.path, "dry_run": True, "target": instant, "files": paths}
         answer(as_json, document, parts)
         return
-    done = table.rollback(instant)
+    with progress_bar("files") as progress:
+        done = table.rollback(instant, progress=progress)
     document = instant_document(done, archived=False)
     answer(
         as_json,

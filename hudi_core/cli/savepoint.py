@@ -15,6 +15,7 @@ from hudi_core.cli.arguments import (
     parse_options,
 )
 from hudi_core.cli.output import Grid, Part, answer
+from hudi_core.cli.progress import progress_bar
 from hudi_core.cli.timeline import instant_document
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def restore(
 ) -> None:
     """Take a table back to a commit; what came later is gone."""
     table = library.Table.open(path, parse_options(option))
-    done = table.restore(instant, dry_run=dry_run)
+    with progress_bar("files") as progress:
+        done = table.restore(instant, dry_run=dry_run, progress=progress)
     undone = [instant_document(one, archived=False) for one in done.undone]
     document = {
         "path": done.path,

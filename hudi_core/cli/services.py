@@ -100,7 +100,8 @@ def ttl(
     Options -o hoodie.partition.ttl.* say from when on the age counts, and of which partitions.
     """
     table = library.Table.open(path, parse_options(option))
-    done = table.expire_partitions(days, dry_run=dry_run)
+    with progress_bar("partitions") as progress:
+        done = table.expire_partitions(days, dry_run=dry_run, progress=progress)
     instant = done.commit.instant if done.commit else None
     document = {
         "path": done.path,

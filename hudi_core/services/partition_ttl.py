@@ -23,6 +23,7 @@ from hudi_core.model.extras import CommitExtras
 from hudi_core.model.files import PARTITION_METADATA_FILE, PartitionPath, join_path
 from hudi_core.model.instant_time import SOLO_PREFIX, InstantTime, parse_instant_time
 from hudi_core.model.result import CommitResult
+from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.table_handle import OpenTable
 from hudi_core.write.client import WriteClient
 
@@ -59,8 +60,20 @@ class _NothingExpiredError(HudiError):
         super().__init__("No partition has expired any more", "Nothing is to be done.")
 
 
-def expire_partitions(writer: WriteClient, config: TtlConfig, *, dry_run: bool = False) -> Expiry:
+def expire_partitions(
+    writer: WriteClient,
+    config: TtlConfig,
+    *,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
+) -> Expiry:
     """Delete the partitions of a table that have expired.
+
+    Parameters
+    ----------
+    progress
+        Called with the number of partitions looked at so far, where each has a file to be read;
+        then with that of those deleted, which all go at once.
 
     Raises
     ------
@@ -78,7 +91,7 @@ def expire_partitions(writer: WriteClient, config: TtlConfig, *, dry_run: bool =
     if not writer.table.client.config.partition_fields:
         raise PartitionValueError("The table has no partitions", "Delete rows by their keys.")
     done = Expiry(writer.table.client.base_path, config.strategy, config.days_retained)
-    found = expired(writer.table.as_stored().afresh, config)
+    found = expired(writer.table.as_stored().afresh, config, progress)
     if dry_run or not found:
         return replace(done, partitions=tuple(found))
 
@@ -87,12 +100,14 @@ def expire_partitions(writer: WriteClient, config: TtlConfig, *, dry_run: bool =
         found[:] = expired(table, config)
         if not found:
             raise _NothingExpiredError
+        progress(0, len(found))
         return found
 
     try:
         commit = writer.delete_chosen_partitions(still)
     except _NothingExpiredError:
         return done
+    progress(len(found), len(found))
     return replace(done, partitions=tuple(found), commit=commit)
 
 
@@ -119,7 +134,9 @@ def expire_after_commit(writer: WriteClient) -> None:
         writer.table = service.table
 
 
-def expired(table: OpenTable, config: TtlConfig) -> list[PartitionPath]:
+def expired(
+    table: OpenTable, config: TtlConfig, progress: Progress = no_progress
+) -> list[PartitionPath]:
     """Partitions with rows that have expired, the oldest first.
 
     All partitions are looked at, or those that options select.
@@ -134,7 +151,8 @@ def expired(table: OpenTable, config: TtlConfig) -> list[PartitionPath]:
     times: Mapping[PartitionPath, InstantTime | None] = last
     if config.strategy is TtlStrategy.KEEP_BY_CREATION_TIME:
         paths = list(last)
-        made = table.client.run_map(lambda path: _created(table, path), paths)
+        counted = CountedMap(table.client.run_map, progress)
+        made = counted(lambda path: _created(table, path), paths)
         times = dict(zip(paths, made, strict=True))
     # the first instants of some tables are no dates
     old = [

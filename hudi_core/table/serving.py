@@ -91,6 +91,7 @@ class TableServing(TableAltering):
         *,
         options: Options | None = None,
         dry_run: bool = False,
+        progress: Progress = no_progress,
     ) -> Expiry:
         """Delete partitions that nobody wrote to for some days.
 
@@ -106,6 +107,8 @@ class TableServing(TableAltering):
             which partitions may expire.
         dry_run
             Whether to say only which would be deleted.
+        progress
+            Called with the number of partitions looked at, and then deleted, so far, and of all.
 
         Raises
         ------
@@ -119,7 +122,7 @@ class TableServing(TableAltering):
         given = {} if days is None else {TtlConfig.days_retained.key: days}
         writer = self._writer({**(options or {}), **given}, engine_for(None))
         try:
-            done = expire_partitions(writer, writer.config.ttl, dry_run=dry_run)
+            done = expire_partitions(writer, writer.config.ttl, dry_run=dry_run, progress=progress)
         finally:
             self._opened = writer.table
         return done if done.commit is None or dry_run else self._synced(done)
@@ -241,7 +244,9 @@ class TableServing(TableAltering):
         time = commit_time(instant) or InstantTime("")
         return delete_savepoint(opened, table_lock(opened, config), config, time)
 
-    def restore(self, instant: QueryTime, *, dry_run: bool = False) -> RestoreResult:
+    def restore(
+        self, instant: QueryTime, *, dry_run: bool = False, progress: Progress = no_progress
+    ) -> RestoreResult:
         """Take the table back to the state after a commit.
 
         What came later is gone: its rows, its files, and its instants. In the table's format the
@@ -254,6 +259,8 @@ class TableServing(TableAltering):
             The commit, or its savepoint.
         dry_run
             Whether to say only which commits would be taken out.
+        progress
+            See :meth:`clean`.
 
         Raises
         ------
@@ -266,7 +273,7 @@ class TableServing(TableAltering):
         ConcurrentWriterError, LockError
             Another writer is at work.
         """
-        opened, config = self._for_service(None)
+        opened, config = self._for_service(None, progress)
         time = commit_time(instant) or InstantTime("")
         if dry_run:
             return plan_restore(opened, time)
@@ -279,10 +286,7 @@ class TableServing(TableAltering):
         self, options: Options | None, progress: Progress = no_progress
     ) -> tuple[OpenTable, WriteConfig]:
         merged = self._options | options_as_strings(options or {})
-        opened = open_table(self._open_path, merged)
-        if progress is not no_progress:
-            run_map = CountedMap(opened.client.run_map, progress)
-            opened = replace(opened, client=replace(opened.client, run_map=run_map))
+        opened = _counted(open_table(self._open_path, merged), progress)
         return opened, WriteConfig.from_options(merged)
 
     def cluster(
@@ -467,10 +471,20 @@ class TableServing(TableAltering):
             self._opened = service.table
 
     @overload
-    def rollback(self, instant: QueryTime, *, dry_run: Literal[False] = False) -> Instant: ...
+    def rollback(
+        self,
+        instant: QueryTime,
+        *,
+        dry_run: Literal[False] = False,
+        progress: Progress = no_progress,
+    ) -> Instant: ...
     @overload
-    def rollback(self, instant: QueryTime, *, dry_run: Literal[True]) -> RollbackPreview: ...
-    def rollback(self, instant: QueryTime, *, dry_run: bool = False) -> Instant | RollbackPreview:
+    def rollback(
+        self, instant: QueryTime, *, dry_run: Literal[True], progress: Progress = no_progress
+    ) -> RollbackPreview: ...
+    def rollback(
+        self, instant: QueryTime, *, dry_run: bool = False, progress: Progress = no_progress
+    ) -> Instant | RollbackPreview:
         """Undo the last completed write, or a dead writer's pending one.
 
         Parameters
@@ -479,6 +493,8 @@ class TableServing(TableAltering):
             The write.
         dry_run
             Whether to say only which files would go.
+        progress
+            See :meth:`clean`.
 
         Returns
         -------
@@ -498,9 +514,17 @@ class TableServing(TableAltering):
         opened, config = self._for_service(None)
         time = requested_time(instant) or ""
         if dry_run:
-            return plan_rollback(opened, config, time)
+            return plan_rollback(_counted(opened, progress), config, time)
         require_syncable(opened, self._options)
         lock = table_lock(opened, config)
-        done = roll_back_instant(opened, lock, config, time)
+        done = roll_back_instant(_counted(opened, progress), lock, config, time)
         self._opened = opened
         return self._synced(done)
+
+
+def _counted(opened: OpenTable, progress: Progress) -> OpenTable:
+    """The table as one that reports what it does with many files."""
+    if progress is no_progress:
+        return opened
+    run_map = CountedMap(opened.client.run_map, progress)
+    return replace(opened, client=replace(opened.client, run_map=run_map))

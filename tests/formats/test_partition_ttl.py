@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+from functools import partial
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import hudi_core as hudi
@@ -15,6 +18,7 @@ from hudi_core.config.ttl import TtlConfig, TtlStrategy
 from hudi_core.errors import CommitValidationError, InvalidOptionError, PartitionValueError
 from hudi_core.model.files import PartitionPath
 from hudi_core.services import partition_ttl
+from hudi_core.services.progress import Progress
 from hudi_core.table_handle import OpenTable
 from tests.clock_set_back import clock_set_back
 from tests.formats.service_tables import SCHEMA, agree, batch, new_table
@@ -69,6 +73,13 @@ def test_by_the_time_of_their_creation(table: hudi.Table) -> None:
         TtlStrategy.KEEP_BY_CREATION_TIME,
     )
     assert hudi.Table.open(table.path).count() == 0
+
+
+def test_progress_counts_partitions(native: hudi.Table) -> None:
+    told: list[tuple[int, int]] = []
+    options = {**BY_CREATION, TtlConfig.max_partitions.key: "1"}
+    native.expire_partitions(10, options=options, progress=lambda *one: told.append(one))
+    assert told == [(1, 2), (2, 2), (0, 1), (1, 1)], "two looked at, one of them deleted"
 
 
 def test_options_choose(native: hudi.Table) -> None:
@@ -137,8 +148,8 @@ def test_what_is_written_to_meanwhile_stays(
     look = partition_ttl.expired
     asked: list[list[PartitionPath]] = []
 
-    def looked(table: OpenTable, config: TtlConfig) -> list[PartitionPath]:
-        found = look(table, config)
+    def looked(table: OpenTable, config: TtlConfig, *progress: Progress) -> list[PartitionPath]:
+        found = look(table, config, *progress)
         if not asked:
             hudi.Table.open(native.path).upsert(batch(9, "a", "x"))
         asked.append(list(found))
@@ -181,3 +192,10 @@ def test_the_command(table: hudi.Table) -> None:
     assert document["commit"]["action"] == "replacecommit"
     assert "no partition is older" in run("--days", "10")
     assert cities(table) == {"oslo"}
+
+
+def test_the_command_shows_a_bar(native: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hudi_core.cli.progress.Console", partial(Console, force_terminal=True))
+    shown = CliRunner().invoke(app, ["ttl", native.path, "--days", "10"])
+    assert shown.exit_code == 0, shown.output
+    assert re.search("partitions .*2/2", shown.stderr)

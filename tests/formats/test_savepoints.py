@@ -83,6 +83,21 @@ def test_a_table_goes_back_to_its_savepoint(tmp_path: Path, table_format: str) -
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
+def test_progress_of_a_restore_counts_the_files_that_go(tmp_path: Path, table_format: str) -> None:
+    path = tmp_path / "t"
+    table = new_table(path, table_format)
+    saved = table.timeline.completed_writes()[-1]
+    for ts in (3, 4, 5):
+        table.upsert(batch(ts, "a", "y"))
+    before = set(path.rglob("*.parquet"))
+    told: list[tuple[int, int]] = []
+    table.restore(saved, progress=lambda *one: told.append(one))
+    gone = [one for one in before - set(path.rglob("*.parquet")) if ".hoodie" not in one.parts]
+    assert len(gone) == 6
+    assert [one for one in told if one[1] == 6] == [(number, 6) for number in range(1, 7)]
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
 def test_cleans_pass_a_savepoint_by(tmp_path: Path, table_format: str) -> None:
     path = tmp_path / "t"
     table = new_table(path, table_format)

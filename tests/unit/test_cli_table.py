@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 import hudi_core as hudi
@@ -433,6 +436,17 @@ def test_a_rollback_says_what_would_go_and_deletes_just_that(table: hudi.Table) 
     there = {str(one.relative_to(root)) for one in root.rglob("*.parquet")}
     gone = {one for one in before - there if one.endswith(".parquet")}
     assert gone == set(document["files"])
+
+
+@pytest.mark.parametrize("command", ["rollback", "restore"])
+def test_a_terminal_shows_how_many_files_are_gone(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    first, last = (one.requested_time for one in table.timeline.completed_writes())
+    monkeypatch.setattr("hudi_core.cli.progress.Console", partial(Console, force_terminal=True))
+    done = run(command, table.path, last if command == "rollback" else first)
+    assert done.exit_code == 0, done.stderr
+    assert re.search(r"files .*?(\d+)/\1\b", done.stderr)
 
 
 def test_rollback_refuses_what_is_not_there_or_not_last(table: hudi.Table) -> None:

@@ -77,6 +77,30 @@ def test_a_savepoint_holds_its_write(table: hudi.Table) -> None:
     assert content(table) == [("a", 1), ("b", 1)]
 
 
+# --- progress
+
+
+def test_progress_counts_the_files_that_go(table: hudi.Table) -> None:
+    many = pa.concat_tables(
+        pa.table({"id": [part], "part": [part], "ts": [1]}, SCHEMA) for part in "xyz"
+    )
+    written = table.upsert(many).instant
+    seen: list[tuple[int, int]] = []
+
+    def report(done: int, total: int) -> None:
+        seen.append((done, total))
+
+    planned = table.rollback(written, dry_run=True, progress=report)
+    assert seen[-1] == (3, 3), "the folders that are looked into"
+    assert [len(names) for names in planned.files.values()] == [1, 1, 1]
+    seen.clear()
+    table.rollback(written, progress=report)
+    assert [one for one in seen if one[1] == 3][-3:] == [(1, 3), (2, 3), (3, 3)]
+    seen.clear()
+    assert content(table) == [("a", 1), ("b", 1)]
+    assert seen == [], "what comes later is not counted"
+
+
 # --- files that a clean removed
 # -------------------------------------------------------------------
 
