@@ -24,6 +24,7 @@ from delta_format.timeline import DeltaTimelineFactory
 from delta_format.undo import (
     require_named_files,
     require_no_live_files,
+    require_restorable,
     restore,
     save,
     take_back,
@@ -268,6 +269,12 @@ class DeltaTableFormat(TableFormat):
     ) -> FormatCommit:
         """A version that takes the instant out."""
         return unsave(meta_client, instant, expected_version)
+
+    def check_restore(
+        self, meta_client: MetaClientView, restore_plan: RestorePlan, **_: Any
+    ) -> None:
+        """Refuse where the log does not keep the version any more."""
+        require_restorable(meta_client, restore_plan)
 
     def before_restore(
         self,

@@ -109,11 +109,47 @@ def restore(meta_client: MetaClientView, plan: RestorePlan, expected: str | None
     """
     head, zone = open_log(meta_client), meta_client.config.zone
     head.require_ours()
-    undone = [_instant_of(one) for one in plan.instants_to_rollback]
-    held = {one.requested_time: one for one in undone if head.holds(one)}
+    held = _held(head, plan)
     if not held:
         return
     head.require_parent(expected)
+    base = _base(head, held, plan.savepoint_to_restore_timestamp)
+    actions = [
+        *(revoked(one, zone) for one in held.values()),
+        *_back_to(meta_client, head, base),
+    ]
+    step(meta_client, head, REVERT_STEP, actions, of=[*held.values()], operation=_RESTORE)
+
+
+def require_restorable(meta_client: MetaClientView, plan: RestorePlan) -> None:
+    """Refuse a restore as :func:`restore` would; changes nothing.
+
+    Raises
+    ------
+    TableServiceError
+        See :func:`restore`.
+    """
+    head = open_log(meta_client)
+    head.require_ours()
+    held = _held(head, plan)
+    if held:
+        open_log(meta_client, _base(head, held, plan.savepoint_to_restore_timestamp))
+
+
+def _held(head: Head, plan: RestorePlan) -> dict[str, Instant]:
+    """The instants of a restore that the log has, by their times."""
+    undone = (_instant_of(one) for one in plan.instants_to_rollback)
+    return {one.requested_time: one for one in undone if head.holds(one)}
+
+
+def _base(head: Head, held: dict[str, Instant], commit: str | None) -> int:
+    """The version that a restore to a commit returns to.
+
+    Raises
+    ------
+    TableServiceError
+        The log has been cleaned of it, or instants in between are to stay.
+    """
     oldest: tuple[int, Instant] | None = None
     seen: set[str] = set()
     taken: set[str] = set()
@@ -132,14 +168,8 @@ def restore(meta_client: MetaClientView, plan: RestorePlan, expected: str | None
             break
     if oldest is None or seen != held.keys():
         raise _forgotten(head, "the log has been cleaned of their versions")
-    base = _version_of(head, plan.savepoint_to_restore_timestamp)
-    if base is None:
-        base = _before(head, *oldest)
-    actions = [
-        *(revoked(one, zone) for one in held.values()),
-        *_back_to(meta_client, head, base),
-    ]
-    step(meta_client, head, REVERT_STEP, actions, of=[*held.values()], operation=_RESTORE)
+    base = _version_of(head, commit)
+    return _before(head, *oldest) if base is None else base
 
 
 def save(meta_client: MetaClientView, savepoint: Instant, expected: str | None) -> FormatCommit:

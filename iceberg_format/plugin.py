@@ -271,6 +271,12 @@ class IcebergTableFormat(TableFormat):
         """Remove the tag."""
         return services.untag(IcebergTable.open(meta_client), instant, expected_version)
 
+    def check_restore(
+        self, meta_client: MetaClientView, restore_plan: RestorePlan, **_: Any
+    ) -> None:
+        """Refuse where the state's snapshot has been expired."""
+        services.require_restorable(IcebergTable.open(meta_client), restore_plan)
+
     def before_restore(
         self,
         meta_client: MetaClientView,

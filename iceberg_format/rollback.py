@@ -90,11 +90,7 @@ def go_back(
 
     With its files and columns.
     """
-    if to is None:
-        raise TableServiceError(
-            f"The Iceberg table at {table.location} has no state to go back to",
-            "Its snapshots have been expired or damaged; restore its metadata from a backup.",
-        )
+    to = require_kept(table, to)
     metadata = state.metadata
     store = ManifestStore(table.files, table.folder, metadata)
     _, counts = change_summary((), (), summary_of(to))
@@ -121,6 +117,16 @@ def go_back(
         expected,
     )
     delete_unreached(table, metadata, dropped)
+
+
+def require_kept(table: IcebergTable, to: Snapshot | None) -> Snapshot:
+    """The snapshot to go back to; refuses where none is left."""
+    if to is None:
+        raise TableServiceError(
+            f"The Iceberg table at {table.location} has no state to go back to",
+            "Its snapshots have been expired or damaged; restore its metadata from a backup.",
+        )
+    return to
 
 
 def _state(metadata: TableMetadata, to: Snapshot, why: str) -> dict[str, str]:

@@ -39,7 +39,7 @@ from iceberg_format.lineage import (
     summary_of,
 )
 from iceberg_format.manifests import ManifestStore
-from iceberg_format.rollback import go_back
+from iceberg_format.rollback import go_back, require_kept
 from iceberg_format.table import IcebergTable, version_of
 from iceberg_format.updates import remove_tag, set_tag
 
@@ -171,6 +171,28 @@ def restore(table: IcebergTable, plan: RestorePlan, expected: str | None) -> Non
         The state has been expired, or another savepoint pins a later one.
     """
     state = table.load()
+    to, dropped = _way_back(table, state, plan)
+    if dropped:
+        go_back(table, state, to, dropped, "restored", expected=expected)
+
+
+def require_restorable(table: IcebergTable, plan: RestorePlan) -> None:
+    """Refuse a restore as :func:`restore` would; changes nothing.
+
+    Raises
+    ------
+    TableServiceError
+        See :func:`restore`.
+    """
+    to, dropped = _way_back(table, table.load(), plan)
+    if dropped:
+        require_kept(table, to)
+
+
+def _way_back(
+    table: IcebergTable, state: TableState, plan: RestorePlan
+) -> tuple[Snapshot | None, Sequence[Snapshot]]:
+    """The snapshot of a restore, and those it takes out."""
     metadata = state.metadata
     require_hudi_lineage(state.foreign, table.location)
     undone = {one.commit_time for one in plan.instants_to_rollback}
@@ -181,14 +203,12 @@ def restore(table: IcebergTable, plan: RestorePlan, expected: str | None) -> Non
     to = lineage[len(dropped)] if len(dropped) < len(lineage) else None
     if to is not None:
         _require_state_between(table, state, to, undone)
-    if not dropped:
-        return
     if tagged(metadata) & {one.snapshot_id for one in dropped}:
         raise TableServiceError(
             "A later savepoint pins a state that the restore would take out",
             "Delete that savepoint first.",
         )
-    go_back(table, state, to, dropped, "restored", expected=expected)
+    return to, dropped
 
 
 def _expire(

@@ -7,6 +7,7 @@ from typing import Any
 
 from hudi_core.config.format_option import FormatOption
 from hudi_core.hookspecs.marks import hook
+from hudi_core.model.actions import RestorePlan
 from hudi_core.model.capability import FormatCapabilities
 from hudi_core.model.client import FileSystemViewManager, MetaClientView, TableSettings
 from hudi_core.model.commit import CommitMetadata
@@ -137,4 +138,26 @@ class RefusalHooks:
         ------
         CorruptMetadataError
             Names what is missing.
+        """
+
+    @hook(since="1.0")
+    def check_restore(
+        self,
+        *,
+        meta_client: MetaClientView,
+        view_manager: FileSystemViewManager,
+        restore_plan: RestorePlan,
+    ) -> None:
+        """Refuse a restore to a state that is not kept. Optional.
+
+        Called without lock when a restore is only planned. What :meth:`before_restore` would refuse
+        about the same plan, it refuses here, and changes nothing. Without it the plan of a restore
+        may promise what the restore then refuses. Added to RFC-93, where nothing is planned.
+
+        ``restore_plan`` is the one that ``before_restore`` would get; it is not on the timeline.
+
+        Raises
+        ------
+        TableServiceError
+            As ``before_restore``.
         """

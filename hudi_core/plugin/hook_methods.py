@@ -290,6 +290,9 @@ class HookMethods:
             expected_version=expected_version,
         )
 
+    def check_restore(self, meta_client: MetaClientView, restore_plan: RestorePlan) -> None:
+        self._tell("check_restore", meta_client, restore_plan=restore_plan)
+
     def before_restore(
         self,
         meta_client: MetaClientView,

@@ -70,7 +70,7 @@ class SeveralFormats(OneAfterTheOther, TableFormat):
         for host in self.hosts.values():
             host.check_schema(settings, schema, before)
 
-    # before anything is written
+    # before anything is changed
     check_files = asks_all("check_files")
     check_creation = asks_all("check_creation")
     check_write = asks_all("check_write")
@@ -180,6 +180,11 @@ class SeveralFormats(OneAfterTheOther, TableFormat):
             self._taken_back("before_rollback", meta_client, instant, given)
         else:
             self._in_turn("before_rollback", meta_client, {**given, "instant": instant})
+
+    def check_restore(self, *, meta_client: MetaClientView, **given: Any) -> None:
+        """Ask all of them in the order of :meth:`before_restore`."""
+        for name in reversed(tuple(self.hosts)):
+            self.hosts[name].check_restore(**self._arguments(name, meta_client, given))
 
     def before_restore(
         self, *, meta_client: MetaClientView, instant: Instant, **given: Any

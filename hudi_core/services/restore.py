@@ -77,16 +77,30 @@ def restore_table(
         found = _plan(state, to)
         if not found.undone:
             return found
-        undone = tuple(InstantInfo(one.requested_time, one.action.value) for one in found.undone)
-        plan = RestorePlan(undone, savepoint_to_restore_timestamp=found.to.requested_time)
-        done = restore(state, plan).instant
+        done = restore(state, _stored_form(found)).instant
         return RestoreResult(found.path, found.to, done, found.undone)
 
 
 def plan_restore(table: OpenTable, to: InstantTime) -> RestoreResult:
-    """What :func:`restore_table` would take out; changes nothing."""
+    """What :func:`restore_table` would take out; changes nothing.
+
+    Raises
+    ------
+    UnsupportedCapabilityError, InstantNotFoundError, HistoryExpiredError, TableServiceError
+        See :func:`restore_table`.
+    """
     table.host.require(Capability.RESTORE)
-    return _plan(planned_for_service(table), to)
+    state = planned_for_service(table)
+    found = _plan(state, to)
+    if found.undone:
+        state.table.host.check_restore(state.client, _stored_form(found))
+    return found
+
+
+def _stored_form(found: RestoreResult) -> RestorePlan:
+    """The restore's plan in the form of the timeline."""
+    undone = tuple(InstantInfo(one.requested_time, one.action.value) for one in found.undone)
+    return RestorePlan(undone, savepoint_to_restore_timestamp=found.to.requested_time)
 
 
 def _plan(state: TableState, to: InstantTime) -> RestoreResult:

@@ -258,7 +258,7 @@ class TableServing(TableAltering):
         instant
             The commit, or its savepoint.
         dry_run
-            Whether to say only which commits would be taken out.
+            Whether to say only which commits would be taken out. What would be refused is.
         progress
             See :meth:`clean`.
 

@@ -275,9 +275,10 @@ def test_what_the_format_refuses_leaves_no_plan(tmp_path: Path) -> None:
     table = without_past(path)
     before = instants(path)
     _, second, last = table.timeline.completed_writes()
-    with pytest.raises(TableServiceError, match=r"does not keep|no state to go back to"):
-        table.restore(second)
-    assert instants(path) == before
+    for dry_run in (True, False):
+        with pytest.raises(TableServiceError, match=r"does not keep|no state to go back to"):
+            table.restore(second, dry_run=dry_run)
+        assert instants(path) == before
     with pytest.raises(TableServiceError, match=r"the state before it|no state to go back to"):
         table.rollback(last)
     assert instants(path) == before
@@ -361,6 +362,34 @@ def test_a_converted_table_goes_back_to_its_conversion_and_no_further(
     table.upsert(batch(4, "a"))
     agree(path)
     assert hudi.Table.open(str(path)).validate().differences == ()
+
+
+@pytest.mark.parametrize("table_format", ["iceberg", "delta", "iceberg,delta", "sql"])
+def test_a_dry_run_is_refused_as_the_restore_is(tmp_path: Path, table_format: str) -> None:
+    path = tmp_path / "t"
+    new_table(path).convert(table_format)
+    table = hudi.Table.open(str(path))
+    first, present = table.timeline.completed_writes()
+    then = bag(table.to_arrow())
+
+    def files() -> dict[Path, bytes]:
+        return {one: one.read_bytes() for one in path.rglob("*") if one.is_file()}
+
+    before, refusals = files(), []
+    for dry_run in (True, False):
+        with pytest.raises(TableServiceError) as refused:
+            table.restore(first, dry_run=dry_run)
+        refusals.append(str(refused.value))
+        if dry_run:
+            assert files() == before
+    assert refusals[0] == refusals[1]
+
+    table.upsert(batch(3, "a"))
+    before = files()
+    planned = table.restore(present, dry_run=True)
+    assert files() == before
+    assert table.restore(present).undone == planned.undone
+    assert bag(hudi.Table.open(str(path)).to_arrow()) == then
 
 
 def test_a_refused_savepoint_of_another_engine_goes_with_a_forced_repair(tmp_path: Path) -> None:

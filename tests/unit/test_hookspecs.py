@@ -35,6 +35,7 @@ ADDED = {
     "get_metadata_folders",
     "get_registration",
     "check_write",
+    "check_restore",
     "before_clean",
     "before_rollback",
     "before_restore",

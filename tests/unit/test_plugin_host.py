@@ -101,11 +101,12 @@ def test_every_method_hands_over_its_arguments_under_their_names() -> None:
     host.complete_rollback(CLIENT, rollback, DONE, "v0")
     host.complete_savepoint(CLIENT, savepoint, DONE, "v0")
     host.complete_delete_savepoint(CLIENT, DONE, "v0")
+    host.check_restore(CLIENT, restore_plan)
     host.before_restore(CLIENT, restore_plan, DONE, "v0")
     host.complete_restore(CLIENT, restore, DONE, "v0")
     seen = dict(plugin.calls)
     views = [arguments.pop("view_manager", None) for arguments in seen.values()]
-    assert sum(view is not None for view in views) == 17
+    assert sum(view is not None for view in views) == 18
     assert seen.pop("check_schema") == {"settings": settings, "schema": columns, "before": None}
     for arguments in seen.values():
         assert arguments.pop("meta_client") is CLIENT
@@ -136,6 +137,7 @@ def test_every_method_hands_over_its_arguments_under_their_names() -> None:
         "complete_rollback": {"rollback_metadata": rollback, **instant},
         "complete_savepoint": {"savepoint_metadata": savepoint, **instant},
         "complete_delete_savepoint": instant,
+        "check_restore": {"restore_plan": restore_plan},
         "before_restore": {"restore_plan": restore_plan, **instant},
         "complete_restore": {"restore_metadata": restore, **instant},
     }

@@ -36,7 +36,14 @@ from hudi_sql_format.files import change_of_write
 from hudi_sql_format.lister import SqlLister
 from hudi_sql_format.options import OPTIONS
 from hudi_sql_format.state import read_state
-from hudi_sql_format.undo import forget, restore, stop_naming, take_back, unsave
+from hudi_sql_format.undo import (
+    forget,
+    require_restorable,
+    restore,
+    stop_naming,
+    take_back,
+    unsave,
+)
 
 _PLACES: Final = "the database names files by their paths in the table's folder"
 _CAPABILITIES: Final = FormatCapabilities.of(
@@ -225,6 +232,12 @@ class SqlTableFormat(TableFormat):
     ) -> FormatCommit:
         """A state without the savepoint."""
         return unsave(self.database(meta_client), instant, expected_version)
+
+    def check_restore(
+        self, meta_client: MetaClientView, restore_plan: RestorePlan, **_: Any
+    ) -> None:
+        """Refuse where the files of the state are not kept any more."""
+        require_restorable(self.database(meta_client), restore_plan)
 
     def before_restore(
         self,

@@ -91,13 +91,39 @@ def restore(database: Database, plan: RestorePlan, expected: str | None) -> None
     """
     state = read_state(database)
     state.require_ours(database.location)
+    held = _held(database, state, plan)
+    if not held:
+        return
+    state.require_expected(expected)
+    _go_back(database, state, _base(database, state, plan, held), held)
+
+
+def require_restorable(database: Database, plan: RestorePlan) -> None:
+    """Refuse a restore as :func:`restore` would; changes nothing.
+
+    Raises
+    ------
+    TableServiceError
+        See :func:`restore`.
+    """
+    state = read_state(database)
+    state.require_ours(database.location)
+    held = _held(database, state, plan)
+    if held:
+        _base(database, state, plan, held)
+
+
+def _held(database: Database, state: TableState, plan: RestorePlan) -> Sequence[Instant]:
+    """The instants of a restore that the table has."""
     undone = [_instant_of(one) for one in plan.instants_to_rollback]
     held = [one for one in undone if state.names(one) and key_of(one) not in state.revoked]
     if any(state.holds(one) and key_of(one) not in state.versions for one in undone):
         raise _forgotten(database, "an instant is older than what it knows by name")
-    if not held:
-        return
-    state.require_expected(expected)
+    return held
+
+
+def _base(database: Database, state: TableState, plan: RestorePlan, held: Sequence[Instant]) -> int:
+    """The version of a restore; refuses where it is gone."""
     versions = [state.versions[key_of(one)] for one in held]
     base = _version_of(state, plan.savepoint_to_restore_timestamp)
     if base is None:
@@ -109,7 +135,7 @@ def restore(database: Database, plan: RestorePlan, expected: str | None) -> None
         is_kept = key not in going and key not in state.revoked and key[1] in _WRITES
         if is_kept and number > min(versions):
             raise _forgotten(database, f"{key[0]}, which is to stay, came in between")
-    _go_back(database, state, base, held)
+    return base
 
 
 def unsave(database: Database, savepoint: Instant, expected: str | None) -> FormatCommit:

@@ -300,6 +300,8 @@ class TwoStepConformance(OverFormat):
         )
         pending_ = after_all(path, Action.RESTORE, State.INFLIGHT)
         before = head(path)
+        opened.host.check_restore(opened.client, plan)
+        assert head(path) == before
         opened.host.before_restore(opened.client, plan, pending_)
         now = head(path)
         assert now != before
