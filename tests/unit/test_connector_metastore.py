@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import threading
 import uuid
@@ -26,7 +27,9 @@ from hudi_core.errors import (
 )
 from hudi_core.metastore.hive import HiveMetastore
 from hudi_core.read.connector.handles import QueryKind, TableName
+from hudi_core.read.connector.split_source import SplitSource
 from tests.metastore_calls import recorded
+from tests.open_files import open_files
 from tests.unit.test_connector_loading import loaders
 
 BASE_FILES = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
@@ -170,6 +173,41 @@ def test_close_ends_calls_and_connections(database: Database, tmp_path: Path) ->
         assert not gate.is_set(), "it did not wait for the metastore"
         gate.set()
         _until(lambda: not recorder.open)
+
+
+@pytest.mark.parametrize("is_refused", [True, False], ids=["refused", "given up"])
+def test_no_connection_is_left_without_a_close(
+    database: Database, tmp_path: Path, is_refused: bool
+) -> None:
+    table = new_table(tmp_path / "t", ["a"])
+    name = database.register("t", table.path, ["day"], [(["a"], f"{table.path}/a")])
+    called, gate = threading.Event(), threading.Event()
+
+    def hang(method: str) -> None:
+        if method == "get_partition_names":
+            called.set()
+            gate.wait(60)
+
+    with recorded(database.service, hang) as recorder:
+        before = open_files()
+        source: SplitSource | None = database.connector(recorder.uri).scan(name)
+        assert source is not None
+        assert called.wait(30)
+        assert recorder.open
+        if is_refused:
+            with database.service.client() as client:
+                client.drop_table(database.name, "t", False)
+            gate.set()
+            with pytest.raises(MetastoreError):
+                list(source)
+        else:
+            source = None
+            gc.collect()
+            _until(lambda: not loaders())
+            assert not gate.is_set(), "it did not wait for the metastore"
+            gate.set()
+        _until(lambda: not loaders())
+        _until(lambda: not open_files() - before)
 
 
 def test_an_error_of_the_metastore_comes_out(database: Database, tmp_path: Path) -> None:
