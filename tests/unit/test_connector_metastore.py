@@ -175,9 +175,9 @@ def test_close_ends_calls_and_connections(database: Database, tmp_path: Path) ->
         _until(lambda: not recorder.open)
 
 
-@pytest.mark.parametrize("is_refused", [True, False], ids=["refused", "given up"])
+@pytest.mark.parametrize("end", ["read", "refused", "given up"])
 def test_no_connection_is_left_without_a_close(
-    database: Database, tmp_path: Path, is_refused: bool
+    database: Database, tmp_path: Path, end: str
 ) -> None:
     table = new_table(tmp_path / "t", ["a"])
     name = database.register("t", table.path, ["day"], [(["a"], f"{table.path}/a")])
@@ -194,7 +194,10 @@ def test_no_connection_is_left_without_a_close(
         assert source is not None
         assert called.wait(30)
         assert recorder.open
-        if is_refused:
+        if end == "read":
+            gate.set()
+            assert len(list(source)) == 1
+        elif end == "refused":
             with database.service.client() as client:
                 client.drop_table(database.name, "t", False)
             gate.set()
