@@ -15,7 +15,7 @@ from tests.samples import IS_WHOLE
 
 pytestmark = pytest.mark.impure  # processes are killed
 
-FORMATS = (*LOCAL_FORMATS, *S3_FORMATS) if IS_WHOLE else ("iceberg", "native@s3")
+FORMATS = (*LOCAL_FORMATS, *S3_FORMATS) if IS_WHOLE else ("iceberg",)
 
 
 @pytest.mark.parametrize("table_format", FORMATS)

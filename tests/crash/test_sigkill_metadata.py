@@ -129,7 +129,7 @@ def test_the_steps_of_a_scene_are_known(name: str, templates: Templates) -> None
 # --- dying -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sampled(list(SCENES), 2))
+@pytest.mark.parametrize("name", sampled(list(SCENES), 4))
 def test_the_disk_reads_and_mends_as_it_is_at_every_step(
     name: str, templates: Templates, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -241,8 +242,9 @@ def follow(history: History, steps: list[Step]) -> None:
             history.check()
 
 
-@pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "unpartitioned"])
-@pytest.mark.parametrize("format_name", FOREIGN)
+@pytest.mark.parametrize(
+    ("format_name", "partitioned"), sampled(list(product(FOREIGN, [True, False])), 2)
+)
 @settings(max_examples=3, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(STEPS, min_size=2, max_size=7), metadata_table=st.booleans())
 def test_all_readers_see_every_state(

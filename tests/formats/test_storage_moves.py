@@ -46,7 +46,7 @@ from tests.federated_tables import (
 )
 from tests.moto_s3 import S3Service
 from tests.s3_process import s3_in_a_process
-from tests.samples import IS_WHOLE
+from tests.samples import IS_WHOLE, sampled
 from tests.unit.mortal_disk import Killed, MortalDisk
 
 BACK = {"hoodie.storage.strategy.class": "default"}
@@ -253,8 +253,10 @@ def deaths(
             return
 
 
-@pytest.mark.parametrize("way", ["there", "back", "same root"])
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize(
+    ("table_format", "way"),
+    sampled(list(itertools.product(FORMATS, ["there", "back", "same root"])), 2),
+)
 def test_a_death_at_any_step_leaves_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_format: str, way: str
 ) -> None:

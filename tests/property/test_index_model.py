@@ -244,7 +244,7 @@ def stored_keys(table: hudi.Table) -> dict[str, tuple[str, str]]:
 
 
 SLOW = settings(
-    max_examples=15 if IS_WHOLE else 8, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=15 if IS_WHOLE else 4, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 

@@ -117,7 +117,7 @@ def check(table: hudi.Table, keys: Sequence[str]) -> int:
     often=st.booleans(),
 )
 @settings(
-    max_examples=25 if IS_WHOLE else 8,
+    max_examples=25 if IS_WHOLE else 4,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

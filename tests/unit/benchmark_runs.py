@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.samples import IS_WHOLE
+
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
@@ -22,6 +24,11 @@ def run(program: str, *arguments: str | Path) -> subprocess.CompletedProcess[str
         check=False,
         timeout=300,
     )
+
+
+def some_cases(*few: str) -> tuple[str, ...]:
+    """The arguments for a few cases; for all of them where campaigns run as a whole."""
+    return () if IS_WHOLE else ("--cases", *few)
 
 
 def module(name: str) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.samples import IS_WHOLE
 from tests.unit.benchmark_runs import module, run
 
 PAGE = "before\n<!-- metadata:begin -->\nold\n<!-- metadata:end -->\nafter\n"
@@ -18,7 +19,8 @@ def test_all_who_answer_a_question_find_the_same(tmp_path: Path) -> None:
     page.write_text(PAGE)
 
     sizes = ("--scale", "0.01", "--repeats", "1")
-    cases = ("--cases", "listing", "planning", "lookups", "cached-lookups", "bloom")
+    cases = ("listing", "planning", "lookups", "cached-lookups", "bloom")
+    cases = ("--cases", *(cases if IS_WHOLE else cases[:3]))
     place = ("--markdown", page, "--scratch", scratch)
     done = run("metadata.py", *sizes, *cases, "--json", *place)
 
@@ -30,8 +32,9 @@ def test_all_who_answer_a_question_find_the_same(tmp_path: Path) -> None:
     assert answers["listing", "storage, by pyarrow"] == 1002
     assert {answer for (case, _), answer in answers.items() if case == "planning"} == {100}
     assert {answer for (case, _), answer in answers.items() if "lookups" in case} == {9, 900}
-    assert answers["cached lookups", "record index, sorted cache"] == 900
-    assert {answer for (case, _), answer in answers.items() if case == "bloom"} == {10}
+    if IS_WHOLE:
+        assert answers["cached lookups", "record index, sorted cache"] == 900
+        assert {answer for (case, _), answer in answers.items() if case == "bloom"} == {10}
     assert all(one["ratio"] > 0 for one in found["targets"])
     assert "### planning" in page.read_text()
     assert page.read_text().startswith("before\n")
