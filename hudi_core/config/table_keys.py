@@ -289,7 +289,8 @@ class TableKeys(Options, group=Group.TABLE):
         parse=boolean,
         doc="Whether writes that update or delete rows, or add some to a file, log these changes "
         "beside it, for change data capture queries of Apache Hudi. Those of this project compare "
-        "the files and need no logs.",
+        "the files; they read logs where these are much smaller, or clean has removed the file "
+        "before a write.",
         usual="false",
     )
     change_logging = Stored(

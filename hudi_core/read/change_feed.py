@@ -2,20 +2,33 @@
 
 The columns are those of Hudi's change data capture queries. Each write is compared with what was
 there before, file group by file group: a row that a write moved to another partition is deleted in
-one and inserted in the other.
+one and inserted in the other. Where clean has removed what was there before, logs of changes tell
+the same; see :mod:`hudi_core.read.change_sources`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.read.file_changes import FileChange
+from hudi_core.errors import CorruptMetadataError, DataFileError
+from hudi_core.read.change_log import (
+    AFTER,
+    BEFORE,
+    DELETED,
+    INSERTED,
+    UPDATED,
+    ChangeLogs,
+    Images,
+)
+from hudi_core.read.file_changes import ChangeSource, FileChange
 from hudi_core.read.filters import Filter
 from hudi_core.read.json_text import json_rows
 from hudi_core.read.row_changes import FileComparison, RowChanges
@@ -25,8 +38,6 @@ OPERATION: Final = "op"
 """``i``, ``u`` or ``d``: the row was inserted, updated or deleted."""
 TIMESTAMP: Final = "ts_ms"
 """Requested time of the write."""
-BEFORE: Final = "before"
-AFTER: Final = "after"
 FEED_SCHEMA: Final = pa.schema(
     [
         pa.field(name, pa.string(), nullable)
@@ -49,6 +60,8 @@ class ChangeFeed:
     ----------
     comparison
         Compares the files.
+    logs
+        Reads logs of changes.
     columns
         Names of the columns that the images have.
     condition
@@ -58,6 +71,7 @@ class ChangeFeed:
     """
 
     comparison: FileComparison
+    logs: ChangeLogs
     columns: tuple[str, ...]
     condition: Filter | None
     as_text: bool
@@ -78,11 +92,47 @@ class ChangeFeed:
         ------
         DataFileError
             A file is missing or damaged.
+        CorruptMetadataError
+            A log is damaged.
         """
+        for source, some in groupby(changes, key=attrgetter("source")):
+            by_files = source is ChangeSource.FILES
+            for change, images in self._compared(some) if by_files else self._logged(some):
+                [time] = change.times
+                for operation, before, after in images:
+                    yield from self._batches(operation, time, before, after)
+
+    def _compared(self, changes: Iterable[FileChange]) -> Iterator[tuple[FileChange, Images]]:
         for change, rows in self.comparison.each(changes):
+            yield change, _images(rows)
+
+    def _logged(self, changes: Iterable[FileChange]) -> Iterator[tuple[FileChange, Images]]:
+        for change in changes:
+            if change.source is ChangeSource.LOGS_OR_FILES:
+                images = self._preferred(change)
+                if images is None:
+                    yield from self._compared([change])
+                else:
+                    yield change, images
+                continue
             [time] = change.times
-            for operation, before, after in _images(rows):
-                yield from self._batches(operation, time, before, after)
+            logged = self.logs.read(change.logs, time)
+            if change.source is ChangeSource.LOGS:
+                yield change, logged.images()
+            else:
+                yield change, _images(self.comparison.with_gone(change, logged.gone()))
+
+    def _preferred(self, change: FileChange) -> Images | None:
+        """The rows of preferred logs; ``None`` where files are to be compared."""
+        [time] = change.times
+        try:
+            logged = self.logs.read(change.logs, time)
+            if not logged.holds(BEFORE, AFTER) or not logged.is_current():
+                return None
+            return iter(list(logged.images()))
+        except (CorruptMetadataError, DataFileError):
+            # copies of a folder may lack logs, for the names of these begin with a dot
+            return None
 
     def _batches(
         self, operation: str, time: str, before: pa.Table | None, after: pa.Table | None
@@ -129,17 +179,17 @@ class ChangeFeed:
         return first, none if after is None else images.slice(len(images) - count)
 
 
-def _images(rows: RowChanges) -> Iterator[tuple[str, pa.Table | None, pa.Table | None]]:
+def _images(rows: RowChanges) -> Images:
     """Yield the operation, the rows before and the rows after; deletes first."""
-    yield "d", rows.gone.filter(rows.is_deleted), None
+    yield DELETED, rows.gone.filter(rows.is_deleted), None
     updated = rows.written.filter(pc.invert(rows.is_new))
     if updated.num_rows:
         gone = rows.gone.combine_chunks()
         places = pc.index_in(
             updated[RECORD_KEY].combine_chunks(), value_set=gone[RECORD_KEY].combine_chunks()
         )
-        yield "u", gone.take(places), updated
-    yield "i", None, rows.written.filter(rows.is_new)
+        yield UPDATED, gone.take(places), updated
+    yield INSERTED, None, rows.written.filter(rows.is_new)
 
 
 def _accepted(condition: Filter, rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

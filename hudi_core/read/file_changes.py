@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from functools import cached_property, partial
 
 from hudi_core.errors import CorruptMetadataError, HistoryExpiredError
@@ -14,6 +15,7 @@ from hudi_core.model.files import (
     BaseFileName,
     FileGroupId,
     FileSlice,
+    FileStatus,
     PartitionPath,
     join_path,
 )
@@ -26,6 +28,19 @@ from hudi_core.read.pruning import PartitionPruner
 from hudi_core.read.window import WindowWrite
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import written_files
+
+
+class ChangeSource(Enum):
+    """What a change is read from."""
+
+    FILES = auto()
+    """The files before and after, which are compared."""
+    LOGS_OR_FILES = auto()
+    """Logs of changes; the files where the logs do not tell all."""
+    LOGS = auto()
+    """Logs of changes alone."""
+    LOGS_AND_AFTER = auto()
+    """The rows before from logs of changes, and the file after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +58,13 @@ class FileChange:
     whole
         Whether all columns are compared; ``False`` where no row of it can be wanted, and its keys
         alone decide what became of rows of other groups.
+    logs
+        Logs of changes. As :class:`FileChanges` finds them, those that the write names, whatever
+        they are.
+    source
+        What of these is read.
+    expired
+        Why ``before`` is not known, where a write names logs.
     """
 
     group: FileGroupId
@@ -50,16 +72,35 @@ class FileChange:
     before: PlannedFile | None
     after: PlannedFile | None
     whole: bool = True
+    logs: tuple[FileStatus, ...] = ()
+    source: ChangeSource = ChangeSource.FILES
+    expired: HistoryExpiredError | None = None
 
     @property
     def files(self) -> tuple[PlannedFile, ...]:
-        """The files to read."""
+        """Its base files."""
         return tuple(file for file in (self.before, self.after) if file is not None)
 
     @property
+    def needed(self) -> tuple[PlannedFile, ...]:
+        """The base files that have to be there."""
+        match self.source:
+            case ChangeSource.LOGS:
+                return ()
+            case ChangeSource.LOGS_AND_AFTER:
+                return tuple(file for file in (self.after,) if file is not None)
+            case _:
+                return self.files
+
+    @property
     def size(self) -> int:
-        """Bytes of the files, where known."""
-        return sum(file.size for file in self.files)
+        """Bytes to read, where known."""
+        if self.source is ChangeSource.FILES:
+            return sum(file.size for file in self.files)
+        logs = sum(log.size for log in self.logs)
+        if self.source is ChangeSource.LOGS_AND_AFTER:
+            return logs + sum(file.size for file in self.needed)
+        return logs
 
 
 @dataclass(frozen=True)
@@ -84,7 +125,10 @@ class FileChanges:
     pruner: PartitionPruner
 
     def each(self, writes: Sequence[WindowWrite]) -> list[FileChange]:
-        """The changes write by write, in their order; clustering gives none."""
+        """The changes write by write, in their order; clustering gives none.
+
+        They have the logs that the writes name.
+        """
         present: dict[FileGroupId, PlannedFile | None] = {}
         found = []
         for write in writes:
@@ -101,6 +145,8 @@ class FileChanges:
         found: dict[FileGroupId, FileChange] = {}
         for write in writes:
             for change in self._of(write, present):
+                if change.expired is not None:
+                    raise change.expired
                 present[change.group] = change.after
                 first = found.get(change.group, change)
                 found[change.group] = replace(first, times=times, after=change.after)
@@ -119,26 +165,30 @@ class FileChanges:
     def require_stored(self, files: Sequence[PlannedFile]) -> None:
         """Refuse files that were cleaned.
 
-        Storage is asked only after a clean.
-
         Raises
         ------
         HistoryExpiredError
             One of the files is gone.
         """
+        missing = self.missing(file.path for file in files)
+        for file in files:
+            if file.path in missing:
+                raise HistoryExpiredError(file.instant, file.path)
+
+    def missing(self, paths: Iterable[str]) -> frozenset[str]:
+        """The files that were cleaned; storage is asked only after a clean."""
         cleaned = any(
             instant.action is Action.CLEAN and instant.is_completed
             for instant in self.timeline.instants
         )
         if not cleaned:
-            return
+            return frozenset()
         # only versions that a later write of the group superseded are ever cleaned, but which ones
         # are superseded is not known without reading the commits after the window
         probe = partial(_is_stored, self.client.data)
-        stored = self.client.run_map(probe, [file.path for file in files])
-        for file, there in zip(files, stored, strict=True):
-            if not there:
-                raise HistoryExpiredError(file.instant, file.path)
+        asked = list(dict.fromkeys(paths))
+        stored = self.client.run_map(probe, asked)
+        return frozenset(path for path, there in zip(asked, stored, strict=True) if not there)
 
     def _of(
         self, write: WindowWrite, present: dict[FileGroupId, PlannedFile | None]
@@ -155,8 +205,16 @@ class FileChanges:
             before = present[group] if group in present else self._replaced(group, write.instant)
             yield FileChange(group, times, before, None)
         for group, stat in write.written():
-            before = present[group] if group in present else self._previous(group, write, stat)
-            yield FileChange(group, times, before, self._planned(group, write.instant, stat))
+            after = self._planned(group, write.instant, stat)
+            logs = tuple(FileStatus(*each) for each in (stat.cdc_stats or {}).items())
+            before, expired = None, None
+            try:
+                before = present[group] if group in present else self._previous(group, write, stat)
+            except HistoryExpiredError as error:
+                if not logs:
+                    raise
+                expired = error
+            yield FileChange(group, times, before, after, logs=logs, expired=expired)
 
     def _previous(
         self, group: FileGroupId, write: WindowWrite, stat: WriteStat

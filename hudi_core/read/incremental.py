@@ -22,6 +22,8 @@ from hudi_core.model.files import FileStatus
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.change_feed import ChangeFeed
+from hudi_core.read.change_log import ChangeLogs
+from hudi_core.read.change_sources import ChangeSources
 from hudi_core.read.file_changes import FileChange, FileChanges
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
 from hudi_core.read.net_changes import (
@@ -53,7 +55,9 @@ class IncrementalQuery:
     * ``TimelineError``, see :meth:`~hudi_core.meta_client.TableMetaClient.instant_time`;
     * ``SchemaError``, where a column or the filter does not fit the table;
     * ``HistoryExpiredError``, where a file of the window has been removed by clean, or the metadata
-      of a commit is out of reach.
+      of a commit is out of reach;
+    * ``CorruptMetadataError``, where the metadata of a commit, or a log of changes that is needed,
+      is damaged.
 
     Parameters
     ----------
@@ -210,12 +214,17 @@ class IncrementalQuery:
         if wanted is not None:
             may_match = self._may_match(_files(changes), wanted)
             changes = [
-                change for change in changes if any(one.path in may_match for one in change.files)
+                change
+                for change in changes
+                # of files that are not known nothing excludes their rows
+                if change.expired is not None or any(one.path in may_match for one in change.files)
             ]
-        self._require_stored(_files(changes))
+        logs = self._logs(shown, wanted)
+        changes = ChangeSources(self._client, self._changes, logs).chosen(changes, len(data))
+        self._require_times([file for change in changes for file in change.needed])
         # the versions of a group one after the other, so that each is read once
         ordered = tuple(sorted(changes, key=lambda change: change.group))
-        feed = ChangeFeed(self._comparison(shown, wanted), shown, wanted, as_text)
+        feed = ChangeFeed(self._comparison(shown, wanted), logs, shown, wanted, as_text)
         return ScanPlan(feed, ordered)
 
     def _require_stored(self, files: Sequence[PlannedFile]) -> None:
@@ -225,6 +234,9 @@ class IncrementalQuery:
         table whose record key alone is virtual.
         """
         self._changes.require_stored(files)
+        self._require_times(files)
+
+    def _require_times(self, files: Sequence[PlannedFile]) -> None:
         client = self._client
         if not client.config.virtual_keys:
             return
@@ -247,9 +259,14 @@ class IncrementalQuery:
         require_columns(columns, self.schema)
         return tuple(by_default if columns is None else columns)
 
+    def _logs(self, columns: Sequence[str], wanted: Filter | None) -> ChangeLogs:
+        needed = _needed(columns, wanted)
+        fields = [field for field in self.schema if field.name in needed]
+        # without any column there would be no rows
+        return ChangeLogs(self._client.files, pa.schema(fields or [self.schema[-1]]))
+
     def _comparison(self, columns: Sequence[str], wanted: Filter | None) -> FileComparison:
-        asked = set() if wanted is None else wanted.columns
-        needed = {RECORD_KEY, COMMIT_TIME, *columns, *asked}
+        needed = {RECORD_KEY, COMMIT_TIME, *_needed(columns, wanted)}
         names = tuple(name for name in self.schema.names if name in needed)
         client = self._client
         return FileComparison(
@@ -274,6 +291,11 @@ class IncrementalQuery:
         listed = [FileStatus(file.path, file.size) for file in some]
         mask = prune_named(self._index, listed, wanted, self.schema, known)
         return frozenset(some[place].path for place in np.flatnonzero(mask))
+
+
+def _needed(columns: Sequence[str], wanted: Filter | None) -> set[str]:
+    """Names of the columns that are shown, or that the filter asks."""
+    return {*columns, *(() if wanted is None else wanted.columns)}
 
 
 def _files(changes: Iterable[FileChange]) -> list[PlannedFile]:

@@ -85,8 +85,24 @@ class FileComparison:
                 last = change.after
                 yield change, self._compared(change, before, after)
 
+    def with_gone(self, change: FileChange, gone: pa.Table) -> RowChanges:
+        """The rows of a change, where those that are gone are known.
+
+        Parameters
+        ----------
+        gone
+            See :class:`RowChanges`.
+
+        Raises
+        ------
+        DataFileError
+            The file after is missing or damaged.
+        """
+        after = self._read(change.after, change)
+        return RowChanges(gone, after.filter(_is_written(after, change)), None)
+
     def _compared(self, change: FileChange, before: pa.Table, after: pa.Table) -> RowChanges:
-        is_written = pc.is_in(after[COMMIT_TIME], value_set=pa.array(sorted(change.times)))
+        is_written = _is_written(after, change)
         written = after.filter(is_written)
         if change.before is None:
             copied = _keys(after.filter(pc.invert(is_written)))
@@ -99,6 +115,11 @@ class FileComparison:
         if not change.whole:
             scan = replace(scan, columns=(RECORD_KEY, COMMIT_TIME))
         return scan.table(() if file is None else (file,))
+
+
+def _is_written(after: pa.Table, change: FileChange) -> pa.ChunkedArray:
+    """Mask of the rows that the writes wrote."""
+    return pc.is_in(after[COMMIT_TIME], value_set=pa.array(sorted(change.times)))
 
 
 def keys_among(keys: pa.ChunkedArray | pa.Array, others: Sequence[pa.Array]) -> pa.Array:

@@ -345,7 +345,9 @@ class TableReading:
         Raises
         ------
         HistoryExpiredError
-            Clean has removed a file that is compared.
+            Clean has removed a file that is compared, and no log of changes has its rows.
+        CorruptMetadataError
+            Such a log is needed, and is damaged.
         """
         plan = self._feed(begin, end, columns, filter, images)
         if spark is not None:

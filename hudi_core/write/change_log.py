@@ -26,7 +26,7 @@ from hudi_core.log_format.block import BlockType, HeaderKey, encode_log_block
 from hudi_core.model.files import BaseFileName, LogFileName, PartitionPath, join_path
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.merging import Merged
-from hudi_core.schema.arrow_types import is_list
+from hudi_core.schema.arrow_types import children, is_list, with_children
 from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY
 from hudi_core.txn.markers import MarkerKind
 from hudi_core.write.file_output import mark
@@ -162,12 +162,24 @@ def _full_name(row: Mapping[str, Any]) -> str:
 def _plain(rows: pa.Table) -> list[dict[str, Any]]:
     """Rows as fastavro takes them, without meta columns."""
     data = rows.select([name for name in rows.column_names if name not in META_COLUMNS])
-    found: list[dict[str, Any]] = data.to_pylist()
+    # fastavro takes times without a zone for those of this machine's
+    numbers = pa.schema([field.with_type(_with_numbers(field.type)) for field in data.schema])
+    found: list[dict[str, Any]] = data.cast(numbers).to_pylist()
     for column in data.schema:
         if _has_map(column.type):
             for row in found:
                 row[column.name] = _with_maps(row[column.name], column.type)
     return found
+
+
+def _with_numbers(kind: pa.DataType) -> pa.DataType:
+    """A type with numbers in the place of timestamps."""
+    if pt.is_timestamp(kind):
+        return pa.int64()
+    below = children(kind)
+    if not below:
+        return kind
+    return with_children(kind, [field.with_type(_with_numbers(field.type)) for _, field in below])
 
 
 def _has_map(kind: pa.DataType) -> bool:

@@ -1,0 +1,164 @@
+"""What a feed is read from: base files or logs.
+
+The files before and after a write are compared. Where clean has removed the file before, the log
+that the write left tells the same, if it holds the rows before. One of operations and keys alone
+(``OP_KEY_ONLY``) does not: what an update or a delete took away is in no other file. Where few rows
+of large files changed, the log is read though the files are there, for it is sooner read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hudi_core.config.kinds import ChangeLogging
+from hudi_core.errors import CorruptMetadataError, HistoryExpiredError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.files import FileStatus, LogFileName, join_path
+from hudi_core.read.change_log import AFTER, BEFORE, ChangeLogs
+from hudi_core.read.file_changes import ChangeSource, FileChange, FileChanges
+from hudi_core.schema.table_schema import META_COLUMNS
+
+SMALL_LOG: Final = 10
+"""How many times smaller than the file after a log has to be to be read though files are there.
+
+Measured on two cores that were busy, of 200,000 rows in 20 columns (a file of 10 MB). With 1% of
+them updated the log is 14 times smaller, and is read in 90 ms where comparing takes 210 to 310 ms;
+with 0.1%, in 12 to 19 ms where it takes 270 to 310 ms. In 6 columns, 1% is a log 11 times smaller,
+read in 40 ms where comparing takes 85 to 97 ms. With 5% the log is 3 times smaller, and takes up to
+twice as long as comparing.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSources:
+    """Chooses what the changes of one table are read from.
+
+    Attributes
+    ----------
+    client
+        The table.
+    changes
+        Knows which files were cleaned.
+    logs
+        Reads logs of changes, and knows the columns that are needed of the rows.
+    """
+
+    client: TableMetaClient
+    changes: FileChanges
+    logs: ChangeLogs
+
+    def chosen(self, changes: Sequence[FileChange], columns: int) -> list[FileChange]:
+        """Return changes with what is read of each.
+
+        Parameters
+        ----------
+        changes
+            As :class:`FileChanges` finds them.
+        columns
+            How many the table has.
+
+        Raises
+        ------
+        HistoryExpiredError
+            A file that is needed was cleaned, and no log tells what was in it.
+        CorruptMetadataError
+            A commit names a log that is none of its file group, or that log is damaged.
+        DataFileError
+            A log cannot be read.
+        """
+        missing = self.changes.missing(file.path for change in changes for file in change.files)
+        found, lost = list(changes), {}
+        for number, change in enumerate(changes):
+            gone = next((file for file in change.files if file.path in missing), None)
+            if change.expired is not None:
+                lost[number] = change.expired
+            elif gone is not None:
+                lost[number] = HistoryExpiredError(gone.instant, gone.path)
+            elif self._is_small(change, columns):
+                logs = _in_order(change)
+                found[number] = replace(change, logs=logs, source=ChangeSource.LOGS_OR_FILES)
+        read = self.client.run_map(
+            lambda number: self._logged(changes[number], lost[number], missing), list(lost)
+        )
+        for number, change in zip(lost, read, strict=True):
+            found[number] = change
+        return found
+
+    def _is_small(self, change: FileChange, columns: int) -> bool:
+        """Whether a log is sooner read than two files are compared."""
+        if (
+            not change.logs
+            or change.before is None
+            or change.after is None
+            or self._needs_meta
+            or self.client.config.change_logging is not ChangeLogging.DATA_BEFORE_AFTER
+            or not all(_is_own(log, change) for log in change.logs)
+        ):
+            return False
+        # a log is read whole, of files the columns that are asked for
+        share = len(self.logs.columns) / max(columns, 1)
+        return sum(log.size for log in change.logs) * SMALL_LOG <= change.after.size * share
+
+    def _logged(
+        self, change: FileChange, error: HistoryExpiredError, missing: Collection[str]
+    ) -> FileChange:
+        """A change to be read from logs.
+
+        Parameters
+        ----------
+        error
+            Why its files cannot be compared.
+        """
+        if not change.logs or self._needs_meta:
+            raise error
+        for log in change.logs:
+            # the path comes from a file that anybody who writes the bucket can write
+            if not _is_own(log, change):
+                raise CorruptMetadataError(
+                    f"{self.client.base_path}: the write of {min(change.times)}",
+                    f"it names {log.path!r}, which is no log of changes of file group "
+                    f"{change.group.file_id} in {change.group.partition_path!r}",
+                )
+        if any(self.client.data.head(log.path) is None for log in change.logs):
+            raise error
+        logs = _in_order(change)
+        [time] = change.times
+        held = self.logs.read(logs, time, whole=False)
+        if held.holds(BEFORE, AFTER):
+            source = ChangeSource.LOGS
+        elif held.holds(BEFORE) and not any(
+            file.path in missing for file in (change.after,) if file is not None
+        ):
+            source = ChangeSource.LOGS_AND_AFTER
+        else:
+            raise error
+        return replace(change, logs=logs, source=source, expired=None)
+
+    @property
+    def _needs_meta(self) -> bool:
+        """Whether meta columns are needed, which logs do not hold."""
+        return not set(META_COLUMNS).isdisjoint(self.logs.columns.names)
+
+
+def _is_own(log: FileStatus, change: FileChange) -> bool:
+    """Whether a file is, by its path, a log of a change."""
+    name = LogFileName.parse(log.path.rpartition("/")[2])
+    return (
+        name is not None
+        and name.is_cdc
+        and name.file_id == change.group.file_id
+        and name.instant in change.times
+        and log.path == join_path(change.group.partition_path, str(name))
+    )
+
+
+def _in_order(change: FileChange) -> tuple[FileStatus, ...]:
+    """The logs of a change, the oldest first."""
+
+    def version(log: FileStatus) -> int:
+        name = LogFileName.parse(log.path.rpartition("/")[2])
+        return 0 if name is None else name.version
+
+    return tuple(sorted(change.logs, key=version))
