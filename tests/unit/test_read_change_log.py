@@ -433,14 +433,14 @@ def test_paths_that_are_no_logs(
 def test_small_logs_are_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     table = create(tmp_path / "t", MODES[1], simple(0).schema)
-    many = pa.table({"value": [f"{number * 7919}" for number in range(5000)]})
-    many = many.append_column("id", pa.array(range(5000))).append_column(
-        "city", pa.repeat("rome", 5000)
+    many = pa.table({"value": [f"{number * 7919}" for number in range(20_000)]})
+    many = many.append_column("id", pa.array(range(20_000))).append_column(
+        "city", pa.repeat("rome", 20_000)
     )
     first = table.insert(many).instant
     for value in "bc":
-        table.upsert(simple(2, 6000, value=value))
-    compared = [("u", 2), ("i", 6000), ("u", 2), ("u", 6000)]
+        table.upsert(simple(2, 60_000, value=value))
+    compared = [("u", 2), ("i", 60_000), ("u", 2), ("u", 60_000)]
     assert sources(table, first) == {ChangeSource.LOGS_OR_FILES}
     assert sources(table) == {ChangeSource.FILES, ChangeSource.LOGS_OR_FILES}
 
