@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from hudi_core.errors import CorruptMetadataError, DataFileError
 from hudi_core.read.change_log import (
@@ -166,10 +167,12 @@ class ChangeFeed:
     ) -> tuple[pa.Array, pa.Array]:
         """Both images."""
         present = [rows.select(list(self.columns)) for rows in (before, after) if rows is not None]
+        kind = self.output_schema.field(AFTER).type
         # texts are made column by column: of all rows at once
         rows = pa.concat_tables(present).combine_chunks()
-        kind = self.output_schema.field(AFTER).type
-        if self.as_text:
+        if not self.columns:
+            images = _without_columns(kind, count * len(present))
+        elif self.as_text:
             images = json_rows(rows)
         else:
             arrays = [column.combine_chunks() for column in rows.columns]
@@ -190,6 +193,13 @@ def _images(rows: RowChanges) -> Images:
         )
         yield UPDATED, gone.take(places), updated
     yield INSERTED, None, rows.written.filter(rows.is_new)
+
+
+def _without_columns(kind: pa.DataType, count: int) -> pa.Array:
+    """Images of no columns, as many as there are rows."""
+    if pt.is_struct(kind):
+        return pa.Array.from_buffers(kind, count, [None], children=[])
+    return pa.repeat("{}", count)
 
 
 def _accepted(condition: Filter, rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -185,6 +185,9 @@ class FileScan:
         """
         if not files:
             return self.output_schema.empty_table()
+        if not self.columns:
+            # tables without columns lose their number of rows where they are cast or joined
+            return pa.Table.from_batches(self.read(files), self.output_schema)
         if self.keys is not None and RECORD_KEY in self._asked:
             return pa.concat_tables(self._keyed(file) for file in files)
         found = []

@@ -101,6 +101,32 @@ def test_images_are_texts_or_structs(table: hudi.Table) -> None:
         table.changes(images="xml")  # type: ignore[arg-type]
 
 
+def test_no_columns_at_all(table: hudi.Table) -> None:
+    told = [
+        (row["op"], row["before"], row["after"])
+        for row in table.changes(columns=[], images="struct").to_pylist()
+    ]
+    assert told == [
+        ("i", None, {}),
+        ("i", None, {}),
+        ("i", None, {}),
+        ("u", {}, {}),
+        ("d", {}, None),
+    ]
+    texts = table.changes_batches(columns=[], filter=[("value", "=", "b")]).read_all()
+    assert [(row["op"], row["before"], row["after"]) for row in texts.to_pylist()] == [
+        ("u", "{}", "{}"),
+        ("i", None, "{}"),
+    ]
+    # what is left of rows is their number
+    first, *_ = table.timeline.completed_writes()
+    assert table.to_arrow(columns=[]).num_rows == table.count() == 2
+    assert table.to_arrow(columns=[], filter=[("id", "=", 3)]).num_rows == 1
+    assert table.incremental(first, columns=[]).num_rows == 2
+    net = table.incremental(first, columns=[], deletes=True)
+    assert sorted(net["_change_type"].to_pylist()) == ["delete", "insert", "update"]
+
+
 def test_the_feed_by_hudis_options(table: hudi.Table) -> None:
     found = hudi.read(None, table.path, FEED)
     assert found.equals(table.changes_batches().read_all())
