@@ -188,11 +188,29 @@ def _images(rows: RowChanges) -> Images:
     updated = rows.written.filter(pc.invert(rows.is_new))
     if updated.num_rows:
         gone = rows.gone.combine_chunks()
-        places = pc.index_in(
-            updated[RECORD_KEY].combine_chunks(), value_set=gone[RECORD_KEY].combine_chunks()
-        )
+        places = _places(updated[RECORD_KEY].combine_chunks(), gone[RECORD_KEY].combine_chunks())
         yield UPDATED, gone.take(places), updated
     yield INSERTED, None, rows.written.filter(rows.is_new)
+
+
+def _places(updated: pa.Array, gone: pa.Array) -> pa.Array:
+    """Where the row before of each updated row is, by their keys.
+
+    Of rows with the same key, which inserts may add, the first becomes the first, and so on.
+    """
+    places = pc.index_in(updated, value_set=gone)
+    first = places.to_numpy()
+    ordered = np.argsort(first, kind="stable")
+    key = first[ordered]
+    begin = np.searchsorted(key, key)
+    if np.array_equal(begin, np.arange(len(key))):
+        return places
+    firsts = pc.index_in(gone, value_set=gone).to_numpy()
+    rows = np.argsort(firsts, kind="stable")
+    low, high = (np.searchsorted(firsts, key, side, sorter=rows) for side in ("left", "right"))
+    found = np.empty(len(key), np.int64)
+    found[ordered] = rows[np.minimum(low + np.arange(len(key)) - begin, high - 1)]
+    return pa.array(found)
 
 
 def _without_columns(kind: pa.DataType, count: int) -> pa.Array:

@@ -329,6 +329,22 @@ def test_logs_of_hudi(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
     assert texts["after"].to_pylist() == ['{"value":"b"}']
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_with_the_same_key(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = create(tmp_path / "t", mode, simple(0).schema)
+    first = table.insert(pa.concat_tables([simple(1, 2), simple(1, value="again"), simple(3)]))
+    second = table.upsert(simple(3, 1, value="b")).instant
+    compared = table.changes(first.instant, second, images="struct")
+    told = [(row["before"]["value"], row["after"]["id"]) for row in compared.to_pylist()]
+    assert sorted(told) == [("a", 1), ("a", 3), ("again", 1)]
+    monkeypatch.setattr(change_sources, "SMALL_LOG", 0)
+    assert table.changes(first.instant, second, images="struct").equals(compared)
+    table.upsert(simple(2))
+    expire(table)
+    assert ChangeSource.FILES not in sources(table, first.instant, second)
+    assert table.changes(first.instant, second, images="struct").equals(compared)
+
+
 def test_what_logs_do_not_tell(tmp_path: Path) -> None:
     table, first = two_writes(tmp_path / "keys", "OP_KEY_ONLY")
     second = table.timeline.completed_writes()[-1]
