@@ -7,7 +7,7 @@ several blocks, and their rows may have meta columns, which are left out here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -163,23 +163,28 @@ def _blocks_of(
         instant = place.header.get(HeaderKey.INSTANT_TIME)
         if place.type != BlockType.CDC or schema is None or instant != time:
             raise CorruptMetadataError(path, f"a block of it holds no changes of {time}")
-        yield _Block(path, schema, read(place.offset, place.size) if whole else b"")
+        try:
+            fields = {field.name: field for field in record_from_avro(schema)}
+        except SchemaError as error:
+            raise CorruptMetadataError(path, str(error)) from error
+        content = read(place.offset, place.size) if whole else b""
+        yield _Block(path, schema, fields, content)
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """The Avro schema of changes, and their bytes."""
+    """The Avro schema of changes, their fields by name, and their bytes."""
 
     path: str
     schema: str
+    fields: Mapping[str, pa.Field]
     content: bytes
 
     @property
     def held(self) -> frozenset[str]:
         """Names of the images that it holds."""
-        fields = self._fields()
-        names = (name for name in (BEFORE, AFTER) if name in fields)
-        return frozenset(name for name in names if pt.is_struct(fields[name].type))
+        names = (name for name in (BEFORE, AFTER) if name in self.fields)
+        return frozenset(name for name in names if pt.is_struct(self.fields[name].type))
 
     def changes(self, needed: set[str]) -> list[dict[str, Any]]:
         """Return its changes, each with the needed images."""
@@ -190,7 +195,8 @@ class _Block:
         ]
         held = self.held
         for change in found:
-            has = _HAS.get(change.get(_OPERATION, ""))
+            operation = change.get(_OPERATION)
+            has = _HAS.get(operation) if isinstance(operation, str) else None
             images = {name for name in held if change[name] is not None}
             if has is None or not needed <= held or images != held & has:
                 raise CorruptMetadataError(self.path, "a change lacks rows of its operation")
@@ -198,7 +204,7 @@ class _Block:
 
     def stored(self, name: str, columns: pa.Schema) -> list[pa.Field | None]:
         """The fields of an image for columns; ``None`` where it lacks one."""
-        return counterparts(self._fields()[name].type, columns)
+        return counterparts(self.fields[name].type, columns)
 
     def image(self, changes: Sequence[dict[str, Any]], name: str, columns: pa.Schema) -> pa.Table:
         """One image of changes, in columns of the table."""
@@ -215,10 +221,3 @@ class _Block:
             return arrow_values(values, kind)
         except (ValueError, TypeError, LookupError, OverflowError) as error:
             raise CorruptMetadataError(self.path, f"its rows are not right: {error}") from error
-
-    def _fields(self) -> dict[str, pa.Field]:
-        """The fields of a change, by name."""
-        try:
-            return {field.name: field for field in record_from_avro(self.schema)}
-        except SchemaError as error:
-            raise CorruptMetadataError(self.path, str(error)) from error

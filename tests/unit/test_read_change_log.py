@@ -345,6 +345,26 @@ def test_rows_with_the_same_key(tmp_path: Path, mode: str, monkeypatch: pytest.M
     assert table.changes(first.instant, second, images="struct").equals(compared)
 
 
+def test_an_operation_that_is_no_text(expired: tuple[hudi.Table, Any]) -> None:
+    table, first = expired
+    part = part_of(table, first)
+    path = Path(table.path, part.logs[0].path)
+    [block] = read_log_blocks(path.read_bytes(), str(path))
+    schema = json.loads(block.header[HeaderKey.SCHEMA])
+    schema["fields"][0] = {"name": "op", "type": {"type": "array", "items": "string"}}
+    parsed = fastavro.parse_schema(schema)
+    assert isinstance(parsed, dict)
+    record = {"op": ["i"], "before": None, "after": None}
+    content = encode_avro_content([encode_datum(record, parsed)])
+    [time] = part.times
+    header = {HeaderKey.INSTANT_TIME: time, HeaderKey.SCHEMA: json.dumps(schema)}
+    path.write_bytes(encode_log_block(BlockType.CDC, header, content))
+    log = replace(part.logs[0], size=path.stat().st_size)
+    logs = ChangeLogs(table._opened.client.files, pa.schema([("id", pa.int64())]))
+    with pytest.raises(CorruptMetadataError, match="lacks rows of its operation"):
+        list(logs.read([log], time).images())
+
+
 def test_what_logs_do_not_tell(tmp_path: Path) -> None:
     table, first = two_writes(tmp_path / "keys", "OP_KEY_ONLY")
     second = table.timeline.completed_writes()[-1]
