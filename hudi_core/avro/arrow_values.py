@@ -34,6 +34,8 @@ def arrow_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         Values are not of that type. Errors of Arrow's are some of these.
     """
     if pt.is_struct(kind):
+        if not kind.num_fields:  # there is no column to take the length from
+            return pa.Array.from_buffers(kind, len(values), [_validity(values)], children=[])
         columns = [
             arrow_values([None if one is None else one[field.name] for one in values], field.type)
             for field in kind
@@ -60,6 +62,10 @@ def _nulls(values: Sequence[Any]) -> pa.Array | None:
     return pa.array(mask, pa.bool_()) if any(mask) else None
 
 
+def _validity(values: Sequence[Any]) -> pa.Buffer:
+    return pa.array([one is not None for one in values], pa.bool_()).buffers()[1]
+
+
 def _offsets(values: Sequence[Any]) -> pa.Array:
     lengths = (0 if one is None else len(one) for one in values)
     return pa.array([0, *accumulate(lengths)], pa.int32())
@@ -73,7 +79,6 @@ def _decimals(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
         )
         for one in values
     )
-    valid = pa.array([one is not None for one in values], pa.bool_()).buffers()[1]
-    found = pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(content)])
+    found = pa.Array.from_buffers(kind, len(values), [_validity(values), pa.py_buffer(content)])
     found.validate(full=True)
     return found

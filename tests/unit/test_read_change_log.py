@@ -241,6 +241,8 @@ def test_columns_that_changed_after_the_log(
         {},
         {"images": "struct"},
         {"columns": ["i", "gone"]},
+        {"columns": ["gone", "old"]},  # none of which the log has
+        {"columns": []},
         {"filter": [("n", ">", 1.5)]},
     ]
     compared = [table.changes(*window, **one) for one in wanted]
