@@ -17,6 +17,7 @@ from typing import Final
 
 from hudi_core.config.format_option import LOCATION
 from hudi_core.errors import CommitStateUnknownError, HudiError, IncompleteCommitError
+from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
     CommitMetadata,
@@ -164,9 +165,25 @@ def with_parent_version(metadata: CommitMetadata, version: str) -> CommitMetadat
     return replace(metadata, extra_metadata={**metadata.extra_metadata, PARENT_KEY: version})
 
 
+def is_taken_back(client: TableMetaClient, completed: Instant) -> bool:
+    """Return whether a completed instant was rolled back by another writer.
+
+    It is on no timeline then, neither the active one nor the archive.
+    """
+    time = completed.requested_time
+    # in this order: what is archived is in the archive before it leaves the timeline
+    if client.active.load().find(time, completed.action) is not None:
+        return False
+    return all(one.instant.requested_time != time for one in client.archived.load(until=time))
+
+
 def _held(table: OpenTable, instant: Instant, failed: HudiError) -> Publication | None:
     try:
-        return table.host.find_publication(table.client, instant)
+        found = table.host.find_publication(table.client, instant)
+        if found is None or not found.is_expired:
+            return found
+        # a watermark covers what was rolled back as well
+        return None if is_taken_back(table.client, instant) else found
     except HudiError as error:
         failed.add_note(f"Nor could the format be asked what has happened: {error}")
         raise unknown(table, instant, failed) from error

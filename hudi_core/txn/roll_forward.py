@@ -43,6 +43,7 @@ from hudi_core.txn.fenced_rollback import fence_and_rollback
 from hudi_core.txn.publication import (
     PublicationRejectedError,
     head,
+    is_taken_back,
     is_two_step,
     present_version,
     publish_once,
@@ -219,6 +220,8 @@ class PendingPublication:
                 self._recheck()
             return publish_with_retry(self._table, self._instant, self._call, self._recheck)
         except PublicationRejectedError as why:
+            if is_taken_back(self._table.client, self._instant):
+                return why
             if not self._knew_format and is_two_step(self._table):
                 raise self._ignored(why) from why
             held = fence_and_rollback(self._state, self._instant, why.what)
@@ -277,8 +280,12 @@ def require_publishable(table: OpenTable, instant: Instant, metadata: CommitMeta
     Raises
     ------
     PublicationRejectedError
-        A write that completed later is there, or one that touched the same, or other columns.
+        It is off the timeline, a write that completed later is there, or one that touched the same,
+        or other columns.
     """
+    if is_taken_back(table.client, instant):
+        what = "it is no longer on the Hudi timeline"
+        raise PublicationRejectedError(what, "Run the write again.")
     seen = table.seeing(table.client.active.load()).timeline()
     done = instant.effective_completion_time
     others = [one for one in seen.completed_writes() if one != instant]
