@@ -8,7 +8,7 @@ it holds the instant.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -20,10 +20,6 @@ from delta_format.log_actions import LogAction
 from delta_format.schema import delta_schema, grown
 from delta_format.versions import WRITE, NewVersion, make_next
 from hudi_core.spi import (
-    ACTION_KEY,
-    COMPLETION_TIME_KEY,
-    INSTANT_KEY,
-    OPERATION_KEY,
     Action,
     CommitConflictError,
     CommitStateUnknownError,
@@ -33,6 +29,7 @@ from hudi_core.spi import (
     Instant,
     MetaClientView,
     StorageError,
+    instant_keys,
 )
 
 _ADD_COLUMNS: Final = "ADD COLUMNS"
@@ -56,16 +53,9 @@ class Record:
     operation: str | None = None
     parent: str | None = None
 
-    def keys(self) -> dict[str, Any]:
+    def keys(self) -> Mapping[str, str]:
         """Commit information of the version."""
-        instant = self.instant
-        found = {
-            INSTANT_KEY: instant.requested_time,
-            ACTION_KEY: str(instant.action.completed_action),
-            OPERATION_KEY: self.operation,
-            COMPLETION_TIME_KEY: instant.effective_completion_time,
-        }
-        return {key: value for key, value in found.items() if value is not None}
+        return instant_keys(self.instant, self.operation)
 
 
 def record(

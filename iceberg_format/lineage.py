@@ -22,7 +22,6 @@ from hudi_core.spi import (
     ACTION_KEY,
     COMPLETION_TIME_KEY,
     INSTANT_KEY,
-    OPERATION_KEY,
     WATERMARK_KEY,
     Action,
     Instant,
@@ -198,18 +197,6 @@ def _named(snapshot: Snapshot) -> str:
     return f"{snapshot.snapshot_id} ({operation})"
 
 
-def instant_keys(instant: Instant, operation: str | None) -> dict[str, str]:
-    """Publication from the properties that a format records per instant."""
-    keys = {
-        INSTANT_KEY: str(instant.requested_time),
-        ACTION_KEY: instant.action.completed_action.value,
-        COMPLETION_TIME_KEY: str(instant.effective_completion_time),
-    }
-    if operation:
-        keys[OPERATION_KEY] = operation
-    return keys
-
-
 def xtable_key(instant: Instant) -> dict[str, str]:
     """The key by which Apache XTable's readers recognise a snapshot.
 
@@ -246,13 +233,7 @@ def _of_snapshot(snapshot: Snapshot) -> Publication | None:
     summary = summary_of(snapshot)
     if INSTANT_KEY not in summary or ACTION_KEY not in summary:
         return None
-    done = summary.get(COMPLETION_TIME_KEY)
-    return Publication(
-        parse_instant_time(summary[INSTANT_KEY]),
-        Action(summary[ACTION_KEY]),
-        str(snapshot.snapshot_id),
-        parse_instant_time(done) if done else None,
-    )
+    return Publication.of(summary, str(snapshot.snapshot_id))
 
 
 def _recorded(properties: Mapping[str, str]) -> Iterator[Publication]:

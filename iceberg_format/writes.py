@@ -15,10 +15,11 @@ from hudi_core.spi import (
     WriteOperation,
     WriteStat,
     WriteStatus,
+    instant_keys,
     outgoing_groups,
 )
 from iceberg_format.commit import Change
-from iceberg_format.lineage import instant_keys, xtable_key
+from iceberg_format.lineage import xtable_key
 from iceberg_format.schema import iceberg_schema, schema_left
 from iceberg_format.stats import data_file, read_footer
 from iceberg_format.table import IcebergTable

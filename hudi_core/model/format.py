@@ -11,7 +11,7 @@ from hudi_core.model.client import MetaClientView
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.instant import Action, Instant
-from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.model.protocols import TimelineView
 
 INSTANT_KEY = "hudi.instant"
@@ -72,6 +72,48 @@ class Publication:
     version: str
     completion_time: InstantTime | None = None
     is_expired: bool = False
+
+    @classmethod
+    def of(cls, keys: Mapping[str, str], version: str) -> Publication:
+        """Return the publication that a format has recorded by :func:`instant_keys`.
+
+        Parameters
+        ----------
+        keys
+            These, among others. Without a completion time it has none.
+        version
+            See above.
+
+        Raises
+        ------
+        InvalidInstantTimeError, KeyError, ValueError
+            They are damaged.
+        """
+        done = keys.get(COMPLETION_TIME_KEY)
+        return cls(
+            parse_instant_time(keys[INSTANT_KEY]),
+            Action(keys[ACTION_KEY]),
+            version,
+            parse_instant_time(done) if done else None,
+        )
+
+
+def instant_keys(instant: Instant, operation: str | None = None) -> dict[str, str]:
+    """Return the keys that a format records of a completed instant.
+
+    :meth:`Publication.of` reads it.
+
+    Parameters
+    ----------
+    operation
+        The write operation, where the action has one.
+    """
+    keys = {
+        INSTANT_KEY: str(instant.requested_time),
+        ACTION_KEY: instant.action.completed_action.value,
+        COMPLETION_TIME_KEY: str(instant.effective_completion_time),
+    }
+    return keys | ({OPERATION_KEY: operation} if operation else {})
 
 
 @runtime_checkable

@@ -111,6 +111,7 @@ from hudi_core.model.format import (
     Publication,
     PublishedInstants,
     TimelineFactory,
+    instant_keys,
 )
 from hudi_core.model.found_table import FoundFile, FoundTable
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
@@ -291,6 +292,7 @@ __all__ = [
     "attempt",
     "fence",
     "hookimpl",
+    "instant_keys",
     "join_keys",
     "load_extension",
     "outgoing_groups",

@@ -7,7 +7,7 @@ import pytest
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import EARLIEST, InstantTime
 from hudi_core.plugin.fenced import pending_publications
-from hudi_core.spi import Lineage, Publication, PublishedInstants, fence
+from hudi_core.spi import Lineage, Publication, PublishedInstants, fence, instant_keys
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -33,6 +33,16 @@ def lineage(*instants: Instant, watermark: InstantTime | None = None) -> Lineage
 
 def completed(timeline: Timeline) -> list[Instant]:
     return list(timeline.completed())
+
+
+@pytest.mark.parametrize("operation", ["UPSERT", None])
+def test_what_is_recorded_of_an_instant_is_read_again(operation: str | None) -> None:
+    keys = instant_keys(done(10, Action.CLUSTERING), operation)
+    assert keys.get("hudi.operation") == operation
+    read = Publication.of({**keys, "files": "3"}, "v7")
+    assert read == Publication(time(10), Action.REPLACECOMMIT, "v7", time(15))
+    del keys["hudi.completion-time"]
+    assert Publication.of(keys, "v7").completion_time is None
 
 
 def test_what_the_format_holds_stays_complete() -> None:
