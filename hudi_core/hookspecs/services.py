@@ -103,8 +103,9 @@ class ServiceHooks:
         request for step 2 that is still travelling then fails its compare-and-set. From then on the
         format takes the target never again (``IncompleteCommitError``). Idempotent: called again
         after a crash. Refuses (``TableServiceError``), having changed nothing, when later instants
-        build on the target; a plan made just now is removed then. Added to RFC-93, whose hook comes
-        after the deletion.
+        build on the target, or the watermark alone covers it, so that the files of before are not
+        known; a plan made just now is removed then. Added to RFC-93, whose hook comes after the
+        deletion.
 
         Called before there is a plan for a target that is pending publication and cannot be
         published: it is only to be fenced off. Where the lineage holds it by now, its writer may

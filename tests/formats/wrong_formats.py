@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from hudi_core.spi import (
+    Capability,
     CleanerPlan,
     CommitMetadata,
     FileIndex,
+    FileSystemViewManager,
+    FormatCapabilities,
     FormatCommit,
     Instant,
     LockProvider,
@@ -198,6 +201,43 @@ class TakesAgain(toy.ToyFormat):
         toy.make(meta_client, replace(base, number=base.number + 1, revoked=()))
 
 
+class UndoesOneInstant(toy.ToyFormat):
+    """Has forgotten how to go back any further, once it has gone back."""
+
+    def before_rollback(
+        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
+    ) -> None:
+        before = toy.head(meta_client)
+        super().before_rollback(meta_client, instant, expected_version)
+        base = toy.head(meta_client)
+        if len(base.records) < len(before.records):
+            records = tuple(replace(one, before=base.files) for one in base.records)
+            toy.make(meta_client, replace(base, number=base.number + 1, records=records))
+
+
+class UndoesTheUnknown(toy.ToyFormat):
+    """Takes what the watermark alone covers for undone, and goes on naming its files."""
+
+    def get_capabilities(self) -> FormatCapabilities:
+        return FormatCapabilities.of(*super().get_capabilities(), Capability.CONVERSION)
+
+    def rebuild(
+        self, meta_client: MetaClientView, view_manager: FileSystemViewManager
+    ) -> FormatCommit:
+        base = toy.newest(meta_client.storage)
+        slices = view_manager.view().latest_slices()
+        files = sorted(str(one.base_file.path) for one in slices if one.base_file)
+        done = [one for one in meta_client.timeline().instants if one.is_completed]
+        now = max((one.effective_completion_time for one in done), default=None)
+        number = 1 if base is None else base.number + 1
+        return toy.make(meta_client, toy.Version(number, tuple(files), watermark=now))
+
+    def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
+        if instant.requested_time in toy.head(meta_client).revoked:
+            return None
+        return super().find_publication(meta_client, instant)
+
+
 @dataclass(frozen=True)
 class Mistake:
     """A format with a mistake, and what finds it.
@@ -231,4 +271,6 @@ MISTAKES: Final = (
     Mistake(PartialListing, "F29"),
     Mistake(UnfencedTimeline, "F33"),
     Mistake(TakesAgain, "F17"),
+    Mistake(UndoesOneInstant, "F57"),
+    Mistake(UndoesTheUnknown, "F58"),
 )

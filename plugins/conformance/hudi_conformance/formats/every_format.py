@@ -227,6 +227,27 @@ class FormatConformance(OverFormat):
         assert seen == [True]
         assert not any(file.exists() for file in files)
 
+    @check("F57", "The last instant is rolled back, then the one before it, and both are gone.")
+    def test_two_rollbacks_in_a_row(
+        self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest
+    ) -> None:
+        states = [ours(path)]
+        gone: list[hudi.Instant] = []
+        for keys in ((0, 6), (0, 1, 7)):
+            gone.append(table.upsert(rows(*keys, ts=2 + len(gone))).instant)
+            states.append(ours(path))
+        for instant, before in ((gone[1], states[1]), (gone[0], states[0])):
+            hudi.Table.open(str(path)).rollback(instant)
+            assert format_under_test.rows(path) == ours(path) == before
+        opened = open_at(path)
+        for instant in gone:
+            assert opened.host.find_publication(opened.client, instant) is None
+        assert not {*gone} & {*opened.timeline().completed_writes()}
+        later = hudi.Table.open(str(path)).upsert(rows(0, ts=4)).instant
+        assert opened.host.find_publication(opened.client, later) is not None
+        expected = contents(rows(0, ts=4), rows(1, 2, 3, 4))
+        assert format_under_test.rows(path) == ours(path) == expected
+
     # --- clean and archive -----------------------------------------------------------------------
 
     @check("F20", "Instants that were archived stay complete, however often that is said.")

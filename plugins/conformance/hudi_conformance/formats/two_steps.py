@@ -51,6 +51,7 @@ from hudi_core.spi import (
     SavepointMetadata,
     State,
     StorageError,
+    TableServiceError,
     UnsupportedCapabilityError,
 )
 
@@ -237,6 +238,29 @@ class TwoStepConformance(OverFormat):
             return  # it has no watermark
         pending_ = replace(early, state=State.INFLIGHT, completion_time=None)
         assert opened.host.find_publication(opened.client, pending_) is None
+
+    @check("F58", "What the watermark alone covers is not rolled back, or with all its rows.")
+    def test_a_rollback_behind_the_watermark(
+        self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
+    ) -> None:
+        """Of a write that was there before the metadata was made."""
+        before = ours(path)
+        last = table.upsert(rows(0, 6, ts=2)).instant
+        after = ours(path)
+        format_under_test.lose(path)
+        if not declares(path, Capability.CONVERSION):
+            TRACE.refused()
+            with pytest.raises(UnsupportedCapabilityError):
+                hudi.Table.open(str(path)).repair()
+            return
+        hudi.Table.open(str(path)).repair()
+        try:
+            hudi.Table.open(str(path)).rollback(last)
+        except TableServiceError:
+            before = after
+        assert format_under_test.rows(path) == ours(path) == before
+        hudi.Table.open(str(path)).insert(rows(9))
+        assert format_under_test.rows(path) == ours(path) == before + contents(rows(9))
 
     @check("F35", "A clustering puts files in the place of others, and is recorded once.")
     def test_a_clustering_is_recorded_once(
