@@ -38,6 +38,11 @@ class Filtered:
     found: Found
     files: dict[str, int]
 
+    @property
+    def skips(self) -> bool:
+        """Whether fewer files were read with data skipping than without."""
+        return self.files["skipping"] < self.files["no skipping"]
+
 
 def filtered(
     engine: Engine,
