@@ -78,7 +78,7 @@ def forget(meta_client: MetaClientView, archived: Iterable[Instant], expected: s
     files = list(meta_client.root.list(LOG_FOLDER))
     entries = Entries.read(meta_client, files)
     needed = _first_needed(head, active)
-    rises = [] if mark == head.watermark else [watermark_at(mark)]
+    rises = [] if mark == head.watermark else [watermark_at(mark)]  # guard has-watermark
     transactions = [*_transactions(entries, active, mark)]
     left = _leaving(meta_client, head, entries, transactions, share=0 if is_all else _SHARE)
     starts_over = is_all and not _is_archive(head)

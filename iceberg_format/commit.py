@@ -283,7 +283,7 @@ def expiry(
     before = metadata.properties.get(WATERMARK_KEY, "")
     watermark = max(before, up_to)
     updates: list[TableUpdate] = []
-    if watermark != before:
+    if watermark != before:  # guard has-watermark
         updates.append(SetPropertiesUpdate(updates={WATERMARK_KEY: watermark}))
     records = records_up_to(metadata, watermark)
     if records:

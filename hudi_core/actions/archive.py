@@ -90,9 +90,9 @@ def archive(
     writer = HistoryWriter(client.storage, client.archived.folder)
     opened = writer.open()
     snapshot = opened
-    new = _not_held(writer, snapshot, chosen)
+    new = _not_held(writer, snapshot, chosen)  # guard looks-into-history
     if new:
-        files = _new_files(client, writer, snapshot, new)
+        files = _new_files(client, writer, snapshot, new)  # archive file
         snapshot = writer.publish(snapshot, [*snapshot.files, *files])
     _delete(client, chosen)
     snapshot = compact(writer, snapshot, compaction_batch_size, target_file_bytes)
@@ -226,6 +226,6 @@ def _delete(client: TableMetaClient, instants: Sequence[_Files]) -> None:
     what is older than the oldest write of the active timeline for archived.
     """
     pending = [client.active.path(file) for files in instants for file in files.pending]
-    list(client.run_map(DeleteFile(client.storage), pending))
-    for files in instants:
-        client.active.delete(files.completed)
+    list(client.run_map(DeleteFile(client.storage), pending))  # archive pending
+    for files in instants:  # guard oldest-first
+        client.active.delete(files.completed)  # archive completed

@@ -108,12 +108,11 @@ def plan_archive(
     if not rules.is_due(timeline):
         return ()
     bound = min((*retained_from, *_bounds(timeline, rules, last_clean)), default=None)
+    # guard keeps-saved
     saved = {one.requested_time for one in timeline if one.action is Action.SAVEPOINT}
-    candidates = [
-        one
-        for one in writes
-        if (bound is None or one.requested_time < bound) and one.requested_time not in saved
-    ]
+    # the newest stays in any case: what is archived counts by being earlier than one that is not
+    unsaved = [one for one in writes if one.requested_time not in saved][:-1]  # guard keeps-newest
+    candidates = [one for one in unsaved if bound is None or one.requested_time < bound]
     surplus = max(0, len(writes) - rules.min_commits) if rules.has_many_writes(timeline) else 0
     chosen = candidates[:surplus]
     newest = chosen[-1].requested_time if chosen else ""
@@ -136,7 +135,7 @@ def _bounds(
 ) -> Iterator[InstantTime]:
     """Yield the requested times from which on something keeps instants."""
     writes = timeline.completed_writes()
-    if (pending := timeline.pending().first) is not None:
+    if (pending := timeline.pending().first) is not None:  # guard keeps-from-pending
         # the write before it too: the timeline then still begins with a completed write
         earlier = [one for one in writes if one.requested_time < pending.requested_time]
         yield (earlier[-1] if earlier else pending).requested_time
@@ -146,7 +145,7 @@ def _bounds(
     if last_clean is not None and last_clean.earliest_retained is not None:
         yield last_clean.earliest_retained
     savepoints = [one.requested_time for one in timeline if one.action is Action.SAVEPOINT]
-    if savepoints and not rules.beyond_savepoint:
+    if savepoints and not rules.beyond_savepoint:  # guard is-beyond
         yield min(savepoints)
     for write in writes:
         # without its metadata the file groups it replaced would come back

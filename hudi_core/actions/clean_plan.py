@@ -162,7 +162,7 @@ def retain(
     """
     completed, began = timeline.completed_writes(), _first_pending_write(timeline)
     found = _earliest(completed, rules, now, zone)
-    if began is None:
+    if began is None:  # guard clean-spares-pending
         return Retention(rules, found)
     before = [one for one in completed if one.requested_time < began]
     unseen = [one for one in completed if one.effective_completion_time > began]
@@ -285,7 +285,7 @@ def clean_partition(
     paths = {
         path
         for one in superfluous
-        if not _is_savepointed(one, needed)
+        if not _is_savepointed(one, needed)  # guard clean-spares-savepoints
         for path in _paths(one, attempts)
     }
     left = (file.path for file in files.listed if _is_data_file(file))

@@ -121,7 +121,7 @@ class HistoryWriter:
         if version is None:
             version = max(manifest_versions(self.storage, self.folder), default=0)
         snapshot = HistorySnapshot(version, self._files(version), tag)
-        while (following := self._following(snapshot)) is not None:
+        while (following := self._following(snapshot)) is not None:  # guard goes-on
             snapshot = self._point_to(snapshot, following)
         return snapshot
 
@@ -161,8 +161,8 @@ class HistoryWriter:
         """
         ordered = tuple(sorted(files))
         path = manifest_path(self.folder, snapshot.version + 1)
-        self.storage.put_if_absent(path, encode_manifest(ordered))
-        return self._point_to(snapshot, ordered)
+        self.storage.put_if_absent(path, encode_manifest(ordered))  # archive manifest
+        return self._point_to(snapshot, ordered)  # archive version
 
     def _files(self, version: int) -> tuple[HistoryFile, ...]:
         if not version:

@@ -187,21 +187,23 @@ def run(
         if instant.state is State.REQUESTED:
             instant = active.to_inflight(instant)
             client = client.seeing(client.timeline().with_instant(instant))
-        hooks.before_delete(client, target)
+        hooks.before_delete(client, target)  # undo leave
         if target.is_completed:
-            active.delete(target)  # from here on no reader counts it
+            # from here on no reader counts it
+            active.delete(target)  # undo hide
             hidden = client.timeline().without(target).with_instant(target.to(State.INFLIGHT))
             client = client.seeing(hidden)
         touched = [one.partition_path for one in body.rollback_requests]
         # step undo
-        body = delete_files(client, files, target, instant.requested_time, touched)
+        body = delete_files(client, files, target, instant.requested_time, touched)  # undo delete
         client = hooks.after_delete(client, body)
         timeline = client.timeline()
+        # undo complete
         instant = active.complete(instant, next_time(timeline), encode(body), timeline)
         client = client.seeing(timeline.with_instant(instant))
-    hooks.after_complete(client, instant, body)
+    hooks.after_complete(client, instant, body)  # undo record
     hooks.before_tidy(client, target)
-    return remove_from_timeline(client, target), instant
+    return remove_from_timeline(client, target), instant  # undo tidy
 
 
 def drop(client: TableMetaClient, rollback: Rollback) -> TableMetaClient:

@@ -72,6 +72,11 @@ def _to_datetime(text: str) -> datetime:
     return whole + timedelta(milliseconds=int(text[14:] or 0))
 
 
+def just_before(time: InstantTime) -> InstantTime:
+    """Return a bound that ``time`` is after, and nothing earlier."""
+    return InstantTime(f"{int(time) - 1:0{len(time)}}")
+
+
 def to_epoch_millis(time: InstantTime) -> int:
     """Return an instant time as milliseconds since the epoch, in UTC."""
     return round(to_datetime(time).timestamp() * 1000)

@@ -11,7 +11,7 @@ from hudi_core.actions.archive_plan import ArchiveRules, LastClean, plan_archive
 from hudi_core.actions.clean_of_files import last_clean
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.write import WriteConfig
-from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.publication import present_version
@@ -72,6 +72,27 @@ def archive_if_due(state: TableState, lock: TableLock, config: ServicesConfig) -
     return _archive(state, lock, config, _plan(state, config))
 
 
+def archive_passed_over(
+    state: TableState, lock: TableLock, config: WriteConfig, saved: InstantTime
+) -> TableState:
+    """Archive a savepointed commit if later ones are; runs under the table's lock.
+
+    What is archived counts by being earlier than the first commit without a savepoint. So only one
+    that would be the first, and beside a later one.
+    """
+    writes = {one.requested_time: one for one in state.timeline.completed_writes()}
+    savepoints = {one.requested_time for one in state.timeline.of_actions(Action.SAVEPOINT)}
+    first = min(writes.keys() - savepoints | {saved})
+    later = (one.instant for one in state.client.archived.load(saved))
+    # an archival that died may have left some of them on the active timeline
+    gone = [
+        one for one in later if one.action in WRITE_ACTIONS and one.requested_time not in writes
+    ]
+    if not gone or saved not in writes or first != saved or max(writes) == saved:
+        return state
+    return _archive(state, lock, config.services, (writes[saved],))
+
+
 def _plan(state: TableState, config: ServicesConfig) -> tuple[Instant, ...]:
     rules = ArchiveRules(
         config.keep_min_commits,
@@ -113,5 +134,5 @@ def _archive(
     for one in archived:
         state = state.without(one)
     table = state.table
-    table.host.archive_instants(state.client, archived, present_version(table))
+    table.host.archive_instants(state.client, archived, present_version(table))  # archive format
     return state

@@ -35,7 +35,7 @@ def groups_of_plan(table: OpenTable, pending: PendingClustering) -> list[Planned
     groups = []
     for partition, paths, outputs in named:
         stale = [path for path in paths if path not in latest]
-        if stale:
+        if stale:  # guard looks-at-plan
             time_ = pending.instant.requested_time
             raise StalePlanError(
                 f"The clustering {time_} cannot be run any more: another write has changed file "

@@ -16,6 +16,7 @@ from hudi_core.services.savepoint import (
     slices_as_of,
 )
 from hudi_core.table_handle import OpenTable
+from hudi_core.txn.clean import continue_pending
 from hudi_core.txn.restore import restore
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
@@ -50,6 +51,9 @@ def restore_table(
 ) -> RestoreResult:
     """Take a table back to the state after a commit.
 
+    Cleans that others began are finished first: what they delete may be what the table goes back
+    to.
+
     Parameters
     ----------
     to
@@ -66,14 +70,17 @@ def restore_table(
     TableServiceError
         A later commit has a savepoint, or was under way with that one, or the format has
         forgotten the state. Nothing was deleted.
+    CorruptMetadataError
+        A stored clean plan is damaged.
     ConcurrentWriterError, LockError, CommitStateUnknownError
         See :func:`hudi_core.txn.table_service.locked_for_service`.
     """
     table.host.require(Capability.RESTORE)
-    with locked_for_service(table, lock, config) as state:
-        for pending in state.timeline.pending().where(is_at_work):
+    with locked_for_service(table, lock, config) as locked:
+        for pending in locked.timeline.pending().where(is_at_work):
             if pending.action.completed_action in WRITE_ACTIONS:
-                raise ConcurrentWriterError(state.client.base_path, pending.requested_time)
+                raise ConcurrentWriterError(locked.client.base_path, pending.requested_time)
+        state = continue_pending(locked, lock)  # guard finishes-cleans
         found = _plan(state, to)
         if not found.undone:
             return found
@@ -108,7 +115,10 @@ def _plan(state: TableState, to: InstantTime) -> RestoreResult:
     require_no_later_savepoint(state, target.requested_time)
     slices_as_of(state, target.requested_time)
     writes = state.timeline.completed_writes()
-    undone = [one for one in writes if one.requested_time > target.requested_time]
+    # archiving beyond a savepoint moves commits that come after it
+    archived = (one.instant for one in state.client.archived.load(target.requested_time))
+    undone = [one for one in archived if one.action in WRITE_ACTIONS]  # guard takes-archived-out
+    undone += [one for one in writes if one.requested_time > target.requested_time]
     first = min((one.effective_completion_time for one in undone), default=None)
     kept = [one for one in writes if one.requested_time < target.requested_time]
     late = [

@@ -15,6 +15,7 @@ from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.zone_evidence import require_same_zone
 from hudi_core.txn import rollback
+from hudi_core.txn.clean import continue_pending
 from hudi_core.txn.foreign_metadata import without_foreign_metadata
 from hudi_core.txn.lost_completion import completion_evidence
 from hudi_core.txn.own_claims import require_own_claims
@@ -55,7 +56,8 @@ def roll_back_instant(
 
     A clustering is undone in any state, its plan with it.
 
-    Rollbacks that were begun and not finished are finished first.
+    Rollbacks that were begun and not finished are finished first. So are cleans, before a completed
+    write goes: they may delete what the table goes back to.
 
     Parameters
     ----------
@@ -73,6 +75,8 @@ def roll_back_instant(
         No write of that time is on the active timeline.
     TableServiceError
         Later writes build on it, a savepoint holds it, or files it took the place of are gone.
+    CorruptMetadataError
+        A stored clean plan is damaged.
     ConcurrentWriterError
         Its writer, or another one, is alive.
     TimelineError
@@ -91,6 +95,9 @@ def roll_back_instant(
         state, finished = _finish_begun(tidy_restores(continue_restores(state)), time)
         if finished is not None:
             return finished
+        found = state.timeline.find(time)
+        if found is not None and found.is_completed:
+            state = continue_pending(state, lock)  # guard finishes-cleans
         target = _target(state, config, time)
         published = None
         if not target.is_completed and is_two_step(table):
@@ -101,7 +108,7 @@ def roll_back_instant(
 def plan_rollback(table: OpenTable, config: WriteConfig, instant: str) -> RollbackPreview:
     """What :func:`roll_back_instant` would delete; changes nothing.
 
-    Rollbacks and restores that were begun by others, and are finished first, are not foreseen.
+    Rollbacks, restores and cleans that others began, and are finished first, are not foreseen.
 
     Raises
     ------

@@ -20,8 +20,10 @@ from hudi_core.model.files import FileSlice, PartitionPath
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.cleaned import require_not_cleaned
+from hudi_core.services.archive import archive_passed_over
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_savepoint, encode
+from hudi_core.txn.clean import continue_pending
 from hudi_core.txn.publication import present_version, publish_with_retry
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
@@ -64,7 +66,8 @@ def create_savepoint(
 ) -> Savepoint:
     """Keep the files of a commit from being cleaned.
 
-    One that is there already is returned.
+    One that is there already is returned. Cleans that others began are finished first: their plans
+    know nothing of it.
 
     Parameters
     ----------
@@ -81,11 +84,14 @@ def create_savepoint(
         A clean has deleted a file of that state.
     TableServiceError
         The format does not keep that state any more.
+    CorruptMetadataError
+        A stored clean plan is damaged.
     ConcurrentWriterError, LockError, CommitStateUnknownError
         See :func:`hudi_core.txn.table_service.locked_for_service`.
     """
     table.host.require(Capability.SAVEPOINT)
-    with locked_for_service(table, lock, config) as state:
+    with locked_for_service(table, lock, config) as locked:
+        state = continue_pending(locked, lock)  # guard finishes-cleans
         client, timeline = state.client, state.timeline
         target = completed_write(state, of)
         there = timeline.find(target.requested_time, Action.SAVEPOINT)
@@ -134,6 +140,9 @@ def delete_savepoint(
 ) -> Instant:
     """Let the files of a savepoint be cleaned again.
 
+    A commit that archiving has passed over for it is archived first: the active timeline would
+    begin with it, and what is archived counts by being earlier.
+
     Raises
     ------
     InstantNotFoundError
@@ -141,11 +150,12 @@ def delete_savepoint(
     ConcurrentWriterError, LockError, CommitStateUnknownError
         See :func:`hudi_core.txn.table_service.locked_for_service`.
     """
-    with locked_for_service(table, lock, config) as state:
-        client = state.client
-        found = state.timeline.find(of, Action.SAVEPOINT)
+    with locked_for_service(table, lock, config) as locked:
+        found = locked.timeline.find(of, Action.SAVEPOINT)
         if found is None or not found.is_completed:
-            raise InstantNotFoundError(of, f"the savepoints of {client.base_path}")
+            raise InstantNotFoundError(of, f"the savepoints of {locked.client.base_path}")
+        state = archive_passed_over(locked, lock, config, of)  # guard archives-passed-over
+        client = state.client
         expected = present_version(state.table)
         state.table.host.complete_delete_savepoint(client, found, expected)
         client.active.delete(found)

@@ -74,6 +74,7 @@ def timeline_states(table: OpenTable, *, archived: bool = False) -> tuple[Instan
     timeline = table.client.timeline()
     active = set(map(instant_key, timeline.instants))
     if archived:
+        # guard reads-timeline-first
         timeline = with_history(timeline, table.client.archived.load())
     if not is_two_step(table):
         return tuple(

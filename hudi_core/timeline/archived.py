@@ -8,7 +8,7 @@ from typing import Any
 
 from hudi_core.errors import InvalidInstantTimeError
 from hudi_core.model.instant import Action, Instant, State
-from hudi_core.model.instant_time import InstantTime, parse_instant_time
+from hudi_core.model.instant_time import InstantTime, just_before, parse_instant_time
 from hudi_core.model.protocols import Storage
 from hudi_core.timeline.active import LAYOUT_1, LAYOUT_2
 from hudi_core.timeline.archive_log import read_archive_log
@@ -114,8 +114,7 @@ class ArchivedTimeline:
     def body(self, instant: Instant) -> bytes | None:
         """Bytes of an archived instant's file; ``None`` where there are none."""
         time = instant.requested_time
-        before = InstantTime(f"{int(time) - 1:0{len(time)}}")
-        found = self.load(before, time, bodies=True)
+        found = self.load(just_before(time), time, bodies=True)
         return next((one.metadata for one in found if one.instant == instant), None)
 
     def _read_log(self) -> Iterator[ArchivedInstant | None]:
@@ -145,7 +144,7 @@ def with_history(active: Timeline, archived: Iterable[ArchivedInstant]) -> Timel
     what the archive says is completed is completed, though only its inflight file may be left.
     """
     older = (one.instant for one in archived)
-    return Timeline.of((*older, *active.instants), active.unknown)
+    return Timeline.of((*older, *active.instants), active.unknown)  # guard counts-once
 
 
 def _from_row(row: HistoryRow) -> ArchivedInstant | None:

@@ -174,8 +174,9 @@ class Timeline:
             return True
         if self.active_start is None or time >= self.active_start:
             return False
-        # what is still listed before the start, and is no completed write, is no write at all
-        return time not in self._by_time
+        # what is still listed before the start, and is no completed write, is no write at all; but
+        # for the savepoint that is left of one whose write was archived
+        return all(one.action is Action.SAVEPOINT for one in self._by_time.get(time, ()))
 
     def find(self, time: InstantTime, action: Action | None = None) -> Instant | None:
         """Return the instant of that requested time.
@@ -243,12 +244,12 @@ def _active_start(instants: tuple[Instant, ...]) -> InstantTime | None:
     """Return the requested time from which no write is archived.
 
     Savepointed commits may stay behind when younger ones are archived (`archive beyond savepoint`),
-    so leading ones do not count while others follow. Cleans and rollbacks are archived at their own
-    pace and say nothing about writes.
+    so they do not count while there are others, nor the earlier of them. Cleans and rollbacks are
+    archived at their own pace and say nothing about writes.
     """
     writes = [one for one in instants if one.action.completed_action in WRITE_ACTIONS]
     saved = {one.requested_time for one in instants if one.action is Action.SAVEPOINT}
-    whole = [one for one in writes if one.requested_time not in saved] or writes
+    whole = [one for one in writes if one.requested_time not in saved] or writes[-1:]
     return whole[0].requested_time if whole else None
 
 

@@ -3,7 +3,8 @@
 What contradicts is for strategies to say. One looks at file groups, in every table: of two writes
 of one group one would be lost, whatever the format can tell. Another may be the user's or, where
 the user names none, the format's (RFC-93, "Conflict Resolution"). Beside them no two writes may add
-one record key: see :mod:`hudi_core.txn.added_keys`.
+one record key: see :mod:`hudi_core.txn.added_keys`. And what a write has read must still be there:
+an operator may have rolled a write back after it, while this writer gave no sign of life.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from hudi_core.model.conflict_strategy import BaseConflictStrategy
 from hudi_core.model.conflicts import TouchConflicts, completed_since
 from hudi_core.model.format import ConflictResolutionStrategy, Granularity
 from hudi_core.model.instant import Instant
+from hudi_core.model.instant_time import just_before
 from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.guarded import GuardedStrategy
 from hudi_core.table_handle import OpenTable
@@ -83,10 +85,11 @@ def require_no_conflicts(
     Raises
     ------
     CommitConflictError
-        Names the other instant and what both changed.
+        Names the other instant and what both changed; or one that was rolled back meanwhile.
     """
+    _require_nothing_taken_back(table.client, began, now)  # guard looks-for-rollbacks
     read = cache(table.client.read_commit)  # several look at one commit
-    for strategy in strategies(table):
+    for strategy in strategies(table):  # guard looks-for-conflicts
         for other in strategy.candidates(began, now, instant):
             reason = strategy.conflict(mine, read(other))
             if reason is not None:
@@ -103,6 +106,29 @@ def require_no_conflicts(
     if shared is not None:
         other, key = shared
         raise _conflict(other, f"both added record key {key!r}", "record_key")
+
+
+def _require_nothing_taken_back(
+    client: TableMetaClient, began: TimelineView, now: TimelineView
+) -> None:
+    """Refuse a write that began on another one that was rolled back since.
+
+    It may have its rows in its own files.
+    """
+    there = {one.requested_time for one in now.completed_writes()}
+    gone = {one.requested_time for one in began.completed_writes()} - there
+    if not gone:
+        return
+    archived = client.archived.load(just_before(min(gone)), max(gone))
+    gone -= {one.instant.requested_time for one in archived}
+    if gone:
+        other = max(gone)
+        raise CommitConflictError(
+            f"Instant {other}, on which this write builds, was rolled back while it was under way",
+            "Nothing of this write is visible; run it again on the new state of the table.",
+            other=other,
+            granularity="table",
+        )
 
 
 def _conflict(other: Instant, reason: str, granularity: str) -> CommitConflictError:

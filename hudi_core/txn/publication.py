@@ -71,6 +71,7 @@ def publish_once(
         isinstance(metadata, ReplaceCommitMetadata)
         and metadata.operation_type == WriteOperation.CLUSTER
     ):
+        # guard is-one-change
         return host.complete_clustering(client, metadata, completed, statuses, expected)
     return host.complete_write(client, metadata, completed, statuses, expected)
 

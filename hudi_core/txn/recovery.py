@@ -82,7 +82,7 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
     require_known_actions(state.client)
     # the format lacks what a restore is taking out: that is not to be published again
     state = continue_restores(state)
-    state = tidy_restores(roll_forward_pending(state).state)
+    state = tidy_restores(roll_forward_pending(state).state)  # guard publishes
     state = _without_begun_savepoints(state)
     for begun in unfinished(state.client):
         state, _ = rollback.resume(state, begun)
@@ -90,13 +90,13 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
         if pending.action is Action.CLEAN:
             continue  # the next clean goes on with it
         if pending.action is Action.CLUSTERING:
-            state = recover_clustering(state, pending, config)
+            state = recover_clustering(state, pending, config)  # guard takes-back
         elif is_writing(state.table, pending, config):
             if config.concurrency_mode is ConcurrencyMode.SINGLE_WRITER:
                 raise ConcurrentWriterError(client.base_path, pending.requested_time)
         else:
             require_not_completed(state, pending)
-            state, _ = rollback.roll_back(state, pending)
+            state, _ = rollback.roll_back(state, pending)  # guard takes-back
     _expire_dead_writers(state.table, config, state.timeline)
     return state
 

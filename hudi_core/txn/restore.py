@@ -120,7 +120,7 @@ def continue_restore(state: TableState, instant: Instant, *, is_new: bool = Fals
     is_begun = instant.state is State.INFLIGHT
     with asking_format(state.table, instant, is_new=is_new, is_begun=is_begun) as answer:
         expected = present_version(state.table)
-        host.before_restore(state.client, plan, instant.to(State.INFLIGHT), expected)
+        host.before_restore(state.client, plan, instant.to(State.INFLIGHT), expected)  # undo leave
     if answer.is_refused:
         return Restored(state.without(instant), None)
     if not is_begun:
@@ -129,28 +129,29 @@ def continue_restore(state: TableState, instant: Instant, *, is_new: bool = Fals
     targets = _targets(state, plan)
     files = _files(state.client, targets)
     state = _ready_for_rebuild(state, targets)
-    state = _hidden(state, targets)
+    state = _hidden(state, targets)  # undo hide
     paths = [
         join_path(partition, name)
         for found in files.values()
         for partition, names in found.items()
         for name in names
     ]
-    list(state.client.run_map(DeleteFile(state.client.data), paths))
+    list(state.client.run_map(DeleteFile(state.client.data), paths))  # undo delete
     state = _recorded(state, instant, targets, files)
     body = _metadata(state.client, instant, targets, files, time.monotonic() - started)
     timeline = state.timeline
     completion = state.client.clock.next_time(timeline)
-    completed = active.complete(instant, completion, encode(body), timeline)
+    completed = active.complete(instant, completion, encode(body), timeline)  # undo complete
     state = state.with_instant(completed)
     table, client = state.table, state.client
     publish_with_retry(
         table,
         completed,
+        # undo record
         lambda: host.complete_restore(client, body, completed, present_version(table)),
     )
     for target in targets:
-        state = _removed(state, target)
+        state = _removed(state, target)  # undo tidy
     return Restored(_with_metadata_table(state), completed)
 
 
@@ -169,11 +170,16 @@ def _stored_plan(client: TableMetaClient, instant: Instant) -> RestorePlan | Non
 
 
 def _targets(state: TableState, plan: RestorePlan) -> list[Instant]:
-    """Instants of a plan that are on the timeline, newest first."""
+    """Instants of a plan, newest first.
+
+    What is not on the timeline is archived. It stays in the history, which counts as complete: all
+    the more its files have to go.
+    """
     found = []
     for info in plan.instants_to_rollback:
-        one = state.timeline.find(parse_instant_time(info.commit_time))
-        if one is not None and one.action.completed_action in WRITE_ACTIONS:
+        time_, action = parse_instant_time(info.commit_time), Action(info.action)
+        one = state.timeline.find(time_) or Instant(time_, action, State.INFLIGHT)
+        if one.action.completed_action in WRITE_ACTIONS:
             found.append(one)
     return sorted(found, key=lambda one: one.requested_time, reverse=True)
 

@@ -122,7 +122,7 @@ def resume(state: TableState, rollback: Rollback) -> tuple[TableState, Instant |
     table, target = state.table, rollback.target
     published = None
     if target is not None and not rollback.instant.is_completed:
-        if target.is_completed and _must_stay(state, target):
+        if target.is_completed and _must_stay(state, target):  # guard gives-up-rollbacks
             drop(state.client, rollback)
             return state.without(rollback.instant), None
         if not target.is_completed and is_two_step(table):

@@ -8,7 +8,7 @@ from hudi_core.errors import TableServiceError
 from hudi_core.metadata.removal_changes import can_undo
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, ReplaceCommitMetadata
 from hudi_core.model.files import BaseFileName, PartitionPath, join_path
-from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.state import TableState
@@ -26,11 +26,13 @@ def require_can_be_rolled_back(state: TableState, target: Instant) -> None:
     Raises
     ------
     TableServiceError
-        Later writes build on it, a savepoint holds it, or files it took the place of are gone.
+        Later writes build on it, a savepoint holds it, files it took the place of are gone, or it
+        is what tells that earlier writes are archived.
     """
-    _require_not_built_upon(state.timeline, target)
-    _require_no_savepoint(state.timeline, target)
-    _require_not_cleaned(state.table, target)
+    _require_not_built_upon(state.timeline, target)  # guard looks-at-later
+    _require_no_savepoint(state.timeline, target)  # guard looks-at-savepoints
+    _require_archived_still_count(state, target)  # guard looks-at-history
+    _require_not_cleaned(state.table, target)  # guard looks-at-files
     _require_not_compacted(state, target)
 
 
@@ -92,6 +94,34 @@ def _require_no_savepoint(timeline: Timeline, target: Instant) -> None:
             "Delete the savepoint (hudi savepoint delete), then roll back.",
             instant=instant,
         )
+
+
+def _require_archived_still_count(state: TableState, target: Instant) -> None:
+    """Refuse to take the last write away that archived ones are earlier than.
+
+    What is earlier than the active timeline counts as archived, and thus as complete: without a
+    write on it nothing does.
+    """
+    left = Timeline.of(state.timeline.without(target).completed().instants)
+    archived = [
+        one.instant.requested_time
+        for one in ([] if _has_unsaved(left) else state.client.archived.load(left.active_start))
+        if one.instant.action in WRITE_ACTIONS
+    ]
+    if archived:
+        instant = target.requested_time
+        raise TableServiceError(
+            f"Instant {instant} cannot be rolled back: the writes before it are archived, which "
+            "only a later one on the active timeline tells",
+            "Write the rows that are wanted.",
+            instant=instant,
+            archived=archived,
+        )
+
+
+def _has_unsaved(timeline: Timeline) -> bool:
+    saved = {one.requested_time for one in timeline if one.action is Action.SAVEPOINT}
+    return any(one.requested_time not in saved for one in timeline.completed_writes())
 
 
 def _require_not_compacted(state: TableState, target: Instant) -> None:

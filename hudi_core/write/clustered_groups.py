@@ -56,6 +56,6 @@ class GroupsUnderClustering:
         """
         if self.are_changed:
             return
-        for group in sorted(self.groups.keys() & set(changed)):
+        for group in sorted(self.groups.keys() & set(changed)):  # guard rejects
             time = self.groups[group].requested_time
             raise PendingClusteringError(self.base_path, time, group.file_id, group.partition_path)
