@@ -1,0 +1,184 @@
+"""Archiving, beside savepoints, rollbacks and restores: its states, moves and promises.
+
+Commits are numbered in the order of their requests. An archival stores the rows of old ones as a
+history file, a manifest that names it, and the version that leads there, takes the commits off the
+active timeline, and lets the format forget them by their names: a watermark speaks for them. It may
+die before each of these steps; the next one goes on. Whatever is asked for here holds the lock from
+its beginning to its end. Savepoints, rollbacks and restores are one step each:
+:mod:`tests.model.services` and :mod:`tests.model.beside` have theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+NOWHERE: Final = "a commit is neither active nor archived"
+TWICE: Final = "a commit comes twice"
+UNCOUNTED: Final = "a reader does not count a commit"
+RETURNED: Final = "a reader counts a commit that was taken out"
+BROKEN: Final = "the history names a file that is gone"
+UNHELD: Final = "the format does not hold what the timeline has"
+UNSAVED: Final = "the commit of a savepoint is not on the timeline"
+UNSEEN: Final = "a pending write would miss a conflict"
+STUCK: Final = "an archival finds its manifest taken"
+
+OLD: Final = (1, 2, 3)
+"""The commits that are there; with one more, all but the newest are more than are kept."""
+SERVICE: Final = 1.5
+"""When a clean completed that is not archived, as the next one goes on from it."""
+ORDER: Final = ("file", "manifest", "version", "pending", "completed", "format")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A protocol: order of an archival's steps, and whether protective steps are taken.
+
+    Attributes
+    ----------
+    order
+        Of the steps.
+    oldest_first
+        In which order the commits leave the timeline.
+    has_watermark
+        Whether the format sets the watermark in the change that forgets the names.
+    looks_into_history
+        Whether an archival leaves out what the history has.
+    goes_on
+        Whether an archival first takes the version up that another one has stored.
+    reads_timeline_first, counts_once
+        How a reader puts timeline and history together.
+    is_beyond
+        Whether commits after a savepoint may go; else nothing does from the first one on.
+    keeps_saved, keeps_newest, keeps_from_pending
+        What stays: commits with a savepoint, the newest one without, and what a pending write has
+        to look at.
+    looks_at_history
+        Whether a rollback is refused that leaves no later commit than the archived ones.
+    takes_archived_out
+        Whether a restore deletes the files of archived commits, too.
+    archives_passed_over
+        Whether the commit of a savepoint goes with it, where later ones are archived.
+    """
+
+    order: Sequence[str] = ORDER
+    oldest_first: bool = True
+    has_watermark: bool = True
+    looks_into_history: bool = True
+    goes_on: bool = True
+    reads_timeline_first: bool = True
+    counts_once: bool = True
+    is_beyond: bool = True
+    keeps_saved: bool = True
+    keeps_newest: bool = True
+    keeps_from_pending: bool = True
+    looks_at_history: bool = True
+    takes_archived_out: bool = True
+    archives_passed_over: bool = True
+
+
+Step: TypeAlias = tuple[str, tuple[int, ...]]
+"""What is done, and to which commits."""
+Commits: TypeAlias = frozenset[int]
+
+
+class Pending(NamedTuple):
+    """A write under way: its number, and what it began on."""
+
+    number: int
+    began: Commits
+
+
+class Reader(NamedTuple):
+    """A reader between its two looks: what the first one saw, and what was complete then."""
+
+    seen: tuple[int, ...]
+    there: Commits
+
+
+class State(NamedTuple):
+    """A table, and who is at it.
+
+    Attributes
+    ----------
+    active, begun
+        Commits whose completed file, and whose other files are on the timeline.
+    stored
+        Rows that history files hold.
+    history, following
+        The rows of the present version, and of a manifest that is the next one.
+    names, watermark
+        What the format holds by name, and up to when it holds all.
+    there
+        The commits that count, as their writers and services were told.
+    files
+        The commits whose data files exist.
+    saved, leaving
+        Commits with a savepoint, and those whose savepoint somebody began to delete.
+    program
+        The steps that who has the lock takes yet.
+    pending, reader
+        Who is at work without it.
+    crashes
+        How often somebody may die yet.
+    wrong
+        What a reader or an archival found.
+    last
+        The last number that was taken.
+    """
+
+    crashes: int = 1
+    active: Commits = frozenset(OLD)
+    begun: Commits = frozenset(OLD)
+    stored: Commits = frozenset()
+    history: tuple[int, ...] = ()
+    following: tuple[int, ...] | None = None
+    names: frozenset[float] = frozenset({*OLD, SERVICE})
+    watermark: int = 0
+    there: Commits = frozenset(OLD)
+    files: Commits = frozenset(OLD)
+    saved: Commits = frozenset()
+    leaving: Commits = frozenset()
+    program: tuple[Step, ...] = ()
+    pending: Pending | None = None
+    reader: Reader | None = None
+    wrong: frozenset[str] = frozenset()
+    last: int = max(OLD)
+
+
+def counted(state: State) -> Commits:
+    """The commits that count for readers of the timeline: active ones, and what is earlier."""
+    going = {state.pending.number} if state.pending else set()
+    listed = state.active | state.begun | going
+    unsaved = listed - state.saved or {max(listed, default=0)}
+    start = min(unsaved)
+    return frozenset(
+        one
+        for one in range(1, state.last + 1)
+        if one in state.active or (one < start and one not in listed)
+    )
+
+
+def violations(state: State) -> Iterator[str]:
+    """What is wrong in a state."""
+    yield from state.wrong
+    going = {state.pending.number} if state.pending else set()
+    if state.there - state.active - {*state.history}:
+        yield NOWHERE
+    if len(set(state.history)) < len(state.history):
+        yield TWICE
+    if {*state.history} - state.stored:
+        yield BROKEN
+    counts = counted(state) - going
+    if state.there - counts:
+        yield UNCOUNTED
+    if counts & state.files - state.there:
+        yield RETURNED
+    held = {one for one in (*state.active, SERVICE) if one in state.names or one <= state.watermark}
+    if {*state.active, SERVICE} - held:
+        yield UNHELD
+    if state.saved - state.active - state.leaving:
+        yield UNSAVED
+    if state.pending and state.there - state.pending.began - state.active:
+        yield UNSEEN

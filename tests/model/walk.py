@@ -1,0 +1,67 @@
+"""Every state that moves lead to, the nearest first."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+StateT = TypeVar("StateT", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Walked(Generic[StateT]):
+    """What was found.
+
+    Attributes
+    ----------
+    states
+        How many states there are.
+    violations
+        What goes wrong, each with a shortest way to it.
+    """
+
+    states: int
+    violations: dict[str, tuple[str, ...]]
+
+    def __str__(self) -> str:
+        lines = [f"{self.states:,} states"]
+        for name, way in self.violations.items():
+            lines += [f"{name}:", *(f"  {number:2}. {move}" for number, move in enumerate(way, 1))]
+        return "\n".join(lines)
+
+
+def walk(
+    first: StateT,
+    moves: Callable[[StateT], Iterable[tuple[str, StateT]]],
+    violations: Callable[[StateT], Iterable[str]],
+    until: str | None = None,
+) -> Walked[StateT]:
+    """Take every move in every state.
+
+    Parameters
+    ----------
+    until
+        What is looked for: the rest is left out as soon as it is found.
+    """
+    came_from: dict[StateT, tuple[str, StateT] | None] = {first: None}
+    found: dict[str, StateT] = {}
+    waiting = deque([first])
+    while waiting and until not in found:
+        state = waiting.popleft()
+        for name in violations(state):
+            found.setdefault(name, state)
+        for move, following in moves(state):
+            if following not in came_from:
+                came_from[following] = move, state
+                waiting.append(following)
+
+    def way(state: StateT) -> tuple[str, ...]:
+        taken = []
+        while (step := came_from[state]) is not None:
+            taken.append(step[0])
+            state = step[1]
+        return tuple(reversed(taken))
+
+    return Walked(len(came_from), {name: way(state) for name, state in found.items()})
