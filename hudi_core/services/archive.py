@@ -75,7 +75,9 @@ def archive_if_due(state: TableState, lock: TableLock, config: ServicesConfig) -
 def archive_passed_over(
     state: TableState, lock: TableLock, config: WriteConfig, saved: InstantTime
 ) -> TableState:
-    """Archive a savepointed commit if later ones are; runs under the table's lock.
+    """Archive a savepointed commit where later ones are archived.
+
+    Runs under the table's lock.
 
     What is archived counts by being earlier than the first commit without a savepoint. So only one
     that would be the first, and beside a later one.

@@ -111,7 +111,7 @@ def require_no_conflicts(
 def _require_nothing_taken_back(
     client: TableMetaClient, began: TimelineView, now: TimelineView
 ) -> None:
-    """Refuse a write that began on another one that was rolled back since.
+    """Refuse a write that builds on one that was rolled back.
 
     It may have its rows in its own files.
     """

@@ -97,7 +97,7 @@ def _require_no_savepoint(timeline: Timeline, target: Instant) -> None:
 
 
 def _require_archived_still_count(state: TableState, target: Instant) -> None:
-    """Refuse to take the last write away that archived ones are earlier than.
+    """Refuse to roll back the last active write before archived ones.
 
     What is earlier than the active timeline counts as archived, and thus as complete: without a
     write on it nothing does.
