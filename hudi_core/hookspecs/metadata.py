@@ -136,7 +136,7 @@ class MetadataHooks:
         Publication or None
             ``None``: the instant is not complete in the format. An instant up to the watermark that
             the format has forgotten is complete, with the watermark's version and ``is_expired``;
-            one that was taken out and forgotten as well is told from it by the Hudi timeline.
+            whether it was rolled back meanwhile, the Hudi timeline says.
         """
         raise NotImplementedError
 

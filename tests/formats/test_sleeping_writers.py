@@ -41,7 +41,7 @@ def table(tmp_path: Path, request: pytest.FixtureRequest) -> hudi.Table:
 def asleep(
     monkeypatch: pytest.MonkeyPatch, table: hudi.Table, meanwhile: Callable[[], object]
 ) -> Instant:
-    """Upsert ``a``, by a writer that is told of a conflict when it awakes; return the instant."""
+    """Upsert ``a``, by a writer that wakes up to a conflict; return the instant."""
     real, mine = FormatHost.complete_write, list[Instant]()
 
     def late(self: FormatHost, client: Any, metadata: Any, instant: Instant, *more: Any) -> Any:

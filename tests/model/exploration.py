@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from dataclasses import dataclass
 
 from tests.model.moves import Machine
 from tests.model.packing import packed, unpacked
@@ -21,33 +20,12 @@ from tests.model.two_steps import (
     first_state,
     has_ended,
 )
+from tests.model.walk import Verdict
 
 ROLLED_BACK_VISIBLE = "rolled-back visible"
 FAILED_VISIBLE = "failed but visible"
 DONE_INVISIBLE = "done but not visible"
 STUCK = "stuck"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What was found.
-
-    Attributes
-    ----------
-    states
-        How many states there are.
-    violations
-        What goes wrong, each with a shortest way to it.
-    """
-
-    states: int
-    violations: dict[str, tuple[str, ...]]
-
-    def __str__(self) -> str:
-        lines = [f"{self.states:,} states"]
-        for name, way in self.violations.items():
-            lines += [f"{name}:", *(f"  {number:2}. {move}" for number, move in enumerate(way, 1))]
-        return "\n".join(lines)
 
 
 def explore(protocol: Protocol, until: frozenset[str] | None = None) -> Verdict:

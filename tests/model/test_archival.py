@@ -25,7 +25,7 @@ from tests.model.archival import (
     violations,
 )
 from tests.model.archival_moves import moves
-from tests.model.walk import Walked, walk
+from tests.model.walk import Verdict, walk
 
 IS_WHOLE = os.environ.get("HUDI_MODEL", "2") == "3"
 ACTIONS = (
@@ -35,7 +35,7 @@ ACTIONS = (
 )
 
 
-def taken(actions: str, rules: Rules) -> Walked[State]:
+def taken(actions: str, rules: Rules) -> Verdict:
     """Take every path of archivals beside some actions; somebody may die once."""
     return walk(State(), partial(moves, rules=rules, actions=actions.split(",")), violations)
 

@@ -17,12 +17,11 @@ from tests.model.beside import (
     UNREADABLE,
     UNSAVED,
     Rules,
-    State,
     first_state,
     violations,
 )
 from tests.model.beside_moves import moves
-from tests.model.walk import Walked, walk
+from tests.model.walk import Verdict, walk
 
 WHO = {
     "clustering": "writer writer clustering",
@@ -35,7 +34,7 @@ WHO = {
 }
 
 
-def taken(who: str, rules: Rules, until: str | None = None) -> Walked[State]:
+def taken(who: str, rules: Rules, until: str | None = None) -> Verdict:
     """Take every path of some processes; one may die, and one be taken for dead."""
     first = first_state(who.split(), crashes=1, late=1)
     return walk(first, partial(moves, rules=rules), violations, until)

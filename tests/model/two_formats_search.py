@@ -6,7 +6,6 @@ from collections import deque
 
 from tests.model.exploration import (
     STUCK,
-    Verdict,
 )
 from tests.model.two_formats import (
     Several,
@@ -19,6 +18,7 @@ from tests.model.two_formats import (
 from tests.model.two_formats_moves import (
     SeveralMachine,
 )
+from tests.model.walk import Verdict
 
 
 def explore(protocol: Several, until: frozenset[str] | None = None) -> Verdict:

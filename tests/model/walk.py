@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 StateT = TypeVar("StateT", bound=Hashable)
 
 
 @dataclass(frozen=True)
-class Walked(Generic[StateT]):
+class Verdict:
     """What was found.
 
     Attributes
@@ -37,7 +37,7 @@ def walk(
     moves: Callable[[StateT], Iterable[tuple[str, StateT]]],
     violations: Callable[[StateT], Iterable[str]],
     until: str | None = None,
-) -> Walked[StateT]:
+) -> Verdict:
     """Take every move in every state.
 
     Parameters
@@ -64,4 +64,4 @@ def walk(
             state = step[1]
         return tuple(reversed(taken))
 
-    return Walked(len(came_from), {name: way(state) for name, state in found.items()})
+    return Verdict(len(came_from), {name: way(state) for name, state in found.items()})
