@@ -93,7 +93,8 @@ class MetadataLister(FileIndex):
 
     A table that was opened before its metadata table, or a partition of it, was dropped looks for
     what is not there. Only then its properties are read again, and what was dropped is done
-    without. A metadata table that was at hand and has been rebuilt since is opened again.
+    without, also where it was built again since. A metadata table that was at hand and has been
+    rebuilt since is opened again.
 
     Parameters
     ----------
@@ -304,16 +305,22 @@ class MetadataLister(FileIndex):
             gone = {*StoredPartitions.of(self.client.config).complete}
             gone -= {*StoredPartitions.of(now.config).complete}
             if not (gone if partition is None else partition in gone):
-                if self.client.metadata is None:
+                if self.client.metadata is not None:
+                    # the one at hand was rebuilt since
+                    self.client = replace(self.client, metadata=None)
+                    self.__dict__.pop("snapshot", None)
+                    self.__dict__.pop("_known", None)
+                    return self._with_fallback(partition, ask, without)
+                gone |= self._built_since()
+                if not (gone if partition is None else partition in gone):
                     raise
-                # the one at hand was rebuilt since
-                self.client = replace(self.client, metadata=None)
-                self.__dict__.pop("snapshot", None)
-                self.__dict__.pop("_known", None)
-                return self._with_fallback(partition, ask, without)
             _log.info("%s were dropped from the metadata table", ", ".join(sorted(gone)))
             self._dropped = gone
             return without(self._storage)
+
+    def _built_since(self) -> frozenset[str]:
+        """Partitions that were dropped and built again after the snapshot's state."""
+        return self.snapshot.built_since() if "snapshot" in self.__dict__ else frozenset()
 
 
 class ValidatingLister(FileIndex):

@@ -236,6 +236,17 @@ class MetadataSnapshot:
     def _records(self) -> CommitRecords:
         return CommitRecords(self.root, self._timeline, self._counts, self._client.read_commit)
 
+    def built_since(self) -> frozenset[str]:
+        """Partitions that were built after the state that it tells.
+
+        Their files are not those that this state had. The timeline is read again.
+        """
+        now = CommitRecords(
+            self.root, self._client.timeline(), self._counts, self._client.read_commit
+        )
+        later = [one for one in now.newest_first() if not self._counts(one.requested_time)]
+        return frozenset(chain.from_iterable(now.read(one).builds for one in later))
+
     @property
     def watches_keys(self) -> bool:
         """Whether all that changed the record index noted repeated keys."""

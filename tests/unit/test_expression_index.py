@@ -389,17 +389,20 @@ def test_the_command_line_adds_and_drops_it(tmp_path: Path) -> None:
     assert "expr_index_month" not in hudi.Table.open(path).config.metadata_partitions
 
 
+@pytest.mark.parametrize("shards", ["1", "8"])
 @pytest.mark.parametrize("is_used", [True, False], ids=["used", "unused"])
 def test_an_open_dataset_outlives_an_index_that_is_made_again(
-    tmp_path: Path, is_used: bool
+    tmp_path: Path, is_used: bool, shards: str
 ) -> None:
-    table = filled(tmp_path / "t")
+    # most of eight shards have no base file, as there are fewer data files
+    more = {"hoodie.metadata.index.expression.file.group.count": shards}
+    table = filled(tmp_path / "t", **more)
     table.create_index("name", "name", using="column_stats", options={"expr": "lower"})
     stays = table.scan()
     wanted = pc.field("name") == "Anna"
     if is_used:
         assert stays.to_table(["id"], wanted)["id"].to_pylist() == ["a"]
-    other = hudi.Table.open(table.path, options=OPTIONS)
+    other = hudi.Table.open(table.path, options=OPTIONS | more)
     other.drop_index("name")
     other.create_index("name", "name", using="column_stats", options={"expr": "upper"})
 
