@@ -34,9 +34,13 @@ from tests.moto_s3 import S3Service
 from tests.s3_process import s3_in_a_process
 from tests.samples import sampled
 
-ON_DISK, ON_S3 = (
-    [(store, engine, name) for engine, name in product(["local", "spark"], FORMATS)]
-    for store in STORES
+LOCAL, OTHERS = (
+    [
+        (store, engine, name)
+        for store, engine, name in product(STORES, ["local", "spark"], FORMATS)
+        if ((store, engine) == ("disk", "local")) == is_local
+    ]
+    for is_local in (True, False)
 )
 
 
@@ -79,7 +83,7 @@ def beside_plain(federated: Federated, plain: hudi.Table, write: Any) -> Iterato
 
 
 @pytest.mark.parametrize(
-    ("store", "engine", "table_format"), [*ON_DISK, *sampled(ON_S3, 6)], indirect=["store"]
+    ("store", "engine", "table_format"), [*LOCAL, *sampled(OTHERS, 5)], indirect=["store"]
 )
 def test_writes_and_reads_are_those_of_a_plain_table(
     store: Store, engine: str, table_format: str, write: Any, request: pytest.FixtureRequest
@@ -107,7 +111,11 @@ def test_writes_and_reads_are_those_of_a_plain_table(
     assert report.orphans == ()
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize(
+    ("store", "table_format"),
+    [*product(["disk"], FORMATS), *sampled(list(product(["s3"], FORMATS)), 3, 1)],
+    indirect=["store"],
+)
 def test_services_find_the_files(store: Store, table_format: str) -> None:
     federated = new_table(store, table_format)
     table = federated.table

@@ -192,19 +192,21 @@ def test_savepoints_move_with_a_native_table(disk: Store) -> None:
     require_whole(moved(plain, root), past[instants[1]], {instants[0]: past[instants[0]]})
 
 
-def test_files_move_to_buckets_and_back(tmp_path: Path, s3_process: S3Service) -> None:
+@pytest.mark.parametrize("table_format", sampled(FORMATS, 3, 2))
+def test_files_move_to_buckets_and_back(
+    tmp_path: Path, s3_process: S3Service, table_format: str
+) -> None:
     store = Store("s3", tmp_path, s3_process)
-    for table_format in FORMATS:
-        plain, past = filled(store, table_format, plain=True)
-        expected = ordered(plain.table.to_arrow())
-        root = store.new("store")
-        plain.table.convert_storage(at(root))
-        one = moved(plain, root)
-        one.require_placed()
-        require_whole(one, expected, past)
-        one.table.convert_storage(BACK)
-        assert store.files(root) == []
-        require_whole(moved(one, one.base), expected, past)
+    plain, past = filled(store, table_format, plain=True)
+    expected = ordered(plain.table.to_arrow())
+    root = store.new("store")
+    plain.table.convert_storage(at(root))
+    one = moved(plain, root)
+    one.require_placed()
+    require_whole(one, expected, past)
+    one.table.convert_storage(BACK)
+    assert store.files(root) == []
+    require_whole(moved(one, one.base), expected, past)
 
 
 # --- deaths --------------------------------------------------------------------------------------
@@ -255,7 +257,7 @@ def deaths(
 
 @pytest.mark.parametrize(
     ("table_format", "way"),
-    sampled(list(itertools.product(FORMATS, ["there", "back", "same root"])), 2),
+    sampled(list(itertools.product(FORMATS, ["there", "back", "same root"])), 4),
 )
 def test_a_death_at_any_step_leaves_a_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_format: str, way: str
@@ -273,7 +275,7 @@ def test_a_death_at_any_step_leaves_a_table(
     def move() -> None:
         hudi.Table.open(made.base, store.options).convert_storage(target)
 
-    for number, _ in enumerate(deaths(dying, place, move, 1 if IS_WHOLE else 5)):
+    for number, _ in enumerate(deaths(dying, place, move, 1 if IS_WHOLE else 7)):
         table = hudi.Table.open(made.base, store.options)
         found = table.config.storage_move
         seen.add(None if found is None else found.phase.value)

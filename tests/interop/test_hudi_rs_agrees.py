@@ -117,7 +117,7 @@ CASES = (
 )
 MATRIX = [(case, version) for case in CASES for version in case.versions]
 # a stride that is no multiple of two takes versions in turn
-SAMPLE, OTHER_SAMPLE = sampled(MATRIX, 5), sampled(MATRIX, 5, 2)
+SAMPLE, OTHER_SAMPLE = sampled(MATRIX, 7), sampled(MATRIX, 7, 3)
 
 
 def names(cases: Iterable[tuple[Case, str]]) -> list[str]:

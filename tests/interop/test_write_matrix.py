@@ -83,7 +83,7 @@ def bulk_insert(made: Copy, batch: list[Row], mode: str) -> tuple[Expected, Any]
 
 EXTENT = os.environ.get("HUDI_MATRIX", "sample")
 EXTENTS: dict[str, Callable[[], list[Cell]]] = {
-    "sample": lambda: sampled(sample_of_all(), 4),
+    "sample": lambda: sampled(sample_of_all(), 6),
     "places": sample_by_place,
     "complete": whole,
 }

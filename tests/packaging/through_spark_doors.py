@@ -106,7 +106,7 @@ def same_through_both(spark: SparkSession, folder: Path, case: str) -> None:
     assert held(changed) == held(there.incremental(instants[0], instants[2]))
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, cases: Iterable[str]) -> None:
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.driver.host", "127.0.0.1")
@@ -119,11 +119,11 @@ def main(folder: Path) -> None:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
-    for case in CASES:
+    for case in cases:
         same_through_both(session, folder, case)
         print(f"{case}: the same")
     session.stop()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

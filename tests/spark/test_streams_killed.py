@@ -28,7 +28,7 @@ from tests.spark.judges import judged
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(7200)]
 
 FORMATS = ("native", "iceberg", "delta")
-KILLS = 20 if IS_WHOLE else 2
+KILLS = 20 if IS_WHOLE else 1
 ROWS = 20
 """Rows of a file, which is a batch."""
 DRIVER = Path(__file__).with_name("streaming_driver.py")
