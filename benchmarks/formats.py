@@ -68,7 +68,7 @@ class Found(Compared):
 def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found:
     """Run cases, one after the other; each makes its own tables."""
     found = Found(scale)
-    files = max(200, round(FILES * scale) // 100 * 100)
+    files = max(100, round(FILES * scale) // 100 * 100)
     for case in cases:
         found.loads.append(os.getloadavg()[0])
         if case == STEP:

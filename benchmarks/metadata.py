@@ -136,13 +136,13 @@ def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found
     small = ManyFiles(
         folder / "small",
         100,
-        max(1000, round(PLANNED_FILES * scale) // 100 * 100),
+        max(200, round(PLANNED_FILES * scale) // 100 * 100),
         every_column=True,
     )
     large = ManyFiles(
         folder / "large",
-        max(10, round(PARTITIONS * scale)),
-        max(10, round(PARTITIONS * scale)) * (FILES // PARTITIONS),
+        max(2, round(PARTITIONS * scale)),
+        max(2, round(PARTITIONS * scale)) * (FILES // PARTITIONS),
     )
     if PLANNING in cases or MEMORY in cases:
         say(f"a table of {small.files:,} files")

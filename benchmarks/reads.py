@@ -75,7 +75,7 @@ class Found(Compared):
 def run(folder: Path, cases: Sequence[str], scale: float, repeats: int) -> Found:
     """Run cases, on tables that every peer loads itself."""
     found = Found(scale)
-    batch = make_base(folder / "rows", Source("base", max(20_000, round(ROWS * scale))))
+    batch = make_base(folder / "rows", Source("base", max(2000, round(ROWS * scale))))
     paths = {name: folder / name for name in (OURS, DELTA, ICEBERG)}
     Ours("local", metadata=True).load(batch, paths[OURS])
     Delta().load(batch, paths[DELTA])
