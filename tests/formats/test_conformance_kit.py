@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pytest
 from hudi_conformance.formats import CHECKS, Deviation, TableFormatSuite, TwoStepFormatSuite
 from hudi_conformance.formats.checks import check_of
 from hudi_conformance.formats.trace import install_formats
 
-from tests.formats.wrong_formats import MISTAKES, Mistake
+from tests.formats.once import made_once
+from tests.formats.toy_format import ToyFormat
+from tests.formats.toy_services import ServingToy
+from tests.formats.wrong_formats import MISTAKES, DeletesLiveFiles, Mistake
 from tests.formats.wrong_services import WRONG_SERVICES
 
-ROOT = Path(__file__).resolve().parents[2]
-OPT_IN = """\
+OPT_IN: Final = """\
 import shutil
 
 from hudi_conformance.formats import Deviation, TwoStepFormat, TwoStepFormatSuite
@@ -28,61 +34,156 @@ class TestMine(TwoStepFormatSuite):
         "mine", by_toy, lambda path: shutil.rmtree(path / ".hoodie" / "toy"), intrude_on_toy
     )
 """
+EVERY_MISTAKE: Final = (*MISTAKES, *WRONG_SERVICES)
+_OUTCOME: Final = re.compile(r"^test_formats\.py::Test(\w+)::(\w+)\S* ([A-Z]+)", re.MULTILINE)
+_HEADING: Final = re.compile(r"^_+ (?:ERROR at \w+ of )?Test(\w+)\.test_\S+ _+$", re.MULTILINE)
 
 
-def run(folder: Path, target: str, *checks: str, more: str = "") -> tuple[int, str]:
-    """Run checks over a format as its author would; return the exit code and what is printed."""
-    install_formats(folder, {"mine": target}, "mine")
+@dataclass(frozen=True)
+class Author:
+    """Somebody with a format, and what is wanted of it.
+
+    Attributes
+    ----------
+    name
+        Of the suite and, in small letters, of the format.
+    format
+        The format.
+    checks
+        Ids of those that are run.
+    more
+        Lines of the suite.
+    """
+
+    name: str
+    format: type[object]
+    checks: Iterable[str]
+    more: str = ""
+
+    @property
+    def tests(self) -> set[str]:
+        """The tests of the checks."""
+        return {
+            name
+            for suite in TwoStepFormatSuite.__mro__
+            for name, member in vars(suite).items()
+            if (found := check_of(member)) is not None and found.id in self.checks
+        }
+
+
+RIGHT: Final = Author("Right", ServingToy, {one.check for one in EVERY_MISTAKE})
+KNOWN: Final = Author(
+    "Known",
+    DeletesLiveFiles,
+    {"F19"},
+    'deviations = {"F19": Deviation("cleans everything", raises=BaseException)}',
+)
+NO_LONGER: Final = Author(
+    "NoLonger", ToyFormat, {"F19"}, 'deviations = {"F19": Deviation("cleans everything")}'
+)
+AUTHORS: Final = (
+    *(Author(one.format.__name__, one.format, {one.check}) for one in EVERY_MISTAKE),
+    KNOWN,
+    NO_LONGER,
+    RIGHT,  # the last: it sees what the others may have left behind
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one run says of one format.
+
+    Attributes
+    ----------
+    tests
+        What was run.
+    outcomes
+        Of all cases of these tests.
+    printed
+        Of the cases that failed.
+    """
+
+    tests: set[str]
+    outcomes: set[str]
+    printed: str
+
+
+def module() -> Iterator[str]:
+    """Tests of all formats, as their authors would write them."""
+    yield OPT_IN.partition("\n\n\n")[0]
+    for one in AUTHORS:
+        head, _, body = OPT_IN.partition("\n\n\n")[2].partition("\n")
+        yield f"\n\n{head.replace('Mine', one.name)}"
+        yield body.replace('"mine"', f'"{one.name.lower()}"') + f"    {one.more}"
+
+
+def run(folder: Path) -> dict[str, str]:
+    """Run the checks of all formats in one process; return what is printed."""
+    targets = {
+        one.name.lower(): f"{one.format.__module__}:{one.format.__name__}" for one in AUTHORS
+    }
+    install_formats(folder, targets, "mine")
     (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
-    (folder / "test_mine.py").write_text(OPT_IN + more)
-    tests = [
-        name
-        for suite in TwoStepFormatSuite.__mro__
-        for name, member in vars(suite).items()
-        if (found := check_of(member)) is not None and found.id in checks
+    (folder / "test_formats.py").write_text("\n".join(module()))
+    chosen = [
+        f"test_formats.py::Test{one.name}::{test}" for one in AUTHORS for test in sorted(one.tests)
     ]
-    assert len(tests) == len(set(checks))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [*command, "-k", " or ".join(tests), "test_mine.py"],
+        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *chosen],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path]), "COLUMNS": "80"},
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
-    return done.returncode, done.stdout + done.stderr
+    assert done.returncode == 1, done.stdout + done.stderr
+    return {"printed": done.stdout}
 
 
-@pytest.mark.parametrize(
-    "mistake", [*MISTAKES, *WRONG_SERVICES], ids=lambda one: one.format.__name__
-)
-def test_a_mistake_is_found_by_its_check(tmp_path: Path, mistake: Mistake) -> None:
-    target = f"{mistake.format.__module__}:{mistake.format.__name__}"
-    code, printed = run(tmp_path, target, mistake.check)
-    assert code == 1, printed
-    assert str(CHECKS[mistake.check]) in printed
-    assert mistake.words in printed
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Verdict]:
+    """What is said of each format, by the name of its suite."""
+    printed = made_once(tmp_path_factory, "wrong-formats", run)["printed"]
+    tests: dict[str, set[str]] = {one.name: set() for one in AUTHORS}
+    outcomes: dict[str, set[str]] = {one.name: set() for one in AUTHORS}
+    for name, test, outcome in _OUTCOME.findall(printed):
+        tests[name].add(test)
+        outcomes[name].add(outcome)
+    # the heading of a case that failed, with the name of the suite; and what is below it
+    _, *parts = _HEADING.split(printed.partition(" short test summary ")[0])
+    failed = [*zip(parts[::2], parts[1::2], strict=True)]
+    return {
+        name: Verdict(
+            tests[name], outcomes[name], "\n".join(text for whose, text in failed if whose == name)
+        )
+        for name in outcomes
+    }
 
 
-def test_the_same_format_without_the_mistakes_passes(tmp_path: Path) -> None:
-    checks = {one.check for one in (*MISTAKES, *WRONG_SERVICES)}
-    code, printed = run(tmp_path, "tests.formats.toy_services:ServingToy", *checks)
-    assert code == 0, printed
+@pytest.mark.parametrize("mistake", EVERY_MISTAKE, ids=lambda one: one.format.__name__)
+def test_a_mistake_is_found_by_its_check(verdicts: Mapping[str, Verdict], mistake: Mistake) -> None:
+    found = verdicts[mistake.format.__name__]
+    assert "FAILED" in found.outcomes or "ERROR" in found.outcomes, found
+    assert str(CHECKS[mistake.check]) in found.printed
+    assert mistake.words in found.printed
 
 
-def test_a_deviation_is_expected_to_fail(tmp_path: Path) -> None:
-    known = '    deviations = {"F19": Deviation("cleans everything", raises=BaseException)}\n'
-    wrong = "tests.formats.wrong_formats:DeletesLiveFiles"
-    code, printed = run(tmp_path, wrong, "F19", more=known)
-    assert (code, "xfailed" in printed) == (0, True), printed
+def test_the_same_format_without_the_mistakes_passes(verdicts: Mapping[str, Verdict]) -> None:
+    found = verdicts[RIGHT.name]
+    assert found.outcomes == {"PASSED"}, found.printed
+    assert found.tests == RIGHT.tests
+    assert len(RIGHT.tests) == len(set(RIGHT.checks))
 
 
-def test_a_deviation_that_passes_is_an_error(tmp_path: Path) -> None:
-    known = '    deviations = {"F19": Deviation("cleans everything")}\n'
-    code, printed = run(tmp_path, "tests.formats.toy_format:ToyFormat", "F19", more=known)
-    assert (code, "XPASS(strict)" in printed) == (1, True), printed
+def test_a_deviation_is_expected_to_fail(verdicts: Mapping[str, Verdict]) -> None:
+    found = verdicts[KNOWN.name]
+    assert (found.outcomes, found.tests) == ({"XFAIL"}, KNOWN.tests), found.printed
+
+
+def test_a_deviation_that_passes_is_an_error(verdicts: Mapping[str, Verdict]) -> None:
+    found = verdicts[NO_LONGER.name]
+    assert (found.outcomes, "XPASS(strict)" in found.printed) == ({"FAILED"}, True), found.printed
 
 
 def test_a_check_cannot_be_replaced() -> None:

@@ -130,8 +130,10 @@ class OverFormat:
         self, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     ) -> Iterator[None]:
         """Install the observer of the suite, and clear what it has seen."""
-        folder = tmp_path_factory.mktemp("observer")
-        install(folder, {})
+        # one folder for all tests: where the path changes, all distributions are looked through
+        folder = tmp_path_factory.getbasetemp() / "observer"
+        if not folder.is_dir():
+            install(folder, {})
         clear()
         TRACE.refused = partial(request.node.user_properties.append, (REFUSED, "true"))
         with pytest.MonkeyPatch.context() as patched:

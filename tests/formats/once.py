@@ -1,0 +1,35 @@
+"""What several workers of a run need, and one of them makes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+
+def made_once(
+    folders: pytest.TempPathFactory, name: str, make: Callable[[Path], dict[str, str]]
+) -> dict[str, str]:
+    """Texts by name that one worker makes in a folder, and every worker reads.
+
+    Parameters
+    ----------
+    make
+        Gets an empty folder.
+    """
+    place = folders.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = place.parent
+    made = place / name
+    with FileLock(place / f"{name}.lock"):
+        if not made.is_dir():
+            texts = make(folders.mktemp(name))
+            part = place / f"{name}.part"
+            part.mkdir()
+            for key, text in texts.items():
+                (part / key).write_text(text, encoding="utf-8")
+            part.rename(made)
+    return {one.name: one.read_text(encoding="utf-8") for one in made.iterdir()}
