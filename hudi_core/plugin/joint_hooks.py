@@ -37,13 +37,19 @@ class OneAfterTheOther:
         }
 
     def _in_turn(
-        self, hook: str, meta_client: MetaClientView, given: Mapping[str, Any]
+        self,
+        hook: str,
+        meta_client: MetaClientView,
+        given: Mapping[str, Any],
+        *,
+        last_first: bool = False,
     ) -> dict[str, Any]:
         """Call a hook of all, each with its own expected version."""
-        return {
-            name: getattr(host, hook)(**self._arguments(name, meta_client, given))
-            for name, host in self.hosts.items()
-        }
+        answers = {}
+        for name in reversed(tuple(self.hosts)) if last_first else tuple(self.hosts):
+            call = getattr(self.hosts[name], hook)
+            answers[name] = call(**self._arguments(name, meta_client, given))
+        return {name: answers[name] for name in self.hosts}
 
     def _taken_back(
         self, hook: str, meta_client: MetaClientView, instant: Instant, given: Mapping[str, Any]
@@ -111,12 +117,12 @@ def asks_all(hook: str) -> Any:
     return ask
 
 
-def publishes_in_all(hook: str) -> Any:
+def publishes_in_all(hook: str, *, last_first: bool = False) -> Any:
     """A hook that calls that of every format, and joins their receipts."""
 
     def publish(
         self: OneAfterTheOther, *, meta_client: MetaClientView, **given: Any
     ) -> FormatCommit:
-        return JointCommit.of(self._in_turn(hook, meta_client, given))
+        return JointCommit.of(self._in_turn(hook, meta_client, given, last_first=last_first))
 
     return publish

@@ -5,9 +5,9 @@ it: it passes each hook on to every format, in the order in which the table name
 one answer of theirs. So there is no second protocol, and what one format owes, all of them owe.
 
 * **Complete** is what every format holds. A commit travels from the first format to the last, and
-  what is taken out of the lineages (a rollback, a restore) from the last to the first. So the last
-  format holds what is complete and nothing else; the others may be ahead of it by the one instant
-  that is on its way.
+  what is taken out of them (a rollback, a restore, a savepoint that is deleted) from the last to
+  the first. So the last format holds what is complete and nothing else; the others may be ahead of
+  it by the one instant that is on its way.
 * **Pending** is what one of them lacks. Recovery replays the hook; a format that holds the instant
   says so, and the next one gets it, by a compare-and-set on its own parent. The parents of a commit
   are recorded together, under the lock. An instant that one format holds and another lacks is
@@ -164,13 +164,14 @@ class SeveralFormats(OneAfterTheOther, TableFormat):
     complete_clean = publishes_in_all("complete_clean")
     complete_rollback = publishes_in_all("complete_rollback")
     complete_savepoint = publishes_in_all("complete_savepoint")
-    complete_delete_savepoint = publishes_in_all("complete_delete_savepoint")
     complete_restore = publishes_in_all("complete_restore")
     # all stop naming files before the first is deleted
     before_clean = asks_all("before_clean")
     archive_instants = asks_all("archive_instants")
 
-    # --- what is taken out of their lineages: from the last to the first -------------------------
+    # --- what is taken out of them: from the last to the first -----------------------------------
+
+    complete_delete_savepoint = publishes_in_all("complete_delete_savepoint", last_first=True)
 
     def before_rollback(
         self, *, meta_client: MetaClientView, instant: Instant, **given: Any

@@ -276,6 +276,26 @@ def test_a_rollback_leaves_the_last_format_first(
     assert agreed(table.path) == {"a": 1, "b": 1, "x": 1, "z": 3}
 
 
+def test_a_savepoint_leaves_the_last_format_first(
+    table: hudi.Table, formats: str, failing: Callable[..., None]
+) -> None:
+    first, _, _ = formats.partition(",")
+    saved = table.upsert(batch(2, "a")).instant
+    kept = table.savepoint().instant
+    failing(first, "complete_delete_savepoint", Died())
+    with pytest.raises(Died):
+        table.delete_savepoint(saved)
+    left = hudi.Table.open(table.path)
+    assert left._opened.host.holders(left._opened.client, kept) == (first,)
+    assert left.savepoints == ()
+    # it was not deleted: the next writer brings it back into the last format
+    left.upsert(batch(3, "z"))
+    assert [one.instant for one in left.savepoints] == [kept]
+    left.delete_savepoint(saved)
+    assert hudi.Table.open(table.path).savepoints == ()
+    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1, "z": 3}
+
+
 def test_a_rollback_that_the_last_format_refuses_changes_nothing(
     table: hudi.Table, formats: str, failing: Callable[..., None]
 ) -> None:
