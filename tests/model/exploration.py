@@ -20,7 +20,7 @@ from tests.model.two_steps import (
     first_state,
     has_ended,
 )
-from tests.model.walk import Verdict
+from tests.model.walk import Verdict, nothing_to_collect
 
 ROLLED_BACK_VISIBLE = "rolled-back visible"
 FAILED_VISIBLE = "failed but visible"
@@ -28,6 +28,7 @@ DONE_INVISIBLE = "done but not visible"
 STUCK = "stuck"
 
 
+@nothing_to_collect()
 def explore(protocol: Protocol, until: frozenset[str] | None = None) -> Verdict:
     """Take every move in every state, the nearest states first.
 

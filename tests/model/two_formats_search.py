@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import cache
 
 from tests.model.exploration import (
     STUCK,
@@ -18,9 +19,10 @@ from tests.model.two_formats import (
 from tests.model.two_formats_moves import (
     SeveralMachine,
 )
-from tests.model.walk import Verdict
+from tests.model.walk import Verdict, nothing_to_collect
 
 
+@nothing_to_collect()
 def explore(protocol: Several, until: frozenset[str] | None = None) -> Verdict:
     """Take every move in every world, the nearest first; see ``exploration.explore``."""
     machine, first = SeveralMachine(protocol), first_world(protocol)
@@ -69,31 +71,42 @@ def _representative(world: World) -> World:
     """The same world with two writers swapped, if that one comes first."""
     if len(world.outcomes) != 2:
         return world
-
-    def swapped(bits: int) -> int:
-        return (bits & 1) << 1 | bits >> 1
-
-    def other(pair: tuple[int, int]) -> tuple[int, int]:
-        return swapped(pair[0]), swapped(pair[1])
-
-    def renamed(one: Who) -> Who:
-        target = one.target if one.target < 0 else 1 - one.target
-        return one._replace(seen=other(one.seen), target=target)
-
+    # most pairs differ in what is compared first, and the twin need not be made
+    here, there = world.timeline, world.timeline[::-1]
+    if here == there:
+        here, there = world.times, world.times[::-1]
+    if here < there:
+        return world
+    first, second, last = world.who
     twin = World(
         timeline=world.timeline[::-1],
         times=world.times[::-1],
-        bases=(swapped(world.bases[1]), swapped(world.bases[0])),
-        planned=swapped(world.planned),
-        held=other(world.held),
-        revoked=other(world.revoked),
-        travelling=other(world.travelling),
+        bases=(_swapped(world.bases[1]), _swapped(world.bases[0])),
+        planned=_swapped(world.planned),
+        held=_both_swapped(world.held),
+        revoked=_both_swapped(world.revoked),
+        travelling=_both_swapped(world.travelling),
         outcomes=world.outcomes[::-1],
         crashes=world.crashes,
-        who=(renamed(world.who[1]), renamed(world.who[0]), renamed(world.who[2])),
+        who=(_renamed(second), _renamed(first), _renamed(last)),
         wrong=world.wrong,
     )
-    return min(world, twin, key=lambda one: one[:-1])
+    return twin if here > there else min(world, twin, key=lambda one: one[:-1])
+
+
+def _swapped(bits: int) -> int:
+    return (bits & 1) << 1 | bits >> 1
+
+
+def _both_swapped(pair: tuple[int, int]) -> tuple[int, int]:
+    return _swapped(pair[0]), _swapped(pair[1])
+
+
+@cache
+def _renamed(one: Who) -> Who:
+    """What a process knows, with both writers swapped; few different ones are met."""
+    target = one.target if one.target < 0 else 1 - one.target
+    return one._replace(seen=_both_swapped(one.seen), target=target)
 
 
 def _without_way(before: list[list[int]], goals: list[int]) -> int | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -32,6 +34,22 @@ class Verdict:
         return "\n".join(lines)
 
 
+@contextmanager
+def nothing_to_collect() -> Iterator[None]:
+    """Keep Python from looking for cycles among very many states.
+
+    They have none.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@nothing_to_collect()
 def walk(
     first: StateT,
     moves: Callable[[StateT], Iterable[tuple[str, StateT]]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,36 @@ def create(path: Path, version: str = "8", **more: str) -> hudi.Table:
     )
 
 
+TEMPLATES: list[Path] = []
+"""The folder of tables that are made once, and copied for each test."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    TEMPLATES.append(tmp_path_factory.mktemp("templates"))
+    yield
+    TEMPLATES.clear()
+
+
+def copied(path: Path, make: Callable[..., hudi.Table], version: str, **more: str) -> hudi.Table:
+    """Give a copy of a table that is made when it is first asked for."""
+    template = TEMPLATES[0] / f"{make.__name__} {version} {more}"
+    if not template.exists():
+        make(template, version, **more)
+    shutil.copytree(template, path)
+    options = {**OPTIONS, "hoodie.write.table.version": version, **more}
+    return hudi.Table.open(str(path), options=options)
+
+
 def filled(path: Path, version: str = "8", **more: str) -> hudi.Table:
+    return copied(path, newly_filled, version, **more)
+
+
+def indexed(path: Path, version: str = "8") -> hudi.Table:
+    return copied(path, newly_indexed, version)
+
+
+def newly_filled(path: Path, version: str, **more: str) -> hudi.Table:
     table = create(path, version, **more)
     table.insert(rows(row("a", "Anna", 2020), row("b", "BERT", 2021)))
     table.insert(rows(row("c", None, None)))
@@ -86,8 +115,8 @@ def ranges(table: hudi.Table, index: str) -> set[tuple[str | None, str | None]]:
     return set(zip(files["min_value"].to_pylist(), files["max_value"].to_pylist(), strict=True))
 
 
-def indexed(path: Path, version: str = "8") -> hudi.Table:
-    table = filled(path, version)
+def newly_indexed(path: Path, version: str) -> hudi.Table:
+    table = newly_filled(path, version)
     for name, (column, options) in INDEXES.items():
         table.create_index(name, column, using="column_stats", options=options)
     return table
