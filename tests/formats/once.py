@@ -1,13 +1,19 @@
-"""What several workers of a run need, and one of them makes."""
+"""What tests in several processes share: what one worker makes, and what Hypothesis has read."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 from filelock import FileLock
+
+KNOWN_SOURCES: Final = {
+    "HYPOTHESIS_STORAGE_DIRECTORY": str(Path(__file__).resolve().parents[2] / ".hypothesis")
+}
+"""A variable for processes that draw histories: else each reads all sources for their constants."""
 
 
 def made_once(

@@ -15,6 +15,7 @@ from hudi_conformance.formats import CHECKS
 from hudi_conformance.formats.outcomes import Outcome
 from hudi_conformance.formats.report import matrix
 
+from tests.formats.once import KNOWN_SOURCES
 from tests.formats.test_conformance_kit import OPT_IN
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,12 +23,22 @@ MAIN = "from hudi_core.cli import main; main()"
 PAGE = ROOT / "docs" / "conformance.md"
 
 
-def run(folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
-    """Run a command in a folder; return the exit code, the document, and all that was printed."""
+def run(
+    folder: Path, *words: str, more: Mapping[str, str] | None = None
+) -> tuple[int, dict[str, Any], str]:
+    """Run a command in a folder; return the exit code, the document, and all that was printed.
+
+    ``more`` are variables of its environment.
+    """
     done = subprocess.run(
         [sys.executable, "-c", MAIN, "conformance", *words, "--json"],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
+        env={
+            **os.environ,
+            **KNOWN_SOURCES,
+            "PYTHONPATH": os.pathsep.join([str(folder), *sys.path]),
+            **(more or {}),
+        },
         capture_output=True,
         text=True,
         timeout=600,

@@ -16,7 +16,7 @@ from hudi_conformance.formats import CHECKS, Deviation, TableFormatSuite, TwoSte
 from hudi_conformance.formats.checks import check_of
 from hudi_conformance.formats.trace import install_formats
 
-from tests.formats.once import made_once
+from tests.formats.once import KNOWN_SOURCES, made_once
 from tests.formats.toy_format import ToyFormat
 from tests.formats.toy_services import ServingToy
 from tests.formats.wrong_formats import MISTAKES, DeletesLiveFiles, Mistake
@@ -131,7 +131,9 @@ def run(folder: Path) -> dict[str, str]:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *chosen],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path]), "COLUMNS": "80"},
+        env=os.environ
+        | KNOWN_SOURCES
+        | {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path]), "COLUMNS": "80"},
         capture_output=True,
         text=True,
         timeout=600,

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from hudi_conformance.formats import CHECKS
 
+from tests.formats.once import KNOWN_SOURCES
 from tests.packaging.built_wheels import (
     CORE,
     REPOSITORY,
@@ -20,6 +23,7 @@ from tests.packaging.built_wheels import (
     run,
 )
 from tests.packaging.local_index import LocalIndex
+from tests.samples import IS_WHOLE
 
 GUIDE = REPOSITORY / "plugins" / "README.md"
 NAME = "acme_ledger2"
@@ -75,8 +79,16 @@ def test_it_passes_its_conformance_by_one_command(
     program, *words = shlex.split(documented[-1])
     report = tmp_path / "report.json"
     command = environment.home / "bin" / program
-    run(command, *words, "--report", report, cwd=tmp_path, more={"TMPDIR": str(tmp_path)})
-    outcomes = Counter(one["outcome"] for one in json.loads(report.read_text())["checks"])
+    more = {"TMPDIR": str(tmp_path), **KNOWN_SOURCES}
+    if not IS_WHOLE:
+        plugin = tmp_path / "plugin"
+        plugin.mkdir()
+        shutil.copy(REPOSITORY / "tests" / "formats" / "few_cases.py", plugin)
+        more |= {"PYTHONPATH": str(plugin), "PYTEST_PLUGINS": "few_cases"}
+    run(command, *words, "--report", report, cwd=tmp_path, more=more)
+    checks = json.loads(report.read_text())["checks"]
+    assert {one["id"] for one in checks} == CHECKS.keys()
+    outcomes = Counter(one["outcome"] for one in checks)
     assert set(outcomes) == {"pass", "refused"}
     assert outcomes["pass"] >= 35
 
