@@ -25,6 +25,7 @@ from tests.conditional_histories import (
     steps,
 )
 from tests.formats.service_tables import READERS
+from tests.samples import IS_WHOLE
 
 FORMATS = ("native", "iceberg", "delta")
 # examples are short, and making them shorter takes minutes
@@ -92,7 +93,7 @@ def test_histories_come_to_what_a_dictionary_and_delta_rs_make_of_them(
     tmp_path_factory: pytest.TempPathFactory, format_name: str
 ) -> None:
     @given(first=beginnings(), history=steps(), index=st.sampled_from(INDEXES))
-    @settings(max_examples=20, **FOUND)
+    @settings(max_examples=20 if IS_WHOLE else 8, **FOUND)
     def run(first: tuple[Row, ...], history: list[Step], index: str) -> None:
         folder = tmp_path_factory.mktemp("history")
         check(folder, new_table(folder / "ours", format_name, index), first, history)
@@ -106,7 +107,7 @@ def test_spark_makes_the_same_of_them(
     tmp_path_factory: pytest.TempPathFactory, spark: Any, format_name: str
 ) -> None:
     @given(first=beginnings(), history=steps(2), index=st.sampled_from(INDEXES))
-    @settings(max_examples=3, **FOUND)
+    @settings(max_examples=3 if IS_WHOLE else 2, **FOUND)
     def run(first: tuple[Row, ...], history: list[Step], index: str) -> None:
         folder = tmp_path_factory.mktemp("history")
         table = new_table(folder / "ours", format_name, index)

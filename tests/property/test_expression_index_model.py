@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hudi_core as hudi
+from tests.samples import IS_WHOLE
 
 SCHEMA = pa.schema(
     [
@@ -116,7 +117,11 @@ def act(table: hudi.Table, action: str, some: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("version", ["8", "9"])
 @given(data=st.data())
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=6 if IS_WHOLE else 3,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 def test_reads_with_and_without_are_equal(
     tmp_path_factory: pytest.TempPathFactory, version: str, data: st.DataObject
 ) -> None:

@@ -249,7 +249,7 @@ SLOW = settings(
 
 
 @given(plan=steps(same_city=True), event_time=st.booleans(), wide=st.booleans())
-@SLOW
+@settings(SLOW, max_examples=15 if IS_WHOLE else 2)
 def test_every_index_gives_the_same_table(
     tmp_path_factory: pytest.TempPathFactory, plan: list[Step], event_time: bool, wide: bool
 ) -> None:

@@ -114,7 +114,7 @@ def compare(folder: Path, kind: Kind, seed: int, length: int, spark: Any = None)
 
 
 @settings(
-    max_examples=200 if IS_WHOLE else 6,
+    max_examples=200 if IS_WHOLE else 3,
     deadline=None,
     derandomize=True,
     database=None,

@@ -16,6 +16,7 @@ from hudi_core.metadata.doubtful_ranges import may_be_narrow
 from hudi_core.metadata.merged_ranges import merged_range, updated_range
 from hudi_core.metadata.records import ColumnRange
 from hudi_core.model.stats import ColumnStats, Scalar
+from tests.samples import IS_WHOLE
 
 KINDS = (
     pa.int32(),
@@ -76,7 +77,7 @@ def is_held(bound: str, whole: ColumnRange, files: list[ColumnRange]) -> bool:
 
 
 @given(data=st.data(), kind=st.sampled_from(KINDS), has_value_types=st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300 if IS_WHOLE else 120, deadline=None)
 def test_a_history_of_replaced_files(
     data: st.DataObject, kind: pa.DataType, has_value_types: bool
 ) -> None:

@@ -58,6 +58,7 @@ from tests.property.test_table_model import (
     runnable,
     steps,
 )
+from tests.samples import IS_WHOLE
 
 COLUMNS = (
     *("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key"),
@@ -312,7 +313,11 @@ def attempt(table: hudi.Table, step: Step, failure: str | None) -> hudi.CommitRe
     keyed=st.booleans(),
     compacted=st.booleans(),
 )
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=20 if IS_WHOLE else 10,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 def test_the_metadata_table_follows_the_model(
     tmp_path_factory: pytest.TempPathFactory,
     plan: list[Step],

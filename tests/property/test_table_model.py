@@ -21,6 +21,7 @@ import hudi_core as hudi
 from hudi_core.engine.base import Engine
 from hudi_core.engine.spark import SparkEngine
 from tests.foreign import by_hudi_rs
+from tests.samples import IS_WHOLE
 
 SCHEMA = pa.schema(
     [
@@ -223,7 +224,11 @@ def run(
     partitioned=st.booleans(),
     version=st.sampled_from([8, 9]),
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=40 if IS_WHOLE else 16,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 def test_rows_and_counts_follow_the_model(
     tmp_path_factory: pytest.TempPathFactory,
     plan: list[Step],
@@ -251,7 +256,11 @@ def test_both_engines_decide_alike(tmp_path: Path, spark: Any) -> None:
     drawn: list[tuple[list[Step], bool]] = []
 
     @given(plan=steps(), event_time=st.booleans())
-    @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=4 if IS_WHOLE else 2,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
     def check(plan: list[Step], event_time: bool) -> None:
         folder = tmp_path / str(len(drawn))
         drawn.append((plan, event_time))

@@ -72,14 +72,19 @@ def add(
 
 
 def deaths(
-    template: Path, scratch: Path, act: Callable[[TableMetaClient], object], **settings: Any
+    template: Path,
+    scratch: Path,
+    act: Callable[[TableMetaClient], object],
+    apart: int = DEATHS_APART,
+    **settings: Any,
 ) -> Iterator[Path]:
     """Yield a copy of a table for every step at which ``act`` died in it.
 
-    A campaign dies in every way at every step, a sample in one way at each, in turn.
+    A campaign dies in every way at every step, a sample in one way at each, in turn, or where
+    deaths are further ``apart`` at one of several.
     """
     for number, mode in enumerate(WAYS_TO_DIE):
-        for step in itertools.count(number % DEATHS_APART, DEATHS_APART):
+        for step in itertools.count(number * apart // len(WAYS_TO_DIE), apart):
             path = scratch / f"{mode}-{step}"
             shutil.copytree(template, path)
             disk = MortalDisk(step, mode)

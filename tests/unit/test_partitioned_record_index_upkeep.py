@@ -258,7 +258,7 @@ def test_a_writer_may_die_while_it_brings_a_partition(tmp_path: Path) -> None:
     total = bring_a_partition(str(tmp_path / "whole"))
     assert total > 20
     killed = 0
-    steps = sampled(range(1, total + 1), 3)
+    steps = sampled(range(1, total + 1), 7)
     for number, at in enumerate(steps):
         path = str(tmp_path / f"{at}")
         shutil.copytree(template.path, path)

@@ -42,7 +42,8 @@ from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import decode_index_commit, decode_index_plan, encode
 from hudi_core.txn.table_lock import lock_at
 from tests.foreign import by_hudi_rs
-from tests.unit.mortal_tables import DEATHS_APART, deaths
+from tests.samples import IS_WHOLE
+from tests.unit.mortal_tables import deaths
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 OPTIONS = {
@@ -326,6 +327,9 @@ def test_metadata_tables_of_old_tables_are_not_asked(real_tables: Callable[[str]
 
 # --- dying ------------------------------------------------------------------
 
+APART = 1 if IS_WHOLE else 7
+"""How many steps lie between two deaths of one way; odd, as every other death is tried again."""
+
 
 def create(client: TableMetaClient) -> None:
     if FILES not in StoredPartitions.of(opened(Path(client.base_path)).config).complete:
@@ -356,7 +360,7 @@ def test_a_death_at_any_step_is_made_good(
     new_table(template, OPTIONS if act is create else ENABLED)
     config = opened(template).config
     seen = 0
-    for path in deaths(template, tmp_path / "copies", act, config=config, options=OPTIONS):
+    for path in deaths(template, tmp_path / "copies", act, APART, config=config, options=OPTIONS):
         seen += 1
         require_right(path)
         if seen % 2:
@@ -376,7 +380,7 @@ def test_a_death_at_any_step_is_made_good(
             partitions = StoredPartitions.of(client.config).complete
             expected = {"create": 3, "delete": 0, "index": 4, "drop": 2}
             assert len(partitions) == expected[act.__name__]
-    assert seen * DEATHS_APART > 20
+    assert seen * APART > 20
 
 
 def test_the_snapshot_knows_what_was_built(tmp_path: Path) -> None:
