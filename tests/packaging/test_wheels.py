@@ -146,8 +146,8 @@ def test_sparks_doors_need_nothing_but_the_wheel(
     script = Path(__file__).with_name("through_spark_doors.py").read_text(encoding="utf-8")
     python = {"PYSPARK_PYTHON": str(core_and_spark.python)}
     cases = sampled(["flat-v8", "hive-v9"], 2, 1)
-    command = (core_and_spark.python, "-I", "-c", script, tmp_path, *cases)
-    printed = run(*command, cwd=tmp_path, more=python)
+    command = (core_and_spark.python, "-I", "-c", script, tmp_path)
+    printed = run(*command, *cases, cwd=tmp_path, more=python)
     assert printed.splitlines() == [f"{case}: the same" for case in cases]
 
 
