@@ -30,7 +30,6 @@ from hudi_core.metadata.validator import validate
 from tests.foreign import by_hudi_rs
 from tests.property.test_index_model import ApartEngine
 from tests.property.test_metadata_model import failing
-from tests.samples import IS_WHOLE
 
 Key = tuple[str, str]
 Row = dict[str, Any]
@@ -179,11 +178,7 @@ def check(table: hudi.Table, held: dict[Key, Row], groups: int) -> None:
     compacted=st.booleans(),
     apart=st.booleans(),
 )
-@settings(
-    max_examples=20 if IS_WHOLE else 10,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_index_follows_the_model(
     tmp_path_factory: pytest.TempPathFactory,
     plan: list[Step],
