@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -17,7 +17,7 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 import hudi_core as hudi
 from hudi_core.engine.base import InputFunction, TaskFunction
@@ -107,6 +107,29 @@ def rows(draw: st.DrawFn, same_city: bool) -> Row:
         "value": draw(st.integers(0, 99)),
         DELETED: draw(st.sampled_from([None, False, False, False, True])),
     }
+
+
+def _step(operation: str, keys: Iterable[int], ts: int, *deleted: int) -> Step:
+    rows = tuple(
+        {
+            "id": f"k{key}",
+            "city": CITIES[key % len(CITIES)],
+            "ts": ts,
+            "value": key,
+            DELETED: key in deleted,
+        }
+        for key in keys
+    )
+    return Step(operation, rows)
+
+
+EVERY = [
+    _step("insert", range(9), 1),
+    _step("upsert", (0, 3, 4, 9), 2, 4),
+    _step("delete", (0, 5, 7), 2),
+    _step("upsert", (0, 1, 5), 3, 1),
+]
+"""A history with every operation: few that are drawn have them all."""
 
 
 def steps(same_city: bool) -> st.SearchStrategy[list[Step]]:
@@ -249,6 +272,7 @@ SLOW = settings(
 
 
 @given(plan=steps(same_city=True), event_time=st.booleans(), wide=st.booleans())
+@example(plan=EVERY, event_time=True, wide=True)
 @settings(SLOW, max_examples=15 if IS_WHOLE else 2)
 def test_every_index_gives_the_same_table(
     tmp_path_factory: pytest.TempPathFactory, plan: list[Step], event_time: bool, wide: bool

@@ -265,42 +265,42 @@ def undo(table: hudi.Table, result: hudi.CommitResult, keyed: bool) -> bool:
 FAILURES = (None, None, "log", "metadata", "completion", "undo")
 """What fails, once: a log file, the end of the metadata table's commit, the end of the write; or
 the write succeeds and is rolled back."""
+_COMPLETED = {"metadata": ".hoodie/metadata/.hoodie/timeline", "completion": ".hoodie/timeline"}
 _put_if_absent = PosixStorage.put_if_absent
 
 
-def is_hit(path: str, failure: str) -> bool:
+def is_hit(path: str, failure: str | None) -> bool:
     folder, _, name = path.rpartition("/")
     if failure == "log":
         return folder.startswith(".hoodie/metadata/") and ".log." in name
-    place = ".hoodie/metadata/.hoodie/timeline" if failure == "metadata" else ".hoodie/timeline"
-    return folder == place and "_" in name
+    return folder == _COMPLETED.get(failure or "") and "_" in name
 
 
 @contextmanager
-def failing(failure: str) -> Iterator[list[str]]:
-    """Let the store fail at one put, and yield what is left of it to fail."""
-    left = [failure]
+def failing(failure: str | None) -> Iterator[list[str]]:
+    """Let the store fail at one put, if at all, and yield at which paths it did."""
+    hit: list[str] = []
 
     def put(self: PosixStorage, path: str, data: bytes) -> None:
-        if left and is_hit(path, failure):
-            left.pop()
+        if not hit and is_hit(path, failure):
+            hit.append(path)
             raise StorageError("The connection broke", "Try again.")
         _put_if_absent(self, path, data)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(PosixStorage, "put_if_absent", put)
-        yield left
+        yield hit
 
 
 def attempt(table: hudi.Table, step: Step, failure: str | None) -> hudi.CommitResult | None:
     """Do a step; ``None`` when it failed, as it must where the store fails."""
-    with failing(failure or "") as left:
+    with failing(failure) as hit:
         try:
             result = execute(table, step)
         except HudiError:
-            assert not left
+            assert hit
             return None
-    assert left
+    assert not hit
     return result
 
 

@@ -8,6 +8,7 @@ engines must have decided the same about files.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 import hudi_core as hudi
 from hudi_core.engine.base import Engine
@@ -56,6 +57,26 @@ def rows(draw: st.DrawFn, keys: int) -> Row:
         "value": draw(st.none() | st.floats(allow_nan=False, width=32)),
         "tags": draw(st.none() | st.lists(st.none() | st.text("ab\u00e9", max_size=3), max_size=3)),
     }
+
+
+def _step(operation: str, keys: Iterable[int], ts: int) -> Step:
+    rows = tuple(
+        {"id": f"k{key}", "city": CITIES[key % 4], "ts": ts, "value": float(key), "tags": ["a"]}
+        for key in keys
+    )
+    return Step(operation, rows)
+
+
+EVERY = [
+    _step("insert", range(10), 1),
+    _step("upsert", (0, 1, 4, 11), 2),
+    _step("delete", (0, 5, 12), 2),
+    _step("insert_overwrite", (2, 6), 3),
+    _step("bulk_insert", (0, 12), 3),
+    _step("delete_partitions", (3,), 3),
+    _step("insert_overwrite_table", (1, 2, 3), 4),
+]
+"""A history with every operation: few that are drawn have them all."""
 
 
 def steps() -> st.SearchStrategy[list[Step]]:
@@ -224,6 +245,7 @@ def run(
     partitioned=st.booleans(),
     version=st.sampled_from([8, 9]),
 )
+@example(plan=EVERY, event_time=True, partitioned=True, version=9)
 @settings(
     max_examples=40 if IS_WHOLE else 16,
     deadline=None,
