@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections import Counter
 from dataclasses import dataclass
@@ -58,14 +59,14 @@ class Kind:
         return given
 
 
-KINDS = st.builds(
-    Kind,
-    st.sampled_from(FORMATS),
-    st.sampled_from(list(GENERATORS)),
-    st.sampled_from(["SIMPLE", "BLOOM", "RECORD_INDEX", "BUCKET"]),
-    st.none() | st.sampled_from(list(HASHES)),
-    st.none() | st.sampled_from(list(LEVELS)),
+CHOICES: tuple[tuple[str | None, ...], ...] = (
+    FORMATS,
+    tuple(GENERATORS),
+    ("SIMPLE", "BLOOM", "RECORD_INDEX", "BUCKET"),
+    (None, *HASHES),
+    (None, *LEVELS),
 )
+KINDS: st.SearchStrategy[Kind] = st.builds(Kind, *map(st.sampled_from, CHOICES))
 
 
 def by_others(path: Path, format_name: str) -> list[Counter[str]]:
@@ -140,3 +141,11 @@ def test_histories_are_those_of_a_plain_table(
 )
 def test_spark_writes_the_same(tmp_path: Path, spark: Any, kind: Kind) -> None:
     compare(tmp_path, kind, 7, 4, spark)
+
+
+@pytest.mark.parametrize("seed", range(40) if IS_WHOLE else range(1))
+def test_spark_writes_random_histories(tmp_path: Path, spark: Any, seed: int) -> None:
+    dice = random.Random(seed)
+    kind = Kind(*map(dice.choice, CHOICES))  # type: ignore[arg-type]
+    print(kind)
+    compare(tmp_path, kind, dice.randrange(10_000), dice.randint(3, 8), spark)
