@@ -86,10 +86,15 @@ def beside_plain(federated: Federated, plain: hudi.Table, write: Any) -> Iterato
     ("store", "engine", "table_format"), [*LOCAL, *sampled(OTHERS, 5)], indirect=["store"]
 )
 def test_writes_and_reads_are_those_of_a_plain_table(
-    store: Store, engine: str, table_format: str, write: Any, request: pytest.FixtureRequest
+    store: Store,
+    engine: str,
+    table_format: str,
+    write: Any,
+    disk: Store,
+    request: pytest.FixtureRequest,
 ) -> None:
     federated = new_table(store, table_format)
-    plain = new_table(store, table_format, plain=True).table
+    plain = new_table(disk, table_format, plain=True).table
     seen = []
     for _ in beside_plain(federated, plain, write):
         last = federated.table.history().to_pylist()[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,7 +22,7 @@ from tests.formats.virtual_tables import (
     history,
     made,
 )
-from tests.samples import sampled
+from tests.samples import paired
 
 ALL = ("native", "iceberg", "delta")
 HELD = {
@@ -44,13 +43,13 @@ def compare(stored: hudi.Table, virtual: hudi.Table, seed: int, *, by_ts: bool =
         assert "files of keys" in found.checked
 
 
-@pytest.mark.parametrize(("index", "level"), sampled(list(product(INDEXES, LEVELS)), 2))
+@pytest.mark.parametrize(("index", "level"), paired(INDEXES, LEVELS))
 def test_every_index_finds_keys_that_are_made(tmp_path: Path, level: str, index: str) -> None:
     stored = made(tmp_path / "stored", None, index=index)
     compare(stored, made(tmp_path / "virtual", level, index=index), list(INDEXES).index(index))
 
 
-@pytest.mark.parametrize(("generator", "level"), sampled(list(product(GENERATORS, LEVELS)), 2, 1))
+@pytest.mark.parametrize(("generator", "level"), paired(GENERATORS, LEVELS, 1))
 def test_every_key_generator_makes_keys_again(tmp_path: Path, level: str, generator: str) -> None:
     stored = made(tmp_path / "stored", None, generator=generator)
     virtual = made(tmp_path / "virtual", level, generator=generator)
