@@ -23,6 +23,7 @@ SOLO_PREFIX: Final = "00000000000000"
 """First 14 digits of the metadata table's bootstrap instants, which are not dates."""
 
 EARLIEST: Final = InstantTime(SOLO_PREFIX + "000")
+"""A time before that of any write."""
 _MAX_KNOWN: Final = 8192
 _WHOLE_SECONDS: Final = re.compile(r"[T ][0-9]{2}:?[0-9]{2}:?[0-9]{2}(Z|[+-][0-9:]+)?$", re.ASCII)
 

@@ -1,4 +1,4 @@
-"""Doors into an open table, for tests of table formats.
+"""Access to an open table, for tests of table formats.
 
 A test opens a table with its format's host, to call hooks again; lets a writer die between the two
 steps of a commit; and lets a second writer in, in the middle of a first one's commit. Everything

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from hudi_conformance.formats import CHECKS
 
-from hudi_core.spi import HOOKS
+from hudi_core.model.capability import SCHEMA_EVOLUTION
+from hudi_core.spi import HOOKS, Capability
 from tests.documented_format import PAGE, blocks, install, module
 from tests.formats.test_conformance_command import outcomes, run
 from tests.samples import IS_WHOLE
@@ -31,6 +32,13 @@ def lines_of_code(code: str) -> int:
                 said.update(range(node.lineno, (node.end_lineno or 0) + 1))
     lines = enumerate(code.splitlines(), 1)
     return sum(1 for n, one in lines if n not in said and one.strip() and one.strip()[0] != "#")
+
+
+def rows(heading: str) -> list[list[str]]:
+    """Cells of the rows of the page's table whose first column has a heading."""
+    page = PAGE.read_text(encoding="utf-8")
+    [table] = re.findall(rf"^\| {heading} \|.*\n\|[- |]+\n((?:\|.*\n)+)", page, re.MULTILINE)
+    return [[cell.strip() for cell in row[1:-1].split("|")] for row in table.splitlines()]
 
 
 def methods(code: str, name: str) -> set[str]:
@@ -52,6 +60,20 @@ def test_it_is_as_short_as_the_page_says() -> None:
 def test_it_has_every_hook_that_a_format_has_to_have() -> None:
     required = {name for name, hook in HOOKS.items() if hook.is_required}
     assert methods(module("journal_format", 1), "JournalFormat") == required | {"spi_version"}
+
+
+def test_the_page_names_every_hook_and_what_needs_it() -> None:
+    words = {"every format": None, "none": frozenset(), "any change of columns": SCHEMA_EVOLUTION}
+    found = [(name, row[1]) for row in rows("hooks") for name in re.findall(r"`(\w+)`", row[0])]
+    assert {name: words.get(who, {who.strip("`")}) for name, who in found} == {
+        name: None if hook.is_required else hook.needed_by for name, hook in HOOKS.items()
+    }
+    assert len(found) == len(HOOKS)
+
+
+def test_the_page_names_every_ability() -> None:
+    found = [name for row in rows("ability") for name in re.findall(r"`(\w+)`", row[0])]
+    assert sorted(found) == sorted(Capability)
 
 
 def test_it_imports_what_a_plugin_may() -> None:

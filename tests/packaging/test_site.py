@@ -13,8 +13,10 @@ import pytest
 import typer
 
 import hudi_core.errors
+from hudi_core import spi
 from hudi_core.cli.app import app
 from hudi_core.hookspecs import HOOKS
+from hudi_core.spi import files
 
 ROOT = Path(__file__).resolve().parents[2]
 LOADED = re.compile(
@@ -112,6 +114,11 @@ def test_every_hook_is_a_heading(site: Path) -> None:
     ]
     assert len(HOOKS) > 20
     assert not [hook for hook in HOOKS if not any(hook in words for words in headings)]
+
+
+def test_every_name_for_authors_is_on_its_page(site: Path) -> None:
+    words = {*re.findall(r"\w+", text_of(site / "spi.html"))}
+    assert not [one for one in (*spi.__all__, *files.__all__) if one not in words]
 
 
 def test_every_error_is_in_the_listing(site: Path) -> None:

@@ -156,7 +156,7 @@ class FormatConformance(OverFormat):
         assert all(same_receipt(receipts[0], one) for one in receipts)
         assert files_of(path) == before
 
-    @check("F08", "One plugin serves many tables, and mixes up none of them.")
+    @check("F08", "Tables that are open at once are not mixed up.")
     def test_two_tables_at_once(
         self, table: hudi.Table, path: Path, format_under_test: FormatUnderTest, tmp_path: Path
     ) -> None:
