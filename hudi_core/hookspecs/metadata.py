@@ -136,7 +136,9 @@ class MetadataHooks:
         Publication or None
             ``None``: the instant is not complete in the format. An instant up to the watermark that
             the format has forgotten is complete, with the watermark's version and ``is_expired``;
-            whether it was rolled back meanwhile, the Hudi timeline says.
+            whether it was rolled back meanwhile, the Hudi timeline says. So the lineage alone may
+            answer: a format need not remember what ``before_rollback`` took out once the watermark
+            has passed it, and one that does may say ``None``.
         """
         raise NotImplementedError
 
