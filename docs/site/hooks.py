@@ -28,7 +28,7 @@ TAKEN_IN: Final = {
 }
 """Pages by the files of the project that they are."""
 _MENTION: Final = re.compile(r"`docs/(\w+)\.md`")
-_LINK: Final = re.compile(r"\]\((?:\.\./)?(?:docs/)?([\w./]+\.md)(#[\w-]+)?\)")
+_LINK: Final = re.compile(r"\]\((?:\.\./)?(?:docs/)?([\w./]+\.(?:md|ipynb))(#[\w-]+)?\)")
 _MESSAGES: Final = "<!-- messages -->"
 
 
@@ -55,6 +55,7 @@ def on_page_markdown(markdown: str, page: Any, **_others: object) -> str:
 def _linked(text: str) -> str:
     text = _MENTION.sub(r"[\1](\1.md)", text)
     places = {source: page for page, source in TAKEN_IN.items()}
+    places[notebook.NOTEBOOK] = "quick_start_notebook.md"
 
     def link(found: re.Match[str]) -> str:
         path = found[1]

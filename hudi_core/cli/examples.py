@@ -39,12 +39,19 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "metadata stats": ("hudi metadata stats trips",),
     "metadata validate": ("hudi metadata validate trips",),
     "optimize": ("hudi optimize trips --dry-run",),
-    "purge": ("hudi purge trips --dry-run", "hudi purge trips --yes"),
+    "purge": (
+        "hudi purge trips --dry-run",
+        "hudi purge trips --yes",
+        "hudi purge trips --savepoint 20260131120000000 --yes",
+    ),
     "restore": (
         "hudi restore trips 20260131120000000 --dry-run",
         "hudi restore trips 20260131120000000",
     ),
-    "rollback": ("hudi rollback trips 20260131120000000",),
+    "rollback": (
+        "hudi rollback trips 20260131120000000 --dry-run",
+        "hudi rollback trips 20260131120000000",
+    ),
     "savepoint create": ("hudi savepoint create trips --comment 'before the load'",),
     "savepoint delete": ("hudi savepoint delete trips 20260131120000000",),
     "savepoint list": ("hudi savepoint list trips --json",),

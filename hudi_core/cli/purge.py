@@ -59,7 +59,7 @@ def purge(
     count = len(done.files) + len(done.metadata_files)
     if dry_run:
         lines = [f"{done.path}: {count} files would be deleted.", *done.files]
-        answer(as_json, document, ["\n".join(lines)])
+        answer(as_json, document, lines)
         return
     text = f"{done.path}: deleted {count} files of past states, and rebuilt what tells of them."
     answer(as_json, document, [text])

@@ -56,7 +56,8 @@ class CommitConfig(Options, group=Group.WRITE):
         "application, a version that is not greater than the last one is not written again. For "
         "one write; the same as `idempotency=(application, version)`.",
         hudi_default="(no such option)",
-        reason="After an unknown outcome a write can be repeated without a look at the table.",
+        reason="A write made with it can be repeated after an unknown outcome without a look at "
+        "the table.",
     )
     version: Option[int | None] = Option(
         "hoodie.write.idempotency.version",

@@ -180,7 +180,8 @@ def _given_savepoints(state: TableState, given: Collection[InstantTime]) -> Sequ
         raise TableServiceError(
             f"Savepoints of the table at {state.client.base_path} keep files of past states: "
             f"{', '.join(others)}",
-            "Name them, so that they are deleted first, or erase after they are no longer needed.",
+            "Name each of them, with --savepoint INSTANT on the command line or savepoints=[...] "
+            "in Python: a purge deletes those first. Or purge once they are no longer needed.",
             savepoints=others,
         )
     return saved

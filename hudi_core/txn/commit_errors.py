@@ -52,7 +52,8 @@ def unknown_outcome(instant: Instant, what: str) -> CommitStateUnknownError:
     return CommitStateUnknownError(
         f"{what} instant {instant.requested_time} was completed",
         "Look at the timeline: if the instant is there as completed the write is visible, "
-        "otherwise the next writer rolls it back.",
+        "otherwise the next writer rolls it back. Only a write that was made with idempotency= may "
+        "be repeated without that look, with the same two values.",
         instant=instant.requested_time,
     )
 
