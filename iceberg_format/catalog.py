@@ -210,7 +210,8 @@ def metadata_folder(client: MetaClientView, files: TableFiles) -> str:
             f"{PREFIX}location",
             client.format_options["location"],
             f"it is not a folder below {client.base_path}",
-            "Leave it out, or name a folder of the table, such as .hoodie/iceberg.",
+            "Leave it out, or name a folder of the table, such as .hoodie/iceberg. Of a table that "
+            "was copied or moved, `hudi table repair PATH --force` rebuilds the metadata.",
         )
     return f"{given}/metadata"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, TypeGuard
 
 import hudi_core.errors as tree
-from hudi_core.errors import HudiError
+from hudi_core.errors import CommitStateUnknownError, HudiError
 
 PACKAGES: Final = ("hudi_core", "native_format", "iceberg_format", "delta_format")
 KINDS: Final[Mapping[str, type[HudiError]]] = {
@@ -22,6 +22,7 @@ _SHORTEST: Final = 12
 """Texts of fewer characters are values rather than sentences."""
 _WHAT: Final = ("what", "reason", "evidence")
 """Arguments of errors that say what is wrong."""
+_AGAIN: Final = " The same call may succeed when it is made again."
 Message = tuple[str, str]
 """What is wrong, and what to do; either may be empty."""
 
@@ -39,7 +40,9 @@ def listing(root: Path) -> str:
 def _section(name: str, messages: set[Message]) -> str:
     kind = KINDS[name]
     text = " ".join((kind.__doc__ or "").split("\n\n")[0].split())
-    again = " The same call may succeed when it is made again." if kind.retryable else ""
+    again = _AGAIN if kind.retryable else ""
+    if kind is CommitStateUnknownError:
+        again = " Look at the table before the same call is made again."
     lines = [f"### {name}\n", f"{text}{again}\n"]
     if messages:
         lines.append("| message | what to do |\n| --- | --- |")
