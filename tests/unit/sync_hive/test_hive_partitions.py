@@ -14,27 +14,32 @@ from hudi_core.errors import (
 )
 from hudi_core.sync.result import EntryChange
 from tests.metastore_calls import recorded
+from tests.samples import sampled
 from tests.unit.sync_hive.hive_tables import Lake, new_table, trips, types
 
 # --- partitions ----------------------------------------------------------------------------------
 
 
-def test_hundreds_of_partitions(lake: Lake, tmp_path: Path) -> None:
-    days = [f"d{number:04d}" for number in range(260)]
+@pytest.mark.parametrize(
+    ("count", "sizes"),
+    sampled(
+        [(260, [10, 20, 40, 80, 100, 10]), (1000, [10, 20, 40, 80, *[100] * 8, 50])],
+        2,
+    ),
+)
+def test_many_partitions(lake: Lake, tmp_path: Path, count: int, sizes: list[int]) -> None:
+    days = [f"d{number:04d}" for number in range(count)]
     table = new_table(tmp_path, days)
     with recorded(lake.service) as recorder:
         uri: dict[str, Any] = {"metastore.uris": recorder.uri}
         done = lake.sync(table, batch_num=90, **uri)
         assert done.entries[0].added == tuple(days)
-        assert [n for method, n in recorder.asked if method == "add_partitions_req"] == [
-            90,
-            90,
-            80,
-        ]
+        added = [n for method, n in recorder.asked if method == "add_partitions_req"]
+        assert added == [*[90] * (count // 90), count % 90]
         recorder.asked.clear()
-        assert lake.ids("trips", recorder.uri) == list(range(260))
-        sizes = [n for method, n in recorder.asked if method == "get_partitions_by_names"]
-        assert sizes == [10, 20, 40, 80, 100, 10]
+        assert lake.ids("trips", recorder.uri) == list(range(count))
+        asked_for = [n for method, n in recorder.asked if method == "get_partitions_by_names"]
+        assert asked_for == sizes
 
         # later syncs cost what changed
         table.insert(trips([2000], ["new"]))
@@ -59,10 +64,10 @@ def test_hundreds_of_partitions(lake: Lake, tmp_path: Path) -> None:
         [entry] = lake.sync(table, **uri).entries
         assert entry.columns == ("tip int added",)
     partitions = lake.partitions("trips")
-    assert len(partitions) == 259
+    assert len(partitions) == count - 1
     assert types(partitions["day=new"].sd.cols)[-1] == ("tip", "int")
     assert types(lake.entry("trips").sd.cols)[-1] == ("tip", "int")
-    wanted = [*range(260), 2000]
+    wanted = [*range(count), 2000]
     assert lake.ids("trips") == [one for one in wanted if one not in (1, 2)]
 
 
