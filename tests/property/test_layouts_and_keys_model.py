@@ -114,6 +114,7 @@ def compare(folder: Path, kind: Kind, seed: int, length: int, spark: Any = None)
         assert not [one for one in storage_path(path).rglob("*") if one.is_file()]
 
 
+@pytest.mark.timeout(3600)
 @settings(
     max_examples=200 if IS_WHOLE else 3,
     deadline=None,
