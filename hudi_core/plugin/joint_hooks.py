@@ -108,11 +108,11 @@ def _place(held: HeldMetadata | None, name: str) -> HeldMetadata | None:
 # --- hooks that do nothing else; ``Any``, as the base class has their signatures -----------------
 
 
-def asks_all(hook: str) -> Any:
+def asks_all(hook: str, *, last_first: bool = False) -> Any:
     """A hook that calls that of every format, and answers nothing."""
 
     def ask(self: OneAfterTheOther, *, meta_client: MetaClientView, **given: Any) -> None:
-        self._in_turn(hook, meta_client, given)
+        self._in_turn(hook, meta_client, given, last_first=last_first)
 
     return ask
 

@@ -172,6 +172,7 @@ class SeveralFormats(OneAfterTheOther, TableFormat):
     # --- what is taken out of them: from the last to the first -----------------------------------
 
     complete_delete_savepoint = publishes_in_all("complete_delete_savepoint", last_first=True)
+    check_restore = asks_all("check_restore", last_first=True)
 
     def before_rollback(
         self, *, meta_client: MetaClientView, instant: Instant, **given: Any
@@ -181,11 +182,6 @@ class SeveralFormats(OneAfterTheOther, TableFormat):
             self._taken_back("before_rollback", meta_client, instant, given)
         else:
             self._in_turn("before_rollback", meta_client, {**given, "instant": instant})
-
-    def check_restore(self, *, meta_client: MetaClientView, **given: Any) -> None:
-        """Ask all of them in the order of :meth:`before_restore`."""
-        for name in reversed(tuple(self.hosts)):
-            self.hosts[name].check_restore(**self._arguments(name, meta_client, given))
 
     def before_restore(
         self, *, meta_client: MetaClientView, instant: Instant, **given: Any

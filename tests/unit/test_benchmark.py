@@ -115,7 +115,8 @@ def test_every_case_holds_the_rows_it_should(tmp_path: Path) -> None:
             ("big_files_10", 4020, 420),
             ("upsert_one_row", 100_000, 1),
         ],
-        *(4, 2),
+        4,
+        2,
     )
     groups = [1, 8] if IS_WHOLE else [8]
     cases = ",".join([*(case for case, _, _ in expected), "memory"])
