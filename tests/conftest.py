@@ -93,6 +93,17 @@ def _warn_again() -> None:
             getattr(sys.modules[name], known).clear()
 
 
+@pytest.fixture
+def own_messages(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """Give what this project has logged: servers of other tests log in threads of this process."""
+    packages = {"hudi_core", "native_format", "iceberg_format", "delta_format", "hudi_sql_format"}
+    return lambda: [
+        record.getMessage()
+        for record in caplog.records
+        if record.name.partition(".")[0] in packages
+    ]
+
+
 @pytest.fixture(scope="session")
 def real_tables_folder() -> Path:
     """Give the folder with the tables that Apache Hudi wrote, or skip the test."""

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.moto_s3 import S3Service, service_at
+from tests.moto_s3 import S3Service, service_at, serving
 
 
 @contextmanager
 def s3_in_a_process() -> Iterator[S3Service]:
-    """Serve S3 from another process."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = (sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port))
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(300):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield service_at(f"http://127.0.0.1:{port}")
-    finally:
-        server.terminate()
-        server.wait()
+    """Serve S3 from another process, which finds a port itself and lives until its input ends."""
+    command = (sys.executable, "-m", "tests.s3_process")
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        endpoint = server.stdout.readline().strip()
+        assert endpoint, "the S3 service has ended before it served"
+        yield service_at(endpoint)
+
+
+if __name__ == "__main__":
+    with serving(lambda application: application) as service:
+        print(service.endpoint, flush=True)
+        sys.stdin.read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -141,13 +142,13 @@ def test_a_lost_file_group_is_named(tmp_path: Path) -> None:
 
 
 def test_an_index_without_rows_is_no_damage_to_a_compaction(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, own_messages: Callable[[], list[str]]
 ) -> None:
     table = create(tmp_path, {**ON, "hoodie.metadata.compact.max.delta.commits": "1"})
     table.upsert(rows([], "rome"))
     folder = Path(table.path, ".hoodie/metadata/.hoodie/timeline")
     assert [*folder.glob("*.commit")]
-    assert not caplog.messages
+    assert own_messages() == []
     table.upsert(rows([1], "rome"))
     check(table)
 
