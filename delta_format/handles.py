@@ -20,10 +20,11 @@ from deltalake import DeltaTable
 from delta_format.library import LIBRARY_ERRORS
 from delta_format.location import root_of, store_options, table_uri
 from delta_format.log_files import file_of, require_readable_log
-from hudi_core.spi import MetaClientView, StorageError
+from hudi_core.spi import MetaClientView, StorageError, require_same_process
 
 _MOST: Final = 4
 """Tables whose handles are kept; each holds what its table's newest version names."""
+_LIBRARY: Final = "deltalake"
 _SECOND_MS: Final = 1000
 """What object stores round times to."""
 
@@ -57,6 +58,7 @@ _ends: WeakKeyDictionary[object, weakref.finalize[Any, Any]] = WeakKeyDictionary
 
 def newest(meta_client: MetaClientView) -> Handle:
     """Return an unshared handle at the log's newest version."""
+    require_same_process(_LIBRARY)
     kept = _kept.pop(_key(meta_client), None)
     found = None if kept is None else _brought_up(meta_client, kept)
     return opened(meta_client) if found is None else found
@@ -64,6 +66,7 @@ def newest(meta_client: MetaClientView) -> Handle:
 
 def later(meta_client: MetaClientView, earlier: Handle) -> Handle:
     """The newest version, from a handle that nobody uses any more."""
+    require_same_process(_LIBRARY)
     found = None if earlier.tag is None else _brought_up(meta_client, earlier)
     return opened(meta_client) if found is None else found
 
@@ -84,7 +87,10 @@ def at_version(meta_client: MetaClientView, version: int | None = None) -> Delta
     ------
     UnsafePathError, CorruptMetadataError
         See :func:`~delta_format.log_files.require_readable_log`.
+    ForkedProcessError
+        The process was forked from one that had used the library.
     """
+    require_same_process(_LIBRARY)
     require_readable_log(meta_client)
     return DeltaTable(
         table_uri(meta_client), version=version, storage_options=store_options(meta_client)

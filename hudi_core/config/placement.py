@@ -7,6 +7,7 @@ table is created, and stored with it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -92,7 +93,8 @@ class PlacementKeys(Options, group=Group.TABLE):
         parse=storage_paths,
         default_text="(the table's folder)",
         doc="Where data files lie, while `.hoodie` and the partitions' metadata stay in the "
-        "table's folder; best a bucket or container of its own. Several are separated by commas, "
+        "table's folder; best a bucket or container of its own. A relative path is below the "
+        "working directory, and stored as the whole path. Several are separated by commas, "
         "see hoodie.storage.path.partitions.",
     )
     partitions = ConfigKey[tuple[tuple[str, str], ...]](
@@ -200,6 +202,38 @@ def placement_of(options: Mapping[str, str]) -> Placement:
     return Placement()
 
 
+def given_placement(options: Mapping[str, str]) -> Placement:
+    """Where data files lie, by options that a user gives.
+
+    Relative paths are below the working directory, as that of a table is.
+
+    Raises
+    ------
+    InvalidOptionError
+        See :func:`placement_of`.
+    """
+    return placement_of(_with_whole_paths(options))
+
+
+def _with_whole_paths(options: Mapping[str, str]) -> Mapping[str, str]:
+    whole = dict(options)
+    if path := options.get(PlacementKeys.path.key):
+        whole[PlacementKeys.path.key] = ",".join(map(_whole_path, path.split(",")))
+    if rules := options.get(PlacementKeys.partitions.key):
+        parts = (rule.partition(_ARROW) for rule in rules.split(";"))
+        whole[PlacementKeys.partitions.key] = ";".join(
+            f"{pattern}{arrow}{_whole_path(path)}" for pattern, arrow, path in parts
+        )
+    return whole
+
+
+def _whole_path(path: str) -> str:
+    path = path.strip()
+    if not path or "://" in path:
+        return path
+    return os.path.abspath(os.path.expanduser(path.removeprefix("file:")))
+
+
 def new_placement(options: Mapping[str, str]) -> Placement:
     """Where the data files of a new table are to lie.
 
@@ -209,7 +243,7 @@ def new_placement(options: Mapping[str, str]) -> Placement:
         See :func:`placement_of`; or an option is of no use without a storage path, so that the
         table would not store it.
     """
-    made = placement_of(options)
+    made = given_placement(options)
     if made.is_default:
         unused = next((name for name, _ in _strategy_options(options)), None)
         if unused is not None:
@@ -258,7 +292,7 @@ def require_same_placement(options: Mapping[str, str], stored: Placement) -> Non
     OptionConflictError
         Names the first of them.
     """
-    known = stored.properties
+    known, options = stored.properties, _with_whole_paths(options)
     for name in options:
         key = _BY_NAME.get(name)
         if key is None and not name.startswith(STRATEGY_PREFIX):

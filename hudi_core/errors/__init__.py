@@ -56,6 +56,7 @@ from hudi_core.errors.plugins import (
     UnsupportedCapabilityError,
 )
 from hudi_core.errors.resources import (
+    ForkedProcessError,
     LockError,
     OutdatedScanError,
     ResourceLimitError,
@@ -109,6 +110,7 @@ __all__ = [
     "DuplicateRecordKeyError",
     "ExtensionCallError",
     "ForeignMetadataError",
+    "ForkedProcessError",
     "HistoryExpiredError",
     "HudiError",
     "IncompleteCommitError",

@@ -35,6 +35,28 @@ class TaskFailedError(HudiError):
         )
 
 
+class ForkedProcessError(HudiError):
+    """A library whose threads are in another process, not in this fork.
+
+    A call would wait for ever, or end the process.
+
+    Parameters
+    ----------
+    library
+        The package that has the threads.
+    """
+
+    def __init__(self, library: str) -> None:
+        self.library = library
+        super().__init__(
+            f"This process was forked from one that had used {library}, whose threads a fork does "
+            "not take along",
+            "Start worker processes with multiprocessing.get_context('spawn') or 'forkserver', or "
+            "open tables in the workers only.",
+            library=library,
+        )
+
+
 class OutdatedScanError(HudiError):
     """A table was changed since a scan of it was planned.
 

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
+
+from hudi_core.errors import ForkedProcessError
 
 T = TypeVar("T")
+
+_began: Final[dict[str, int]] = {}
+"""Libraries with threads of their own, and the process that used each first."""
+
+
+def require_same_process(library: str) -> None:
+    """Refuse a library whose threads are in another process.
+
+    A process that was forked after the first use lacks them: a call would hang for ever, or panic.
+    To be called before each use.
+
+    Raises
+    ------
+    ForkedProcessError
+        Names the library.
+    """
+    here = os.getpid()
+    if _began.setdefault(library, here) != here:
+        raise ForkedProcessError(library)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +56,16 @@ def attempt(call: Callable[[], T]) -> Returned[T] | Raised:
     """Run code of a plugin and return what became of it.
 
     What ends the process (``KeyboardInterrupt``, ``SystemExit``) passes: it is not the plugin's to
-    keep.
+    keep. A panic of a library in Rust, which Python does not count among the exceptions, is a
+    failure like others.
     """
     try:
         return Returned(call())
     except Exception as error:  # noqa: BLE001 - a plugin may raise anything; every caller decides
         return Raised(error)
+    except BaseException as panic:
+        if type(panic).__module__ != "pyo3_runtime":
+            raise
+        failure = RuntimeError(str(panic))
+        failure.__cause__ = panic
+        return Raised(failure)

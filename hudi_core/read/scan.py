@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,6 +20,7 @@ from hudi_core.storage.data_files import DataFiles
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
+    import pyarrow.fs as pafs
 
     from hudi_core.read.file_reader import FileReader
 
@@ -144,7 +143,7 @@ class FileScan:
                 yield from self._keyed(file).to_batches()
             return
         for some in self._by_root(files):
-            with self._reading(some) as (reader, fragments):
+            with self._reading(*some) as (reader, fragments):
                 for batch in reader.read(fragments):
                     if batch.num_rows:
                         yield batch
@@ -168,7 +167,8 @@ class FileScan:
         if self.keys is not None and RECORD_KEY in self._asked:
             yield from self._keyed(file, (start, end)).to_batches()
             return
-        with self._reading([file]) as (reader, [fragment]):
+        [some] = self._by_root([file])
+        with self._reading(*some) as (reader, [fragment]):
             part = row_groups_within(fragment, start, end)
             if part is not None:
                 yield from (batch for batch in reader.read([part]) if batch.num_rows)
@@ -192,18 +192,19 @@ class FileScan:
             return pa.concat_tables(self._keyed(file) for file in files)
         found = []
         for some in self._by_root(files):
-            with self._reading(some) as (reader, fragments):
-                rows = reader.table(fragments, [fragments[n] for n in _ends(some)])
+            with self._reading(*some) as (reader, fragments):
+                rows = reader.table(fragments, [fragments[n] for n in _ends(some[0])])
                 found.append(rows.cast(self.output_schema))
         return found[0] if len(found) == 1 else pa.concat_tables(found)
 
-    def _by_root(self, files: Sequence[PlannedFile]) -> Iterable[Sequence[PlannedFile]]:
-        """Runs of files that lie below one root, in their order."""
-        if len(self.files.roots) == 1:
-            return (files,)
-        roots = self.files.roots_of([file.path for file in files])
-        runs = groupby(zip(roots, files, strict=True), itemgetter(0))
-        return ([file for _, file in run] for _, run in runs)
+    def _by_root(
+        self, files: Sequence[PlannedFile]
+    ) -> Iterator[tuple[Sequence[PlannedFile], pafs.FileSystem, list[str]]]:
+        """Runs of files below one root, and where they are."""
+        start = 0
+        for filesystem, places in self.files.filesystems([file.path for file in files]):
+            yield files[start : start + len(places)], filesystem, places
+            start += len(places)
 
     def as_shown(self, rows: pa.Table) -> pa.Table:
         """Rows that were read to be compared, as users see them."""
@@ -233,14 +234,13 @@ class FileScan:
 
     @contextmanager
     def _reading(
-        self, files: Sequence[PlannedFile]
+        self, files: Sequence[PlannedFile], filesystem: pafs.FileSystem, places: Sequence[str]
     ) -> Iterator[tuple[FileReader, list[ds.Fragment]]]:
         # pyarrow.dataset imports pandas, which takes longer than all of this project
         from hudi_core.read.file_reader import PARQUET, FileReader  # noqa: PLC0415
 
         paths = [file.path for file in files]
         self.files.require_no_links(paths)
-        filesystem, places = self.files.filesystem_of(paths)
         fragments = [PARQUET.make_fragment(place, filesystem) for place in places]
         columns = list(self.columns)
         reader = FileReader(self.schema, filesystem, columns, self.condition, self.batch_rows)

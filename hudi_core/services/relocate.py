@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from hudi_core.actions.deletion import DeleteFile
-from hudi_core.config.placement import STRATEGY_PREFIX, Placement, PlacementKeys, placement_of
+from hudi_core.config.placement import STRATEGY_PREFIX, Placement, PlacementKeys, given_placement
 from hudi_core.config.resolve import require_metadata_table
 from hudi_core.config.storage_move import MOVE_PROPERTY, MovePhase, StorageMove
 from hudi_core.config.write import WriteConfig
@@ -208,7 +208,7 @@ def _wanted(to: Mapping[str, str]) -> Placement:
             f"Give {PlacementKeys.strategy.key} and {PlacementKeys.path.key}; `default` without a "
             "path is the table's folder.",
         )
-    return placement_of(to)
+    return given_placement(to)
 
 
 def _checked(table: OpenTable, wanted: Placement) -> Placement:

@@ -24,6 +24,7 @@ from hudi_core.errors import (
     DataFileError,
     ExtensionCallError,
     ForeignMetadataError,
+    ForkedProcessError,
     HudiError,
     IncompleteCommitError,
     IncompleteListingError,
@@ -53,7 +54,7 @@ from hudi_core.errors import (
     UnsupportedCapabilityError,
     UnsupportedTableError,
 )
-from hudi_core.extension.foreign import Raised, attempt
+from hudi_core.extension.foreign import Raised, attempt, require_same_process
 from hudi_core.hookspecs import HOOKS, SPI_VERSION, TableFormat, hookimpl
 from hudi_core.lazy import lazy_names
 from hudi_core.model.actions import (
@@ -210,6 +211,7 @@ __all__ = [
     "FileStatus",
     "FileSystemViewManager",
     "ForeignMetadataError",
+    "ForkedProcessError",
     "FormatCapabilities",
     "FormatCommit",
     "FormatOption",
@@ -297,6 +299,7 @@ __all__ = [
     "load_extension",
     "outgoing_groups",
     "parse_instant_time",
+    "require_same_process",
     "to_datetime",
     "to_epoch_millis",
     "touched_groups",

@@ -241,15 +241,11 @@ class DataFiles:
         filesystem, root = data_filesystem(place.root, self.options)
         return filesystem, f"{root}/{place.path}"
 
-    def filesystem_of(self, paths: Sequence[str]) -> tuple[pafs.FileSystem, list[str]]:
-        """The file system of files below one root, and their paths there."""
-        (run,) = self.layout.runs(paths)
-        filesystem, root = data_filesystem(run.root, self.options)
-        return filesystem, [f"{root}/{path}" for path in run.paths]
-
-    def roots_of(self, paths: Sequence[str]) -> list[str]:
-        """The root of each file."""
-        return [root for root, own in self.layout.runs(paths) for _ in own]
+    def filesystems(self, paths: Sequence[str]) -> Iterator[tuple[pafs.FileSystem, list[str]]]:
+        """Runs of files below one root: file system, and paths there."""
+        for run in self.layout.runs(paths):
+            filesystem, root = data_filesystem(run.root, self.options)
+            yield filesystem, [f"{root}/{path}" for path in run.paths]
 
     @contextmanager
     def open(

@@ -29,6 +29,7 @@ from hudi_core.errors import (
     PreconditionFailedError,
     StorageError,
 )
+from hudi_core.extension.foreign import require_same_process
 from hudi_core.model.files import FileStatus
 from hudi_core.model.protocols import Paths
 from hudi_core.storage.location import StoreKind, parse_location
@@ -323,7 +324,6 @@ class ObjectStorage:
             ) from error
 
 
-@lru_cache(maxsize=64)
 def open_store(
     kind: StoreKind, bucket: str, account: str | None, options: StorageOptions
 ) -> _Store:
@@ -333,7 +333,17 @@ def open_store(
     ------
     StorageError
         A local folder is none.
+    ForkedProcessError
+        The process was forked from one that had used the client.
     """
+    require_same_process("obstore")
+    return _kept_store(kind, bucket, account, options)
+
+
+@lru_cache(maxsize=64)
+def _kept_store(
+    kind: StoreKind, bucket: str, account: str | None, options: StorageOptions
+) -> _Store:
     arguments = options.for_obstore(kind, bucket, account)
     match kind:
         case StoreKind.S3:

@@ -12,7 +12,7 @@ import hudi_core as hudi
 from hudi_core.errors import (
     UnknownStageError,
 )
-from tests.formats.service_tables import SCHEMA, agree, bag, batch
+from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
 from tests.formats.stages.staged_rows import FORMATS, folder, rows, tree
 
 NOTED = batch(5, "a", "c").append_column("note", pa.array(["x", "y"]))
@@ -109,3 +109,19 @@ def test_a_dataset_is_queried_before_the_publication(native: hudi.Table) -> None
         staged.count()
     assert native.stages() == ()
     assert list(folder(native).glob("*")) == []
+
+
+@pytest.mark.parametrize("strategy", ["default", "object_store"])
+def test_a_stage_beside_a_storage_path_is_read(
+    strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a relative storage path is below the working directory
+    options = {"hoodie.storage.path": "data", "hoodie.storage.strategy.class": strategy}
+    table = new_table(tmp_path / "t", "native", **options)
+    monkeypatch.chdir("/")
+    assert list((tmp_path / "data").rglob("*.parquet"))
+    staged = table.stage(batch(5, "a", "n"))
+    would_be = rows(staged)
+    assert staged.scan().to_table().num_rows == staged.count() == sum(would_be.values()) == 5
+    staged.publish()
+    assert bag(hudi.Table.open(table.path).to_arrow(), SCHEMA.names) == would_be
