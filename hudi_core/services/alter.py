@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import DataFileError, UnsupportedTableError
+from hudi_core.errors import DataFileError, SchemaError, UnsupportedTableError
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import BaseFile
 from hudi_core.model.instant import Action
@@ -46,13 +46,31 @@ def schema_change(
     """
     added: tuple[pa.Field, ...] = ()
     if isinstance(add_columns, Mapping):
-        added = tuple(pa.field(name, kind) for name, kind in add_columns.items())
+        added = tuple(_column(name, kind) for name, kind in add_columns.items())
     elif isinstance(add_columns, list | tuple):
-        added = tuple(pa.schema(add_columns))
+        added = tuple(as_arrow_schema(_schema_of(add_columns)))
     elif add_columns is not None:
         added = tuple(as_arrow_schema(add_columns))
     dropped = (drop,) if isinstance(drop, str) else tuple(drop or ())
-    return SchemaChange(added, dict(rename or {}), dropped, dict(promote or {}))
+    promoted = {name: _column(name, kind).type for name, kind in (promote or {}).items()}
+    return SchemaChange(added, dict(rename or {}), dropped, promoted)
+
+
+def _column(name: str, kind: Any) -> pa.Field:
+    try:
+        return pa.field(name, kind)
+    except (TypeError, ValueError) as error:
+        raise SchemaError(
+            f"Column {name!r} cannot have the type {kind!r}",
+            "Give a type of pyarrow, such as pyarrow.int64(), or its name, such as 'int64'.",
+        ) from error
+
+
+def _schema_of(fields: Sequence[Any]) -> Any:
+    try:
+        return pa.schema(fields)
+    except (TypeError, ValueError):
+        return fields
 
 
 def alter_table(

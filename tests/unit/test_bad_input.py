@@ -411,3 +411,25 @@ def test_spark_refuses_the_same_rows(operation: str, path: Path, spark: Any) -> 
     with refused(path, RecordKeyError, "'id'"):
         getattr(table, operation)(frame(without("id")))
     assert table.to_arrow().num_rows == 1
+
+
+def test_types_of_columns_have_names(path: Path) -> None:
+    table = hudi.Table.open(path)
+    table.alter(add_columns={"age": "int32"})
+    table.alter(promote={"age": "int64"})
+    assert table.schema.field("age").type == pa.int64()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"promote": {"value": "long"}},
+        {"promote": {"value": 64}},
+        {"add_columns": {"age": "number"}},
+        {"add_columns": ["age"]},
+        {"add_columns": "ADD age INT"},
+    ],
+)
+def test_types_that_are_none_are_refused(path: Path, change: dict[str, Any]) -> None:
+    with pytest.raises(SchemaError, match=r"pyarrow"):
+        hudi.Table.open(path).alter(**change)

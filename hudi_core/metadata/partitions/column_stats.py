@@ -10,7 +10,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.column_records import range_records, removed_ranges
 from hudi_core.metadata.index_definitions import IndexDefinitions, with_index
-from hudi_core.metadata.indexed_columns import IndexableColumns
+from hudi_core.metadata.indexed_columns import META_INDEXED, IndexableColumns
 from hudi_core.metadata.partition_types import COLUMN_STATS
 from hudi_core.metadata.partitions.comparison import Comparison
 from hudi_core.metadata.partitions.listed import ListedTable
@@ -55,9 +55,14 @@ class ColumnStats(RangePartition):
         return PartitionChange(tuple(ranges.of_files()))
 
     def of_removal(self, removal: Removal) -> PartitionChange:
-        # files that are older than a column's name have ranges under its former one
-        former = removal.client.config.former_names
-        columns = list(dict.fromkeys((*removal.definitions.columns(self.name), *sorted(former))))
+        config = removal.client.config
+        # files that are older than a column's name have ranges under its former one, files from
+        # before their table's keys were rewritten have some of the meta columns
+        former = (
+            *sorted(config.former_names),
+            *(META_INDEXED if config.keys_differ_by_file else ()),
+        )
+        columns = list(dict.fromkeys((*removal.definitions.columns(self.name), *former)))
         return PartitionChange(
             tuple(record for one in removal.files for record in removed_ranges(*one, columns))
         )
