@@ -8,6 +8,7 @@ loaded.
 from __future__ import annotations
 
 import io
+import os
 import re
 from types import TracebackType
 from typing import Final
@@ -25,6 +26,7 @@ MAX_BYTES: Final = 1 << 28
 """No metadata file of a sound table comes near this size."""
 _SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
 """Schemes of Hadoop that readers of Iceberg do not know, and what they call the same store."""
+_LOCAL: Final = "file://"
 _ONE_SLASH: Final = re.compile("^file:/(?!/)")
 
 
@@ -32,8 +34,25 @@ def table_uri(base_path: str) -> str:
     """Return the base path as the URI that every Iceberg reader takes."""
     scheme, separator, rest = base_path.partition("://")
     if not separator:
-        return f"file://{base_path}"
+        return f"{_LOCAL}{base_path}"
     return f"{_SCHEMES.get(scheme, scheme)}://{rest}"
+
+
+def named_root(client: MetaClientView) -> str:
+    """URI of the table's folder, as its metadata has it.
+
+    Symbolic links give a folder several names, and Iceberg's metadata is made of whole paths.
+    """
+    own = table_uri(client.base_path)
+    stored = client.format_options.get("location", "").rstrip("/")
+    is_other = not f"{stored}/".startswith((f"{own}/", f"{client.base_path}/"))
+    if own.startswith(_LOCAL) and stored.startswith(_LOCAL) and is_other:
+        here, folder = os.path.realpath(client.base_path), stored.removeprefix(_LOCAL)
+        while len(folder) > 1:
+            if os.path.realpath(folder) == here:
+                return f"{_LOCAL}{folder}"
+            folder = os.path.dirname(folder)
+    return own
 
 
 class TableFiles(FileIO):
@@ -48,13 +67,16 @@ class TableFiles(FileIO):
     def __init__(self, client: MetaClientView) -> None:
         super().__init__({})
         self.storage: Storage = client.storage
-        self.root = table_uri(client.base_path)
+        self.root = named_root(client)
         self._places = client.files
-        self._roots = tuple((table_uri(root), root) for root in client.files.known_roots)
+        self._roots = tuple(
+            (self.root if root == client.base_path else table_uri(root), root)
+            for root in client.files.known_roots
+        )
 
     def data_uri(self, path: str) -> str:
         """Return a data file's URI, by the table's storage strategy."""
-        return table_uri(self._places.uri(path))
+        return self.uri(path) if self._places.is_plain else table_uri(self._places.uri(path))
 
     def data_path(self, uri: str) -> str:
         """The table's name of a data file.

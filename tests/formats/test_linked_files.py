@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import hudi_core as hudi
 from hudi_core.errors import HudiError, UnsafePathError
+from tests.formats.service_tables import READERS, bag
 from tests.formats.two_steps import FAST, FORMATS, batch, new_table
 from tests.unit.refusals import files
 
@@ -89,3 +90,24 @@ def test_spark_is_not_given_a_link_out_of_the_table(tmp_path: Path, spark: Spark
     linked(table, secret(tmp_path))
     with pytest.raises(UnsafePathError, match="a symbolic link leads it"):
         hudi.Table.open(table.path).read(spark)
+
+
+@pytest.mark.parametrize("created", ["link", "folder"])
+@pytest.mark.parametrize("format_name", ["native", "iceberg,delta"])
+def test_a_link_to_a_table_is_another_name_of_it(
+    tmp_path: Path, format_name: str, created: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    other = "folder" if created == "link" else "link"
+    table = new_table(tmp_path / created / "t", format_name)
+    table.upsert(batch(1, "a", "b"))
+    opened = hudi.Table.open(str(tmp_path / other / "t"))
+    opened.upsert(batch(2, "b", "c"))
+    opened.insert_overwrite(batch(3, "a"))
+    assert opened.validate().differences == table.validate().differences == ()
+    rows = hudi.Table.open(table.path).to_arrow()
+    for one in format_name.split(","):
+        for read in READERS[one]:
+            for folder in (created, other):
+                assert bag(read(tmp_path / folder / "t"), rows.column_names) == bag(rows)
