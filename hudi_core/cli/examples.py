@@ -46,7 +46,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "restore": (
         "hudi restore trips 20260131120000000 --dry-run",
-        "hudi restore trips 20260131120000000",
+        "hudi restore trips 20260131120000000 --yes",
     ),
     "rollback": (
         "hudi rollback trips 20260131120000000 --dry-run",

@@ -88,11 +88,19 @@ def restore(
         typer.Argument(metavar="INSTANT", help="Requested time of the commit or its savepoint."),
     ],
     *,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Restore: the commits after that one are gone.")
+    ] = False,
     dry_run: DryRunOption = False,
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a table back to a commit; what came later is gone."""
+    """Take a table back to a commit; what came later is gone.
+
+    --dry-run lists the commits that would be taken out.
+    """
+    if not yes and not dry_run:
+        raise typer.BadParameter("later commits are lost; say so", param_hint="'--yes'")
     table = library.Table.open(path, parse_options(option))
     with progress_bar("files") as progress:
         done = table.restore(instant, dry_run=dry_run, progress=progress)

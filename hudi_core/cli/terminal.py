@@ -8,6 +8,7 @@ obey or hide (escape sequences, line breaks, changes of the writing direction) a
 from __future__ import annotations
 
 import json
+import os
 import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Any, Final
 
 import typer
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -23,8 +24,11 @@ _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode categories of what is no visible text: controls, formats, lone surrogates, separators."""
 
 _UNBOUNDED: Final = 1 << 20
-_USUAL: Final = 80
-"""Widths in characters."""
+_WIDTH: Final = 120
+"""Characters of a line where there is no terminal, and ``COLUMNS`` does not say."""
+_PHRASE: Final = 24
+_NAME: Final = 60
+"""Characters of a value, with and without spaces, that is not cut into lines."""
 
 
 def visible(text: str) -> str:
@@ -65,7 +69,7 @@ def write_facts(facts: Sequence[tuple[str, str]]) -> None:
     grid.add_column(overflow="fold")
     for name, value in facts:
         grid.add_row(Text(visible(name)), Text(visible(value)))
-    _print(grid)
+    _print(grid, is_limited=False)
 
 
 def write_grid(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -73,9 +77,12 @@ def write_grid(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]
     caption = Text(visible(title)) if title else None
     grid = Grid(box=box.SIMPLE_HEAD, title=caption, title_justify="left", pad_edge=False)
     for position, heading in enumerate(headings):
-        cells = [row[position] for row in rows]
+        cells = [visible(row[position]) for row in rows]
         is_number = bool(cells) and all(_is_number(cell) for cell in cells)
-        grid.add_column(heading, justify="right" if is_number else "left", overflow="fold")
+        # names and times stay whole where other columns of the row can give way
+        is_short = all(len(cell) <= (_PHRASE if " " in cell else _NAME) for cell in cells)
+        justify: JustifyMethod = "right" if is_number else "left"
+        grid.add_column(heading, justify=justify, overflow="fold", no_wrap=is_short)
     for row in rows:
         grid.add_row(*(Text(visible(cell)) for cell in row))
     _print(grid)
@@ -85,12 +92,21 @@ def _is_number(cell: str) -> bool:
     return cell.replace(",", "").isdigit()
 
 
-def _print(grid: Grid) -> None:
+def _print(grid: Grid, *, is_limited: bool = True) -> None:
+    """Print; in lines of a limited width where there is no terminal."""
     console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
     if not console.is_terminal:
-        # whoever reads a pipe wants whole values, not lines of eighty characters
         console.width = _UNBOUNDED
-        console.width = max(_USUAL, console.measure(grid).maximum)
+        widest = console.measure(grid).maximum
+        if is_limited:
+            # long values go on in the next line of their cell: all of them are there
+            given = os.environ.get("COLUMNS", "")
+            widest = min(widest, int(given) if given.isdigit() and int(given) > 0 else _WIDTH)
+            console.width = widest
+            if console.measure(grid).minimum > widest:
+                for column in grid.columns:
+                    column.no_wrap = False
+        console.width = max(widest, 1)
     console.print(grid)
 
 

@@ -1,10 +1,10 @@
-"""The history of a table as Arrow, one row per instant."""
+"""The history of a table, one entry per instant."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, overload
 
 import pyarrow as pa
 
@@ -58,6 +58,124 @@ _REWRITES: Final = frozenset({WriteOperation.CLUSTER, WriteOperation.COMPACT})
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """An instant, and what it did.
+
+    Attributes
+    ----------
+    instant
+        Its requested time.
+    action
+        Such as ``commit``.
+    operation
+        Such as ``UPSERT``; ``None`` of table services that write no rows.
+    state
+        As readers of the table see it: ``requested``, ``inflight`` or ``completed``.
+    completion_time
+        ``None`` while it is pending.
+    archived
+        Whether it is in the archived timeline only.
+    rows_inserted, rows_updated, rows_deleted
+        Rows; ``None``, as all that follows, while it is pending, and where an archive of layout 1
+        keeps no metadata.
+    files_added, files_removed
+        Data files. Those that a write removed are no longer in the latest state; those that a
+        clean, a rollback or a restore removed are deleted.
+    bytes_written
+        Of data files.
+    partitions
+        Partition paths that it touched, sorted.
+    extra_metadata
+        What its caller had it keep.
+    """
+
+    instant: str
+    action: str
+    state: str
+    completion_time: str | None = None
+    archived: bool = False
+    operation: str | None = None
+    rows_inserted: int | None = None
+    rows_updated: int | None = None
+    rows_deleted: int | None = None
+    files_added: int | None = None
+    files_removed: int | None = None
+    bytes_written: int | None = None
+    partitions: tuple[str, ...] | None = None
+    extra_metadata: Mapping[str, str] | None = field(default=None, hash=False)
+
+
+class History(Sequence[HistoryEntry]):
+    """Instants of a table and what each did, the newest first.
+
+    A sequence of entries; and a table for whatever takes Arrow's.
+    """
+
+    def __init__(self, entries: Iterable[HistoryEntry]) -> None:
+        self._entries = tuple(entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @overload
+    def __getitem__(self, place: int) -> HistoryEntry: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> History: ...
+
+    @overload
+    def __getitem__(self, place: str) -> pa.ChunkedArray: ...
+
+    def __getitem__(self, place: int | slice | str) -> HistoryEntry | History | pa.ChunkedArray:
+        if isinstance(place, str):
+            return self.column(place)
+        if isinstance(place, slice):
+            return History(self._entries[place])
+        return self._entries[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, History) and self._entries == other._entries
+
+    def __hash__(self) -> int:
+        return hash(self._entries)
+
+    def __repr__(self) -> str:
+        return f"History({list(self._entries)!r})"
+
+    def _repr_html_(self) -> str:
+        html: str = self.to_pandas()._repr_html_()
+        return html
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    @property
+    def num_rows(self) -> int:
+        """Number of instants."""
+        return len(self)
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """One column of :meth:`to_arrow`."""
+        return self.to_arrow().column(name)
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each instant, a column for each attribute of :class:`HistoryEntry`."""
+        rows = [asdict(one) for one in self._entries]
+        for row in rows:
+            row["extra_metadata"] = row["extra_metadata"] and list(row["extra_metadata"].items())
+        return pa.Table.from_pylist(rows, HISTORY_SCHEMA)
+
+    def to_pandas(self) -> Any:
+        """The same as a frame of pandas, which must be installed."""
+        return self.to_arrow().to_pandas()
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The same as dictionaries."""
+        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
 class _Done:
     """What one instant did."""
 
@@ -69,8 +187,8 @@ class _Done:
     partitions: Iterable[str] = ()
     extra_metadata: Mapping[str, str] | None = None
 
-    def row(self) -> dict[str, Any]:
-        """The columns of the history that tell of it."""
+    def facts(self) -> dict[str, Any]:
+        """The attributes of its entry."""
         return {
             "operation": self.operation,
             "rows_inserted": self.rows.inserted,
@@ -79,12 +197,12 @@ class _Done:
             "files_added": self.files_added,
             "files_removed": self.files_removed,
             "bytes_written": self.bytes_written,
-            "partitions": sorted(set(self.partitions)),
+            "partitions": tuple(sorted(set(self.partitions))),
             "extra_metadata": _of_users(self.extra_metadata or {}),
         }
 
 
-def table_history(table: OpenTable, limit: int | None = None) -> pa.Table:
+def table_history(table: OpenTable, limit: int | None = None) -> History:
     """The instants of a table and what each did, the newest first.
 
     Cost: one listing, the bodies of the instants returned, and the files of the archive that these
@@ -94,12 +212,6 @@ def table_history(table: OpenTable, limit: int | None = None) -> pa.Table:
     ----------
     limit
         Instants to return at most; all by default.
-
-    Returns
-    -------
-    pyarrow.Table
-        Of :data:`HISTORY_SCHEMA`. Counts are null while an instant is pending, and where an archive
-        of layout 1 keeps no metadata.
 
     Raises
     ------
@@ -119,8 +231,9 @@ def table_history(table: OpenTable, limit: int | None = None) -> pa.Table:
     instants.sort(key=lambda one: one.sort_key, reverse=True)
     newest = Timeline.of(instants[:limit])
     seen = table.seeing(newest).timeline().instants[::-1]
-    rows = client.run_map(lambda one: _row(client, one, bodies.get(instant_key(one))), seen)
-    return pa.Table.from_pylist(list(rows), HISTORY_SCHEMA)
+    return History(
+        client.run_map(lambda one: _entry(client, one, bodies.get(instant_key(one))), seen)
+    )
 
 
 def _archived(
@@ -139,18 +252,18 @@ def _archived(
     return {key: one for key, one in by_key.items() if key not in on_both}
 
 
-def _row(
+def _entry(
     client: TableMetaClient, instant: Instant, archived: ArchivedInstant | None
-) -> dict[str, Any]:
+) -> HistoryEntry:
     done = _done(client, instant, archived) if instant.is_completed else None
-    return {
-        "instant": instant.requested_time,
-        "action": instant.action.value,
-        "state": instant.state.value,
-        "completion_time": instant.completion_time if instant.is_completed else None,
-        "archived": archived is not None,
-        **(done.row() if done is not None else {}),
-    }
+    return HistoryEntry(
+        instant.requested_time,
+        instant.action.value,
+        instant.state.value,
+        instant.completion_time if instant.is_completed else None,
+        archived is not None,
+        **(done.facts() if done is not None else {}),
+    )
 
 
 def _done(
@@ -223,10 +336,10 @@ def _is_update(stat: WriteStat) -> bool:
     return name is not None and stat.prev_commit not in (None, "", NO_PREVIOUS_COMMIT)
 
 
-def _of_users(extra_metadata: Mapping[str, str]) -> list[tuple[str, str]]:
+def _of_users(extra_metadata: Mapping[str, str]) -> dict[str, str]:
     """Extra metadata without what the table keeps for itself."""
-    return [
-        (key, value)
+    return {
+        key: value
         for key, value in extra_metadata.items()
         if key != SCHEMA_KEY and not key.startswith(OWN_PREFIX)
-    ]
+    }

@@ -37,7 +37,7 @@ from hudi_core.metadata.table import (
 )
 from hudi_core.metadata.visible_instants import require_current
 from hudi_core.model.file_index import FileIndex
-from hudi_core.model.files import FileStatus, PartitionPath
+from hudi_core.model.files import BaseFileName, FileStatus, LogFileName, PartitionPath
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.storage.properties_file import update_properties
@@ -345,7 +345,13 @@ def list_files(client: TableMetaClient, partition: str) -> tuple[Sequence[FileSt
             f"The table at {client.base_path} has no partition {path!r}",
             "`hudi metadata list-partitions PATH` shows those there are.",
         )
-    return listing.lister.list_files([path])[path], listing.is_metadata
+    found = listing.lister.list_files([path])[path]
+    return [one for one in found if _is_data(one.name)], listing.is_metadata
+
+
+def _is_data(name: str) -> bool:
+    """Whether a file is a data file, by its name."""
+    return BaseFileName.parse(name) is not None or LogFileName.parse(name) is not None
 
 
 def look_up_keys(

@@ -23,7 +23,7 @@ from hudi_core.read.plan import ScanPlan
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.query_times import QueryTime, completed_time, requested_time
 from hudi_core.read.spark_frame import frame_of_plan, frame_of_scan
-from hudi_core.services.history import table_history
+from hudi_core.services.history import History, table_history
 from hudi_core.services.opening import open_table
 from hudi_core.storage.properties_file import WatchedProperties
 from hudi_core.table.changed_options import still_given
@@ -112,7 +112,7 @@ class TableReading:
         opened = self._present()
         return metadata_partition(opened.client, opened.timeline(), partition)
 
-    def history(self, limit: int | None = None) -> pa.Table:
+    def history(self, limit: int | None = None) -> History:
         """Return the instants and what each did, the newest first.
 
         Parameters
@@ -122,12 +122,9 @@ class TableReading:
 
         Returns
         -------
-        pyarrow.Table
-            Columns ``instant``, ``action``, ``operation``, ``state`` as readers of the table see
-            it, ``completion_time``, ``archived``, ``rows_inserted``, ``rows_updated``,
-            ``rows_deleted``, ``files_added``, ``files_removed``, ``bytes_written``,
-            ``partitions`` and ``extra_metadata``. The files that a write removed are no longer in
-            the latest state; those that a clean, a rollback or a restore removed are deleted.
+        History
+            A sequence of :class:`~hudi_core.services.history.HistoryEntry`; ``to_arrow()`` and
+            ``to_pandas()`` have its attributes as columns.
 
         Raises
         ------

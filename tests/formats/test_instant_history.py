@@ -84,7 +84,7 @@ def test_every_state_of_an_instant_stands_side_by_side(
     for words in ("pending publication", table_format, "next write", "without it"):
         assert words in last["explanation"]
 
-    for_people = CliRunner().invoke(app, ["timeline", table.path]).stdout
+    for_people = CliRunner().invoke(app, ["timeline", table.path], env={"COLUMNS": "120"}).stdout
     assert last["explanation"] in for_people
     line = next(line for line in for_people.splitlines() if pending.requested_time in line)
     assert line.split()[:5] == [pending.requested_time, "commit", "completed", "absent", "inflight"]
@@ -131,7 +131,8 @@ def test_an_instant_whose_completed_file_is_lost_is_explained(
 def test_the_history_tells_what_each_instant_did(tmp_path: Path, table_format: str) -> None:
     table = written(tmp_path / "t", table_format)
 
-    found = table.history()
+    history = table.history()
+    found = history.to_arrow()
 
     columns = ["action", "operation", "archived", "rows_inserted", "rows_updated", "rows_deleted"]
     assert [tuple(row.values()) for row in found.select(columns).to_pylist()] == [
@@ -161,7 +162,15 @@ def test_the_history_tells_what_each_instant_did(tmp_path: Path, table_format: s
     assert extra.pop(4) == [("job", "7")]
     assert extra == [[]] * 5
     for limit in range(7):
-        assert table.history(limit).equals(found.slice(0, limit))
+        assert table.history(limit) == history[:limit]
+        assert table.history(limit).to_arrow().equals(found.slice(0, limit))
+    last = history[-1]
+    assert (last.operation, last.partitions, last.rows_inserted) == ("INSERT", ("oslo", "rome"), 3)
+    assert history[4].extra_metadata == {"job": "7"}
+    assert pa.table(history) == found
+    assert history.to_pylist() == found.to_pylist()
+    assert history.to_pandas().columns.to_list() == found.column_names
+    assert "rows_updated" in history._repr_html_()
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
@@ -198,4 +207,4 @@ def test_a_negative_limit_is_refused(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", "native")
     with pytest.raises(hudi.HudiError, match="limit"):
         table.history(-1)
-    assert isinstance(table.history(0), pa.Table)
+    assert list(table.history(0)) == []

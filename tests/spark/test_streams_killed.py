@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pyarrow.compute as pc
 import pytest
 
 import hudi_core as hudi
@@ -159,7 +158,6 @@ def test_killed_and_restarted(tmp_path: Path, table_format: str) -> None:
     # each batch is one commit; Spark may take a file more into a batch after a death
     batches = 1 + max(int(one.name) for one in producer.done.glob("[0-9]*"))
     history = hudi.Table.open(tmp_path / table_format).history()
-    writes = history.filter(pc.equal(history["operation"], "INSERT"))
-    assert writes.num_rows == batches
-    undone = history.filter(pc.equal(history["action"], "rollback"))
-    print(f"{batches} batches, {KILLS} kills, {undone.num_rows} rolled back")
+    assert sum(one.operation == "INSERT" for one in history) == batches
+    undone = sum(one.action == "rollback" for one in history)
+    print(f"{batches} batches, {KILLS} kills, {undone} rolled back")

@@ -438,13 +438,25 @@ def test_a_rollback_says_what_would_go_and_deletes_just_that(table: hudi.Table) 
     assert gone == set(document["files"])
 
 
+def test_a_restore_needs_a_word(table: hudi.Table) -> None:
+    first = table.timeline.completed_writes()[0].requested_time
+    before = table.timeline.instants
+    refused = run("restore", table.path, first)
+    assert refused.exit_code == 2
+    assert "--yes" in refused.stderr
+    assert run("restore", table.path, first, "--dry-run").exit_code == 0
+    assert hudi.Table.open(table.path).timeline.instants == before
+    assert run("restore", table.path, first, "--yes").exit_code == 0
+    assert hudi.Table.open(table.path).timeline.completed_writes()[-1].requested_time == first
+
+
 @pytest.mark.parametrize("command", ["rollback", "restore"])
 def test_a_terminal_shows_how_many_files_are_gone(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     first, last = (one.requested_time for one in table.timeline.completed_writes())
     monkeypatch.setattr("hudi_core.cli.progress.Console", partial(Console, force_terminal=True))
-    done = run(command, table.path, last if command == "rollback" else first)
+    done = run(command, table.path, *([last] if command == "rollback" else [first, "--yes"]))
     assert done.exit_code == 0, done.stderr
     assert re.search(r"files .*?(\d+)/\1\b", done.stderr)
 

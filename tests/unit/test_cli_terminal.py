@@ -55,13 +55,26 @@ def test_markup_of_rich_is_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert captured.err == f"error: {text}\n"
 
 
-def test_a_pipe_gets_whole_values(capsys: pytest.CaptureFixture[str]) -> None:
-    long = "x" * 500
+@pytest.mark.parametrize(("columns", "width"), [(None, 120), ("70", 70), ("x", 120), ("0", 120)])
+def test_a_pipe_gets_whole_values_in_lines_of_some_width(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: str | None,
+    width: int,
+) -> None:
+    if columns is None:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    else:
+        monkeypatch.setenv("COLUMNS", columns)
+    time, long = "20260131120000000", "".join(f"{n:03}" for n in range(200))
 
-    write_grid("", ["a", "b"], [[long, long]])
+    write_grid("", ["a", "b"], [[time, long]])
 
-    words = capsys.readouterr().out.replace("─", "").split()
-    assert words == ["a", "b", long, long]
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= width
+    words = "".join(lines).replace("─", "").split()
+    assert words[:3] == ["a", "b", time]
+    assert "".join(words[3:]) == long
 
 
 def test_numbers_are_aligned_to_the_right(capsys: pytest.CaptureFixture[str]) -> None:
