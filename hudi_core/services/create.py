@@ -9,8 +9,10 @@ away, and starts over. What is known to be in the way is refused before the firs
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Final
 
 import pyarrow as pa
@@ -323,6 +325,12 @@ def _require_empty_folder(storage: Storage) -> tuple[str, ...] | None:
     """
     if has_properties(storage):
         raise _occupied(storage.root)
+    place = parse_location(storage.root)
+    above = (place.key, *map(str, PurePath(place.key).parents)) if place.is_local else ()
+    if (file := next(filter(os.path.isfile, above), None)) is not None:
+        raise NotATableError(
+            storage.root, f"cannot be a folder: {file} is a file", "Use an empty folder."
+        )
     paths = [file.path for file in storage.list("", recursive=True)]
     harmless = (f"{TEMP_FOLDER}/", f"{LOCK_FOLDER}/")
     others = [path for path in paths if not path.startswith(harmless) and path not in LOCK_FILES]

@@ -413,6 +413,14 @@ def test_spark_refuses_the_same_rows(operation: str, path: Path, spark: Any) -> 
     assert table.to_arrow().num_rows == 1
 
 
+@pytest.mark.parametrize("below", ["", "/t"])
+def test_a_file_is_no_place_for_a_table(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(NotATableError, match=f"{tmp_path}/file is a file"):
+        hudi.Table.create(f"{tmp_path}/file{below}", SCHEMA, record_key="id")
+    assert files(tmp_path) == {"file": b"x"}
+
+
 def test_types_of_columns_have_names(path: Path) -> None:
     table = hudi.Table.open(path)
     table.alter(add_columns={"age": "int32"})
