@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import stat
 
+from hudi_core.storage.posix_errors import as_storage_error
+
 
 def has_link(root: str, path: str) -> bool:
     """Whether a path below a folder is absolute or goes through links.
@@ -13,6 +15,11 @@ def has_link(root: str, path: str) -> bool:
 
     Only then the path can lead out of the folder, wherever that itself is. What is not there is no
     link.
+
+    Raises
+    ------
+    StorageError
+        A folder on the way cannot be looked into.
     """
     if path.startswith("/"):
         return True
@@ -26,4 +33,6 @@ def has_link(root: str, path: str) -> bool:
                 return True
         except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError as error:
+            raise as_storage_error(full, error) from error
     return False

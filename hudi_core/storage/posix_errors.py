@@ -40,10 +40,15 @@ def translated(location: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise PathNotFoundError(location) from error
     except OSError as error:
-        number = error.errno or 0
-        raise StorageError(
-            f"{location}: {error.strerror or error}",
-            _HINTS.get(number, _DEFAULT_HINT),
-            path=location,
-            errno=number,
-        ) from error
+        raise as_storage_error(location, error) from error
+
+
+def as_storage_error(location: str, error: OSError) -> StorageError:
+    """An error of the operating system about a file or folder."""
+    number = error.errno or 0
+    return StorageError(
+        f"{location}: {error.strerror or error}",
+        _HINTS.get(number, _DEFAULT_HINT),
+        path=location,
+        errno=number,
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
-from hudi_core.errors import AlreadyExistsError, UnsafePathError
+from hudi_core.errors import AlreadyExistsError, StorageError, UnsafePathError
 from hudi_core.storage.posix import PosixStorage
 
 
@@ -108,3 +109,11 @@ class TestSymbolicLinks:
         assert storage.read("old") == b"old"
         storage.put("old", b"new")
         assert (table / "old").read_bytes() == b"new"
+
+
+def test_a_path_that_cannot_be_looked_at_is_an_error_of_ours(tmp_path: Path) -> None:
+    storage = PosixStorage(str(tmp_path))
+    for look in (storage.read, storage.head, storage.delete, storage.version):
+        with pytest.raises(StorageError, match="File name too long") as caught:
+            look(f"{'x' * 300}/y")
+        assert caught.value.facts["errno"] == errno.ENAMETOOLONG
