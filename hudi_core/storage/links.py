@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 
+from hudi_core.errors import StorageError
 from hudi_core.storage.posix_errors import as_storage_error
 
 
@@ -35,4 +37,11 @@ def has_link(root: str, path: str) -> bool:
             return False
         except OSError as error:
             raise as_storage_error(full, error) from error
+        except UnicodeEncodeError as error:
+            raise StorageError(
+                f"{full!a} cannot be looked at: this process encodes names of files in "
+                f"{sys.getfilesystemencoding()}",
+                "Set PYTHONUTF8=1, or a locale with UTF-8, such as LC_ALL=C.UTF-8.",
+                path=full,
+            ) from error
     return False

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -117,3 +120,18 @@ def test_a_path_that_cannot_be_looked_at_is_an_error_of_ours(tmp_path: Path) -> 
         with pytest.raises(StorageError, match="File name too long") as caught:
             look(f"{'x' * 300}/y")
         assert caught.value.facts["errno"] == errno.ENAMETOOLONG
+
+
+def test_a_name_that_the_process_cannot_encode_is_an_error_of_ours(tmp_path: Path) -> None:
+    code = "import sys; from hudi_core.storage.posix import PosixStorage as P\nP(sys.argv[1])"
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    ended = subprocess.run(
+        (sys.executable, "-c", f"{code}.put('\\xe9/x', b'1')", str(tmp_path)),
+        env={**os.environ, **ascii_only},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "StorageError" in ended.stderr
+    assert "PYTHONUTF8=1" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
