@@ -29,6 +29,8 @@ TAKEN_IN: Final = {
 """Pages by the files of the project that they are."""
 _MENTION: Final = re.compile(r"`docs/(\w+)\.md`")
 _LINK: Final = re.compile(r"\]\((?:\.\./)?(?:docs/)?([\w./]+\.(?:md|ipynb))(#[\w-]+)?\)")
+_CELL: Final = re.compile(r"<td\b.*?</td>", re.DOTALL)
+_CODE: Final = re.compile(r"(?<=<code>)[^<]*(?=</code>)")
 _MESSAGES: Final = "<!-- messages -->"
 
 
@@ -50,6 +52,15 @@ def on_page_markdown(markdown: str, page: Any, **_others: object) -> str:
         markdown = markdown.replace(_MESSAGES, messages.listing(ROOT))
     parts = re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL)
     return "".join(part if part.startswith("```") else _linked(part) for part in parts)
+
+
+def on_page_content(html: str, **_others: object) -> str:
+    """Let names in tables go on in the next line behind a full stop or underscore."""
+    return _CELL.sub(lambda cell: _CODE.sub(_breakable, cell[0]), html)
+
+
+def _breakable(code: re.Match[str]) -> str:
+    return re.sub(r"(?<=\w)([._/])(?=\w)", r"\1<wbr>", code[0])
 
 
 def _linked(text: str) -> str:

@@ -73,6 +73,21 @@ def test_no_page_loads_from_elsewhere(site: Path) -> None:
     assert not re.findall(r"url\(\s*['\"]?(?:https?:)?//", styles)
 
 
+def test_search_works_where_pages_are_opened_as_files(site: Path) -> None:
+    index = (site / "search" / "search_index.js").read_text("utf-8")
+    assert index.startswith("var __index = {")
+    assert all(word in index for word in ("MinIO", "GDPR", "Airflow", "drop a column"))
+    front = (site / "index.html").read_text("utf-8")
+    worker, bundle = front.index("assets/iframe-worker.js"), front.index("/bundle.")
+    assert worker < bundle, "the bundle takes the worker that it finds"
+    assert (site / "assets" / "iframe-worker.js").exists()
+
+
+def test_names_in_tables_go_on_in_the_next_line(site: Path) -> None:
+    page = (site / "configuration.html").read_text("utf-8")
+    assert "hoodie.<wbr>cleaner.<wbr>commits.<wbr>retained" in page
+
+
 def test_no_page_is_a_stub(site: Path) -> None:
     words = {page.name: len(text_of(page).split()) for page in site.glob("*.html")}
     del words["404.html"]
