@@ -160,7 +160,7 @@ def write(
     # of keys that rows bring from another table, a new one knows nothing
     operation = operation or default_operation(table.config, [])
     try:
-        return table.perform(data, operation, engine, extras)
+        return table.perform(data, operation, engine, extras, is_new=True)
     except CommitStateUnknownError:
         raise
     except BaseException:

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.schema.casting import without_views
+
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
@@ -50,6 +52,7 @@ def arranged(table: pa.Table, arrangement: Arrangement, parts: int) -> Splits:
     parts
         How many parts where the arrangement does not say.
     """
+    table = without_views(table)
     count = max(1, arrangement.tasks or parts)
     columns = [_column(table, name, arrangement.as_text) for name in arrangement.columns]
     if arrangement.ranges:

@@ -65,11 +65,18 @@ class Engine(Protocol):
         """Whether later tasks may use Arrow data that a task returns."""
         ...
 
-    def take(self, data: Any) -> Any:
+    def take(self, data: Any, columns: Callable[[], pa.Schema] | None = None) -> Any:
         """Return the rows in a form the other methods need not reread.
 
         Every write calls it once: what can be read just once must not be read for its schema and
-        then for its rows.
+        then for its rows. Rows of which some lack a column that others have say so: see
+        :mod:`hudi_core.schema.absence`.
+
+        Parameters
+        ----------
+        columns
+            Gives the columns of the table, where the rows alone do not say which of their values
+            are maps.
         """
         ...
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from hudi_core.engine.arrangement import Arrangement, Splits, arranged
 from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction, heaviest_first
+from hudi_core.engine.python_rows import (
+    Columns,
+    table_of_pandas,
+    table_of_rows,
+    without_row_numbers,
+)
 from hudi_core.engine.threads import thread_pool
 from hudi_core.errors import SchemaError
+from hudi_core.schema.absence import visible_schema
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -43,11 +50,17 @@ class LocalEngine:
     def __init__(self, parallelism: int | None = None) -> None:
         self.parallelism = parallelism or _processors()
 
-    def take(self, data: Any) -> pa.Table | pa.RecordBatchReader:
-        return as_arrow(data)
+    def take(self, data: Any, columns: Columns | None = None) -> pa.Table | pa.RecordBatchReader:
+        return as_arrow(data, columns)
 
     def schema_of(self, data: Any) -> pa.Schema:
-        return as_arrow(data.limit(0) if is_lazy_frame(data) else data).schema
+        if isinstance(data, Iterator) and not isinstance(data, pa.RecordBatchReader):
+            raise SchemaError(
+                "An iterator does not say its columns before it has been read",
+                "Give a schema, or the rows as a list.",
+            )
+        source = as_arrow(data.limit(0) if is_lazy_frame(data) else data)
+        return visible_schema(source)
 
     def source_files(self, data: Any) -> list[str]:  # noqa: ARG002 - rows are here already
         return []
@@ -109,14 +122,17 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def as_arrow(data: Any) -> pa.Table | pa.RecordBatchReader:
+def as_arrow(data: Any, columns: Columns | None = None) -> pa.Table | pa.RecordBatchReader:
     """Return the rows as an Arrow table, a stream as a reader.
 
     Parameters
     ----------
     data
-        A ``pyarrow`` table, record batch or reader, a list of dictionaries, a lazy frame of polars,
-        or anything with ``__arrow_c_stream__`` (pandas, polars, DuckDB relations).
+        A ``pyarrow`` table, record batch or reader, dictionaries in a list or any other iterable, a
+        frame of pandas, a lazy frame of polars, or anything with ``__arrow_c_stream__`` (polars,
+        DuckDB relations).
+    columns
+        See :func:`~hudi_core.engine.python_rows.table_of_rows`.
 
     Raises
     ------
@@ -124,20 +140,33 @@ def as_arrow(data: Any) -> pa.Table | pa.RecordBatchReader:
         The object holds no rows that Arrow can read.
     """
     if isinstance(data, pa.Table | pa.RecordBatchReader):
-        return data
+        return without_row_numbers(data)
     if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    if isinstance(data, list) and all(isinstance(row, dict) for row in data):
-        return pa.Table.from_pylist(data)
+        return without_row_numbers(pa.Table.from_batches([data]))
+    if is_pandas_frame(data):
+        return table_of_pandas(data, columns)
     if is_lazy_frame(data):
         return pa.table(data.collect(engine="streaming"))
     if hasattr(data, "__arrow_c_stream__"):
         return pa.table(data)
+    found = table_of_rows(data, columns) if _may_be_rows(data) else None
+    if found is not None:
+        return found
     raise SchemaError(
         f"Rows of type {type(data).__module__}.{type(data).__qualname__} cannot be read",
         "Give a Spark DataFrame, an Arrow table or reader, a pandas or polars frame, or a list of "
         "dictionaries.",
     )
+
+
+def _may_be_rows(data: Any) -> bool:
+    return isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping)
+
+
+def is_pandas_frame(data: Any) -> bool:
+    """Whether the rows are a frame of pandas, without importing pandas."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(data, pandas.DataFrame)
 
 
 def is_lazy_frame(data: Any) -> bool:

@@ -214,7 +214,23 @@ def assigned(values: pa.ChunkedArray, column: pa.Field) -> pa.Array:
             given=str(given),
             stored=str(wanted),
         )
+    _require_whole(array.type, wanted, column.name)
     return cast_array(array, column, column.name)
+
+
+def _require_whole(given: pa.DataType, wanted: pa.DataType, path: str) -> None:
+    """Refuse structs without columns of theirs: null would take the place of stored values."""
+    below = {suffix: one.type for suffix, one in children(given)}
+    for suffix, one in children(wanted):
+        if suffix not in below:
+            if not (pt.is_struct(given) and pt.is_struct(wanted)):
+                return  # of two kinds, which the cast refuses
+            raise SchemaError(
+                f"A value for column {path} lacks the column {path}.{suffix}",
+                "Give it, with null where there is no value.",
+                column=f"{path}.{suffix}",
+            )
+        _require_whole(below[suffix], one.type, f"{path}.{suffix}")
 
 
 def _casts(given: pa.DataType, wanted: pa.DataType) -> bool:

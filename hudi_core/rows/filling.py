@@ -19,9 +19,10 @@ from hudi_core.errors import SchemaError
 from hudi_core.rows.combine import Positions, order_ranks
 from hudi_core.rows.deciding import Mask, deleted, order_values
 from hudi_core.rows.staging import INGEST_ORDER, true_mask
+from hudi_core.schema.absence import ABSENT, absent_values, flags_column
 from hudi_core.schema.table_schema import META_COLUMNS
 
-_NEVER: Final = frozenset((*META_COLUMNS, INGEST_ORDER))
+_NEVER: Final = frozenset((*META_COLUMNS, INGEST_ORDER, ABSENT))
 
 
 def require_null_defaults(schema: str | None, rules: MergeRules) -> None:
@@ -107,11 +108,25 @@ def filled(
             # the stored version counts, unless it lacks the value
             missing = lacking(field.name, other, rules)
             takes &= ~(late & missing) if missing is not None else True
-        chosen = np.arange(rows.num_rows)
-        chosen[:updates][takes] = rows.num_rows + np.flatnonzero(takes)
-        both = pa.chunked_array([*given.chunks, *other.chunks], field.type)
-        rows = rows.set_column(position, field, both.take(pa.array(chosen)))
+        rows = with_stored(rows, position, takes, other)
     return rows
+
+
+def with_stored(rows: pa.Table, position: int, takes: Mask, stored: pa.ChunkedArray) -> pa.Table:
+    """Rows, of which the first ones take some values of a column from stored rows.
+
+    Parameters
+    ----------
+    takes
+        Which of the first rows do.
+    stored
+        The values of the stored rows, one for each of these.
+    """
+    field, given = rows.schema.field(position), rows.column(position)
+    chosen = np.arange(rows.num_rows)
+    chosen[: len(takes)][takes] = rows.num_rows + np.flatnonzero(takes)
+    both = pa.chunked_array([*given.chunks, *stored.chunks], field.type)
+    return rows.set_column(position, field, both.take(pa.array(chosen)))
 
 
 def folded(rows: pa.Table, codes: Positions, rules: MergeRules) -> tuple[pa.Table, Positions]:
@@ -119,7 +134,8 @@ def folded(rows: pa.Table, codes: Positions, rules: MergeRules) -> tuple[pa.Tabl
 
     Rows are taken as they arrived. One that is no earlier than all before it counts from then on,
     and takes what it lacks from what was there; an earlier one only gives what is lacking. A delete
-    that counts takes away what was before it, and gives nothing.
+    that counts takes away what was before it, and gives nothing. A row without a column lacks its
+    value whatever the rules are.
 
     Parameters
     ----------
@@ -147,15 +163,28 @@ def folded(rows: pa.Table, codes: Positions, rules: MergeRules) -> tuple[pa.Tabl
     erased = np.maximum.reduceat(np.where(leads & deletes, numbers, -1), starts)
     first = np.minimum.reduceat(np.where(leads & (numbers > erased[codes]), numbers, count), starts)
     gives = (numbers >= first[codes]) & ~deletes
+    absent = absent_values(rows)
     columns = []
+    still_absent = []
     for field in rows.schema:
+        if field.name == ABSENT:
+            continue
         column = plain(rows.column(field.name))
         source = winner
         missing = lacking(field.name, column, rules)
+        if field.name in absent:
+            missing = absent[field.name] | (False if missing is None else missing)
         if missing is not None:
             known = gives & ~missing[order]
             last = np.maximum.reduceat(np.where(known & leads, numbers, -1), starts)
             late = np.minimum.reduceat(np.where(known & ~leads, numbers, count), starts)
             source = np.where(last >= 0, last, np.where(late < count, late, winner))
         columns.append(column.take(pa.array(order[source])))
+        if field.name in absent:
+            # behind a delete nothing stored is left to be kept
+            flags = absent[field.name][order[source]] & (erased < 0)
+            still_absent.append((field.name, flags))
+    if absent:
+        at = rows.schema.get_field_index(ABSENT)
+        columns.insert(at, flags_column(dict(still_absent), rows.schema.field(at)))
     return pa.table(columns, schema=rows.schema), order[winner]

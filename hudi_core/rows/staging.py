@@ -23,6 +23,7 @@ from hudi_core.config.schema import SchemaConfig
 from hudi_core.engine.base import TaskContext
 from hudi_core.model.files import PartitionPath
 from hudi_core.rows.context import WriteContext
+from hudi_core.schema.absence import ABSENT, narrowed
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.schema.truncation import without_nanoseconds
 from hudi_core.storage.data_files import data_filesystem
@@ -206,6 +207,10 @@ def normalised(
     wanted = set(schema.names)
     for batch in batches:
         own = batch.select([name for name in batch.schema.names if name in wanted])
+        if ABSENT in wanted:
+            at = own.schema.get_field_index(ABSENT)
+            field = schema.arrow.field(ABSENT)
+            own = own.set_column(at, field, narrowed(own.column(at), field.type))
         if how.truncate_nanoseconds:
             columns = [without_nanoseconds(column) for column in own.columns]
             own = pa.RecordBatch.from_arrays(columns, names=own.schema.names)

@@ -20,6 +20,7 @@ from hudi_core.schema.arrow_types import (
     is_bytes,
     is_list,
     is_text,
+    normalise_type,
 )
 from hudi_core.schema.promotions import promotion, way_out
 from hudi_core.schema.widening import widened
@@ -65,7 +66,7 @@ def cast_array(
     if array.type == field.type:
         return array
     if isinstance(array, pa.DictionaryArray):
-        return cast_array(array.dictionary_decode(), field, path, widely=widely, grows=grows)
+        return cast_array(_decoded(array), field, path, widely=widely, grows=grows)
     if isinstance(array, pa.RunEndEncodedArray):
         return cast_array(pc.run_end_decode(array), field, path, widely=widely, grows=grows)
     if pt.is_null(array.type):
@@ -96,6 +97,35 @@ def _cast(array: pa.Array, stored: pa.DataType, path: str, widely: bool, grows: 
             stored=str(stored),
         )
     return _cast_values(array, stored, path)
+
+
+def without_views(rows: pa.Table) -> pa.Table:
+    """Return rows whose strings and bytes are no views, as polars gives them.
+
+    Arrow sorts, joins and gathers none.
+    """
+    for at, field in enumerate(rows.schema):
+        if _has_view(field.type):
+            plain = pa.field(field.name, normalise_type(field.type, field.name))
+            chunks = [cast_array(chunk, plain, field.name) for chunk in rows.column(at).chunks]
+            rows = rows.set_column(at, plain, pa.chunked_array(chunks, plain.type))
+    return rows
+
+
+def _has_view(kind: pa.DataType) -> bool:
+    if pt.is_dictionary(kind) or pt.is_run_end_encoded(kind):
+        return _has_view(kind.value_type)
+    is_view = pt.is_string_view(kind) or pt.is_binary_view(kind)
+    return is_view or any(_has_view(one.type) for _, one in children(kind))
+
+
+def _decoded(array: pa.DictionaryArray) -> pa.Array:
+    values = array.dictionary
+    if _has_view(values.type):
+        # Arrow gathers no views, as which polars gives categories
+        plain = values.cast(normalise_type(values.type, ""))
+        array = pa.DictionaryArray.from_arrays(array.indices, plain)
+    return array.dictionary_decode()
 
 
 def require_known_columns(given: list[str], known: list[str], where: str) -> None:

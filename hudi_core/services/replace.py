@@ -19,6 +19,7 @@ from hudi_core.model.operation import Operation
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.sorting import require_sortable_columns
 from hudi_core.rows.staging import normalised
+from hudi_core.schema.absence import absences
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.services.placement import data_files_at
 from hudi_core.storage.location import Location, parse_location
@@ -28,6 +29,7 @@ from hudi_core.storage.properties_file import read_properties
 from hudi_core.write.auto_record_keys import write_config_for
 from hudi_core.write.input_schema import staged_schema
 from hudi_core.write.nesting import can_nest
+from hudi_core.write.partial_rows import AbsentValues
 
 
 def fitting_rows(data: Any, engine: Engine, context: WriteContext, operation: Operation) -> Any:
@@ -61,6 +63,10 @@ def fitting_rows(data: Any, engine: Engine, context: WriteContext, operation: Op
         operation,
         how=config.schema,
     )
+    values = AbsentValues(
+        context.schema, context.table, operation, False, config.schema.fill_missing, True
+    )
+    values.kept(absences(data), schema.names)
     held = data.read_all() if isinstance(data, pa.RecordBatchReader) else data
     check = partial(
         _partitions_of_fitting_rows,

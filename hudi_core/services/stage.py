@@ -33,6 +33,7 @@ from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult, ProposedCommit
 from hudi_core.read.filters import RowFilter
 from hudi_core.read.proposed import ProposedQuery
+from hudi_core.schema.absence import absence_field
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.services.stage_checks import (
     STAGE_KEY,
@@ -167,7 +168,8 @@ class Stage:
         Parameters
         ----------
         spark
-            The session that writes the rows; without one this process does.
+            The session that writes the rows; without one this process does, and where some rows
+            lack columns that others have.
         validators
             What must hold of the table after it; see :class:`~hudi_core.table.Table`. Those of the
             options that the table was opened with run as well. Those of the stage have run when its
@@ -184,7 +186,8 @@ class Stage:
         """
         rows = _rows_of(self._table(), self.record)
         names = self.record.rows
-        data = rows.reader(names) if spark is None else rows.frame(spark, names)
+        in_process = spark is None or absence_field(rows.reader(())) is not None
+        data = rows.reader(names) if in_process else rows.frame(spark, names)
         return self._publish(self, data, validators)
 
     def drop(self) -> None:
@@ -247,6 +250,8 @@ def stage_write(
     instant = client.clock.next_time(client.timeline())
     stage = f"{instant}-{secrets.randbelow(10**8):08d}"
     folder, schema = stage_folder(stage), writer.engine.schema_of(data)
+    lacking = absence_field(data)
+    schema = schema if lacking is None else schema.append(lacking)
     rows = StageRows(client.base_path, client.storage_options, folder, schema, config.fsync)
     try:
         names = tuple(writer.engine.map_input(data, rows.save, 0))

@@ -57,7 +57,7 @@ class TableStaging(TableWriting):
             A validator refuses the table as it would be. Nothing was staged.
         """
         wanted, engine = staged_operation(operation), engine or engine_for(data)
-        data = engine.take(data)
+        data = engine.take(data, self._columns)
         writer = self._writer(options, engine, Extras(extra_metadata, None, validators))
         given = self._options | options_as_strings(options or {})
         return self._staged(stage_write(writer, data, wanted, given))

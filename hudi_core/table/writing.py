@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from hudi_core.config.resolve import options_as_strings
+from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for, engine_of
-from hudi_core.errors import InvalidOptionError
+from hudi_core.errors import InvalidOptionError, SchemaError
 from hudi_core.model.dry_run import DryRun
 from hudi_core.model.operation import (
     BULK_INSERT,
@@ -24,6 +27,8 @@ from hudi_core.model.operation import (
     operation_named,
 )
 from hudi_core.model.result import CommitResult
+from hudi_core.schema.absence import absences, without_absence
+from hudi_core.schema.casting import without_views
 from hudi_core.services.after_commit import InlineServices
 from hudi_core.services.due_clustering import cluster_after_commit
 from hudi_core.services.opening import open_table
@@ -209,7 +214,8 @@ class TableWriting(TableSyncing):
             What qualifies columns of the source and of the table.
         """
         engine = engine or engine_for(source)
-        source = engine.take(source)
+        given = self._options | options_as_strings(options or {})
+        source = _whole(engine.take(source, self._columns), SchemaConfig.from_options(given))
         merge = MergeChanges(source, engine.schema_of(source), on, source_alias, target_alias)
         extras = Extras(extra_metadata, idempotency, validators)
         return TableMerger(merge, lambda changes: self.change(changes, engine, options, extras))
@@ -314,7 +320,7 @@ class TableWriting(TableSyncing):
             writer.table = writer.table.as_stored()
             return dry_run_of_deletion(writer, data)
         engine = engine or engine_for(data)
-        data = engine.take(data)
+        data = engine.take(data, self._columns)
         writer = self._writer(options, engine)
         writer.table = writer.table.as_stored()
         return dry_run(writer, data, wanted)
@@ -325,15 +331,26 @@ class TableWriting(TableSyncing):
         operation: Operation | None,
         engine: Engine,
         extras: Extras = NO_EXTRAS,
+        *,
+        is_new: bool = False,
     ) -> CommitResult:
-        """Run the operation in the options; ``None`` picks the best match."""
+        """Run the operation in the options; ``None`` picks the best match.
+
+        Parameters
+        ----------
+        is_new
+            Whether the table was made for these rows.
+        """
         writer = self._writer(None, engine, extras)
+        writer.is_new = is_new
         if operation is None:
-            data = engine.take(data)
+            data = engine.take(data, self._columns)
             operation = default_operation(self._opened.client.config, engine.schema_of(data).names)
         if operation is not DELETE_PARTITION:
             wanted = operation
-            return self._done(writer, lambda: writer.write(engine.take(data), wanted))
+            return self._done(
+                writer, lambda: writer.write(engine.take(data, self._columns), wanted)
+            )
         named = writer.config.partitions_to_delete or writer.partitions_of(data)
         return self._done(writer, lambda: writer.delete_partitions(named))
 
@@ -346,7 +363,7 @@ class TableWriting(TableSyncing):
         extras: Extras,
     ) -> CommitResult:
         engine = engine or engine_for(data)
-        data = engine.take(data)
+        data = engine.take(data, self._columns)
         writer = self._writer(options, engine, extras)
         return self._done(writer, lambda: writer.write(data, operation))
 
@@ -360,6 +377,9 @@ class TableWriting(TableSyncing):
         self._opened = writer.table
         cluster_after_commit(writer.table, writer.lock, writer.config, writer.engine)
         return self._synced(result)
+
+    def _columns(self) -> pa.Schema:
+        return self.schema
 
     def _writer(
         self, options: Options | None, engine: Engine, extras: Extras = NO_EXTRAS
@@ -378,3 +398,29 @@ class TableWriting(TableSyncing):
         writer = WriteClient(opened, lock, engine, config, services)
         writer.validation = None if validation.is_empty else validation
         return writer
+
+
+def _whole(source: Any, how: SchemaConfig) -> Any:
+    """The rows of a merge's source, in types that can be joined.
+
+    Its clauses are about columns that every row has.
+
+    Raises
+    ------
+    SchemaError
+        One lacks a column, and null is not to be taken for it.
+    """
+    absent = absences(source)
+    if absent and not how.fill_missing:
+        row = absent[0].row
+        paths = [one.path for one in absent if one.row == row]
+        raise SchemaError(
+            f"{row} of the source lacks the column {', '.join(map(repr, paths))}, which other rows "
+            "have",
+            f"Give it to every row, with None where there is no value; or set "
+            f"{SchemaConfig.fill_missing.key}=true, by which it is null.",
+            columns=paths,
+        )
+    if isinstance(source, pa.RecordBatchReader):
+        source = source.read_all()
+    return without_views(without_absence(source)) if isinstance(source, pa.Table) else source

@@ -18,6 +18,7 @@ import pyarrow as pa
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
+from hudi_core.errors import PartitionValueError
 from hudi_core.index.record_index import require_record_index
 from hudi_core.model.actions import RequestedReplaceMetadata
 from hudi_core.model.capability import Capability
@@ -30,6 +31,7 @@ from hudi_core.model.instant import Action
 from hudi_core.model.operation import DELETE_PARTITION, Operation
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
+from hudi_core.schema.absence import absences
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.data_files import FetchedFiles
 from hudi_core.table_handle import OpenTable
@@ -87,6 +89,8 @@ class WriteClient:
         What must hold of the table that the write builds on, under the lock; of what it is about to
         commit; and where others commit meanwhile, then again under the lock. It gets the table, its
         fenced timeline and what is about to be committed, ``None`` before the write, and raises.
+    is_new
+        Whether the table was made for the rows of this write.
     """
 
     table: OpenTable
@@ -96,6 +100,7 @@ class WriteClient:
     after_commit: AfterCommit = no_services
     validation: Validation | None = None
     guard: Guard | None = None
+    is_new: bool = False
 
     def write(self, data: Any, operation: Operation) -> CommitResult:
         """Write the rows and commit; a repetition returns the first result.
@@ -141,10 +146,18 @@ class WriteClient:
         return self._once(operation, change)
 
     def _write(self, data: Any, operation: Operation) -> CommitResult:
-        incoming = self.engine.schema_of(data)
+        incoming, absent = self.engine.schema_of(data), absences(data)
 
         def prepare(table: OpenTable) -> Prepared:
-            return prepared_rows(table, self.config, self.validation, incoming, operation)
+            return prepared_rows(
+                table,
+                self.config,
+                self.validation,
+                incoming,
+                operation,
+                absent=absent,
+                is_new=self.is_new,
+            )
 
         return self._run(operation, prepare, WriteSteps, lambda: data)
 
@@ -299,6 +312,14 @@ class WriteClient:
         schema = self.table.client.schema
         config = self._proven_config(self.table, schema)
         names = dict.fromkeys(name.split(".")[0] for name in config.partition_fields)
+        data = self.engine.take(data)
+        for one in absences(data):
+            if one.path.partition(".")[0] in names:
+                raise PartitionValueError(
+                    f"{one.row} lacks the column {one.path!r}, by which its partition is found",
+                    "Give it to every row, with None where there is no value.",
+                    columns=[one.path],
+                )
         needed = replace(schema, arrow=pa.schema([schema.arrow.field(name) for name in names]))
         function = partial(partitions_of_rows, config=config, schema=needed, how=self.config.schema)
         found = self.engine.map_input(data, function, 0)

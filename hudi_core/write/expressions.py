@@ -14,11 +14,13 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from hudi_core.errors import SchemaError
 from hudi_core.read.filters import Condition, Filter, to_filter
 from hudi_core.read.predicate import known_part
 from hudi_core.rows.changes import FILE, SOURCE, Met, assigned
+from hudi_core.schema.arrow_types import LIST_ELEMENT, MAP_VALUE, is_list
 from hudi_core.write.sql_text import SqlText, Visible
 
 Where: TypeAlias = str | pc.Expression | Sequence[Condition]
@@ -161,6 +163,7 @@ class Compiler:
 
 
 def _literal(given: Any, column: pa.Field) -> pa.Scalar:
+    _require_names(given, column.type, column.name)
     try:
         scalar = given if isinstance(given, pa.Scalar) else pa.scalar(given, _kind(given, column))
         array = pa.array([scalar.as_py()], scalar.type)
@@ -177,6 +180,27 @@ def _literal(given: Any, column: pa.Field) -> pa.Scalar:
             value=given,
         ) from error
     return assigned(pa.chunked_array([array]), column)[0]
+
+
+def _require_names(given: Any, kind: pa.DataType, path: str) -> None:
+    """Refuse dictionaries that are no whole values of a struct."""
+    if pt.is_struct(kind) and isinstance(given, Mapping):
+        names = [one.name for one in kind]
+        if set(given) != set(names):
+            raise SchemaError(
+                f"The value {given!r} does not have the columns of {path}",
+                f"Give each of {', '.join(names)}, with None where there is no value.",
+                column=path,
+                value=given,
+            )
+        for one in kind:
+            _require_names(given[one.name], one.type, f"{path}.{one.name}")
+    elif is_list(kind) and isinstance(given, list | tuple):
+        for value in given:
+            _require_names(value, kind.value_type, f"{path}.{LIST_ELEMENT}")
+    elif pt.is_map(kind) and given is not None:
+        for _, value in given.items() if isinstance(given, Mapping) else given:
+            _require_names(value, kind.item_type, f"{path}.{MAP_VALUE}")
 
 
 def _kind(given: Any, column: pa.Field) -> pa.DataType | None:

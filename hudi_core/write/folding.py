@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
@@ -46,7 +48,10 @@ def fold_rows(
     order = arrival_order(whole)
     if order is not None:
         whole, codes, numbers = whole.take(pa.array(order)), codes[order], numbers[order]
-    one, counted = folded(whole, codes, context.rules)
+    rules = context.rules
+    # rows of a batch complete each other by values that are absent, or by the table's rules too
+    rules = rules if rules.fills_batch else replace(rules, fill=None)
+    one, counted = folded(whole, codes, rules)
     if INGEST_ORDER in staged.names:
         arrivals = pa.array(LAST_INGESTED + np.arange(one.num_rows))
         one = one.set_column(

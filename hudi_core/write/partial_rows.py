@@ -8,17 +8,23 @@ Source: Hudi's ``PartialUpdateMode.KEEP_VALUES``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
 
 import pyarrow as pa
 
 from hudi_core.base_file.encoded_columns import plain
 from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.config.merge_rules import merge_rules
+from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.table import TableConfig
-from hudi_core.errors import SchemaError
+from hudi_core.errors import RecordKeyError, SchemaError
+from hudi_core.model.operation import Operation
 from hudi_core.rows.combine import Positions
 from hudi_core.rows.context import WriteContext
-from hudi_core.schema.table_schema import TableSchema
+from hudi_core.rows.filling import with_stored
+from hudi_core.schema.absence import Absence, absent_values
+from hudi_core.schema.table_schema import IS_DELETED, TableSchema
 
 
 def require_essential_columns(
@@ -36,13 +42,7 @@ def require_essential_columns(
     SchemaError
         A column of the partition path, the ordering column, or one without nulls is missing.
     """
-    needed = {name.split(".")[0]: "it is part of the partition" for name in config.partition_fields}
-    fields = (*config.ordering_fields, *merge_rules(config).order)
-    needed |= {name.split(".")[0]: "it orders the versions of a row" for name in fields}
-    for field in table.arrow:
-        if not field.nullable:
-            needed.setdefault(field.name, "it has no nulls, which new rows would need")
-    for name, reason in needed.items():
+    for name, reason in _essential(table, config).items():
         if name not in names:
             raise SchemaError(
                 f"The rows lack the column {name!r}, and {reason}",
@@ -52,17 +52,126 @@ def require_essential_columns(
             )
 
 
-def require_same_partition(staged: TableSchema, context: WriteContext) -> None:
+def _essential(table: TableSchema, config: TableConfig) -> dict[str, str]:
+    """Columns that every row needs, and why."""
+    needed = {name.split(".")[0]: "it is part of the partition" for name in config.partition_fields}
+    fields = (*config.ordering_fields, *merge_rules(config).order)
+    needed |= {name.split(".")[0]: "it orders the versions of a row" for name in fields}
+    for field in table.arrow:
+        if not field.nullable:
+            needed.setdefault(field.name, "it has no nulls, which new rows would need")
+    return needed
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentValues:
+    """What a write makes of columns that some of its rows lack, and others have.
+
+    Attributes
+    ----------
+    table, config
+        The columns before the write, and the table's properties.
+    operation
+        What is done with the rows.
+    keeps_stored, fills
+        Whether stored values stay where rows have none, and whether null is written there.
+    is_new
+        Whether the table was made for these rows.
+    """
+
+    table: TableSchema
+    config: TableConfig
+    operation: Operation
+    keeps_stored: bool
+    fills: bool
+    is_new: bool
+
+    def kept(self, absent: Sequence[Absence], staged: Sequence[str]) -> tuple[str, ...]:
+        """The columns whose absent values give way to others.
+
+        To those of other rows with the same key, and to stored ones. Of a column that is new no
+        other row can have one stored, so that it is null there.
+
+        Parameters
+        ----------
+        staged
+            The columns that the operation needs.
+
+        Raises
+        ------
+        SchemaError
+            A row lacks what it must have; names it, and its columns.
+        """
+        found = [one for one in absent if one.path != IS_DELETED and _top(one.path) in staged]
+        keys = {_top(name) for name in self.config.record_key_fields}
+        needed = {} if self.operation.deletes else _essential(self.table, self.config)
+        refused: list[tuple[Absence, str]] = []
+        optional = True
+        kept = []
+        for one in found:
+            top, field = _top(one.path), self.table.field(one.path)
+            is_top = one.path == top
+            keeps = self.keeps_stored and self.operation.updates and is_top
+            if top in keys:
+                raise RecordKeyError(
+                    f"{one.row} lacks the record key column {one.path!r}",
+                    "Give it to every row.",
+                    columns=[one.path],
+                )
+            if self.operation.deletes:
+                refused.append((one, "a delete needs the columns of key and partition"))
+            elif self.fills and not keeps:
+                if field is not None and not field.nullable:
+                    refused.append((one, needed.get(top, "it has no nulls")))
+            elif top in needed and is_top:
+                refused, optional = [(one, needed[top])], False
+                break
+            elif keeps or self.is_new or field is None:
+                kept += [top] if is_top else []
+            else:
+                refused.append((one, "other rows have it, and the table too"))
+        if refused:
+            first, reason = refused[0]
+            paths = [one.path for one, _ in refused if one.row == first.row]
+            self._refuse(first.row, paths, reason, optional and not self.operation.deletes)
+        return tuple(kept)
+
+    def _refuse(self, row: str, paths: Sequence[str], reason: str, optional: bool) -> NoReturn:
+        hint = "Give it to every row, with None where there is no value"
+        if optional and not self.fills:
+            if not self.keeps_stored:
+                hint += f"; or set {MergeKeys.partial_update_mode.key}=KEEP_VALUES, by which an "
+                hint += "upsert keeps what is stored"
+            hint += f"; or set {SchemaConfig.fill_missing.key}=true, by which it becomes null"
+        raise SchemaError(
+            f"{row} lacks the column {', '.join(map(repr, paths))}: {reason}",
+            f"{hint}.",
+            columns=[*paths],
+        )
+
+
+def _top(path: str) -> str:
+    return path.partition(".")[0]
+
+
+def require_same_partition(
+    staged: TableSchema, context: WriteContext, kept: Sequence[str] = ()
+) -> None:
     """Refuse partial rows that may move to another partition.
 
     What they lack is in a file of the old partition, and they are written to one of the new.
+
+    Parameters
+    ----------
+    kept
+        Columns that some of the rows lack.
 
     Raises
     ------
     SchemaError
         Names the columns, where the rows lack columns.
     """
-    missing = [name for name in context.schema.names if name not in staged.names]
+    missing = [name for name in context.schema.names if name not in staged.names or name in kept]
     fills = context.rules.fill is not None and context.table.is_partitioned
     if context.moves and (missing or fills):
         lack = f"The rows lack the column {', '.join(map(repr, missing))}"
@@ -96,4 +205,10 @@ def completed(
         kept = plain(stored.column(field.name).take(pa.array(met)))
         values = [*kept.chunks, pa.nulls(new_rows, field.type)]
         incoming = incoming.append_column(field, pa.chunked_array(values, field.type))
+    for name, absent in absent_values(incoming).items():
+        takes = absent[: len(met)]
+        if takes.any():
+            kept = plain(stored.column(name).take(pa.array(met)))
+            position = incoming.schema.get_field_index(name)
+            incoming = with_stored(incoming, position, takes, kept)
     return incoming

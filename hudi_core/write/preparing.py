@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import require_delete_markers, require_merge_columns
 from hudi_core.rows.filling import require_null_defaults
 from hudi_core.rows.sorting import require_sortable_columns
+from hudi_core.schema.absence import Absence, flags_of
 from hudi_core.schema.table_schema import PARTITION_PATH, TableSchema
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.schema_step import SchemaStep
@@ -23,7 +25,7 @@ from hudi_core.write.auto_record_keys import write_config_for
 from hudi_core.write.changes import Changes, Resolved, TableColumns, staged_columns
 from hudi_core.write.input_schema import staged_schema
 from hudi_core.write.layout_proof import ProvenLayout, proven_layout
-from hudi_core.write.partial_rows import require_same_partition
+from hudi_core.write.partial_rows import AbsentValues, require_same_partition
 from hudi_core.write.schema_plan import plan_schema, unchanged
 from hudi_core.write.validation import Validation
 
@@ -55,8 +57,18 @@ def prepared_rows(
     validation: Validation | None,
     incoming: pa.Schema,
     operation: Operation,
+    *,
+    absent: Sequence[Absence] = (),
+    is_new: bool = False,
 ) -> Prepared:
     """Prepare a write of rows with these columns.
+
+    Parameters
+    ----------
+    absent
+        Columns that some of the rows lack.
+    is_new
+        Whether the table was made for these rows.
 
     Raises
     ------
@@ -82,6 +94,14 @@ def prepared_rows(
         keep_values=keep_values,
         how=config.schema,
     )
+    absence = AbsentValues(
+        step.base, client.config, operation, keep_values, config.schema.fill_missing, is_new
+    )
+    kept = absence.kept(absent, staged.names)
+    if kept and (operation.updates or config.combines(operation)):
+        # rows with one key complete each other
+        config = replace(config, combine_before_upsert=True)
+        staged = replace(staged, arrow=staged.arrow.append(flags_of(kept)))
     context = WriteContext(
         client.base_path, client.storage_options, client.config, step.new, config, EARLIEST
     )
@@ -91,7 +111,7 @@ def prepared_rows(
     if operation.writes_straight:
         require_sortable_columns(context)
     if operation.updates:
-        require_same_partition(staged, context)
+        require_same_partition(staged, context, [one for one in kept if one in step.base.names])
     if not operation.deletes:
         require_delete_markers(context.rules, context.schema)
     if context.merges(operation):

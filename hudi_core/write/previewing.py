@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-
 from hudi_core.index.record_index import require_record_index
 from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.table import StoredPartitions
@@ -16,6 +14,7 @@ from hudi_core.model.dry_run import DryRun
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.operation import DELETE_PARTITION, Operation
 from hudi_core.model.protocols import TimelineView
+from hudi_core.schema.absence import absences
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.write.client import WriteClient
 from hudi_core.write.clustered_groups import GroupsUnderClustering
@@ -54,8 +53,7 @@ def dry_run(writer: WriteClient, data: Any, operation: Operation) -> DryRun:
         The rows do not fit the table, or it has no record key to do this by.
     """
     writer.require(operation)
-    incoming = writer.engine.schema_of(data)
-    context, staged, _, _ = _prepared(writer, incoming, operation)
+    context, staged, _, _ = _prepared(writer, data, operation)
     plan = DryRunTransaction(writer.table, writer.table.timeline())
     view = writer.table.views().view(plan.began)
     steps = WriteSteps(
@@ -93,8 +91,8 @@ def preview(
         A validator refuses the state that the write would publish.
     """
     writer.require(operation)
-    incoming, began = writer.engine.schema_of(data), writer.table.timeline()
-    context, staged, step, _ = _prepared(writer, incoming, operation)
+    began = writer.table.timeline()
+    context, staged, step, _ = _prepared(writer, data, operation)
     # what others read of changes is written with the commit
     silent = replace(context.table, logs_changes=False)
     context = replace(context, table=silent, instant=instant, preview=folder)
@@ -124,8 +122,11 @@ def dry_run_of_deletion(writer: WriteClient, partitions: Iterable[PartitionLike]
     return plan_deletion(client, view, paths, writer.config.metadata)
 
 
-def _prepared(writer: WriteClient, incoming: pa.Schema, operation: Operation) -> Prepared:
-    prepared = prepared_rows(writer.table, writer.config, writer.validation, incoming, operation)
+def _prepared(writer: WriteClient, data: Any, operation: Operation) -> Prepared:
+    incoming, absent = writer.engine.schema_of(data), absences(data)
+    prepared = prepared_rows(
+        writer.table, writer.config, writer.validation, incoming, operation, absent=absent
+    )
     if prepared.context.uses_record_index and not _builds_record_index(writer):
         index = prepared.context.write.index.index_type
         require_record_index(writer.table.client, index)

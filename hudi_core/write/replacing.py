@@ -11,7 +11,13 @@ import pyarrow as pa
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.engine.base import TaskContext
-from hudi_core.errors import PartitionValueError, UnknownPartitionError, UnsafePathError
+from hudi_core.engine.python_rows import row_of_values
+from hudi_core.errors import (
+    PartitionValueError,
+    SchemaError,
+    UnknownPartitionError,
+    UnsafePathError,
+)
 from hudi_core.keygen import key_generator
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.row_counts import row_counts
@@ -166,10 +172,11 @@ def _path_of(values: Mapping[str, Any], config: TableConfig, schema: TableSchema
         inner[last] = values[name]
     columns = [schema.arrow.field(name) for name in dict.fromkeys(n.split(".")[0] for n in fields)]
     try:
-        batch = pa.RecordBatch.from_pylist([row], pa.schema(columns))
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        batch = row_of_values(row, pa.schema(columns))
+    except SchemaError as error:
         raise PartitionValueError(
-            f"The partition {dict(values)!r} has a value of another type than its column ({error})",
+            f"The partition {dict(values)!r} has a value of another type than its column "
+            f"({error.what})",
             "Give values of the types of the partition columns.",
         ) from error
     keys = key_generator(replace(config, record_key_fields=()), schema)

@@ -29,6 +29,7 @@ from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import marks_deletes
 from hudi_core.rows.sorting import arrangement_for, sorts
 from hudi_core.rows.staging import StagedPart, partition_rows, stage_rows
+from hudi_core.schema.absence import ABSENT
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.early_conflicts import require_no_early_conflicts
@@ -179,6 +180,7 @@ class WriteSteps:
         """
         rules = self.context.rules
         fills = rules.fill is not None and rules.fills_batch
+        fills = fills or ABSENT in self.staged.arrow.names
         if not (parts and fills and self._combines) or self.operation.deletes:
             return []
         fold = partial(fold_rows, context=self.context, schema=self.staged, in_memory=in_memory)

@@ -105,6 +105,32 @@ def test_lazy_frames_are_written(tmp_path: Path) -> None:
     assert hudi.Table.open(path).count() == again.inserted == 1
 
 
+@pytest.mark.parametrize("kind", [pl.String, pl.Categorical, pl.Enum(["oslo", "rome"])])
+def test_texts_of_polars_are_sorted_joined_and_gathered(tmp_path: Path, kind: Any) -> None:
+    """polars gives Arrow views, of which that gathers none."""
+    frame = POLARS.with_columns(
+        pl.col("city").cast(kind),
+        tags=pl.concat_list("city").cast(pl.List(kind)),
+        s=pl.struct(pl.col("city").cast(kind)),
+    )
+    made = hudi.Table.create(
+        tmp_path / "t", frame, record_key="id", partition_by="city", options=FAST
+    )
+    made.bulk_insert(frame, options={"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"})
+    made.upsert(frame, options={"hoodie.index.type": "GLOBAL_SIMPLE"})
+    merge = made.merge(frame.select("id", "city"), on=["id", "city"])
+    assert merge.when_matched_update({"v": "4.5"}).execute().updated == 3
+    by_text = made.merge(frame.lazy().select("id", "city"), on="target.city = source.city")
+    by_text.when_matched_update({"v": pc.field("source.id") + 5.0}, "source.id = 2").execute()
+    assert made.delete(frame.filter(pl.col("id") == 3)).deleted == 1
+    assert made.schema.field("s").type == pa.struct([("city", pa.string())])
+    found = made.to_arrow(["id", "city", "v", "tags", "s"]).sort_by("id").to_pylist()
+    assert found == [
+        {"id": 1, "city": "oslo", "v": 4.5, "tags": ["oslo"], "s": {"city": "oslo"}},
+        {"id": 2, "city": "rome", "v": 7.0, "tags": ["rome"], "s": {"city": "rome"}},
+    ]
+
+
 # --- out ------------------------------------------------------------------------------------------
 
 

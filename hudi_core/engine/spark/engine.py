@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -78,7 +78,11 @@ class SparkEngine:
     def parallelism(self) -> int:
         return max(1, int(self._session.sparkContext.defaultParallelism))
 
-    def take(self, data: DataFrame) -> DataFrame:
+    def take(
+        self,
+        data: DataFrame,
+        columns: Callable[[], pa.Schema] | None = None,  # noqa: ARG002 - frames have types
+    ) -> DataFrame:
         _require_no_encryption(self._session)
         return data
 
