@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from enum import StrEnum
 from typing import Final
 
@@ -48,6 +49,14 @@ def one_character(text: str) -> str:
     if len(text) != 1:
         raise ValueError("it is not one character")
     return text
+
+
+def encoding(text: str) -> str:
+    """Parse the name of an encoding."""
+    try:
+        return codecs.lookup(text).name
+    except LookupError:
+        raise ValueError("there is no such encoding") from None
 
 
 class IngestionConfig(Options, group=Group.INGESTION):
@@ -132,6 +141,32 @@ class IngestionConfig(Options, group=Group.INGESTION):
         aliases=(f"{_DELTA_STREAMER}csv.nullValue",),
         default_text="(empty)",
         doc="The text that stands for null in a CSV file.",
+    )
+
+    csv_encoding: Option[str] = Option(
+        f"{_STREAMER}csv.encoding",
+        default="utf-8",
+        parse=encoding,
+        aliases=(f"{_DELTA_STREAMER}csv.encoding",),
+        default_text="`UTF-8`",
+        doc="The encoding of CSV files. A file that is not of it is refused, by its line.",
+    )
+    csv_infers: Option[bool] = Option(
+        f"{_STREAMER}csv.inferSchema",
+        default=False,
+        parse=boolean,
+        aliases=(f"{_DELTA_STREAMER}csv.inferSchema",),
+        doc="Whether new columns of CSV files have the types that their texts show. Otherwise they "
+        "are strings. A column is one of numbers only where no text loses a digit or a zero.",
+    )
+    schema_file: Option[str | None] = Option(
+        f"{_STREAMER}schemaprovider.source.schema.file",
+        default=None,
+        parse=text_or_none,
+        aliases=(f"{_DELTA_STREAMER}schemaprovider.source.schema.file",),
+        default_text="(none)",
+        doc="An Avro schema in JSON, on a disk or in an object store: the types of columns that "
+        "the table does not have yet, where the call gives none.",
     )
 
     csv_names_columns: Option[bool] = Option(

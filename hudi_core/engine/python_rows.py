@@ -14,7 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from itertools import accumulate, chain, islice
+from operator import add
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -129,6 +131,32 @@ def table_of_pandas(frame: Any, columns: Columns | None = None) -> pa.Table:
     columns_read = dict(zip(others, read.columns, strict=True)) | made
     table = pa.table([columns_read[at] for at in range(len(names))], names)
     return with_absence(table, values.lacking)
+
+
+def absent_from(
+    rows: Iterable[Mapping[str, Any]], table: pa.Table, shown: Callable[[int], str]
+) -> dict[str, Lacking]:
+    """Return which rows lack columns that others have, at any depth.
+
+    Parameters
+    ----------
+    rows, table
+        The same rows.
+    shown
+        What a message calls a row.
+    """
+    found = _Values(table.num_rows, shown, None)
+    start = 0
+    for chunk in _chunks(rows):
+        for one in table.schema:
+            lacking = [start + at for at, row in enumerate(chunk) if one.name not in row]
+            if lacking:
+                found.mark(one.name, lacking)
+            if children(one.type):
+                values = [row.get(one.name) for row in chunk]
+                found.mark_below(values, one.type, one.name, partial(add, start))
+        start += len(chunk)
+    return found.lacking
 
 
 def row_of_values(row: Mapping[str, Any], columns: pa.Schema) -> pa.RecordBatch:
@@ -250,9 +278,15 @@ class _Values:
 
     def mark(self, path: str, rows: Sequence[int]) -> None:
         """Note rows that lack a column."""
-        flags = np.zeros(self.count, dtype=bool)
-        flags[[*rows]] = True
-        self.lacking[path] = Lacking(flags, self.shown(int(flags.argmax())))
+        if path not in self.lacking:
+            self.lacking[path] = Lacking(np.zeros(self.count, dtype=bool), self.shown(min(rows)))
+        self.lacking[path].rows[[*rows]] = True
+
+    def mark_below(
+        self, values: Sequence[Any], kind: pa.DataType, path: str, row_of: _RowOf
+    ) -> None:
+        """Note rows that lack columns below one."""
+        self._require_one_kind(values, kind, path, row_of)
 
     def _array(
         self, values: Sequence[Any], known: pa.DataType | None, path: str, row_of: _RowOf

@@ -135,12 +135,28 @@ class MisplacedFileError(DataFileError):
 class SourceFileError(StorageError):
     """A file to be ingested cannot be read."""
 
-    def __init__(self, source: str, path: str, reason: str) -> None:
+    def __init__(
+        self,
+        source: str,
+        path: str,
+        reason: str,
+        hint: str | None = None,
+        *,
+        line: int | None = None,
+        column: str | None = None,
+        value: str | None = None,
+    ) -> None:
         self.source, self.path, self.reason = source, path, reason
+        self.line, self.column, self.value = line, column, value
         super().__init__(
             f"{path} in {source} cannot be ingested: {reason}",
-            "Nothing of its commit was written. Mend the file, or move it away, and run it again.",
+            hint
+            or "Nothing of its commit was written. Mend the file, or move it away, and run it "
+            "again.",
             source=source,
             path=path,
             reason=reason,
+            line=line,
+            column=column,
+            value=value,
         )

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
-import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_core.config.ingestion import IngestionConfig, SourceFormat
+from hudi_core.engine.python_rows import absent_from, without_row_numbers
 from hudi_core.errors import InvalidOptionError, SchemaError, SourceFileError
+from hudi_core.ingestion.csv_rows import CsvFile
+from hudi_core.ingestion.json_rows import JsonFile
+from hudi_core.ingestion.lines import BadLineError, decoded
 from hudi_core.ingestion.source_files import SourceFolder, is_first_load
-from hudi_core.schema.arrow_types import is_text
+from hudi_core.ingestion.typed_texts import BadTextError, inferred, typed
+from hudi_core.schema.absence import with_absence
 from hudi_core.schema.table_schema import META_COLUMNS
 
 CHANGE: Final = "Op"
 """Column of DMS: I, U or D."""
 _INSERT: Final = "I"
+_CHANGES: Final = (_INSERT, "U", "D")
 _COMPRESSED: Final = (".gz", ".bz2", ".zst", ".lz4", ".snappy")
 _ENDS: Final = {
     ".parquet": SourceFormat.PARQUET,
@@ -33,7 +38,10 @@ _ENDS: Final = {
     ".tsv": SourceFormat.CSV,
 }
 _TAB: Final = ".tsv"
-_LEAST_BLOCK, _LARGEST_BLOCK = 1 << 16, 1 << 30
+_KEY_HINT: Final = (
+    "Keys are compared as the column writes them. Nothing of the file's commit was written: mend "
+    "the file, or make a table in which the column holds strings."
+)
 
 
 def format_of(paths: Sequence[str]) -> SourceFormat:
@@ -71,6 +79,10 @@ class RowReader:
         Columns whose types are known: those of the table, or those that the caller gives.
     names
         Columns of CSV files without a line of names, in their order.
+    keys
+        Columns of the record key.
+    marks_absent
+        Whether rows of JSON say which columns they lack; otherwise these are null.
     """
 
     folder: SourceFolder
@@ -78,6 +90,8 @@ class RowReader:
     source_format: SourceFormat
     known: pa.Schema | None
     names: Sequence[str] = ()
+    keys: frozenset[str] = frozenset()
+    marks_absent: bool = False
 
     def read(self, path: str) -> pa.Table:
         """The rows of a file.
@@ -85,11 +99,24 @@ class RowReader:
         Raises
         ------
         SourceFileError
-            It cannot be read as what it should be.
+            It cannot be read as what it should be; names the line, where it has lines.
         """
         try:
             read = _READERS[self.source_format](self, path)
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            twice = [name for name, count in Counter(read.column_names).items() if count > 1]
+            if twice:
+                raise BadLineError(None, f"it has several columns named {twice[0]!r}")
+        except BadLineError as error:
+            raise SourceFileError(
+                self.folder.location,
+                path,
+                str(error),
+                error.hint,
+                line=error.line,
+                column=error.column,
+                value=error.value,
+            ) from error
+        except (pa.ArrowException, OSError) as error:
             reason = str(error).split("\n", 1)[0]
             raise SourceFileError(self.folder.location, path, reason) from error
         return read.drop_columns([name for name in read.column_names if name in META_COLUMNS])
@@ -98,7 +125,8 @@ class RowReader:
         """The rows of a Parquet file."""
         with self.folder.open(path, is_seekable=True) as file:
             # of nanoseconds INT96 has too few years
-            return pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read()
+            rows = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read()
+        return without_row_numbers(rows)
 
     def json(self, path: str) -> pa.Table:
         """The rows of lines that are JSON objects each."""
@@ -106,37 +134,68 @@ class RowReader:
         if not data.strip():
             return pa.table({})
         known = pa.schema([one for one in self._known() if _is_of_json(one.type)])
-        read = pa_json.ReadOptions(block_size=_block_size(data))
-        parse = pa_json.ParseOptions(explicit_schema=known)
-        return _typed(pa_json.read_json(pa.BufferReader(data), read, parse), self._known())
+        file = JsonFile(data, known)
+        rows = self._typed(file.rows(), file.line_of)
+        if not self.marks_absent:
+            return rows
+        lacking = absent_from(
+            file.objects(), rows, lambda row: f"Line {file.line_of(row):,} of {path}"
+        )
+        return with_absence(rows, lacking)
 
     def csv(self, path: str, *names: str) -> pa.Table:
-        """The rows of a CSV file.
+        """The rows of a CSV file: texts, but for columns whose types are known.
 
         Parameters
         ----------
         names
             Columns before those that the schema names, where the file has no line with names.
         """
+        file = self._csv_file(path, *names)
+        return pa.table({}) if file is None else self._typed(file.rows(), file.line_of)
+
+    def _csv_file(self, path: str, *names: str) -> CsvFile | None:
+        """A CSV file; ``None`` where it is empty."""
         config = self.config
         data = self._text(path)
         if not names and not config.csv_header:
             names = (*self._names(),)
         if not data.strip():
-            return pa.table({})
+            return None
         separator = "\t" if _end(path) == _TAB else config.csv_separator
-        read = pa_csv.ReadOptions(column_names=list(names) or None, block_size=_block_size(data))
-        parse = pa_csv.ParseOptions(
-            delimiter=separator, quote_char=config.csv_quote, newlines_in_values=True
+        return CsvFile(
+            data, separator, config.csv_quote, config.csv_null, config.csv_encoding, names or None
         )
-        convert = pa_csv.ConvertOptions(
-            # what is known is read as text, for Arrow knows fewer forms than it casts
-            column_types={one.name: pa.string() for one in self._known()},
-            null_values=[config.csv_null],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        )
-        return _typed(pa_csv.read_csv(pa.BufferReader(data), read, parse, convert), self._known())
+
+    def _typed(self, rows: pa.Table, line_of: Callable[[int], int]) -> pa.Table:
+        """Rows whose known columns have their types.
+
+        Raises
+        ------
+        BadLineError
+            A text is no value of its column, or not as a record key has to be written.
+        """
+        for one in self._known():
+            at = rows.schema.get_field_index(one.name)
+            given = None if at < 0 else rows.schema.field(at).type
+            if given is None or given == one.type or pt.is_null(given):
+                continue
+            column = rows.column(at)
+            if not pt.is_string(given):
+                if _is_of_json(one.type) or pt.is_nested(given):
+                    continue  # read as what it is, or to be cast
+                row = pc.index(column.is_valid(), True).as_py()
+                reason = f"which is no {one.type}"
+                raise BadLineError.of_value(line_of(row), one.name, column[row].as_py(), reason)
+            try:
+                column = typed(column, one.type, is_key=one.name in self.keys)
+            except BadTextError as error:
+                hint = _KEY_HINT if one.name in self.keys else None
+                raise BadLineError.of_value(
+                    line_of(error.row), one.name, error.value, error.reason, hint
+                ) from error
+            rows = rows.set_column(at, one.name, column)
+        return rows
 
     def _text(self, path: str) -> bytes:
         with self.folder.open(path) as file:
@@ -146,11 +205,15 @@ class RowReader:
     def dms(self, path: str) -> pa.Table:
         """The rows of a file of DMS, with the column of changes."""
         is_load = is_first_load(path)
+        file = None
         if _end(path) == ".parquet":
             rows = self.parquet(path)
+        elif (file := self._dms_csv(path, has_change=not is_load)) is not None:
+            rows = self._typed(file.rows(), file.line_of)
         else:
-            rows = self._dms_csv(path, has_change=not is_load)
-        if CHANGE in rows.column_names or not rows.num_columns:
+            return pa.table({})
+        if CHANGE in rows.column_names:
+            _require_changes(rows.column(CHANGE).cast(pa.string()), file)
             return rows
         if not is_load:
             raise SchemaError(
@@ -161,17 +224,18 @@ class RowReader:
         inserted = pa.repeat(pa.scalar(_INSERT), rows.num_rows)
         return rows.add_column(0, CHANGE, inserted)
 
-    def _dms_csv(self, path: str, *, has_change: bool) -> pa.Table:
-        """The rows of a CSV file of DMS."""
+    def _dms_csv(self, path: str, *, has_change: bool) -> CsvFile | None:
+        """A CSV file of DMS."""
         if self.config.csv_names_columns:
-            return self.csv(path)
+            return self._csv_file(path)
         columns = [name for name in self._names() if name != CHANGE]
         if not has_change:
             # by an option of DMS the first load has the column too
-            first = self._text(path).split(b"\n", 1)[0].decode()
+            encoding = self.config.csv_encoding
+            first = decoded(self._text(path).split(b"\n", 1)[0], encoding)
             separator = "\t" if _end(path) == _TAB else self.config.csv_separator
             has_change = len(next(csv.reader([first], delimiter=separator), [])) > len(columns)
-        return self.csv(path, *([CHANGE, *columns] if has_change else columns))
+        return self._csv_file(path, *([CHANGE, *columns] if has_change else columns))
 
     def _names(self) -> Sequence[str]:
         if not self.names:
@@ -204,38 +268,30 @@ def without_untyped(rows: pa.Table, known: pa.Schema | None) -> pa.Table:
     return rows.drop_columns(untyped)
 
 
-def _has_null(given: pa.DataType) -> bool:
-    inner = (given.field(at).type for at in range(given.num_fields))
-    return pt.is_null(given) or any(map(_has_null, inner))
+def _require_changes(changes: pa.ChunkedArray, file: CsvFile | None) -> None:
+    """Refuse what DMS does not write: it would be taken for an update."""
+    row = pc.index(pc.is_in(changes, pa.array(_CHANGES)), False).as_py()
+    if row < 0:
+        return
+    value, reason = changes[row].as_py(), f"which is none of {', '.join(_CHANGES)}"
+    if file is None:
+        what = f"row {row + 1:,} has {value!r} in the column {CHANGE}, {reason}"
+        raise BadLineError(None, what, column=CHANGE, value=value)
+    raise BadLineError.of_value(file.line_of(row), CHANGE, value, reason)
 
 
-def _typed(rows: pa.Table, known: Sequence[pa.Field]) -> pa.Table:
-    """Rows whose known columns have their types, where texts allow it."""
-    for one in known:
-        at = rows.schema.get_field_index(one.name)
-        if at < 0 or rows.schema.field(at).type == one.type:
-            continue
-        column = rows.column(at)
-        if pt.is_string(column.type) and not is_text(one.type):
-            column = _of_texts(column, one)
-        elif pt.is_timestamp(column.type) and pt.is_date(one.type):
-            column = column.cast(one.type)
-        rows = rows.set_column(at, one.name, column)
+def with_inferred(rows: pa.Table, known: pa.Schema | None, keys: Collection[str]) -> pa.Table:
+    """Rows whose new columns of texts have the types that these show."""
+    stored = () if known is None else known.names
+    for at, one in enumerate(rows.schema):
+        if one.name not in stored and one.name != CHANGE and pt.is_string(one.type):
+            rows = rows.set_column(at, one.name, inferred(rows.column(at), is_key=one.name in keys))
     return rows
 
 
-def _of_texts(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    """Values of texts; what is empty is null."""
-    texts = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
-    try:
-        if not pt.is_timestamp(field.type) or field.type.tz is None:
-            return texts.cast(field.type)
-        try:
-            return texts.cast(field.type)
-        except pa.ArrowInvalid:  # times without a zone are those of UTC
-            return pc.assume_timezone(texts.cast(pa.timestamp(field.type.unit)), field.type.tz)
-    except pa.ArrowException as error:
-        raise pa.ArrowInvalid(f"column {field.name}: {error}") from error
+def _has_null(given: pa.DataType) -> bool:
+    inner = (given.field(at).type for at in range(given.num_fields))
+    return pt.is_null(given) or any(map(_has_null, inner))
 
 
 def _is_of_json(given: pa.DataType) -> bool:
@@ -255,14 +311,6 @@ def _is_of_json(given: pa.DataType) -> bool:
             pt.is_timestamp,
         )
     )
-
-
-def _block_size(data: bytes) -> int:
-    """The bytes of a whole file, as far as Arrow's readers can.
-
-    Types are found in the first block alone, and no line may be longer than a block.
-    """
-    return min(max(len(data), _LEAST_BLOCK), _LARGEST_BLOCK)
 
 
 def _end(path: str) -> str:

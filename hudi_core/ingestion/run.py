@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Final
 
 import pyarrow as pa
 
 from hudi_core.config.ingestion import IngestionConfig, SourceFormat
+from hudi_core.config.kinds import PartialUpdateMode
 from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.schema import SchemaConfig
@@ -23,17 +26,28 @@ from hudi_core.errors import (
     CorruptMetadataError,
     InvalidOptionError,
     PathNotFoundError,
-    SchemaError,
     SourceFileError,
 )
 from hudi_core.ingestion.checkpoint import CHECKPOINT_KEY, Checkpoint
-from hudi_core.ingestion.formats import CHANGE, RowReader, format_of, without_untyped
+from hudi_core.ingestion.formats import (
+    CHANGE,
+    RowReader,
+    format_of,
+    with_inferred,
+    without_untyped,
+)
 from hudi_core.ingestion.run_result import IngestedBatch, IngestResult
-from hudi_core.ingestion.source_files import SourceFolder, in_order, source_folder
+from hudi_core.ingestion.source_files import (
+    SourceFolder,
+    in_order,
+    read_schema,
+    source_folder,
+)
 from hudi_core.ingestion.transform import transformed
 from hudi_core.model.files import FileStatus
 from hudi_core.model.operation import UPSERT
 from hudi_core.model.result import CommitResult
+from hudi_core.schema.joining import joined
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.storage.location import PathLike, location_of
@@ -79,7 +93,8 @@ def ingest(
     options
         Hudi's options for the table and the writes. The operation is ``upsert`` by default.
     schema
-        Types of columns where there is no table yet; names too, where CSV files have none.
+        Types of columns that the table does not have yet; names too, where CSV files have none. By
+        default that of ``hoodie.streamer.schemaprovider.source.schema.file``.
     since_ms
         For an ingestion that has not begun: only files that were modified later are read, in
         milliseconds since the epoch, as in a checkpoint of Hudi Streamer.
@@ -98,7 +113,8 @@ def ingest(
     Raises
     ------
     SourceFileError
-        A file cannot be read. The commits before its own stand.
+        A file cannot be read, or has what a column cannot hold as it is; names the line. The
+        commits before its own stand.
     PathNotFoundError
         There is no such folder.
     InvalidOptionError
@@ -115,7 +131,10 @@ def ingest(
         raise InvalidOptionError(
             IngestionConfig.root.key, None, "there is no folder to read", "Name the source."
         )
-    folder = source_folder(place, StorageOptions.from_options(given))
+    storage = StorageOptions.from_options(given)
+    folder = source_folder(place, storage)
+    if schema is None and config.schema_file is not None:
+        schema = read_schema(config.schema_file, storage)
     run = _Run(location_of(path), folder, name or folder.location, config, given, schema, engine)
     listed = folder.list()
     checkpoint = run.begin(since_ms, listed)
@@ -262,12 +281,13 @@ class _Run:
 
     def _rows(self, files: Sequence[FileStatus]) -> tuple[pa.Table, Sequence[FileStatus]]:
         """The rows of files, but for files that changed meanwhile."""
-        # what a query makes has the table's types, and not what it is made of
-        is_plain = self.table is not None and self.config.sql is None
-        known = self.table.schema if is_plain and self.table is not None else self.schema
+        known = self._known()
         names = (self.schema or known or pa.schema([])).names
-        reader = RowReader(self.folder, self.config, self._format(files), known, names)
-        tables, unchanged = [], []
+        keys, marks = self._keys(), self._marks_absent()
+        source_format = self._format(files)
+        reader = RowReader(self.folder, self.config, source_format, known, names, keys, marks)
+        tables: list[pa.Table] = []
+        unchanged: list[FileStatus] = []
         for one in files:
             read = self._read(reader, one)
             if read is None:
@@ -275,19 +295,46 @@ class _Run:
             else:
                 tables.append(read)
                 unchanged.append(one)
-        try:
-            rows = pa.concat_tables(tables, promote_options="permissive")
-        except pa.ArrowException as error:
-            raise SchemaError(
-                f"The files of {self.folder.location} do not have the same columns: {error}",
-                "Pass a schema, or ingest the files of each kind by themselves.",
-            ) from error
+        if not tables:
+            return pa.table({}), unchanged
+        paths = [one.path for one in unchanged]
+        ends = [*accumulate(table.num_rows for table in tables)]
+
+        def row(number: int) -> str:
+            at = bisect_right(ends, number)
+            return f"Row {number - (ends[at - 1] if at else 0) + 1:,} of {paths[at]}"
+
+        rows = joined(tables, paths, row if marks else None)
+        if self.config.csv_infers and source_format in (SourceFormat.CSV, SourceFormat.DMS):
+            rows = with_inferred(rows, known, keys)
         rows = without_untyped(rows, known)
         if not rows.num_columns and known is not None:
             rows = known.empty_table()
         if self.config.sql is not None and rows.num_columns:
             rows = transformed(self.config.sql, rows)
         return rows, unchanged
+
+    def _known(self) -> pa.Schema | None:
+        """The columns whose types are known."""
+        if self.table is None or self.config.sql is not None:
+            # what a query makes has the table's types, and not what it is made of
+            return self.schema
+        stored = self.table.schema
+        new = [one for one in self.schema or () if one.name not in stored.names]
+        return pa.schema([*stored, *new])
+
+    def _keys(self) -> frozenset[str]:
+        """The columns of the record key."""
+        if self.table is not None:
+            return frozenset(self.table.config.record_key_fields)
+        return frozenset(TableKeys.record_key_fields.read(self.options) or ())
+
+    def _marks_absent(self) -> bool:
+        """Whether it counts that rows lack a column, and that is not null."""
+        options = self._write_options()
+        keeps = WriteConfig.from_options(options).partial_update_mode
+        is_filled = SchemaConfig.from_options(options).fill_missing
+        return keeps is PartialUpdateMode.KEEP_VALUES or not is_filled
 
     def _read(self, reader: RowReader, file: FileStatus) -> pa.Table | None:
         """The rows of a file; ``None`` of one that changes meanwhile."""

@@ -9,9 +9,10 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.config.ingestion import SourceFormat
-from hudi_core.errors import PathNotFoundError
+from hudi_core.errors import PathNotFoundError, SchemaError
 from hudi_core.model.files import FileStatus
 from hudi_core.model.protocols import Storage
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.location import PathLike, location_of, parse_location
 from hudi_core.storage.open import open_storage
@@ -21,6 +22,7 @@ from hudi_core.storage.safe_path import require_safe_path
 _UNFINISHED: Final = (".tmp", ".temp", ".part", ".crdownload", "._COPYING_", ".inprogress")
 """Ends of names that programs give to files while they write them."""
 _FIRST_LOAD: Final = "LOAD"
+_LARGEST_SCHEMA: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,28 @@ class SourceFolder:
 def source_folder(source: PathLike, options: StorageOptions) -> SourceFolder:
     """The folder at a path or URI that a user gives."""
     return SourceFolder(location_of(source), options)
+
+
+def read_schema(place: PathLike, options: StorageOptions) -> pa.Schema:
+    """The columns that an Avro schema in JSON names, at a path or URI.
+
+    Raises
+    ------
+    SchemaError
+        There is none.
+    """
+    path = location_of(place)
+    above, _, name = path.rpartition("/")
+    try:
+        with source_folder(above or "/", options).open(name) as file:
+            text = file.read(_LARGEST_SCHEMA).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SchemaError(
+            f"{path} cannot be used as a schema: {error}",
+            "Name an Avro schema in JSON.",
+            path=path,
+        ) from error
+    return TableSchema.from_avro(text).arrow
 
 
 def in_order(files: Iterable[FileStatus], source_format: SourceFormat) -> Sequence[FileStatus]:

@@ -7,7 +7,8 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.config.ingestion import IngestionConfig
-from hudi_core.errors import InvalidOptionError
+from hudi_core.errors import InvalidOptionError, SchemaError
+from hudi_core.schema.absence import absences
 from hudi_core.write.duckdb_text import DuckDb
 from hudi_core.write.sql_text import library
 
@@ -30,6 +31,12 @@ def transformed(text: str, rows: pa.Table) -> pa.Table:
     SchemaError
         It cannot be computed.
     """
+    for one in absences(rows):
+        raise SchemaError(
+            f"{one.row} lacks the column {one.path!r}, and what a query makes of it is a value",
+            f"Let files have one set of columns, or leave out {IngestionConfig.sql.key}.",
+            columns=[one.path],
+        )
     sqlglot = library("sqlglot", text)
     if PLACEHOLDER not in text:
         raise _refused(text, f"it does not name {PLACEHOLDER}, the rows of the files")
