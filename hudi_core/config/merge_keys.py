@@ -73,9 +73,9 @@ class MergeKeys(Options, group=Group.TABLE):
         parse=partial_update_mode,
         choices=(*PartialUpdateMode, IGNORE_MARKERS),
         doc="Which values of a row are taken from the version before. NONE: none; rows that lack "
-        "columns are refused. KEEP_VALUES: those of columns that all incoming rows lack; an "
-        "updated row keeps its values, a new row has nulls. It holds for the write it is given to "
-        "and is not kept with the table. IGNORE_DEFAULTS: those of columns that are null. "
+        "columns are refused. KEEP_VALUES: those of columns that incoming rows lack, each its own; "
+        "an updated row keeps its values, a new row has nulls. It holds for the write it is given "
+        "to and is not kept with the table. IGNORE_DEFAULTS: those of columns that are null. "
         "FILL_UNAVAILABLE: those of columns that hold the text "
         "`hoodie.write.partial.update.unavailable.value`. The last two are chosen when a table of "
         "version 9 is created.",

@@ -18,9 +18,9 @@ class SchemaConfig(Options, group=Group.WRITE):
         "hoodie.write.set.null.for.missing.columns",
         default=False,
         parse=boolean,
-        doc="Whether columns that the incoming rows lack are written as null. Otherwise such rows "
-        "are refused. New columns are always added, and types grow; see the documentation of "
-        "types.",
+        doc="Whether columns that incoming rows lack, all or some of them, are written as null. "
+        "Otherwise such rows are refused. New columns are always added, and types grow; see the "
+        "documentation of types.",
     )
     truncate_nanoseconds: Option[bool] = Option(
         "hoodie.write.truncate.nanoseconds",

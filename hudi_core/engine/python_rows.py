@@ -160,7 +160,7 @@ def absent_from(
 
 
 def row_of_values(row: Mapping[str, Any], columns: pa.Schema) -> pa.RecordBatch:
-    """Return one row in the types of some columns, without changing a value.
+    """Return one row in the types of columns, its values unchanged.
 
     Raises
     ------
@@ -313,7 +313,7 @@ class _Values:
     def _with_maps(
         self, values: Sequence[Any], known: pa.DataType, path: str, row_of: _RowOf
     ) -> pa.Array | None:
-        """Values of a type with maps in it; ``None`` where they are something else."""
+        """Values of a type with maps; ``None`` where they are none."""
         is_null = [_is_null(value) for value in values]
         mask = pa.array(is_null)
         if pt.is_struct(known):
@@ -435,7 +435,7 @@ class _Values:
 
 
 def _odd_one(values: Sequence[Any], kind: pa.DataType) -> int | None:
-    """Where a value is of a kind that Arrow changes without a word; ``None`` if nowhere."""
+    """Where a value is that Arrow changes without a word, if anywhere."""
     if not _is_mixable(kind):
         return None
     types = set(map(type, values))

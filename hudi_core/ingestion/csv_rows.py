@@ -73,7 +73,7 @@ class CsvFile:
         return names
 
     def _read(self, data: bytes, names: Sequence[str]) -> pa.Table:
-        """The rows, none of whose columns is guessed to be anything but text."""
+        """The rows; no type is guessed."""
         read = pa_csv.ReadOptions(
             column_names=None if self.names is None else [*names], block_size=block_size(data)
         )
@@ -94,7 +94,7 @@ class CsvFile:
         return self._read(data, found.column_names)  # Arrow splits the first line in another way
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """The records that are not empty, with the lines in which they begin."""
+        """The records that are not empty, and where they begin."""
         lines = io.TextIOWrapper(
             io.BytesIO(self.data),
             "utf-8-sig" if self.encoding == _UTF_8 else self.encoding,

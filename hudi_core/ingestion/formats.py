@@ -144,7 +144,7 @@ class RowReader:
         return with_absence(rows, lacking)
 
     def csv(self, path: str, *names: str) -> pa.Table:
-        """The rows of a CSV file: texts, but for columns whose types are known.
+        """The rows of a CSV file: strings, but for known columns.
 
         Parameters
         ----------
@@ -269,7 +269,7 @@ def without_untyped(rows: pa.Table, known: pa.Schema | None) -> pa.Table:
 
 
 def _require_changes(changes: pa.ChunkedArray, file: CsvFile | None) -> None:
-    """Refuse what DMS does not write: it would be taken for an update."""
+    """Refuse changes of no kind of DMS, which would be updates."""
     row = pc.index(pc.is_in(changes, pa.array(_CHANGES)), False).as_py()
     if row < 0:
         return

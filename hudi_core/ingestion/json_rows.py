@@ -181,7 +181,7 @@ def _without_times(kind: pa.DataType) -> pa.DataType:
 
 
 def _may_have_changed(array: pa.Array) -> bool:
-    """Whether there are floats of a size at which they do not have all whole numbers."""
+    """Whether floats are too large to have all whole numbers."""
     kind = array.type
     if pt.is_struct(kind):
         return any(map(_may_have_changed, array.flatten()))
@@ -194,7 +194,7 @@ def _may_have_changed(array: pa.Array) -> bool:
 
 
 def _changed(value: Any, kind: pa.DataType) -> int | None:
-    """The first whole number that a float of a type does not have."""
+    """The first whole number that floats of a type lack."""
     if isinstance(value, dict) and pt.is_struct(kind):
         found = (_changed(value.get(one.name), one.type) for one in kind)
     elif isinstance(value, list) and is_list(kind):

@@ -330,7 +330,7 @@ class _Run:
         return frozenset(TableKeys.record_key_fields.read(self.options) or ())
 
     def _marks_absent(self) -> bool:
-        """Whether it counts that rows lack a column, and that is not null."""
+        """Whether a column that rows lack is more than null."""
         options = self._write_options()
         keeps = WriteConfig.from_options(options).partial_update_mode
         is_filled = SchemaConfig.from_options(options).fill_missing

@@ -95,7 +95,7 @@ def source_folder(source: PathLike, options: StorageOptions) -> SourceFolder:
 
 
 def read_schema(place: PathLike, options: StorageOptions) -> pa.Schema:
-    """The columns that an Avro schema in JSON names, at a path or URI.
+    """The columns of an Avro schema in JSON, by its place.
 
     Raises
     ------

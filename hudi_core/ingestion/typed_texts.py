@@ -42,7 +42,9 @@ class BadTextError(ValueError):
 
 
 def typed(texts: pa.ChunkedArray, kind: pa.DataType, *, is_key: bool) -> pa.ChunkedArray:
-    """Return texts as values of a type; one that is empty is null, but as a text.
+    """Return texts as values of a type.
+
+    One that is empty is null, but of a type of texts.
 
     Parameters
     ----------
@@ -123,12 +125,12 @@ def _cast(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def _require_form(texts: pa.ChunkedArray, form: str, kind: pa.DataType) -> None:
-    """Refuse what Arrow takes for a number and nobody writes as one, such as 0x1F."""
+    """Refuse what Arrow takes for a number, such as 0x1F."""
     _raise_first(texts, pc.match_substring_regex(texts, form), f"which is no {kind}")
 
 
 def _require_exact(texts: pa.ChunkedArray, values: pa.ChunkedArray, kind: pa.DataType) -> None:
-    """Refuse whole numbers that a float does not have, and numbers beyond it."""
+    """Refuse numbers beyond floats, and whole ones that these lack."""
     known = pc.or_(pc.is_finite(values), pc.match_substring_regex(texts, _NO_NUMBER))
     _raise_first(texts, known, f"which is beyond {kind}")
     whole = pc.fill_null(pc.match_substring_regex(texts, _WHOLE), False)

@@ -219,7 +219,7 @@ def assigned(values: pa.ChunkedArray, column: pa.Field) -> pa.Array:
 
 
 def _require_whole(given: pa.DataType, wanted: pa.DataType, path: str) -> None:
-    """Refuse structs without columns of theirs: null would take the place of stored values."""
+    """Refuse structs that lack columns: null would replace stored values."""
     below = {suffix: one.type for suffix, one in children(given)}
     for suffix, one in children(wanted):
         if suffix not in below:

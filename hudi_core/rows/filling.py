@@ -113,7 +113,7 @@ def filled(
 
 
 def with_stored(rows: pa.Table, position: int, takes: Mask, stored: pa.ChunkedArray) -> pa.Table:
-    """Rows, of which the first ones take some values of a column from stored rows.
+    """Rows, of which the first take values from stored rows.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class Absence(NamedTuple):
 
 
 class Lacking(NamedTuple):
-    """The rows that lack a column, and how a message names the first of them."""
+    """The rows that lack a column, and the name of the first."""
 
     rows: np.ndarray[Any, np.dtype[np.bool_]]
     first: str
@@ -99,7 +99,7 @@ def without_absence(rows: Any) -> Any:
 
 
 def absent_values(rows: pa.Table) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """Which rows lack each column, by its path; empty where all have all."""
+    """Return which rows lack each column, by its path."""
     field = absence_field(rows)
     if field is None:
         return {}
@@ -121,5 +121,5 @@ def flags_of(paths: Collection[str]) -> pa.Field:
 
 
 def narrowed(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
-    """Return the flags of some of the columns, those of a struct type."""
+    """Return the flags of those columns that a type has."""
     return pa.StructArray.from_arrays([column.field(one.name) for one in kind], fields=list(kind))

@@ -100,9 +100,9 @@ def _cast(array: pa.Array, stored: pa.DataType, path: str, widely: bool, grows: 
 
 
 def without_views(rows: pa.Table) -> pa.Table:
-    """Return rows whose strings and bytes are no views, as polars gives them.
+    """Return rows whose strings and bytes are no views.
 
-    Arrow sorts, joins and gathers none.
+    As views polars gives them, and Arrow sorts, joins and gathers none.
     """
     for at, field in enumerate(rows.schema):
         if _has_view(field.type):

@@ -34,7 +34,7 @@ _Numbers = np.ndarray[Any, np.dtype[np.int64]]
 def joined(
     tables: Sequence[pa.Table], sources: Sequence[str], row: Callable[[int], str] | None
 ) -> pa.Table:
-    """Return the rows of all tables, with the columns of all of them.
+    """Return the rows of all tables, with all their columns.
 
     Types grow where no value changes: whole numbers become decimals, or floats where these have
     them exactly.
@@ -99,7 +99,7 @@ def _common_schema(tables: Sequence[pa.Table], sources: Sequence[str]) -> pa.Sch
 
 
 def _loses(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a type that Arrow takes for a wider one has not all values of the other."""
+    """Whether a type that Arrow calls wider lacks values of another."""
     if children(given):
         wide = {suffix: one.type for suffix, one in children(wanted)}
         return any(_loses(one.type, wide[suffix]) for suffix, one in children(given))
@@ -124,7 +124,7 @@ def _promoted(tables: Sequence[pa.Table], sources: Sequence[str], schema: pa.Sch
 
 
 def _lacking(table: pa.Table, schema: pa.Schema) -> Iterator[tuple[str, _Numbers, str | None]]:
-    """The columns that rows of a table lack, which rows, and what names the first if known."""
+    """Columns that rows lack, which rows, and a name of the first."""
     every = np.arange(table.num_rows)
     absent = absent_values(table)
     for one in absences(table):
@@ -142,7 +142,7 @@ def _lacking(table: pa.Table, schema: pa.Schema) -> Iterator[tuple[str, _Numbers
 def _missing(
     array: pa.Array, wanted: pa.DataType, path: str, rows: _Numbers
 ) -> Iterator[tuple[str, _Numbers]]:
-    """The nested columns of a wider type that values lack, and in which rows."""
+    """Nested columns of a wider type that values lack, and which rows."""
     if pt.is_struct(wanted) and pt.is_struct(array.type):
         valid = array.is_valid()
         held, rows = array.filter(valid), rows[valid.to_numpy(zero_copy_only=False)]

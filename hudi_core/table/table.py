@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from hudi_core.config.resolve import options_as_strings
+from hudi_core.errors import HudiError
 from hudi_core.services.adopt import adopt_in_place, plan_adoption
 from hudi_core.services.adopt_plan import Adoption, Folder
 from hudi_core.services.adopt_rows import AdoptedRows
@@ -23,8 +25,9 @@ class Table(WholeTable):
     Made by :meth:`create` or :meth:`open`. It sees what others commit at its next call, not in the
     middle of one.
 
-    Every operation on rows takes rows (a Spark DataFrame, or anything Arrow can read), options for
-    this call alone, and the engine to run on. Further arguments of each:
+    Every operation on rows takes rows (a Spark DataFrame, anything Arrow can read, or dictionaries
+    in a list or another iterable), options for this call alone, and the engine to run on. Further
+    arguments of each:
 
     ``extra_metadata``
         Texts by key that the commit keeps; readers of the timeline find them there.
@@ -150,6 +153,19 @@ class Table(WholeTable):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __copy__(self) -> Table:
+        return Table.open(self._open_path, self._options)
+
+    def __deepcopy__(self, _: object) -> Table:
+        return self.__copy__()
+
+    def __reduce__(self) -> NoReturn:
+        raise HudiError(
+            f"The table {self.path} is open in this process and cannot be pickled",
+            "Open it by its path where it is needed.",
+            path=self.path,
+        )
 
     @classmethod
     def adopt(

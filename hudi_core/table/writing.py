@@ -99,8 +99,9 @@ class TableWriting(TableSyncing):
     ) -> CommitResult:
         """Insert rows with new keys, and update the others by ordering field.
 
-        Rows may lack columns where ``hoodie.table.partial.update.mode=KEEP_VALUES``: updated rows
-        keep their values, new rows get nulls.
+        Rows may lack columns, each its own, where
+        ``hoodie.table.partial.update.mode=KEEP_VALUES``: updated rows keep their values, new rows
+        get nulls.
         """
         return self._write(
             UPSERT, data, options, engine, Extras(extra_metadata, idempotency, validators)

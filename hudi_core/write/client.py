@@ -7,6 +7,7 @@ frozen values.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
@@ -63,6 +65,8 @@ from hudi_core.write.replacing import (
 from hudi_core.write.schema_plan import unchanged
 from hudi_core.write.steps import WriteSteps
 from hudi_core.write.validation import Validation
+
+_log = logging.getLogger(__name__)
 
 Plan = TypeVar("Plan")
 Guard = Callable[[OpenTable, TimelineView, CommitMetadata | None], None]
@@ -210,6 +214,7 @@ class WriteClient:
             )
             committed = transaction.commit(metadata, statuses)
         transaction.timings["total"] = time.monotonic() - started
+        _warn_of_columns(step, client.base_path, context.write)
         # the keys have served, and are as many as the rows
         statuses = [replace(status, changed_keys=None) for status in statuses]
         return committed.result(operation.recorded, transaction.timings, statuses)
@@ -382,3 +387,18 @@ class WriteClient:
         transaction.after_commit = self.after_commit
         self.table = transaction.table.afresh
         return transaction, planned[0]
+
+
+def _warn_of_columns(step: SchemaStep, base_path: str, config: WriteConfig) -> None:
+    """Log which columns the rows of a write have added."""
+    added = set(step.needs().get(Capability.ADD_COLUMN, ()))
+    # columns of a column that is new itself go without saying
+    names = sorted(path for path in added if path.rpartition(".")[0] not in added)
+    if names:
+        later = f"unless {SchemaConfig.fill_missing.key}=true, rows without it are refused now; "
+        _log.warning(
+            "the write added the column %s to %s for good; %sTable.alter(drop=...) takes it out",
+            ", ".join(names),
+            base_path,
+            "" if config.schema.fill_missing else later,
+        )

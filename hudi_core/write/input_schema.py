@@ -68,7 +68,7 @@ def staged_schema(
     if missing_keys:
         raise RecordKeyError(
             f"The rows lack the record key column {', '.join(map(repr, missing_keys))}",
-            f"Add it; the rows have: {', '.join(names)}.",
+            f"Add it; the rows have: {', '.join(names) or 'no column'}.",
             columns=missing_keys,
         )
     keys = _brought_keys(incoming, config, operation)

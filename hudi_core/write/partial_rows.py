@@ -65,7 +65,7 @@ def _essential(table: TableSchema, config: TableConfig) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class AbsentValues:
-    """What a write makes of columns that some of its rows lack, and others have.
+    """What a write makes of columns that some of its rows lack.
 
     Attributes
     ----------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import SchemaError
+from hudi_core.errors import HudiError, SchemaError
 
 FAST = {"hoodie.fs.fsync": "false"}
 ROWS = pa.table({"id": [1, 2, 3], "city": ["oslo", "rome", "oslo"], "v": [1.5, None, 3.5]})
@@ -234,3 +236,25 @@ def test_changes_as_batches(table: hudi.Table) -> None:
     for file in Path(table.path).glob("rome/*.parquet"):
         file.unlink()
     assert table.incremental(first, filter=[("city", "=", "oslo")]).num_rows == 1
+
+
+def test_a_copy_of_a_table_is_a_table(table: hudi.Table) -> None:
+    for made in (copy.copy(table), copy.deepcopy({"t": [table]})["t"][0]):
+        made.delete(ROWS.slice(0, 1))
+        made.insert(ROWS.slice(0, 1))
+        assert (made.path, held(made)) == (table.path, held(table))
+    with pytest.raises(HudiError, match=r"cannot be pickled\. Open it by its path"):
+        pickle.dumps(table)
+
+
+def test_new_columns_are_warned_of(table: hudi.Table, caplog: pytest.LogCaptureFixture) -> None:
+    row = {**ROWS.to_pylist()[0], "s": {"a": {"b": 1}}}
+    table.upsert([row])
+    [found] = [one.getMessage() for one in caplog.records if one.name == "hudi_core.write.client"]
+    assert f"added the column s to {table.path} for good; unless hoodie.write.set.null" in found
+    caplog.clear()
+    table.upsert([row])
+    fills = {"hoodie.write.set.null.for.missing.columns": "true"}
+    table.upsert([{**row, "s": {"a": {"b": 1, "c": 1}}, "n": 1}], options=fills)
+    [found] = [one.getMessage() for one in caplog.records if one.name == "hudi_core.write.client"]
+    assert f"added the column n, s.a.c to {table.path} for good; Table.alter" in found
