@@ -72,7 +72,8 @@ def absence_field(rows: Any) -> pa.Field | None:
         return None  # a DataFrame
     position = rows.schema.get_field_index(ABSENT)
     field = rows.schema.field(position) if position >= 0 else pa.field(ABSENT, pa.null())
-    is_ours = pt.is_struct(field.type) and all(pt.is_boolean(one.type) for one in field.type)
+    # one that rows bring has a name that Hudi keeps, and is refused like others
+    is_ours = pt.is_struct(field.type) and all(_ROW in (one.metadata or {}) for one in field.type)
     return field if is_ours else None
 
 
@@ -81,9 +82,7 @@ def absences(rows: Any) -> tuple[Absence, ...]:
     field = absence_field(rows)
     if field is None:
         return ()
-    return tuple(
-        Absence(one.name, (one.metadata or {}).get(_ROW, b"A row").decode()) for one in field.type
-    )
+    return tuple(Absence(one.name, one.metadata[_ROW].decode()) for one in field.type)
 
 
 def visible_schema(rows: pa.Table | pa.RecordBatchReader) -> pa.Schema:
@@ -99,12 +98,13 @@ def without_absence(rows: Any) -> Any:
 
 
 def absent_values(rows: pa.Table) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """Return which rows lack each column, by its path."""
-    field = absence_field(rows)
-    if field is None:
+    """Return which rows, taken or staged, lack each column, by its path."""
+    if ABSENT not in rows.column_names:
         return {}
     column = rows.column(ABSENT)
-    return {one.name: pc.struct_field(column, [at]).to_numpy() for at, one in enumerate(field.type)}
+    return {
+        one.name: pc.struct_field(column, [at]).to_numpy() for at, one in enumerate(column.type)
+    }
 
 
 def flags_column(

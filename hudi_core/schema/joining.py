@@ -126,8 +126,9 @@ def _promoted(tables: Sequence[pa.Table], sources: Sequence[str], schema: pa.Sch
 def _lacking(table: pa.Table, schema: pa.Schema) -> Iterator[tuple[str, _Numbers, str | None]]:
     """Columns that rows lack, which rows, and a name of the first."""
     every = np.arange(table.num_rows)
-    absent = absent_values(table)
-    for one in absences(table):
+    found = absences(table)
+    absent = absent_values(table) if found else {}
+    for one in found:
         yield one.path, np.flatnonzero(absent[one.path]), one.row
     for field in schema if table.num_rows else ():
         at = table.schema.get_field_index(field.name)

@@ -54,7 +54,7 @@ def as_arrow_schema(schema: SchemaLike) -> pa.Schema:
         return engine_for(schema).schema_of(schema)
     except SchemaError as error:
         raise SchemaError(
-            f"A schema of type {type(schema).__qualname__} cannot be used",
+            f"A schema of type {type(schema).__qualname__} cannot be used: {error.what}",
             "Give a pyarrow.Schema, a Spark StructType, or a frame that has the columns.",
         ) from error
 

@@ -287,3 +287,13 @@ def test_rows_of_spark_are_rows(tmp_path: Path) -> None:
     assert table.upsert(rows_of_spark()).updated == 2
     with pytest.raises(SchemaError, match="A schema of type generator cannot be used"):
         hudi.Table.create(tmp_path / "u", rows_of_spark(), record_key="id")
+
+
+def test_a_column_that_rows_bring_says_nothing_of_absence(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    row = {**A, "_hoodie_absent": {"name": True}}
+    for given in ([row], pa.Table.from_pylist([row])):
+        with pytest.raises(SchemaError, match="_hoodie_absent has a name that Hudi keeps"):
+            table.upsert(given, options=KEEP)
+    with pytest.raises(SchemaError, match="cannot be used: The rows have several columns named"):
+        hudi.Table.create(tmp_path / "u", pd.DataFrame([[1, 2]], columns=["id", "id"]))

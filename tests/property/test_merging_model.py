@@ -16,6 +16,7 @@ from hudi_core.rows.combine import existing_is_newer, winners
 from hudi_core.rows.deciding import order_values
 from hudi_core.rows.filling import filled, folded
 from hudi_core.rows.merging import Located, merge
+from hudi_core.schema.absence import ABSENT, Lacking, absent_values, with_absence
 
 Row = dict[str, Any]
 
@@ -123,6 +124,29 @@ class Model:
         return "written", self.merged(stored, row)
 
 
+NOTHING = object()
+
+
+class AbsentModel(Model):
+    """Rows that may have nothing at all for a column."""
+
+    def lacks(self, value: Any) -> bool:
+        return value is NOTHING or super().lacks(value)
+
+    def merged(self, first: Row, other: Row) -> Row:
+        """The first row with what it takes from the other; a null rather than nothing."""
+        return {
+            name: other[name]
+            if self.lacks(value) and not (other[name] is NOTHING and value is None)
+            else value
+            for name, value in first.items()
+        }
+
+    def was_deleted(self, rows: list[Row]) -> bool:
+        """Whether a delete counted at some time."""
+        return any(self.deletes(self.fold(rows[: end + 1])) for end in range(len(rows)))
+
+
 def table(rows: list[Row]) -> pa.Table:
     return pa.Table.from_pylist(rows, SCHEMA)
 
@@ -185,3 +209,45 @@ def test_which_of_two_is_late(rules: MergeRules, stored: Row, row: Row) -> None:
     if rules.stored_order:
         had, came = (order_values(table([one]), rules.stored_order, rules) for one in (stored, row))
         assert existing_is_newer(had, came).to_pylist() == [Model(rules).is_late(stored, row)]
+
+
+@given(
+    st.sampled_from([one for one in RULES if one.fill in (None, Fill.NULLS)]),
+    st.lists(
+        st.tuples(st.integers(0, 2), ROW, st.sets(st.sampled_from(["v", "n"]))),
+        min_size=1,
+        max_size=12,
+    ),
+)
+def test_rows_of_one_batch_that_lack_columns(
+    rules: MergeRules, drawn: list[tuple[int, Row, set[str]]]
+) -> None:
+    """A value that a row lacks is no null of it, and what nobody gives stays absent."""
+    model = AbsentModel(rules)
+    by_key: dict[int, list[Row]] = {}
+    for key, row, absent in drawn:
+        by_key.setdefault(key, []).append(row | dict.fromkeys(absent, NOTHING))
+    keys = sorted(by_key)
+    codes = np.array([keys.index(key) for key, _, _ in drawn])
+    given_rows = table([row | dict.fromkeys(absent) for _, row, absent in drawn])
+    flags = {
+        name: Lacking(np.array([name in absent for _, _, absent in drawn]), "")
+        for name in ("v", "n")
+    }
+
+    found, _ = folded(with_absence(given_rows, flags), codes, rules)
+
+    expected = [model.fold(by_key[key]) for key in keys]
+    still = absent_values(found)
+    plain = [
+        {name: None if value is NOTHING else value for name, value in row.items()}
+        for row in expected
+    ]
+    assert texts(found.drop_columns(ABSENT).to_pylist()) == texts(plain)
+    for name in ("v", "n") if rules.fill is None else ():  # or null takes the stored value too
+        # behind a delete nothing is left to be kept
+        lacks = [
+            row[name] is NOTHING and not model.was_deleted(by_key[key])
+            for key, row in zip(keys, expected, strict=True)
+        ]
+        assert still[name].tolist() == lacks

@@ -175,6 +175,16 @@ def test_partitions_of_several_columns_are_deleted_by_typed_values(tmp_path: Pat
         made.delete_partitions([{"city": "rome", "day": "soon"}])
 
 
+@pytest.mark.parametrize("value", [1.5, 1 << 70, True, "1"])
+def test_a_partition_is_not_named_by_a_value_that_would_change(tmp_path: Path, value: Any) -> None:
+    columns = pa.schema([("id", pa.string()), ("n", pa.int32())])
+    table = hudi.Table.create(tmp_path / "t", columns, record_key="id", partition_by="n")
+    table.insert(pa.table({"id": ["a"], "n": [1]}, columns))
+    with pytest.raises(PartitionValueError, match="has a value of another type than its column"):
+        table.delete_partitions([{"n": value}])
+    assert table.count() == 1
+
+
 def test_unknown_partitions_are_named_and_nothing_is_deleted(table: hudi.Table) -> None:
     before = table.timeline.instants
 
