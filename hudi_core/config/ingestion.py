@@ -156,8 +156,8 @@ class IngestionConfig(Options, group=Group.INGESTION):
         default=False,
         parse=boolean,
         aliases=(f"{_DELTA_STREAMER}csv.inferSchema",),
-        doc="Whether new columns of CSV files have the types that their texts show. Otherwise they "
-        "are strings. A column is one of numbers only where no text loses a digit or a zero.",
+        doc="Whether new columns of CSV files have the types that their values show. Otherwise "
+        "they are strings. A column is one of numbers only where none loses a digit or a zero.",
     )
     schema_file: Option[str | None] = Option(
         f"{_STREAMER}schemaprovider.source.schema.file",

@@ -7,6 +7,7 @@ mixed: of a date and a time it makes two dates.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from bisect import bisect_right
@@ -103,16 +104,17 @@ def table_of_pandas(frame: Any, columns: Columns | None = None) -> pa.Table:
         row.
     """
     named = [name for name in frame.index.names if name is not None and name not in frame.columns]
-    if named:
-        unnamed = [at for at, name in enumerate(frame.index.names) if name not in named]
-        frame = (frame.droplevel(unnamed) if unnamed else frame).reset_index()
-    twice = sorted(name for name, count in Counter(map(str, frame.columns)).items() if count > 1)
+    every = map(str, [*named, *frame.columns])
+    twice = sorted(name for name, count in Counter(every).items() if count > 1)
     if twice:
         raise SchemaError(
             f"The rows have several columns named {', '.join(map(repr, twice))}",
             "Rename or drop all but one.",
             columns=twice,
         )
+    if named:
+        unnamed = [at for at, name in enumerate(frame.index.names) if name not in named]
+        frame = (frame.droplevel(unnamed) if unnamed else frame).reset_index()
     objects = [at for at, kind in enumerate(frame.dtypes) if kind == np.dtype(object)]
     values = _Values(len(frame), lambda row: f"Row {row + 1:,}", columns, from_pandas=True)
     # the values that Arrow refuses are named, where it names but their column
@@ -182,10 +184,15 @@ def without_row_numbers(rows: Any) -> Any:
 
     So it is where Arrow has made it a column, for it had no name.
     """
-    known = rows.schema.pandas_metadata or {}
-    columns = known.get("index_columns", ())
-    names = [one for one in columns if isinstance(one, str) and _ROW_NUMBER.fullmatch(one)]
-    names = [name for name in names if name in rows.schema.names]
+    stated = (rows.schema.metadata or {}).get(b"pandas")
+    if stated is None:
+        return rows
+    try:
+        columns = json.loads(stated)["index_columns"]
+        named = {one for one in columns if isinstance(one, str) and _ROW_NUMBER.fullmatch(one)}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return rows  # anybody may have written it
+    names = [name for name in rows.schema.names if name in named]
     if not names:
         return rows
     if not isinstance(rows, pa.RecordBatchReader):
@@ -266,7 +273,7 @@ class _Values:
         """
         if not isinstance(name, str):
             raise SchemaError(
-                f"{name!r} is no name of a column", "Name columns by texts.", column=name
+                f"{name!r} is no name of a column", "Name columns by strings.", column=name
             )
         first = next((value for value in values if not _is_null(value)), None)
         known = None
@@ -420,7 +427,7 @@ class _Values:
         row = self.shown(row_of(at))
         if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
             reason = "which has more digits than whole numbers of 64 bits"
-            hint = "Give the column's values as decimal.Decimal, or as texts."
+            hint = "Give the column's values as decimal.Decimal, or as strings."
         else:
             reason = f"a value of the type {type(value).__name__}"
             reason += f", where others are {others}" if others else ", which Arrow does not know"

@@ -1,4 +1,4 @@
-"""Rows of CSV files, as the texts that they hold."""
+"""Rows of CSV files, as the strings that they hold."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CsvFile:
     separator, quote, null
         What is between values and around them, and what stands for none.
     encoding
-        In which the texts are.
+        Of the characters.
     names
         The columns; ``None`` where the first line names them.
     """

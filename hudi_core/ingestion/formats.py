@@ -20,7 +20,7 @@ from hudi_core.ingestion.csv_rows import CsvFile
 from hudi_core.ingestion.json_rows import JsonFile
 from hudi_core.ingestion.lines import BadLineError, decoded
 from hudi_core.ingestion.source_files import SourceFolder, is_first_load
-from hudi_core.ingestion.typed_texts import BadTextError, inferred, typed
+from hudi_core.ingestion.typed_strings import BadStringError, inferred, typed
 from hudi_core.schema.absence import with_absence
 from hudi_core.schema.table_schema import META_COLUMNS
 
@@ -189,7 +189,7 @@ class RowReader:
                 raise BadLineError.of_value(line_of(row), one.name, column[row].as_py(), reason)
             try:
                 column = typed(column, one.type, is_key=one.name in self.keys)
-            except BadTextError as error:
+            except BadStringError as error:
                 hint = _KEY_HINT if one.name in self.keys else None
                 raise BadLineError.of_value(
                     line_of(error.row), one.name, error.value, error.reason, hint
@@ -280,8 +280,16 @@ def _require_changes(changes: pa.ChunkedArray, file: CsvFile | None) -> None:
     raise BadLineError.of_value(file.line_of(row), CHANGE, value, reason)
 
 
+def holds_csv(source_format: SourceFormat, paths: Sequence[str]) -> bool:
+    """Whether files of a format hold CSV."""
+    is_dms = source_format is SourceFormat.DMS
+    return source_format is SourceFormat.CSV or (
+        is_dms and not any(_end(path) == ".parquet" for path in paths)
+    )
+
+
 def with_inferred(rows: pa.Table, known: pa.Schema | None, keys: Collection[str]) -> pa.Table:
-    """Rows whose new columns of texts have the types that these show."""
+    """Rows whose new columns of strings have the types that these show."""
     stored = () if known is None else known.names
     for at, one in enumerate(rows.schema):
         if one.name not in stored and one.name != CHANGE and pt.is_string(one.type):

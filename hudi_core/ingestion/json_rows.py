@@ -63,13 +63,13 @@ class JsonFile:
         try:
             found = _read(self.data, self.known)
             fields = {one.name: one for one in self.known}
-            texts = [
+            times = [
                 pa.field(one.name, _without_times(one.type))
                 for one in found.schema
                 if one.name not in fields and one.type != _without_times(one.type)
             ]
-            if texts:
-                found = _read(self.data, pa.schema([*self.known, *texts]))
+            if times:
+                found = _read(self.data, pa.schema([*self.known, *times]))
             found.validate(full=True)  # Arrow reads what is no UTF-8 without a word
         except (pa.ArrowException, UnicodeDecodeError) as error:
             self._refuse(error)

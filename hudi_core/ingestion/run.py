@@ -33,6 +33,7 @@ from hudi_core.ingestion.formats import (
     CHANGE,
     RowReader,
     format_of,
+    holds_csv,
     with_inferred,
     without_untyped,
 )
@@ -305,7 +306,7 @@ class _Run:
             return f"Row {number - (ends[at - 1] if at else 0) + 1:,} of {paths[at]}"
 
         rows = joined(tables, paths, row if marks else None)
-        if self.config.csv_infers and source_format in (SourceFormat.CSV, SourceFormat.DMS):
+        if self.config.csv_infers and holds_csv(source_format, paths):
             rows = with_inferred(rows, known, keys)
         rows = without_untyped(rows, known)
         if not rows.num_columns and known is not None:

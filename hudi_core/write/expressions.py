@@ -198,8 +198,8 @@ def _require_names(given: Any, kind: pa.DataType, path: str) -> None:
     elif is_list(kind) and isinstance(given, list | tuple):
         for value in given:
             _require_names(value, kind.value_type, f"{path}.{LIST_ELEMENT}")
-    elif pt.is_map(kind) and given is not None:
-        for _, value in given.items() if isinstance(given, Mapping) else given:
+    elif pt.is_map(kind) and isinstance(given, Mapping):
+        for value in given.values():
             _require_names(value, kind.item_type, f"{path}.{MAP_VALUE}")
 
 

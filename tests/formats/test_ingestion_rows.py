@@ -263,7 +263,7 @@ def test_an_emptied_prefix_is_no_error(path: str, s3: S3Service) -> None:
     assert hudi.ingest(path, folder, options=options).files == 0
 
 
-# --- what texts are -------------------------------------------------------------------------------
+# --- what strings are -----------------------------------------------------------------------------
 
 NARROW = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("name", pa.string())])
 
@@ -303,6 +303,13 @@ def test_types_are_inferred_where_an_option_asks(path: str, landing: Landing) ->
         "day": pa.date32(),
     }
     assert [row["id"] for row in rows_of(path)] == ["007", "1"]
+
+
+def test_strings_of_parquet_are_not_inferred(path: str, landing: Landing) -> None:
+    options = {"hoodie.streamer.csv.inferSchema": "true"}
+    landing.parquet("LOAD1.parquet", pa.table({"id": ["1"], "code": ["7"]}))
+    run(path, landing, options=options, source_format="dms")
+    assert rows_of(path, "id", "code") == [{"id": "1", "code": "7"}]
 
 
 def test_types_are_those_of_a_schema(path: str, landing: Landing, tmp_path: Path) -> None:

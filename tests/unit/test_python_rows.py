@@ -14,7 +14,12 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.engine import python_rows
-from hudi_core.engine.python_rows import row_of_values, table_of_pandas, table_of_rows
+from hudi_core.engine.python_rows import (
+    row_of_values,
+    table_of_pandas,
+    table_of_rows,
+    without_row_numbers,
+)
 from hudi_core.errors import SchemaError
 from hudi_core.schema.absence import absences, absent_values, without_absence
 
@@ -186,6 +191,12 @@ def test_a_row_of_values_is_exact() -> None:
             row_of_values(wrong, columns)
 
 
+@pytest.mark.parametrize("stated", [b"", b"{}", b"[1]", b'{"index_columns": 5}', b"\xff"])
+def test_what_others_say_of_an_index_is_not_trusted(stated: bytes) -> None:
+    table = pa.table({"__index_level_0__": [1]}).replace_schema_metadata({"pandas": stated})
+    assert without_row_numbers(table) is table
+
+
 # --- pandas ---------------------------------------------------------------------------------------
 
 FRAME = pd.DataFrame({"id": [1, 2, 3], "qty": [10, 20, 30]})
@@ -211,6 +222,12 @@ def test_an_index_is_a_column_where_it_has_a_name(frame: pd.DataFrame, names: li
     assert (
         table.column("id").to_pylist() == frame.reset_index(drop="id" in frame.columns).id.tolist()
     )
+
+
+def test_two_levels_of_one_name_are_refused() -> None:
+    index = pd.MultiIndex.from_tuples([(1, 2)], names=["x", "x"])
+    with pytest.raises(SchemaError, match="several columns named 'x'"):
+        table_of_pandas(pd.DataFrame({"id": [1]}, index=index))
 
 
 @pytest.mark.parametrize("name", ["a", 1])

@@ -1,4 +1,4 @@
-"""Texts as values of columns, where that changes nothing."""
+"""Strings as values of columns, where that changes nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EXACT_DIGITS: Final = 15
 """Numbers of as many digits are the same ones after they were doubles."""
 
 
-class BadTextError(ValueError):
+class BadStringError(ValueError):
     """A text that a column cannot hold as it is.
 
     Attributes
@@ -41,10 +41,10 @@ class BadTextError(ValueError):
         super().__init__(reason)
 
 
-def typed(texts: pa.ChunkedArray, kind: pa.DataType, *, is_key: bool) -> pa.ChunkedArray:
-    """Return texts as values of a type.
+def typed(strings: pa.ChunkedArray, kind: pa.DataType, *, is_key: bool) -> pa.ChunkedArray:
+    """Return strings as values of a type.
 
-    One that is empty is null, but of a type of texts.
+    One that is empty is null, but of a type of strings.
 
     Parameters
     ----------
@@ -54,30 +54,30 @@ def typed(texts: pa.ChunkedArray, kind: pa.DataType, *, is_key: bool) -> pa.Chun
 
     Raises
     ------
-    BadTextError
+    BadStringError
         The first text that is no such value, or would lose digits.
     """
     if is_text(kind):
-        return texts.cast(kind)
-    texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+        return strings.cast(kind)
+    strings = pc.if_else(pc.equal(strings, ""), pa.scalar(None, pa.string()), strings)
     if pt.is_integer(kind):
-        _require_form(texts, _WHOLE, kind)
+        _require_form(strings, _WHOLE, kind)
     elif pt.is_floating(kind):
-        _require_form(texts, f"{_NUMBER}|{_NO_NUMBER}", kind)
+        _require_form(strings, f"{_NUMBER}|{_NO_NUMBER}", kind)
     try:
-        values = _cast(texts, kind)
+        values = _cast(strings, kind)
     except pa.ArrowException as error:
-        row = _first_refused(texts, kind)
-        raise BadTextError(row, texts[row].as_py(), f"which is no {kind}") from error
+        row = _first_refused(strings, kind)
+        raise BadStringError(row, strings[row].as_py(), f"which is no {kind}") from error
     if pt.is_floating(kind):
-        _require_exact(texts, values, kind)
+        _require_exact(strings, values, kind)
     if is_key and any(one(kind) for one in _WRITTEN_ONCE):
-        _require_same(texts, values, kind)
+        _require_same(strings, values, kind)
     return values
 
 
-def inferred(texts: pa.ChunkedArray, *, is_key: bool) -> pa.ChunkedArray:
-    """Return texts as values of the narrowest type that has them all.
+def inferred(strings: pa.ChunkedArray, *, is_key: bool) -> pa.ChunkedArray:
+    """Return strings as values of the narrowest type that has them all.
 
     Without a number that begins with zeros, or has more digits than its type. Where none is more
     than a text they stay what they are, and where none is there they are of the type null.
@@ -87,10 +87,10 @@ def inferred(texts: pa.ChunkedArray, *, is_key: bool) -> pa.ChunkedArray:
     is_key
         See :func:`typed`.
     """
-    empty = pc.equal(texts, "")
-    held = texts.filter(pc.invert(pc.fill_null(empty, True)))
+    empty = pc.equal(strings, "")
+    held = strings.filter(pc.invert(pc.fill_null(empty, True)))
     if not len(held):
-        return pa.chunked_array([pa.nulls(len(texts))])
+        return pa.chunked_array([pa.nulls(len(strings))])
     for form, kind in (
         (_PLAIN_WHOLE, pa.int64()),
         (_PLAIN_NUMBER, pa.float64()),
@@ -104,82 +104,82 @@ def inferred(texts: pa.ChunkedArray, *, is_key: bool) -> pa.ChunkedArray:
         if pt.is_timestamp(kind) and is_key:
             continue  # a time is written in many ways
         try:
-            found = typed(texts, kind, is_key=is_key)
-        except BadTextError:
+            found = typed(strings, kind, is_key=is_key)
+        except BadStringError:
             continue
-        if not pt.is_floating(kind) or _keeps_digits(texts, found):
+        if not pt.is_floating(kind) or _keeps_digits(strings, found):
             return found
-    return texts
+    return strings
 
 
-def _cast(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+def _cast(strings: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     if pt.is_time(kind):  # Arrow casts no text to one
-        days = pc.binary_join_element_wise("1970-01-01T", texts, "")
+        days = pc.binary_join_element_wise("1970-01-01T", strings, "")
         return days.cast(pa.timestamp(kind.unit)).cast(kind)
     if not pt.is_timestamp(kind) or kind.tz is None:
-        return texts.cast(kind)
+        return strings.cast(kind)
     try:
-        return texts.cast(kind)
+        return strings.cast(kind)
     except pa.ArrowInvalid:  # times without a zone are those of UTC
-        return pc.assume_timezone(texts.cast(pa.timestamp(kind.unit)), kind.tz)
+        return pc.assume_timezone(strings.cast(pa.timestamp(kind.unit)), kind.tz)
 
 
-def _require_form(texts: pa.ChunkedArray, form: str, kind: pa.DataType) -> None:
+def _require_form(strings: pa.ChunkedArray, form: str, kind: pa.DataType) -> None:
     """Refuse what Arrow takes for a number, such as 0x1F."""
-    _raise_first(texts, pc.match_substring_regex(texts, form), f"which is no {kind}")
+    _raise_first(strings, pc.match_substring_regex(strings, form), f"which is no {kind}")
 
 
-def _require_exact(texts: pa.ChunkedArray, values: pa.ChunkedArray, kind: pa.DataType) -> None:
+def _require_exact(strings: pa.ChunkedArray, values: pa.ChunkedArray, kind: pa.DataType) -> None:
     """Refuse numbers beyond floats, and whole ones that these lack."""
-    known = pc.or_(pc.is_finite(values), pc.match_substring_regex(texts, _NO_NUMBER))
-    _raise_first(texts, known, f"which is beyond {kind}")
-    whole = pc.fill_null(pc.match_substring_regex(texts, _WHOLE), False)
+    known = pc.or_(pc.is_finite(values), pc.match_substring_regex(strings, _NO_NUMBER))
+    _raise_first(strings, known, f"which is beyond {kind}")
+    whole = pc.fill_null(pc.match_substring_regex(strings, _WHOLE), False)
     digits = 16 if pt.is_float64(kind) else 4 if pt.is_float16(kind) else 8
-    long = pc.and_(whole, pc.fill_null(pc.greater_equal(pc.utf8_length(texts), digits), False))
+    long = pc.and_(whole, pc.fill_null(pc.greater_equal(pc.utf8_length(strings), digits), False))
     for row in np.flatnonzero(long.to_numpy()).tolist():
-        text = texts[row].as_py()
+        text = strings[row].as_py()
         if int(text) != int(values[row].as_py()):
-            raise BadTextError(row, text, f"which would be another number as {kind}")
+            raise BadStringError(row, text, f"which would be another number as {kind}")
 
 
-def _require_same(texts: pa.ChunkedArray, values: pa.ChunkedArray, kind: pa.DataType) -> None:
+def _require_same(strings: pa.ChunkedArray, values: pa.ChunkedArray, kind: pa.DataType) -> None:
     back = values.cast(pa.string())
-    same = pc.equal(back, texts)
+    same = pc.equal(back, strings)
     if _all(same):
         return
     row = pc.index(pc.fill_null(same, True), False).as_py()
-    raise BadTextError(
+    raise BadStringError(
         row,
-        texts[row].as_py(),
+        strings[row].as_py(),
         f"which is {back[row].as_py()} as {kind}: in a record key these are two",
     )
 
 
-def _raise_first(texts: pa.ChunkedArray, holds: pa.ChunkedArray, reason: str) -> None:
+def _raise_first(strings: pa.ChunkedArray, holds: pa.ChunkedArray, reason: str) -> None:
     if not _all(holds):
         row = pc.index(pc.fill_null(holds, True), False).as_py()
-        raise BadTextError(row, texts[row].as_py(), reason)
+        raise BadStringError(row, strings[row].as_py(), reason)
 
 
 def _all(holds: pa.ChunkedArray) -> bool:
     return bool(pc.all(holds, min_count=0).as_py())
 
 
-def _first_refused(texts: pa.ChunkedArray, kind: pa.DataType) -> int:
+def _first_refused(strings: pa.ChunkedArray, kind: pa.DataType) -> int:
     """Where the first text is that is no value of a type."""
-    good, bad = 0, len(texts)
+    good, bad = 0, len(strings)
     while bad - good > 1:
         middle = (good + bad) // 2
         try:
-            _cast(texts.slice(0, middle), kind)
+            _cast(strings.slice(0, middle), kind)
             good = middle
         except pa.ArrowException:
             bad = middle
     return good
 
 
-def _keeps_digits(texts: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
-    """Whether doubles are the numbers that texts are, to the last digit."""
-    long = pc.fill_null(pc.greater(pc.utf8_length(texts), _EXACT_DIGITS), False)
-    pairs = zip(texts.filter(long).to_pylist(), values.filter(long).to_pylist(), strict=True)
+def _keeps_digits(strings: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
+    """Whether doubles are the numbers that strings are, to the last digit."""
+    long = pc.fill_null(pc.greater(pc.utf8_length(strings), _EXACT_DIGITS), False)
+    pairs = zip(strings.filter(long).to_pylist(), values.filter(long).to_pylist(), strict=True)
     return all(Decimal(text) == Decimal(repr(value)) for text, value in pairs)

@@ -1,4 +1,4 @@
-"""Texts of files as values of columns: what changes none, and what is inferred where asked for."""
+"""Strings of files as values of columns: taken unchanged, and inferred where asked for."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hudi_core.errors import InvalidOptionError, SourceFileError
 from hudi_core.ingestion.csv_rows import CsvFile
 from hudi_core.ingestion.json_rows import JsonFile
 from hudi_core.ingestion.lines import BadLineError
-from hudi_core.ingestion.typed_texts import BadTextError, inferred, typed
+from hudi_core.ingestion.typed_strings import BadStringError, inferred, typed
 
 PRICE = pa.decimal128(9, 2)
 TIME = pa.timestamp("us")
 UTC = pa.timestamp("us", "UTC")
 
 
-def texts(*values: str | None) -> pa.ChunkedArray:
+def strings(*values: str | None) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(values, pa.string())])
 
 
@@ -45,7 +45,7 @@ def texts(*values: str | None) -> pa.ChunkedArray:
     ],
 )
 def test_a_text_is_the_value_that_it_shows(kind: pa.DataType, text: str, value: Any) -> None:
-    found = typed(texts(None, text), kind, is_key=False)
+    found = typed(strings(None, text), kind, is_key=False)
     assert found.type == kind
     first, second = found.to_pylist()
     assert first is None
@@ -74,8 +74,8 @@ def test_a_text_is_the_value_that_it_shows(kind: pa.DataType, text: str, value: 
 def test_the_first_text_that_is_no_value_is_named(
     kind: pa.DataType, text: str, before: int
 ) -> None:
-    with pytest.raises(BadTextError) as refused:
-        typed(texts(*[None, ""] * before, text, text), kind, is_key=False)
+    with pytest.raises(BadStringError) as refused:
+        typed(strings(*[None, ""] * before, text, text), kind, is_key=False)
     assert (refused.value.row, refused.value.value) == (2 * before, text)
 
 
@@ -91,9 +91,9 @@ def test_the_first_text_that_is_no_value_is_named(
     ],
 )
 def test_a_key_is_taken_as_it_is_written(kind: pa.DataType, same: str, other: str) -> None:
-    assert typed(texts(same), kind, is_key=True).cast(pa.string()).to_pylist() == [same]
-    with pytest.raises(BadTextError, match="in a record key these are two") as refused:
-        typed(texts(same, None, other), kind, is_key=True)
+    assert typed(strings(same), kind, is_key=True).cast(pa.string()).to_pylist() == [same]
+    with pytest.raises(BadStringError, match="in a record key these are two") as refused:
+        typed(strings(same, None, other), kind, is_key=True)
     assert (refused.value.row, refused.value.value) == (2, other)
 
 
@@ -120,8 +120,8 @@ def test_a_key_is_taken_as_it_is_written(kind: pa.DataType, same: str, other: st
 def test_what_is_inferred_loses_nothing(
     values: list[str | None], kind: pa.DataType, key_kind: pa.DataType
 ) -> None:
-    assert inferred(texts(*values), is_key=False).type == kind
-    assert inferred(texts(*values), is_key=True).type == key_kind
+    assert inferred(strings(*values), is_key=False).type == kind
+    assert inferred(strings(*values), is_key=True).type == key_kind
 
 
 # --- lines ----------------------------------------------------------------------------------------
