@@ -17,6 +17,7 @@ from typing import Any, Final
 import typer
 from rich import box
 from rich.console import Console, JustifyMethod
+from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -102,12 +103,16 @@ def _print(grid: Grid, *, is_limited: bool = True) -> None:
             # long values go on in the next line of their cell: all of them are there
             given = os.environ.get("COLUMNS", "")
             widest = min(widest, int(given) if given.isdigit() and int(given) > 0 else _WIDTH)
-            console.width = widest
-            if console.measure(grid).minimum > widest:
-                for column in grid.columns:
-                    column.no_wrap = False
+            # the column of the longest value gives way first: short names stay whole
+            by_length = sorted(grid.columns, key=_length)
+            while by_length and console.measure(grid).minimum > widest:
+                by_length.pop().no_wrap = False
         console.width = max(widest, 1)
     console.print(grid)
+
+
+def _length(column: Column) -> int:
+    return max((len(str(cell)) for cell in column.cells), default=0)
 
 
 def _on_stderr(kind: str, style: str, text: str) -> None:

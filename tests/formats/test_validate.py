@@ -340,7 +340,8 @@ def test_the_command_tells_by_its_exit_code(published: hudi.Table) -> None:
     document = json.loads(broken.stdout)
     assert document["valid"] is False
     assert any(gone.name in one["subject"] for one in document["differences"])
-    shown = run(app, ["table", "validate", published.path, "--quick"])
+    wide = {"COLUMNS": "1000"}  # paths of tests are longer than the lines of a pipe
+    shown = run(app, ["table", "validate", published.path, "--quick"], env=wide)
     assert shown.exit_code == ExitCode.VALIDATION_FAILED
     assert gone.name in shown.stdout
     assert "differences" in shown.stdout

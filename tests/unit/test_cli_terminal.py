@@ -77,6 +77,19 @@ def test_a_pipe_gets_whole_values_in_lines_of_some_width(
     assert "".join(words[3:]) == long
 
 
+def test_columns_of_long_values_give_way_before_short_names(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    name, path = "hoodie.table.version", "p" * 55
+
+    write_grid("", ["property", "of", "at"], [[name, path, path[:50]]])
+
+    shown = capsys.readouterr().out
+    assert name in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 def test_numbers_are_aligned_to_the_right(capsys: pytest.CaptureFixture[str]) -> None:
     write_grid("", ["count", "name"], [["1", "a"], ["1,000", "bb"]])
 
