@@ -70,7 +70,8 @@ def test_options_of_the_formats_are_told() -> None:
     assert "hoodie.table.format.iceberg.catalog.*" in options
     assert options["hoodie.table.format.delta.deleted-file-retention-days"]["default"] == "36500"
     assert told()["options"] == []
-    table = CliRunner().invoke(app, ["formats"], catch_exceptions=False).stdout
+    wide = {"COLUMNS": "1000"}
+    table = CliRunner().invoke(app, ["formats"], env=wide, catch_exceptions=False).stdout
     assert all(name in table for name in options)
 
 
