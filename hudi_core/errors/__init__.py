@@ -65,6 +65,7 @@ from hudi_core.errors.resources import (
 )
 from hudi_core.errors.schema import (
     DuplicateRecordKeyError,
+    KeyCollisionError,
     MergeCardinalityError,
     PartitionValueError,
     RecordKeyError,
@@ -118,6 +119,7 @@ __all__ = [
     "InstantNotFoundError",
     "InvalidInstantTimeError",
     "InvalidOptionError",
+    "KeyCollisionError",
     "LockError",
     "LostCompletionError",
     "MergeCardinalityError",

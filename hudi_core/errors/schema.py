@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final, Self
+
 from hudi_core.errors.base import HudiError
+
+_MOST_LETTERS: Final = 200
+"""Of a value in an error."""
 
 
 class SchemaError(HudiError):
@@ -15,6 +21,56 @@ class RecordKeyError(SchemaError):
 
 class DuplicateRecordKeyError(RecordKeyError):
     """An insert that fails on duplicates brings existing keys."""
+
+
+class KeyCollisionError(RecordKeyError):
+    """Rows with different key columns have one record key.
+
+    Attributes
+    ----------
+    key
+        The record key.
+    incoming, other
+        The key columns of an incoming row, and of another row: a stored one, or one that comes
+        with it.
+    """
+
+    key: str
+    incoming: Mapping[str, object]
+    other: Mapping[str, object]
+
+    @classmethod
+    def of(
+        cls, key: str, incoming: Mapping[str, object], other: Mapping[str, object], where: str
+    ) -> Self:
+        """Return the error about two rows.
+
+        Parameters
+        ----------
+        where
+            Of the other row; completes "the row ...".
+        """
+        error = cls(
+            f"Two rows have the record key {_shown(key)} without being one: the incoming row with "
+            f"{_values(incoming)}, and the row {where} with {_values(other)}",
+            "Nothing was written. Change a value of one of them, or leave one out; a stored row is "
+            "taken out by a condition on its columns, Table.delete(where=...). In a table whose "
+            "record key is one column of strings no two keys read alike.",
+            key=key,
+            incoming=dict(incoming),
+            other=dict(other),
+        )
+        error.key, error.incoming, error.other = key, dict(incoming), dict(other)
+        return error
+
+
+def _values(row: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={_shown(value)}" for name, value in row.items())
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]}..."
 
 
 class MergeCardinalityError(SchemaError):

@@ -12,11 +12,17 @@ from hudi_core.base_file.key_footer import KeyFooter
 from hudi_core.base_file.reader import read_column, read_known_keys, read_record_keys
 from hudi_core.index import index_of
 from hudi_core.index.base import Matches, join_keys
-from hudi_core.index.incoming import ORDERING, Incoming, Scope
+from hudi_core.index.collisions import (
+    ambiguity_of,
+    require_same_stored,
+    stored_key_columns,
+)
+from hudi_core.index.incoming import ORDERING, Incoming, Scope, key_names
 from hudi_core.index.stored_filters import KnownFooters
+from hudi_core.keygen.ambiguity import Ambiguity
 from hudi_core.model.files import BaseFile, FileId
 from hudi_core.model.ranges import Mask
-from hudi_core.rows.combine import IntArray, Positions, existing_is_newer
+from hudi_core.rows.combine import IntArray, Positions, distinct, existing_is_newer
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import order_values
 from hudi_core.rows.staging import true_mask
@@ -122,6 +128,8 @@ def locate_hinted(
 def _found(
     scope: Scope, incoming: Incoming, context: WriteContext, file: int, match: Matches
 ) -> Found:
+    if ambiguity_of(scope.parts) is not Ambiguity.NONE:
+        _require_same(scope, incoming, context, file, match)
     late = np.zeros(len(match.stored), bool)
     rules = context.rules
     fields = rules.stored_order
@@ -138,6 +146,31 @@ def _found(
             keys = incoming.keys.select(given).take(pa.array(match.incoming[foreign]))
             late[foreign] = true_mask(existing_is_newer(stored, keys.columns))
     return Found(file, match.incoming.astype(np.int64), match.stored.astype(np.int64), late)
+
+
+def _require_same(
+    scope: Scope, incoming: Incoming, context: WriteContext, file: int, match: Matches
+) -> None:
+    """Refuse incoming rows whose stored row has other key columns."""
+    keys = incoming.keys.column("key").combine_chunks().take(pa.array(match.incoming))
+    numbers = incoming.keys.column("number").to_numpy()[match.incoming]
+
+    def rows(pairs: Positions) -> pa.Table:
+        wanted = distinct(numbers[pairs])
+        staged = scope.parts[0].schema
+        names = [name for name in staged.names if name in key_names(context)]
+        columns = pa.schema([staged.field(name) for name in names])
+        some = scope.sources.take(context, scope.parts, wanted, columns)
+        return some.take(pa.array(np.searchsorted(wanted, numbers[pairs])))
+
+    path, base_file = scope.files[file]
+    require_same_stored(
+        context,
+        keys,
+        rows,
+        lambda pairs: stored_key_columns(context, base_file, match.stored[pairs]),
+        path,
+    )
 
 
 def to_table(found: Sequence[Found]) -> pa.Table:

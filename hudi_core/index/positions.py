@@ -17,9 +17,16 @@ import pyarrow.compute as pc
 
 from hudi_core.engine.base import Engine, TaskContext
 from hudi_core.errors import DuplicateRecordKeyError, MergeCardinalityError
+from hudi_core.index.collisions import (
+    ambiguity_of,
+    require_same_rows,
+    require_same_stored,
+    stored_key_columns,
+)
 from hudi_core.index.incoming import Incoming, Scope, Sources, key_names, record_keys
 from hudi_core.index.locating import locate
 from hudi_core.index.tagging import Tagged, Tagging, file_chunks, in_buckets, located_rows
+from hudi_core.keygen.ambiguity import Ambiguity
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.rows.changes import FILE, KIND, ROW, Kind
 from hudi_core.rows.combine import Positions
@@ -151,7 +158,8 @@ class PositionTagging:
                 changed, places[changed], np.sort(places[left])
             )
         added = np.flatnonzero(adds)
-        keys, are_whole = self._keys(sources, item.parts, added)
+        rows_added, are_whole = self._added(sources, item.parts, added)
+        keys = None if rows_added is None else rows_added.column(_ADDED).combine_chunks()
         by_source = dict(_grouped(np.arange(len(added)), staged_for[added]))
         tagged: list[Tagged] = []
         for path in sorted({*by_path, *sources.paths}):
@@ -168,33 +176,64 @@ class PositionTagging:
                 )
             )
         moved = bool(((kinds == Kind.MOVE) & adds).any())
-        asked = self._asked(task, keys, staged_for[added], sources.paths)
+        asked = self._asked(task, rows_added, staged_for[added], sources.paths)
         # a null matches nothing, but is part of a key all the same
         return tagged, asked if moved or not (item.are_new and are_whole) else {}
 
     def look(self, _: TaskContext, item: _Look) -> str | None:
-        """Return a key that some files keep; ``None`` for none."""
+        """Return a key that some files keep; ``None`` for none.
+
+        Raises
+        ------
+        KeyCollisionError
+            A key is that of a stored row with other key columns.
+        """
         scope = _scope_of(item.added)
-        keys = load(self.context, item.added.keys).rename_columns(["key"])
-        numbers = np.arange(keys.num_rows)
-        keys = keys.append_column("number", pa.array(numbers))
-        incoming = Incoming(numbers, np.zeros(len(numbers), bool), numbers, keys)
+        rows = load(self.context, item.added.keys)
+        keys = rows.column(_ADDED).combine_chunks()
+        numbers = np.arange(len(keys))
+        table = pa.table({"key": keys, "number": numbers})
+        incoming = Incoming(numbers, np.zeros(len(numbers), bool), numbers, table)
         for found in locate(scope, incoming, self.context, item.files):
             stay = ~np.isin(found.stored, item.added.leaving.get(found.file, _NONE))
-            for number in found.keys[stay]:
-                return str(keys.column("key")[int(number)])
+            if stay.any():
+                self._require_same(
+                    rows, found.keys[stay], scope.files[found.file], found.stored[stay]
+                )
+                return str(keys[int(found.keys[stay][0])])
         return None
+
+    def _require_same(
+        self,
+        rows: pa.Table,
+        numbers: Positions,
+        file: tuple[PartitionPath, BaseFile],
+        stored: Positions,
+    ) -> None:
+        """Refuse added rows whose stored row has other key columns."""
+        if rows.num_columns == 1:
+            return  # no key of them could be another row's
+        path, base_file = file
+        require_same_stored(
+            self.context,
+            rows.column(_ADDED).combine_chunks().take(pa.array(numbers)),
+            lambda pairs: rows.take(pa.array(numbers[pairs])),
+            lambda pairs: stored_key_columns(self.context, base_file, stored[pairs]),
+            path,
+        )
 
     @property
     def _tagging(self) -> Tagging:
         return Tagging(self.context, self.schema, False, self.in_memory)
 
-    def _keys(
+    def _added(
         self, sources: Sources, parts: Sequence[StagedPart], added: Positions
-    ) -> tuple[pa.StringArray | None, bool]:
+    ) -> tuple[pa.Table | None, bool]:
         """Record keys of added rows; ``None`` where they are made later.
 
-        And whether no column of key or partition is null.
+        With the columns of the key, where several rows could have one of the keys. And whether
+        every such row is found by the values of its columns: no column of key or partition is
+        null, and no key could be another row's.
         """
         table = self.context.table
         if not table.record_key_fields or not len(added):
@@ -202,33 +241,49 @@ class PositionTagging:
         wanted = key_names(self.context) | {one.split(".")[0] for one in table.partition_fields}
         fields = pa.schema([one for one in self.schema.arrow if one.name in wanted])
         rows = sources.take(self.context, parts, added, fields)
-        keys = record_keys(rows, self.context, self.schema).combine_chunks()
-        return keys, not any(column.null_count for column in rows.columns)
+        keys = record_keys(rows, self.context, self.schema)
+        ambiguity = ambiguity_of(parts)
+        is_whole = not any(column.null_count for column in rows.columns)
+        is_plain = ambiguity is Ambiguity.NONE
+        kept = (
+            [] if is_plain else [one.name for one in fields if one.name in key_names(self.context)]
+        )
+        found = rows.select(kept).append_column(_ADDED, keys)
+        return found, is_whole and is_plain
 
     def _asked(
         self,
         task: TaskContext,
-        keys: pa.StringArray | None,
+        rows: pa.Table | None,
         of_paths: Positions,
         paths: Sequence[PartitionPath],
     ) -> dict[PartitionPath | None, SpillRef]:
         """Require that keys are added once; spill them by partition."""
-        if keys is None:
+        if rows is None:
             return {}
         found: dict[PartitionPath | None, SpillRef] = {}
         everywhere = self.context.is_global
         for number, path in enumerate([None] if everywhere else paths):
-            own = keys if everywhere else keys.filter(pa.array(of_paths == number))
-            if not len(own):
+            own = rows if everywhere else rows.filter(pa.array(of_paths == number))
+            if not own.num_rows:
                 continue
-            counts = pc.value_counts(own)
+            keys = own.column(_ADDED)
+            counts = pc.value_counts(keys.combine_chunks())
             twice = counts.filter(pc.greater(counts.field("counts"), 1))
             if len(twice):
+                self._require_one_row(own.filter(pc.equal(keys, twice[0]["values"])))
                 key = str(twice[0]["values"])
                 raise _exists(key, "several rows of the source are inserted with it")
-            table = pa.table({_ADDED: own})
-            found[path] = spill(self.context, task, f"added{number}", table, self.in_memory)
+            found[path] = spill(self.context, task, f"added{number}", own, self.in_memory)
         return found
+
+    def _require_one_row(self, rows: pa.Table) -> None:
+        """Refuse added rows that have one key and other key columns."""
+        ambiguity = self.context.key_ambiguity
+        if ambiguity is not None and rows.num_columns > 1:
+            keys = rows.column(_ADDED).combine_chunks()
+            first = rows.take(pa.array(np.zeros(len(keys), np.int64)))
+            require_same_rows(ambiguity, keys, rows, first, "beside it")
 
     def _candidates(
         self, path: PartitionPath | None, files: Mapping[PartitionPath, Sequence[BaseFile]]

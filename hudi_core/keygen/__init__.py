@@ -11,6 +11,7 @@ from hudi_core.config.key_generators import KEY_GENERATORS, KeyGeneratorForm
 from hudi_core.config.kinds import TIMESTAMP_FIELD, KeyGeneratorType
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
+from hudi_core.keygen.ambiguity import KeyAmbiguity
 from hudi_core.keygen.base import KeyColumn, KeyColumns, KeyGenerator
 from hudi_core.keygen.columns import ColumnKeys
 from hudi_core.keygen.named import named_keys
@@ -25,6 +26,7 @@ __all__ = [
     "KeyGenerator",
     "bare_key_field",
     "brings_keys",
+    "key_ambiguity",
     "key_generator",
     "path_codec",
     "require_timestamp_columns",
@@ -99,6 +101,19 @@ def key_generator(
     return ColumnKeys(
         columns, fields, path_codec(config), names_one_key=names_one_key, between=between
     )
+
+
+def key_ambiguity(config: TableConfig, schema: TableSchema) -> KeyAmbiguity | None:
+    """Which record keys of a table several rows could have.
+
+    ``None`` where each is of one row; and where a key generator of another distribution makes them,
+    which may take different values for one key.
+    """
+    is_made_here = config.record_key_fields and config.keygen_type in KEY_GENERATORS
+    if not is_made_here or config.key_concatenator is not None:
+        return None
+    columns = KeyColumns.resolve(schema, config.record_key_fields, (), key_form(config))
+    return KeyAmbiguity.of_columns(columns, schema)
 
 
 def require_timestamp_columns(config: TableConfig, schema: TableSchema) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -133,17 +135,14 @@ class KeyColumns:
         texts = [self.text(batch, column) for column in self.record_key]
         for column, text in zip(self.record_key, texts, strict=True):
             self._require_whole(text)
-            ambiguous = pc.sum(pc.match_substring(text, between), min_count=0).as_py()
-            if ambiguous and len(texts) > 1:
-                raise RecordKeyError(
-                    f"The column {column.name} of the record key contains {between!r}, which "
-                    f"stands between the values of a key, in {ambiguous} of {len(text)} rows: two "
-                    "rows could have one key",
-                    "Make a table with another hoodie.recordkey.virtual.concatenator, or without.",
-                    columns=(column.name,),
-                    rows=ambiguous,
-                )
+            contains = pc.match_substring(text, between)
+            if len(texts) > 1:
+                _refuse_ambiguous([column], between, contains, "contains")
         keys = pc.binary_join_element_wise(*texts, between)
+        if _overlaps_itself(between):
+            several = pa.array(_occurrences(keys, between.encode()) >= len(texts))
+            what = "makes with its neighbours another"
+            _refuse_ambiguous(self.record_key, between, several, what)
         joints = len(between.encode()) * (len(texts) - 1)
         self._require_keys(pc.equal(pc.binary_length(keys), joints))
         return keys
@@ -162,6 +161,42 @@ class KeyColumns:
                 columns=tuple(column.name for column in self.record_key),
                 rows=count,
             )
+
+
+def _refuse_ambiguous(
+    columns: Sequence[KeyColumn], between: str, ambiguous: pa.BooleanArray, what: str
+) -> None:
+    count = pc.sum(ambiguous, min_count=0).as_py()
+    if count:
+        names = ", ".join(column.name for column in columns)
+        raise RecordKeyError(
+            f"The column {names} of the record key {what} {between!r}, which stands between the "
+            f"values of a key, in {count} of {len(ambiguous)} rows: two rows could have one key",
+            "Make a table with another hoodie.recordkey.virtual.concatenator, or without.",
+            columns=tuple(column.name for column in columns),
+            rows=count,
+        )
+
+
+def _overlaps_itself(between: str) -> bool:
+    """Whether a separator can begin within another one, as ``--`` in ``---``."""
+    return any(between.startswith(between[shift:]) for shift in range(1, len(between)))
+
+
+def _occurrences(keys: pa.StringArray, sought: bytes) -> npt.NDArray[np.int64]:
+    """How often each key holds some bytes, those that overlap counted each."""
+    _, ends, data = keys.buffers()
+    held = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    starts = np.ones(max(len(held) - len(sought) + 1, 0), bool)
+    for place, byte in enumerate(sought):
+        starts &= held[place : place + len(starts)] == byte
+    bounds = np.frombuffer(ends, np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    counted = np.concatenate([[0], np.cumsum(starts)])
+    lasts = np.maximum(bounds[1:] - len(sought) + 1, bounds[:-1])
+    found: npt.NDArray[np.int64] = (
+        counted[np.minimum(lasts, len(starts))] - counted[np.minimum(bounds[:-1], len(starts))]
+    )
+    return found
 
 
 def no_keys(batch: pa.RecordBatch) -> pa.StringArray:

@@ -10,7 +10,8 @@ from typing import Protocol
 from hudi_core.config.merge_rules import MergeRules, merge_rules
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
-from hudi_core.keygen import KeyGenerator, key_generator
+from hudi_core.keygen import KeyGenerator, key_ambiguity, key_generator
+from hudi_core.keygen.ambiguity import KeyAmbiguity
 from hudi_core.model.files import BasePath, PartitionPath, join_path
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.operation import Operation
@@ -108,6 +109,11 @@ class WriteContext:
     def key_generator(self, schema: TableSchema) -> KeyGenerator:
         """The key generator of incoming rows with these columns."""
         return key_generator(self.table, schema, knows_partitions=self.knows_partitions)
+
+    @cached_property
+    def key_ambiguity(self) -> KeyAmbiguity | None:
+        """Which record keys several rows could have; ``None`` for none."""
+        return key_ambiguity(self.table, self.schema)
 
     @property
     def is_global(self) -> bool:

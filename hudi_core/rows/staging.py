@@ -21,6 +21,7 @@ import pyarrow.fs as pafs
 
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.engine.base import TaskContext
+from hudi_core.keygen.ambiguity import Ambiguity
 from hudi_core.model.files import PartitionPath
 from hudi_core.rows.context import WriteContext
 from hudi_core.schema.absence import ABSENT, narrowed
@@ -60,6 +61,8 @@ class StagedPart:
         For every partition path: which batches hold its rows, and how many rows they are.
     batch_rows
         How many rows each batch has.
+    ambiguity
+        Whether their record keys could be those of other rows.
     """
 
     task: int
@@ -69,6 +72,7 @@ class StagedPart:
     batch_numbers: Mapping[PartitionPath, tuple[int, ...]] = field(default_factory=dict)
     rows: Mapping[PartitionPath, int] = field(default_factory=dict)
     batch_rows: tuple[int, ...] = ()
+    ambiguity: Ambiguity = Ambiguity.NONE
 
 
 def stage_folder(context: WriteContext) -> str:
@@ -107,6 +111,7 @@ def stage_rows(
     keys = context.key_generator(schema)
     for chunk in _chunks(batches, schema, context.write.schema):
         keys.record_keys(chunk)  # refuses rows without a key before any data file exists
+        builder.see_keys(chunk)
         arrived = chunk
         if context.is_global:
             arrived = _with_arrival(chunk, task.task * _TASK_ROWS + builder.rows)
@@ -131,11 +136,12 @@ class PartBuilder:
     def __init__(
         self, task: TaskContext, context: WriteContext, schema: pa.Schema, in_memory: bool
     ) -> None:
-        self._task, self._schema = task.task, schema
+        self._task, self._schema, self._context = task.task, schema, context
         self._sink = _MemorySink() if in_memory else _FileSink(context, schema, task)
         self._numbers: dict[PartitionPath, list[int]] = {}
         self._rows: dict[PartitionPath, int] = {}
         self._batch_rows: list[int] = []
+        self._ambiguity = Ambiguity.NONE
 
     @property
     def rows(self) -> int:
@@ -148,6 +154,12 @@ class PartBuilder:
         self._numbers.setdefault(path, []).append(len(self._batch_rows))
         self._rows[path] = self._rows.get(path, 0) + piece.num_rows
         self._batch_rows.append(piece.num_rows)
+
+    def see_keys(self, rows: pa.RecordBatch) -> None:
+        """Look at the key columns of rows to add."""
+        finder = self._context.key_ambiguity
+        if finder is not None and self._ambiguity is not Ambiguity.ACTIVE:
+            self._ambiguity = max(self._ambiguity, finder.of(rows))
 
     def close(self) -> StagedPart | None:
         """Return the part; ``None`` where there are no rows."""
@@ -163,6 +175,7 @@ class PartBuilder:
             numbers,
             self._rows,
             tuple(self._batch_rows),
+            self._ambiguity,
         )
 
 

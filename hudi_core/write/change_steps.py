@@ -116,6 +116,7 @@ def stage_changes(
                 if kinds is _ADDS:
                     keys = context.key_generator(schema)
                     keys.record_keys(chunk)  # refuses rows without a key
+                    builder.see_keys(chunk)
                     paths = keys.partition_paths(chunk)
                 else:
                     numbers = chunk.column(FILE).to_numpy()

@@ -19,9 +19,11 @@ from hudi_core.base_file.key_footer import KeyFooter
 from hudi_core.base_file.reader import StoredFile, read_base_file
 from hudi_core.base_file.writer import BaseFileResult
 from hudi_core.engine.base import TaskContext
-from hudi_core.index.base import join_keys
+from hudi_core.index.base import Matches, join_keys
+from hudi_core.index.collisions import ambiguity_of, require_same_stored
 from hudi_core.index.incoming import key_names, record_keys
 from hudi_core.index.tagging import Tagged
+from hudi_core.keygen.ambiguity import Ambiguity
 from hudi_core.model.commit import WriteStat, WriteStatus
 from hudi_core.model.files import BaseFileName, WriteToken
 from hudi_core.model.operation import Operation
@@ -216,12 +218,31 @@ def _located_inserts(
         inserts, keys = inserts[chosen], keys.take(pa.array(chosen))
     is_new = np.ones(len(inserts), dtype=bool)
     met, positions = [_NO_ROWS], [_NO_ROWS]
-    for match in join_keys(0, stored.column(RECORD_KEY).cast(pa.string()), keys.combine_chunks()):
+    own = keys.combine_chunks()
+    is_ambiguous = ambiguity_of(arrived.parts) is not Ambiguity.NONE
+    for match in join_keys(0, stored.column(RECORD_KEY).cast(pa.string()), own):
+        if is_ambiguous:
+            _require_same(replace(arrived, inserts=inserts), own, stored, match)
         met.append(inserts[match.incoming].astype(np.int64))
         positions.append(match.stored.astype(np.int64))
         is_new[match.incoming] = False
     located = Located(np.concatenate(met), np.concatenate(positions), _NO_ROWS)
     return replace(arrived, located=located, inserts=inserts[is_new])
+
+
+def _require_same(
+    arrived: IncomingRows, keys: pa.StringArray, stored: pa.Table, match: Matches
+) -> None:
+    """Refuse inserts whose stored row has other key columns."""
+    context, inserts = arrived.context, arrived.inserts
+    names = [name for name in context.schema.names if name in key_names(context)]
+    require_same_stored(
+        context,
+        keys.take(pa.array(match.incoming)),
+        lambda pairs: arrived.take(inserts[match.incoming[pairs]], names),
+        lambda pairs: stored.select(names).take(pa.array(match.stored[pairs])),
+        arrived.partition_path,
+    )
 
 
 def _last_inserts(context: WriteContext, arrived: IncomingRows) -> IncomingRows:

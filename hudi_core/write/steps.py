@@ -13,6 +13,7 @@ from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import PartitionValueError
+from hudi_core.index.collisions import require_distinct_rows
 from hudi_core.index.duplicates import without_duplicates
 from hudi_core.index.incoming import Scope
 from hudi_core.index.key_ranges import key_ranges
@@ -42,7 +43,7 @@ from hudi_core.write.nesting import can_nest, require_unnested_partitions, unmar
 from hudi_core.write.planning import FileSizing, GroupWrite, average_record_size
 from hudi_core.write.replacing import replaced_slices
 
-_STAGE, _TAG, _WRITE, _FOLD = range(4)
+_STAGE, _TAG, _WRITE, _FOLD, _CHECK = range(5)
 
 
 class WriteSession(Protocol):
@@ -140,8 +141,9 @@ class WriteSteps:
             arranged = self._arranged(data) if self.writes_straight else data
             parts = self.engine.map_input(arranged, stage, _STAGE)
         rows = partition_rows(parts)
-        parts = [*parts, *self._folded(parts, in_memory)]
         self.partitions = list(rows)
+        self._require_distinct(parts)
+        parts = [*parts, *self._folded(parts, in_memory)]
         self._require_unnested(rows)
         index = self._record_index() if parts else None
         with self._timed("tag"):
@@ -155,6 +157,12 @@ class WriteSteps:
         groups = self._plan(rows, base_files, tagged)
         self._require_not_clustered(groups)
         return WritePlan(parts, tagged, groups)
+
+    def _require_distinct(self, parts: Sequence[StagedPart]) -> None:
+        """Refuse rows that share a record key without being one row."""
+        if parts:
+            found = self._scopes(parts, {})
+            require_distinct_rows(self.engine, found, self.context, self.staged, _CHECK)
 
     def _require_not_clustered(self, groups: Iterable[GroupWrite]) -> None:
         """Refuse to change file groups under clustering."""
