@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
@@ -144,7 +144,7 @@ class Snapshot:
         for row in table.to_pylist():
             path, is_usual = self._path(row["path"]), row["path"] == spelled(plain(row["path"]))
             spelling = None if is_usual else row["path"]
-            columns = _stated(row, leaves)
+            columns = {leaf: _widened(one, row, leaf) for leaf, one in _stated(row, leaves).items()}
             yield NamedFile(path, row["size_bytes"], row["num_records"], columns, spelling)
 
     def ranges(self, paths: pa.StringArray, column: str, kind: pa.DataType) -> ValueRanges | None:
@@ -228,6 +228,14 @@ def _stated(row: Mapping[str, Any], leaves: Iterable[str]) -> dict[str, StatedCo
         for leaf in leaves
     }
     return {leaf: one for leaf, one in columns.items() if one != StatedColumn()}
+
+
+def _widened(stated: StatedColumn, row: Mapping[str, Any], leaf: str) -> StatedColumn:
+    """What readers may take from a bound: a timestamp is that of its millisecond."""
+    high = row.get(f"{_HIGH}{leaf}")
+    if not isinstance(high, datetime):
+        return stated
+    return replace(stated, high=_internal(high) + _BELOW_MILLISECOND // timedelta(microseconds=1))
 
 
 def _new_file(path: str, row: Mapping[str, Any], leaves: Iterable[str]) -> NewFile:

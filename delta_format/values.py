@@ -19,6 +19,8 @@ Json = Mapping[str, "Json"] | str | bool | int | float | Decimal
 
 _EPOCH_DAY: Final = date(1970, 1, 1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MILLI: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
 _MAX_TEXT: Final = 32
 _LAST_CHARACTER: Final = "\U0010ffff"
 
@@ -89,7 +91,10 @@ def _of_integers(low: int, high: int, kind: pa.DataType) -> tuple[Json, Json] | 
         return _both(_day(low), _day(high))
     # without a zone they would be of a form of their own, on which readers disagree
     if pt.is_timestamp(kind) and kind.tz is not None:
-        return _both(_iso_utc(low // 1000), _iso_utc(-(-high // 1000)))
+        # an upper bound is that of its millisecond, all of which readers allow for; so there is one
+        # for the last millisecond of the year 9999, too
+        last = high // 1000 if high // 1000 == _LAST_MILLI else -(-high // 1000)
+        return _both(_iso_utc(low // 1000), _iso_utc(last))
     return None
 
 

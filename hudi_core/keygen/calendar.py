@@ -43,10 +43,21 @@ LAST: Final = 253_402_300_799_999
 """And of the last one of the year 9999."""
 
 
-def spell(local: datetime, pattern: DatePattern) -> str:
-    """A local time as a string; its ``tzinfo`` is the printed offset."""
+_CYCLE_YEARS: Final = 400
+_CYCLE: Final = 146_097 * 86_400_000
+"""Milliseconds after which the calendar, with its weeks, begins again."""
+
+
+def spell(local: datetime, pattern: DatePattern, later: int = 0) -> str:
+    """A local time as a string; its ``tzinfo`` is the printed offset.
+
+    Parameters
+    ----------
+    later
+        How many years later it is: a multiple of 400.
+    """
     return "".join(
-        token if isinstance(token, str) else _field(local, token) for token in pattern.tokens
+        token if isinstance(token, str) else _field(local, token, later) for token in pattern.tokens
     )
 
 
@@ -59,8 +70,15 @@ def spell_all(local: Millis, pattern: DatePattern) -> tuple[npt.NDArray[np.int64
     """
     coded = pa.array(_periods(local, pattern.grain)).dictionary_encode()
     starts = _starts(coded.dictionary.to_numpy(), pattern.grain).tolist()
-    strings = [spell(_EPOCH + timedelta(milliseconds=each), pattern) for each in starts]
+    strings = [_spell_millis(each, pattern) for each in starts]
     return coded.indices.to_numpy().astype(np.int64), strings
+
+
+def _spell_millis(local: int, pattern: DatePattern) -> str:
+    # clocks of a zone show the years 0 and 10000 at the ends of those that ``datetime`` has
+    cycles = (local > LAST) - (local < FIRST)
+    moved = _EPOCH + timedelta(milliseconds=local - cycles * _CYCLE)
+    return spell(moved, pattern, cycles * _CYCLE_YEARS)
 
 
 def ends_of_periods(local: Millis, grain: str) -> Millis:
@@ -78,10 +96,12 @@ def _starts(periods: npt.NDArray[np.int64], grain: str) -> Millis:
     return periods.astype(f"datetime64[{grain}]").astype("datetime64[ms]").astype(np.int64)
 
 
-def _field(local: datetime, field: DateField) -> str:
+def _field(local: datetime, field: DateField, later: int) -> str:
     letter, width = field.letter, field.width
     if letter in _NUMBERS and field.is_number:
-        number = _NUMBERS[letter](local)
+        number = _NUMBERS[letter](local) + (later if letter in "yYx" else 0)
+        if letter == "Y" and number < 1:
+            number = 1 - number  # the year of its era: 0 is 1 before Christ
         return f"{number % 100:02}" if letter in "yYx" and width == 2 else f"{number:0{width}}"
     names = {"M": MONTHS[local.month - 1], "E": _DAYS[local.weekday()]}
     if letter in names:

@@ -18,9 +18,9 @@ import pyarrow.types as pt
 
 from hudi_core.config.time_zone import UTC
 from hudi_core.config.timebased import TimeBased
-from hudi_core.errors import PartitionValueError, SchemaError
+from hudi_core.errors import SchemaError
 from hudi_core.keygen.base import KeyColumn
-from hudi_core.keygen.calendar import FIRST, LAST, ends_of_periods, spell, spell_all
+from hudi_core.keygen.calendar import ends_of_periods, spell, spell_all
 from hudi_core.keygen.date_strings import Mask, parse_strings, starts_of_periods
 from hudi_core.keygen.partitions import Indices
 from hudi_core.keygen.timestamps import OF_NULL, counted_unit, counts_of, require_unit, utc_millis
@@ -80,16 +80,6 @@ class TimeStrings:
         coded = values.dictionary_encode(null_encoding="encode")
         strings = coded.dictionary.fill_null(self._text_of_null())
         read = parse_strings(strings, how.inputs, how.input_zone, self._column.name)
-        outside = (read.utc_millis < FIRST + _AHEAD) | (read.utc_millis > LAST - _AHEAD)
-        if outside.any():
-            value = strings[int(np.argmax(outside))].as_py()
-            raise PartitionValueError(
-                f"The value {value!r} of the partition column {self._column.name} is at the end "
-                "of time",
-                "Use timestamps of the years 1 to 9999.",
-                field=self._column.name,
-                value=value,
-            )
         zone = how.output_zone or how.input_zone
         local = (
             read.utc_millis + read.offsets

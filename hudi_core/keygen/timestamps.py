@@ -95,8 +95,7 @@ def utc_millis(values: pa.Array, unit: TimeUnit, column: str) -> Millis:
     """
     counted = pc.fill_null(_whole_numbers(values, column), OF_NULL).to_numpy(zero_copy_only=False)
     times, parts = _TIMES[unit], _PARTS.get(unit, 1)
-    # a day apart, so that no zone leads out of these years
-    low, high = (FIRST + _DAY) * parts // times, (LAST - _DAY) * parts // times
+    low, high = FIRST * parts // times, ((LAST + 1) * parts - 1) // times
     outside = (counted < max(low, -_LONG)) | (counted > min(high, _LONG))
     if outside.any():
         value = values[int(np.argmax(outside))].as_py()

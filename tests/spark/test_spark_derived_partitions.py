@@ -105,3 +105,29 @@ def test_filters_on_the_column_leave_out_partitions(spark: SparkSession, tmp_pat
         assert sorted(row["id"] for row in found.collect()) == ["k24", "k48"]
     finally:
         spark.conf.unset(PUSHDOWN)
+
+
+def test_the_first_and_the_last_day_that_dates_have(spark: SparkSession, tmp_path: Path) -> None:
+    ends = [
+        "TIMESTAMP '0001-01-02 00:00:00'",
+        "TIMESTAMP '9999-12-31 00:00:00'",
+        "TIMESTAMP '9999-12-31 23:59:59.999999'",
+    ]
+    union = " UNION ALL ".join(
+        f"SELECT 'k{number}' AS id, {text} AS ts, {number}L AS n"
+        for number, text in enumerate(ends)
+    )
+    frame = spark.sql(union)
+    path = str(tmp_path / "ends")
+    hudi.write(frame, path, mode="append", options=OPTIONS)
+    hudi.write(frame, path, mode="append", options=OPTIONS)
+
+    found = hudi.read(spark, path)
+    assert found.count() == 3
+    for number, text in enumerate(ends):
+        assert [row["n"] for row in found.where(f"ts = {text}").collect()] == [number]
+    assert found.where("ts >= TIMESTAMP '9999-12-31'").count() == 2
+    rows_of_rs = [row for batch in hudi_rs.HudiTable(path).read() for row in batch.to_pylist()]
+    assert len(rows_of_rs) == 3
+    paths = {row["_hoodie_partition_path"] for row in rows_of_rs}
+    assert paths <= {"0001/01/01", "0001/01/02", "9999/12/30", "9999/12/31"}

@@ -61,6 +61,22 @@ from tests.unit.timestamp_tables import (
         ("EPOCHMICROSECONDS", {}, "yyyy/MM/dd", -1000, "1969/12/31"),
         ("EPOCHMICROSECONDS", {}, "yyyy-MM-dd HH.mm.ss.SSS", -1001, "1969-12-31 23.59.59.999"),
         ("SCALAR", {"unit": "NANOSECONDS"}, "yyyy", -999_999, "1970"),
+        # the first and the last of the years 1 to 9999, and what clocks of a zone show then
+        ("EPOCHMICROSECONDS", {}, "yyyy-MM-dd HH", 253_402_300_799_999_999, "9999-12-31 23"),
+        ("EPOCHMILLISECONDS", {}, "yyyy/MM/dd", -62_135_596_800_000, "0001/01/01"),
+        ("SCALAR", DAYS, "yyyy-MM", 2_932_896, "9999-12"),
+        ("SCALAR", DAYS, "yyyy-DDD", -719_162, "0001-001"),
+        ("SCALAR", {"unit": "HOURS"}, "yyyy-MM-dd HH", 70_389_527, "9999-12-31 23"),
+        ("UNIX_TIMESTAMP", {"zone": "GMT+9:00"}, "yyyy/MM/dd", 253_402_300_799, "10000/01/01"),
+        (
+            "UNIX_TIMESTAMP",
+            {"output_zone": "Asia/Tokyo"},
+            "EEE e DDD MMM yy xxxx-ww",
+            253_402_300_799,
+            "Sat 6 001 Jan 00 9999-52",
+        ),
+        ("UNIX_TIMESTAMP", {"zone": "GMT-5:00"}, "yyyy/MM/dd", -62_135_596_800, "0000/12/31"),
+        ("UNIX_TIMESTAMP", {"zone": "GMT-5:00"}, "YYYY EEE", -62_135_596_800, "0001 Sun"),
         # zones with rules: an hour is there twice in Berlin's autumn
         (
             "UNIX_TIMESTAMP",
@@ -245,6 +261,18 @@ def test_columns_of_other_types(
         ("yyyy-MM-dd;dd.MM.yyyy", {"delimiter": ";"}, "yyyy/MM/dd", "05.01.2024", "2024/01/05"),
         ("yyyy-MM-dd|dd.MM.yyyy", {"delimiter": "\\|"}, "yyyy/MM/dd", "05.01.2024", "2024/01/05"),
         ("yyyy-MM-dd, dd.MM.yyyy", {}, "yyyy/MM/dd", "05.01.2024", "2024/01/05"),
+        # the ends of the years that dates have, also where clocks elsewhere show others
+        ("yyyy-MM-dd", {}, "yyyy/MM/dd", "9999-12-31", "9999/12/31"),
+        ("yyyy-MM-dd", {}, "yyyy", "0001-01-01", "0001"),
+        ("yyyy-MM-dd", {"zone": "Asia/Tokyo"}, "yyyy/MM/dd", "0001-01-01", "0001/01/01"),
+        (
+            "yyyy-MM-dd-HH",
+            {"zone": "America/New_York"},
+            "yyyy/MM/dd",
+            "9999-12-31-23",
+            "9999/12/31",
+        ),
+        (ISO, {"output_zone": "UTC"}, "yyyy/MM/dd", "9999-12-31T23:59:59-05:00", "10000/01/01"),
         # no text
         ("yyyy-MM-dd", {}, "yyyy/MM/dd", None, "1970/01/01"),
         (

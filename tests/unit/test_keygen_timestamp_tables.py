@@ -131,7 +131,10 @@ def test_keys_of_a_custom_generator() -> None:
         ("DATE_STRING", {"inputs": "yyyyDDD"}, "2023366", "which is no date"),
         ("DATE_STRING", {"inputs": "yyyyMMdd"}, "202410", "not of the format"),
         ("DATE_STRING", {"inputs": "yyyy HH"}, "2024 24", "which is no date"),
-        ("DATE_STRING", {"inputs": "yyyy-MM-dd-HH"}, "9999-12-31-23", "end of time"),
+        ("EPOCHMICROSECONDS", {}, 253_402_300_800_000_000, "years 1 to 9999"),
+        ("EPOCHMICROSECONDS", {}, -62_135_596_800_000_001, "years 1 to 9999"),
+        ("SCALAR", DAYS, 2_932_897, "years 1 to 9999"),
+        ("SCALAR", DAYS, -719_163, "years 1 to 9999"),
         (
             "DATE_STRING",
             {"inputs": "yyyy-MM-dd HH:mm", "input_zone": "Europe/Berlin"},
