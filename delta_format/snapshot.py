@@ -231,7 +231,7 @@ def _stated(row: Mapping[str, Any], leaves: Iterable[str]) -> dict[str, StatedCo
 
 
 def _widened(stated: StatedColumn, row: Mapping[str, Any], leaf: str) -> StatedColumn:
-    """What readers may take from a bound: a timestamp is that of its millisecond."""
+    """Bounds as readers take them: a timestamp is that of its millisecond."""
     high = row.get(f"{_HIGH}{leaf}")
     if not isinstance(high, datetime):
         return stated

@@ -86,8 +86,9 @@ class TableKeys(Options, group=Group.TABLE):
         parse=names,
         aliases=("hoodie.table.recordkey.fields",),
         default_text="(none: keys are generated)",
-        doc="Columns that identify a row, separated by commas. They must not be null. Without "
-        "them every row gets a key of its own, and the table takes inserts only.",
+        doc="Columns that identify a row, separated by commas; a field of a struct is named with "
+        "a dot, as in `customer.id`. They must not be null. Without them every row gets a key of "
+        "its own, and the table takes inserts only.",
         stored_as="hoodie.table.recordkey.fields",
     )
     partition_path = ConfigKey[tuple[str, ...]](
@@ -97,7 +98,8 @@ class TableKeys(Options, group=Group.TABLE):
         aliases=("hoodie.table.partition.fields",),
         default_text="(not partitioned)",
         doc="Columns whose values make the partition path, separated by commas; for the CUSTOM "
-        "key generator with their types, as in `city:SIMPLE,ts:TIMESTAMP`.",
+        "key generator with their types, as in `city:SIMPLE,ts:TIMESTAMP`. A field of a struct is "
+        "named with a dot; hudi-rs 0.5 cannot open such a table.",
     )
     ordering = ConfigKey[tuple[str, ...]](
         "hoodie.datasource.write.precombine.field",

@@ -17,6 +17,7 @@ from hudi_core.keygen.columns import ColumnKeys
 from hudi_core.keygen.named import named_keys
 from hudi_core.keygen.partitions import FieldStrings, ValueStrings
 from hudi_core.keygen.stored import StoredKeys, brings_keys
+from hudi_core.keygen.text import PLAIN
 from hudi_core.keygen.timestamp import TimeStrings
 from hudi_core.model.key_form import KeyForm
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
@@ -29,7 +30,7 @@ __all__ = [
     "key_ambiguity",
     "key_generator",
     "path_codec",
-    "require_timestamp_columns",
+    "require_key_columns",
 ]
 
 _KEY = "hoodie.table.keygenerator.type"
@@ -68,10 +69,9 @@ def key_generator(
     )
     if brings_keys(config, schema.names):
         paths_only = [name for name in schema.names if name != RECORD_KEY]
-        has_columns = {name.split(".")[0] for name in partition} <= set(paths_only)
-        if not has_columns:
-            return StoredKeys(None)
         plain = replace(schema, arrow=pa.schema([schema.arrow.field(n) for n in paths_only]))
+        if not all(map(plain.has_column, partition)):
+            return StoredKeys(None)
         return StoredKeys(key_generator(config, plain, knows_partitions=knows_partitions))
     if config.named_keygen is not None:
         columns = KeyColumns.resolve(schema, config.record_key_fields, partition, key_form(config))
@@ -116,14 +116,15 @@ def key_ambiguity(config: TableConfig, schema: TableSchema) -> KeyAmbiguity | No
     return KeyAmbiguity.of_columns(columns, schema)
 
 
-def require_timestamp_columns(config: TableConfig, schema: TableSchema) -> None:
-    """Refuse a new table with partition columns whose values are no timestamps.
+def require_key_columns(config: TableConfig, schema: TableSchema) -> None:
+    """Refuse a new table whose columns make no keys or paths.
 
     Raises
     ------
     SchemaError
-        Names the column.
+        A column has no text form, or no timestamps where partitions are made of them; names it.
     """
+    KeyColumns.resolve(schema, config.record_key_fields, config.partition_fields, PLAIN)
     for name, kind in zip(config.partition_fields, config.field_types, strict=False):
         field = schema.field(name)
         if config.time_based is not None and kind == TIMESTAMP_FIELD and field is not None:

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pt
 
 from hudi_core.errors import PartitionValueError, RecordKeyError, SchemaError
 from hudi_core.keygen.text import PLAIN, require_text_form, to_text
@@ -210,9 +209,8 @@ def _or_null(value: pa.StringArray) -> pa.StringArray:
 
 def _find(schema: TableSchema, name: str, error: type[SchemaError], purpose: str) -> KeyColumn:
     top, *below = name.split(".")
-    around = [schema.field(name.rsplit(".", count + 1)[0]) for count in range(len(below))]
     field = schema.field(name)
-    if field is None or any(each is None or not pt.is_struct(each.type) for each in around):
+    if field is None or not schema.has_column(name):
         raise error(
             f"The table has no column {name!r}, which its {purpose} names",
             f"Use one of {', '.join(schema.names)}.",

@@ -21,6 +21,7 @@ from hudi_core.read.net_changes import CHANGE_TYPE, ChangeType
 from hudi_core.read.plan import PlannedFile
 from hudi_core.read.scan import FileScan
 from hudi_core.rows.equality import differing_rows
+from hudi_core.rows.sorting import values_of
 from hudi_core.schema.table_schema import COMMIT_TIME, META_COLUMNS, RECORD_KEY
 
 Places = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -35,7 +36,7 @@ class StateDiff:
     scan
         Reads the files; its columns are those of the rows to return.
     keys
-        Names of the columns that identify a row within its partition.
+        Paths of the columns that identify a row within its partition.
     compared
         Names of the columns that decide whether a row differs.
     has_times
@@ -85,11 +86,12 @@ class StateDiff:
 
     def _read(self, files: Sequence[PlannedFile]) -> pa.Table:
         times = (COMMIT_TIME,) if self.has_times else ()
-        columns = dict.fromkeys((*self.scan.columns, *self.keys, *times))
+        tops = (key.partition(".")[0] for key in self.keys)
+        columns = dict.fromkeys((*self.scan.columns, *tops, *times))
         return replace(self.scan, columns=tuple(columns), shows_keys=True).table(files)
 
     def _differences(self, old: pa.Table, new: pa.Table) -> Iterator[pa.Table]:
-        places = _places(new.select(list(self.keys)), old.select(list(self.keys)))
+        places = _places(*(_columns_at(rows, self.keys) for rows in (new, old)))
         is_known = places >= 0
         is_gone = np.ones(old.num_rows, bool)
         is_gone[places[is_known]] = False
@@ -116,6 +118,10 @@ class StateDiff:
         seen = self.scan.as_shown(rows.select(list(self.scan.columns)))
         shown = seen.append_column(CHANGE_TYPE, kinds)
         return shown.cast(self.output_schema)
+
+
+def _columns_at(rows: pa.Table, paths: Sequence[str]) -> pa.Table:
+    return pa.table({path: values_of(rows, path) for path in paths})
 
 
 def _by_partition(
@@ -152,7 +158,8 @@ def _places(keys: pa.Table, among: pa.Table) -> Places:
 def _codes(column: pa.ChunkedArray) -> Places:
     """Numbers that are equal where the values are."""
     # all chunks get one dictionary
-    chunks = [chunk.indices.to_numpy() for chunk in column.dictionary_encode().chunks]
+    coded = column.dictionary_encode(null_encoding="encode")
+    chunks = [chunk.indices.to_numpy() for chunk in coded.chunks]
     found: Places = np.concatenate([np.zeros(0, np.int64), *chunks]).astype(np.int64)
     return found
 

@@ -25,6 +25,7 @@ from hudi_core.keygen.ambiguity import Ambiguity
 from hudi_core.model.files import PartitionPath
 from hudi_core.rows.context import WriteContext
 from hudi_core.schema.absence import ABSENT, narrowed
+from hudi_core.schema.casting import only_fields
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.schema.truncation import without_nanoseconds
 from hudi_core.storage.data_files import data_filesystem
@@ -209,24 +210,25 @@ def normalised(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches in the table's types and column order.
 
-    Only the schema's columns are kept: what else may come was checked before, and a delete needs no
-    more.
+    Only the schema's columns are kept, and of structs its fields: what else may come was checked
+    before, and a delete needs no more.
 
     Parameters
     ----------
     how
         What may be done to values that the table's types do not hold.
     """
-    wanted = set(schema.names)
+    kinds = {field.name: field.type for field in schema.arrow}
+    wanted = kinds.keys()
     for batch in batches:
-        own = batch.select([name for name in batch.schema.names if name in wanted])
-        if ABSENT in wanted:
-            at = own.schema.get_field_index(ABSENT)
-            field = schema.arrow.field(ABSENT)
-            own = own.set_column(at, field, narrowed(own.column(at), field.type))
+        names = [name for name in batch.schema.names if name in wanted]
+        columns = [
+            (narrowed if name == ABSENT else only_fields)(batch.column(name), kinds[name])
+            for name in names
+        ]
         if how.truncate_nanoseconds:
-            columns = [without_nanoseconds(column) for column in own.columns]
-            own = pa.RecordBatch.from_arrays(columns, names=own.schema.names)
+            columns = [without_nanoseconds(column) for column in columns]
+        own = pa.RecordBatch.from_arrays(columns, names=names)
         yield schema.cast_batch(own, widely=how.widen_numbers)
 
 

@@ -139,6 +139,22 @@ def require_known_columns(given: list[str], known: list[str], where: str) -> Non
         )
 
 
+def only_fields(array: pa.Array, stored: pa.DataType) -> pa.Array:
+    """Values without the fields of structs that a type lacks."""
+    if not (pt.is_struct(array.type) and pt.is_struct(stored)):
+        return array
+    names = {field.name for field in stored}
+    kept = [field for field in array.type if field.name in names]
+    columns = [
+        only_fields(array.field(field.name), stored.field(field.name).type) for field in kept
+    ]
+    same = len(kept) == array.type.num_fields
+    if same and all(one.type == field.type for one, field in zip(columns, kept, strict=True)):
+        return array
+    fields = [field.with_type(one.type) for one, field in zip(columns, kept, strict=True)]
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=null_mask(array))
+
+
 def missing_column(field: pa.Field, rows: int, path: str) -> pa.Array:
     """Return nulls for a column that a batch lacks.
 

@@ -47,6 +47,15 @@ KEPT_PREFIX: Final = "_hoodie_"
 """What the names begin with that Hudi keeps for itself."""
 
 
+def is_column(columns: Iterable[pa.Field], path: str) -> bool:
+    """Whether a path names a column or a field of structs."""
+    name, _, below = path.partition(".")
+    found = next((field for field in columns if field.name == name), None)
+    if found is None or not below:
+        return found is not None
+    return bool(pt.is_struct(found.type)) and is_column(found.type, below)
+
+
 @dataclass(frozen=True, eq=False)
 class TableSchema:
     """The columns of a table, with field ids.
@@ -196,6 +205,10 @@ class TableSchema:
     def field(self, path: str) -> pa.Field | None:
         """Return the data field at a path (``address.city``), or ``None``."""
         return next((field for found, field in walk(self.arrow) if found == path), None)
+
+    def has_column(self, path: str) -> bool:
+        """Whether a path names a column or a field of structs."""
+        return is_column(self.arrow, path)
 
     def with_meta(self) -> pa.Schema:
         """Return the data files' schema: meta columns, then data columns."""

@@ -20,7 +20,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.engine.choice import arrow_schema, engine_for, is_spark_schema
 from hudi_core.errors import RecordKeyError, SchemaError
-from hudi_core.keygen import require_timestamp_columns
+from hudi_core.keygen import require_key_columns
 from hudi_core.keygen.foreign_keys import require_consent
 from hudi_core.keygen.spelled import without_idle_forms
 from hudi_core.metadata.enabled import enabled_partitions
@@ -77,11 +77,11 @@ def design_table(
     if SchemaConfig.local_timestamps.read(given):
         table_schema = table_schema.with_local_timestamps()
     config = resolve_table_config(given, None)
-    _require_columns(config, own)
+    _require_columns(config, table_schema)
     require_merge_columns(merge_rules(config), table_schema)
     require_delete_markers(merge_rules(config), table_schema)
     config = without_idle_forms(config, table_schema)
-    require_timestamp_columns(config, table_schema)
+    require_key_columns(config, table_schema)
     require_consent(config, table_schema, given)
     config = replace(
         config,
@@ -102,14 +102,13 @@ def design_table(
     return replace(config, takes_empty_partitions=takes_empty_partitions(host)), table_schema
 
 
-def _require_columns(config: TableConfig, schema: pa.Schema) -> None:
-    names = set(schema.names)
-    missing = [name for name in config.record_key_fields if name not in names]
+def _require_columns(config: TableConfig, schema: TableSchema) -> None:
+    missing = [name for name in config.record_key_fields if not schema.has_column(name)]
     if missing:
         raise RecordKeyError(
             f"The record key {', '.join(map(repr, missing))} is no column",
-            "Name columns of the schema in hoodie.datasource.write.recordkey.field: "
-            f"{', '.join(schema.names)}.",
+            "Name columns of the schema in hoodie.datasource.write.recordkey.field, or fields of "
+            f"its structs as in `struct.field`: {', '.join(schema.names)}.",
             columns=missing,
         )
     tops = [name.split(".")[0] for name in config.ordering_fields]
@@ -117,7 +116,7 @@ def _require_columns(config: TableConfig, schema: pa.Schema) -> None:
         ("hoodie.datasource.write.partitionpath.field", config.partition_fields),
         ("hoodie.table.ordering.fields", tops),
     ):
-        unknown = [name for name in columns if name not in names]
+        unknown = [name for name in columns if not schema.has_column(name)]
         if unknown:
             raise SchemaError(
                 f"{key} names {', '.join(map(repr, unknown))}, which is no column",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -13,13 +13,14 @@ from hudi_core.errors import RecordKeyError, SchemaError
 from hudi_core.keygen import brings_keys
 from hudi_core.model.operation import Operation
 from hudi_core.rows.staging import PLAIN
-from hudi_core.schema.casting import cast_array
+from hudi_core.schema.casting import cast_array, only_fields
 from hudi_core.schema.table_schema import (
     IS_DELETED,
     META_COLUMNS,
     PARTITION_PATH,
     RECORD_KEY,
     TableSchema,
+    is_column,
 )
 from hudi_core.write.partial_rows import require_essential_columns
 from hudi_core.write.schema_plan import fixed_columns
@@ -64,7 +65,7 @@ def staged_schema(
     """
     names = [name for name in incoming.names if name not in META_COLUMNS]
     _require_distinct_names(names)
-    missing_keys = [name for name in config.record_key_fields if name not in names]
+    missing_keys = [name for name in config.record_key_fields if not is_column(incoming, name)]
     if missing_keys:
         raise RecordKeyError(
             f"The rows lack the record key column {', '.join(map(repr, missing_keys))}",
@@ -76,11 +77,12 @@ def staged_schema(
         needed = [*config.record_key_fields]
         if PARTITION_PATH not in (field.name for field in keys):
             needed += config.partition_fields
-        if by_key_alone and not set(needed) <= set(names):
-            needed = [*config.record_key_fields]
+        missing = [name for name in needed if not is_column(incoming, name)]
+        if by_key_alone and missing:
+            needed, missing = [*config.record_key_fields], []
         hint = "Add it, or delete by an index of the whole table, such as GLOBAL_SIMPLE."
-        _require(needed, names, "a delete needs the columns of key and partition", hint)
-        fields = [table.arrow.field(name) for name in dict.fromkeys(needed)] + keys
+        _require_none(missing, "a delete needs the columns of key and partition", hint)
+        fields = narrowed(table.arrow, needed) + keys
         _require_types(incoming, fields, how, fixed_columns(config))
         return replace(table, arrow=pa.schema(fields))
     unknown = [name for name in names if name not in table.arrow.names and name != IS_DELETED]
@@ -95,9 +97,8 @@ def staged_schema(
         fields = [field for field in table.arrow if field.name in names]
     else:
         needed = [each.name for each in table.arrow if not (how.fill_missing and each.nullable)]
-        _require(
-            needed,
-            names,
+        _require_none(
+            [name for name in needed if name not in names],
             "every column of the table must be there",
             "Add it, with nulls where there is no value, or set "
             f"{SchemaConfig.fill_missing.key}=true where it may be null. "
@@ -129,14 +130,27 @@ def _require_distinct_names(names: Sequence[str]) -> None:
         )
 
 
-def _require(needed: Sequence[str], names: Sequence[str], why: str, hint: str) -> None:
-    missing = [name for name in needed if name not in names]
+def _require_none(missing: Sequence[str], why: str, hint: str) -> None:
     if missing:
         raise SchemaError(
             f"The rows lack the column {', '.join(map(repr, missing))}: {why}",
             hint,
             columns=missing,
         )
+
+
+def narrowed(fields: Iterable[pa.Field], paths: Collection[str]) -> list[pa.Field]:
+    """Columns at some paths alone; of structs the fields that are named."""
+    tops = dict.fromkeys(path.partition(".")[0] for path in paths)
+    by_name = {field.name: field for field in fields}
+    found = []
+    for top in tops:
+        field = by_name[top]
+        below = [path.partition(".")[2] for path in paths if path.partition(".")[0] == top]
+        if all(below):
+            field = field.with_type(pa.struct(narrowed(field.type, below)))
+        found.append(field)
+    return found
 
 
 def _require_types(
@@ -146,6 +160,6 @@ def _require_types(
         if field.name not in incoming.names:
             continue  # becomes null
         # a column without rows tells whether the types go together; values are checked as they come
-        none = pa.nulls(0, incoming.field(field.name).type)
+        none = only_fields(pa.nulls(0, incoming.field(field.name).type), field.type)
         grows = field.name not in fixed
         cast_array(none, field, field.name, widely=how.widen_numbers, grows=grows)

@@ -229,7 +229,9 @@ class _Resolving:
         values = {
             name: value for name, value in values.items() if not self._is_matched(name, value, join)
         }
-        self.table.require_no_keys([*values])
+        self.table.require_no_keys(
+            [name for name, value in values.items() if not self._keeps_key(name, value, join)]
+        )
         before = tuple(self.before.get(when.met, ()))
         all_values = {
             one.name: self.compiler.value(
@@ -279,15 +281,43 @@ class _Resolving:
     def _is_matched(self, name: str, value: Any, join: Join) -> bool:
         """Whether a column is set to what it is equal to."""
         for target, source in join.pairs:
-            flat = f"{self.joined.source_prefix}{source}"
-            if target != name:
-                continue
-            if isinstance(value, str):
-                value = SqlText.parse(value, self.joined.visible(Met.BOTH))
-            if isinstance(value, SqlText):
-                return value.is_column(flat)
-            return isinstance(value, pc.Expression) and value.equals(pc.field(flat))
+            if target == name:
+                return self._is_source(value, source)
         return False
+
+    def _is_source(self, value: Any, name: str) -> bool:
+        """Whether a value is a column of the source."""
+        flat = f"{self.joined.source_prefix}{name}"
+        if isinstance(value, str):
+            value = SqlText.parse(value, self.joined.visible(Met.BOTH))
+        if isinstance(value, SqlText):
+            return value.is_column(flat)
+        return isinstance(value, pc.Expression) and value.equals(pc.field(flat))
+
+    def _keeps_key(self, name: str, value: Any, join: Join) -> bool:
+        """Whether a struct keeps its fields of the record key.
+
+        So it does where rows are matched by these fields, and it is set to that of the source.
+        """
+        keys = [one for one in self.table.config.record_key_fields if one.startswith(f"{name}.")]
+        if not keys or join.text is None:
+            return False
+        equal = {frozenset(pair) for pair in join.text.equalities()}
+        for source in self.joined.source.names:
+            if self._is_source(value, source):
+                target, other = self.joined.target_prefix, self.joined.source_prefix
+                return all(
+                    frozenset((f"{target}{key}", f"{other}{source}{key.removeprefix(name)}"))
+                    in equal
+                    and not self._is_floating(key)
+                    for key in keys
+                )
+        return False
+
+    def _is_floating(self, path: str) -> bool:
+        """Whether equal values may make two keys."""
+        field = self.table.schema.field(path)
+        return field is None or pt.is_floating(field.type)
 
     def adds_new_keys(self, join: Join, clauses: Sequence[Clause]) -> bool:
         """Whether unmatched source rows have keys that the table lacks.

@@ -105,8 +105,8 @@ def prepared_rows(
     context = WriteContext(
         client.base_path, client.storage_options, client.config, step.new, config, EARLIEST
     )
-    columns = {name.partition(".")[0] for name in client.config.partition_fields}
-    knows_partitions = columns <= set(staged.names) or PARTITION_PATH in staged.names
+    has_columns = all(map(staged.has_column, client.config.partition_fields))
+    knows_partitions = has_columns or PARTITION_PATH in staged.names
     context = replace(context, knows_partitions=knows_partitions)
     if operation.writes_straight:
         require_sortable_columns(context)

@@ -189,13 +189,16 @@ class SqlText:
         return reading.predicate(self.tree)
 
     def equalities(self) -> Iterator[tuple[str, str]]:
-        """Yield the pairs of columns that all of its rows have equal."""
+        """Yield the pairs of columns that all of its rows have equal.
+
+        Of fields of structs the paths.
+        """
         exp = importlib.import_module("sqlglot.expressions")
         for part in _conjuncts(exp, self.tree):
             if isinstance(part, exp.EQ):
-                sides = [side.unnest() for side in (part.this, part.expression)]
-                if all(isinstance(side, exp.Column) for side in sides):
-                    yield sides[0].name, sides[1].name
+                sides = [_path(exp, side) for side in (part.this, part.expression)]
+                if sides[0] is not None and sides[1] is not None:
+                    yield sides[0], sides[1]
 
     def is_column(self, name: str) -> bool:
         """Whether it is nothing but a column of joined rows."""
@@ -219,6 +222,17 @@ def library(module: str, text: str) -> Any:
     """
     need = f"texts in SQL need {module.partition('.')[0]}"
     return require_library(module, EXTRA, ("SQL", text), need)
+
+
+def _path(exp: Any, tree: Tree) -> str | None:
+    """The path of a column, or of a field of structs."""
+    side = tree.unnest()
+    if isinstance(side, exp.Column):
+        return str(side.name)
+    if not isinstance(side, exp.Dot) or not isinstance(side.expression, exp.Identifier):
+        return None
+    around = _path(exp, side.this)
+    return None if around is None else f"{around}.{side.expression.name}"
 
 
 def _conjuncts(exp: Any, tree: Tree) -> Iterator[Tree]:

@@ -162,6 +162,19 @@ def test_rows_without_meta_columns_are_compared_by_their_key_columns(tmp_path: P
     )
 
 
+def test_a_null_is_a_part_of_a_key_as_any_other(tmp_path: Path) -> None:
+    schema = pa.schema([("x", pa.int64()), ("y", pa.string()), ("n", pa.int64())])
+    options = {"hoodie.populate.meta.fields": "false"}
+    table = hudi.Table.create(str(tmp_path), schema, record_key=["x", "y"], options=options)
+    table.insert(pa.table({"x": [1, 1], "y": [None, "a"], "n": [1, 2]}, schema))
+    table.upsert(pa.table({"x": [1, 2], "y": [None, None], "n": [3, 4]}, schema))
+    first, last = table.timeline.completed_writes()
+    found = table.diff(first.requested_time, last.requested_time)
+
+    rows = sorted((row["x"], row["y"], row["n"], row[CHANGE_TYPE]) for row in found.to_pylist())
+    assert rows == [(1, None, 3, "update"), (2, None, 4, "insert")]
+
+
 NAN = float("nan")
 VALUES: list[tuple[pa.DataType, list[Any]]] = [
     (pa.int64(), [None, 0, 1]),

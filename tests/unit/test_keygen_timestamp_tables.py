@@ -22,7 +22,7 @@ from hudi_core.errors import (
 from hudi_core.keygen import (
     bare_key_field,
     key_generator,
-    require_timestamp_columns,
+    require_key_columns,
 )
 from hudi_core.schema.table_schema import TableSchema
 from tests.unit.timestamp_tables import (
@@ -167,7 +167,7 @@ def test_columns_that_do_not_fit_the_kind(kind: str, arrow: pa.DataType, words: 
     config = new_table_config(options(kind, "yyyy", inputs="yyyy"))
     schema = TableSchema.create(pa.schema([("id", pa.string()), ("ts", arrow)]))
     with pytest.raises(SchemaError, match=words):
-        require_timestamp_columns(config, schema)
+        require_key_columns(config, schema)
     if not pa.types.is_string(arrow):
         with pytest.raises(SchemaError, match=words):
             key_generator(config, schema)
