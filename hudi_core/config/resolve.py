@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from enum import StrEnum
 from typing import Any
 
 from hudi_core.config.creation import new_table_config
@@ -122,7 +123,7 @@ def _checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCo
         TableKeys.key_generator_class: keygen,
         TableKeys.populate_meta_fields: stored.populate_meta_fields,
         TableKeys.virtual_columns: stored.record_key_fields,
-        TableKeys.virtual_generator: stored.keygen_type,
+        TableKeys.virtual_generator: keygen,
     }
     if stored.virtual_keys:  # other engines read this one instead
         own[TableKeys.populate_meta_fields] = TableKeys.populate_meta_fields.read(options)
@@ -184,6 +185,7 @@ def _generated_as(
     """
     by_class = TableKeys.key_generator_class.read(options)
     given = by_class or TableKeys.key_generator.read(options)
+    given = given or TableKeys.virtual_generator.read(options)
     fields = TableKeys.partition_path.read(options)
     if stored.named_keygen is not None:
         return stored.named_keygen.name, _written_as(options, stored)
@@ -260,4 +262,6 @@ def _shown(value: object) -> object:
             return ",".join(value)
         case bool():
             return "true" if value else "false"
+        case StrEnum():
+            return str(value)  # without the name of its class
     return value

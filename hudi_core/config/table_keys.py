@@ -155,9 +155,10 @@ class TableKeys(Options, group=Group.TABLE):
         "SIMPLE with one key and one partition field, else COMPLEX",
         doc="How keys and partition paths are made: SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP "
         "(one partition field, by periods of its timestamps, as `hoodie.keygen.timebased.*` say) "
-        "or CUSTOM (each partition field SIMPLE or TIMESTAMP). Or the name of one that an "
-        "installed distribution provides (`docs/extension_points.md`), whose own options begin "
-        "with `hoodie.table.keygenerator.<name>.` and are kept with the table.",
+        "or CUSTOM (each partition field SIMPLE or TIMESTAMP); the names of Hudi's classes stand "
+        "for them. Or the name of one that an installed distribution provides "
+        "(`docs/extension_points.md`), whose own options begin with "
+        "`hoodie.table.keygenerator.<name>.` and are kept with the table.",
     )
     key_generator_class = ConfigKey(
         "hoodie.datasource.write.keygenerator.class",
@@ -265,8 +266,8 @@ class TableKeys(Options, group=Group.TABLE):
         default=None,
         parse=key_generator.parse,
         default_text="(the table's key generator)",
-        doc="The key generator that makes virtual keys, by name: another name of "
-        "hoodie.datasource.write.keygenerator.type. No class is loaded.",
+        doc="The key generator that makes virtual keys, by its name or that of Hudi's class: "
+        "another name of hoodie.datasource.write.keygenerator.type. No class is loaded.",
     )
     accepts_other_keys = ConfigKey(
         "hoodie.recordkey.virtual.foreign.keys.accepted",

@@ -59,8 +59,8 @@ def format_name(text: str) -> str:
 
 
 def key_generator(text: str) -> KeyGeneratorType | str:
-    """Parse a key generator type; any other name stays a string."""
-    known = KEY_GENERATOR_WORDS.get(text.upper())
+    """Parse a key generator, by Hudi's names; any other stays a string."""
+    known = KEY_GENERATOR_WORDS.get(text.upper()) or KEY_GENERATOR_CLASSES.get(text)
     if known is not None:
         return known
     return KEY_GENERATOR_POINT.find_name(text) or KeyGeneratorType.USER_PROVIDED
@@ -68,10 +68,7 @@ def key_generator(text: str) -> KeyGeneratorType | str:
 
 def key_generator_class(text: str) -> KeyGeneratorType | str | None:
     """Parse a Java key generator class, or a name."""
-    if not text:
-        return None
-    known = KEY_GENERATOR_CLASSES.get(text)
-    return key_generator(text) if known is None else known
+    return key_generator(text) if text else None
 
 
 def concatenator(text: str) -> str | None:

@@ -5,9 +5,9 @@ Nothing is read or written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from hudi_core.config.support import require_writable_table
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.engine.choice import arrow_schema, engine_for, is_spark_schema
-from hudi_core.errors import RecordKeyError, SchemaError
+from hudi_core.errors import InvalidOptionError, RecordKeyError, SchemaError
 from hudi_core.keygen import require_key_columns
 from hudi_core.keygen.foreign_keys import require_consent
 from hudi_core.keygen.spelled import without_idle_forms
@@ -34,6 +34,9 @@ from hudi_core.services.placement import with_placement
 
 SchemaLike = Any
 """A schema of Arrow, Spark or polars, or a frame or table that has one."""
+
+_SHOWN: Final = 80
+"""Letters of a wrong argument in its error."""
 
 
 def as_arrow_schema(schema: SchemaLike) -> pa.Schema:
@@ -132,18 +135,34 @@ def named_options(
     ordering_field: str | Sequence[str] | None,
     table_format: str | Sequence[str] | None,
 ) -> dict[str, str]:
-    """The arguments of a new table as options."""
+    """The arguments of a new table as options.
+
+    Raises
+    ------
+    InvalidOptionError
+        One is no name, nor a list of names.
+    """
     named = {
         "hoodie.table.name": name,
-        "hoodie.datasource.write.recordkey.field": _joined(record_key),
-        "hoodie.datasource.write.partitionpath.field": _joined(partition_by),
-        "hoodie.table.ordering.fields": _joined(ordering_field),
-        "hoodie.table.format": _joined(table_format),
+        "hoodie.datasource.write.recordkey.field": _joined("record_key", record_key),
+        "hoodie.datasource.write.partitionpath.field": _joined("partition_by", partition_by),
+        "hoodie.table.ordering.fields": _joined("ordering_field", ordering_field),
+        "hoodie.table.format": _joined("format", table_format),
     }
     return {key: value for key, value in named.items() if value is not None}
 
 
-def _joined(names: str | Sequence[str] | None) -> str | None:
+def _joined(argument: str, names: object) -> str | None:
     if names is None or isinstance(names, str):
         return names
-    return ",".join(names)
+    # a set has no order, in which a key would be made
+    has_order = isinstance(names, Iterable) and not isinstance(names, Set | Mapping)
+    given: list[Any] = list(names) if isinstance(names, Iterable) and has_order else []
+    if not has_order or not all(isinstance(name, str) for name in given):
+        raise InvalidOptionError(
+            argument,
+            repr(names)[:_SHOWN],
+            "it is no name, nor a list of names",
+            f'Pass names as texts: {argument}="id", or {argument}=["id", "day"].',
+        )
+    return ",".join(given)

@@ -235,6 +235,35 @@ def test_an_unknown_generator_of_virtual_keys_is_refused() -> None:
         _new(**{"hoodie.recordkey.virtual.class": "NOPE"})
 
 
+VIRTUAL = "hoodie.recordkey.virtual.class"
+
+
+@pytest.mark.parametrize("option", [TYPE, KEYGEN, VIRTUAL])
+@pytest.mark.parametrize(("keys", "partition"), [("id", None), ("id", "c"), ("id,x", "c")])
+@pytest.mark.parametrize("avro", ["", "Avro"])
+def test_hudis_class_names_a_generator_in_every_option(
+    option: str, keys: str, partition: str | None, avro: str
+) -> None:
+    names = {KEYGEN: None, "hoodie.datasource.write.recordkey.field": keys, PARTITION: partition}
+    kind = "Complex" if "," in keys else "Simple"
+    options = {**names, option: f"org.apache.hudi.keygen.{kind}{avro}KeyGenerator"}
+    config = _new(**options)
+
+    assert config == _new(**names)
+    given = {**MINIMAL, **options}
+    again = {key: value for key, value in given.items() if value is not None}
+    assert resolve_table_config(again, config) == config
+
+
+@pytest.mark.parametrize("option", [TYPE, KEYGEN, VIRTUAL])
+def test_a_class_of_another_table_contradicts_it(option: str) -> None:
+    other = {KEYGEN: None, option: "org.apache.hudi.keygen.ComplexKeyGenerator"}
+    given = {**MINIMAL, PARTITION: "city", **other}
+    options = {key: value for key, value in given.items() if value is not None}
+    with pytest.raises(OptionConflictError, match="created with 'SIMPLE'"):
+        resolve_table_config(options, _stored())
+
+
 def test_properties_a_table_keeps_may_be_repeated() -> None:
     assert _new(**{"hoodie.timeline.path": "timeline", "hoodie.timeline.layout.version": "2"})
 
