@@ -117,9 +117,10 @@ class PlacementKeys(Options, group=Group.TABLE):
     hash_bits = ConfigKey(
         f"{STRATEGY_PREFIX}hash.bits",
         default=8,
-        parse=integer(1, 32),
+        parse=integer(1, 64),
         doc="`object_store`: how many bits of the hash name the prefix: 8 make 256 prefixes, "
-        "32 nearly one per file group. All of them are listed where storage is.",
+        "32 nearly one per file group, and 64, by XXHASH64, one. All of them are listed where "
+        "storage is.",
     )
     hash_input = ConfigKey(
         f"{STRATEGY_PREFIX}hash.input",

@@ -29,8 +29,8 @@ class ObjectStoreStrategy(StorageStrategy):
     """One folder: the first bits of a hash, as hexadecimal digits.
 
     With 32 bits it is ``<storage path>/01f50736/<table>/<partition>/<file>``, as in RFC-60; fewer
-    bits have fewer digits. The hash has the seed 0, and its text is UTF-8: the file id, or
-    partition path and file id with a slash between them.
+    bits have fewer digits, and 64, by XXHASH64, have sixteen. The hash has the seed 0, and its text
+    is UTF-8: the file id, or partition path and file id with a slash between them.
     """
 
     depth: ClassVar[int] = 1
@@ -53,6 +53,13 @@ class ObjectStoreStrategy(StorageStrategy):
 
     def _set(self) -> None:
         width, self._hash = _FUNCTIONS[self._function]
+        if self._bits > width:
+            raise InvalidOptionError(
+                PlacementKeys.hash_bits.key,
+                str(self._bits),
+                f"{self._function} makes {width} bits",
+                f"Set {PlacementKeys.hash_function.key}=XXHASH64, or fewer bits.",
+            )
         self._shift = width - self._bits
         self._of_partition = self._input == "PARTITION_AND_FILE_ID"
         digits = -(-self._bits // 4)

@@ -94,6 +94,11 @@ def test_with_all_bits_a_prefix_is_the_hash_itself() -> None:
     assert isinstance(layout, FederatedLayout)
     assert layout.strategy.location("", "") == "02cc5d05"
     assert layout.strategy.location("city=a", "") == "02cc5d05"
+    # and XXH64 of nothing is ef46db3751d8e999
+    layout = federated(strategy__hash__bits="64", strategy__hash__function="XXHASH64")
+    assert isinstance(layout, FederatedLayout)
+    assert layout.strategy.location("", "") == "ef46db3751d8e999"
+    assert layout.logical(layout.place(PATHS[0])) == PATHS[0]
 
 
 def test_a_file_under_another_prefix_is_not_the_tables() -> None:
@@ -205,7 +210,14 @@ def test_options_that_contradict_each_other_are_refused(
 
 
 @pytest.mark.parametrize(
-    "option", [("hash.bits", "0"), ("hash.bits", "33"), ("hash.function", "md5"), ("bucket", "1")]
+    "option",
+    [
+        ("hash.bits", "0"),
+        ("hash.bits", "33"),  # of the function with 32
+        ("hash.bits", "65"),
+        ("hash.function", "md5"),
+        ("bucket", "1"),
+    ],
 )
 def test_options_of_object_store_are_checked(option: tuple[str, str]) -> None:
     name, value = option
