@@ -224,6 +224,33 @@ class Tagging:
         ]
         return engine.map_tasks(merges, self.merge_matches, stage)
 
+    def compare(
+        self, engine: Engine, scopes: Sequence[Scope], stage: int, key_ranges: KeyRanges
+    ) -> None:
+        """Compare inserted rows with the stored rows of their keys.
+
+        Those alone whose keys could be another row's.
+
+        Raises
+        ------
+        KeyCollisionError
+            One is.
+        """
+        scopes = _with_ranges([scope for scope in scopes if scope.files], key_ranges)
+        pieces = [(scope, chunk) for scope in scopes for chunk in _chunks(scope)]
+        engine.map_tasks(pieces, self.compare_some, stage)
+
+    def compare_some(self, _: TaskContext, item: tuple[Scope, tuple[int, ...]]) -> None:
+        """Compare the rows of a scope with those of some files."""
+        scope, files = item
+        incoming, ambiguity = self._incoming(scope), self.context.key_ambiguity
+        if ambiguity is None:
+            return
+        among = ambiguity.among(incoming.keys.column("key").combine_chunks())
+        some = replace(incoming, keys=incoming.keys.filter(pa.array(among)))
+        held = set(scope.may_hold(some.keys))
+        locate(scope, some, self.context, [one for one in files if one in held])
+
     def tag(self, task: TaskContext, scope: Scope) -> list[Tagged]:
         """Locate the rows of a scope with few files."""
         incoming = self._incoming(scope)

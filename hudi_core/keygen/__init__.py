@@ -20,7 +20,7 @@ from hudi_core.keygen.stored import StoredKeys, brings_keys
 from hudi_core.keygen.text import PLAIN
 from hudi_core.keygen.timestamp import TimeStrings
 from hudi_core.model.key_form import KeyForm
-from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
+from hudi_core.schema.table_schema import RECORD_KEY, TableSchema, is_column
 from hudi_core.storage.partition_path import PartitionPathCodec
 
 __all__ = [
@@ -70,7 +70,7 @@ def key_generator(
     if brings_keys(config, schema.names):
         paths_only = [name for name in schema.names if name != RECORD_KEY]
         plain = replace(schema, arrow=pa.schema([schema.arrow.field(n) for n in paths_only]))
-        if not all(map(plain.has_column, partition)):
+        if not all(is_column(plain.arrow, name) for name in partition):
             return StoredKeys(None)
         return StoredKeys(key_generator(config, plain, knows_partitions=knows_partitions))
     if config.named_keygen is not None:

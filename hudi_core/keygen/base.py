@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hudi_core.errors import PartitionValueError, RecordKeyError, SchemaError
 from hudi_core.keygen.text import PLAIN, require_text_form, to_text
 from hudi_core.model.key_form import KeyForm
-from hudi_core.schema.table_schema import TableSchema
+from hudi_core.schema.table_schema import TableSchema, is_column
 
 NULL_PART: Final = "__null__"
 EMPTY_PART: Final = "__empty__"
@@ -210,7 +210,7 @@ def _or_null(value: pa.StringArray) -> pa.StringArray:
 def _find(schema: TableSchema, name: str, error: type[SchemaError], purpose: str) -> KeyColumn:
     top, *below = name.split(".")
     field = schema.field(name)
-    if field is None or not schema.has_column(name):
+    if field is None or not is_column(schema.arrow, name):
         raise error(
             f"The table has no column {name!r}, which its {purpose} names",
             f"Use one of {', '.join(schema.names)}.",

@@ -206,10 +206,6 @@ class TableSchema:
         """Return the data field at a path (``address.city``), or ``None``."""
         return next((field for found, field in walk(self.arrow) if found == path), None)
 
-    def has_column(self, path: str) -> bool:
-        """Whether a path names a column or a field of structs."""
-        return is_column(self.arrow, path)
-
     def with_meta(self) -> pa.Schema:
         """Return the data files' schema: meta columns, then data columns."""
         return self._with_meta

@@ -28,7 +28,7 @@ from hudi_core.plugin.capability import table_needs
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.rows.deciding import require_delete_markers, require_merge_columns
-from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
+from hudi_core.schema.table_schema import META_COLUMNS, TableSchema, is_column
 from hudi_core.services.opening import takes_empty_partitions
 from hudi_core.services.placement import with_placement
 
@@ -106,7 +106,7 @@ def design_table(
 
 
 def _require_columns(config: TableConfig, schema: TableSchema) -> None:
-    missing = [name for name in config.record_key_fields if not schema.has_column(name)]
+    missing = [name for name in config.record_key_fields if not is_column(schema.arrow, name)]
     if missing:
         raise RecordKeyError(
             f"The record key {', '.join(map(repr, missing))} is no column",
@@ -119,7 +119,7 @@ def _require_columns(config: TableConfig, schema: TableSchema) -> None:
         ("hoodie.datasource.write.partitionpath.field", config.partition_fields),
         ("hoodie.table.ordering.fields", tops),
     ):
-        unknown = [name for name in columns if not schema.has_column(name)]
+        unknown = [name for name in columns if not is_column(schema.arrow, name)]
         if unknown:
             raise SchemaError(
                 f"{key} names {', '.join(map(repr, unknown))}, which is no column",

@@ -18,7 +18,7 @@ from hudi_core.rows.deciding import require_delete_markers, require_merge_column
 from hudi_core.rows.filling import require_null_defaults
 from hudi_core.rows.sorting import require_sortable_columns
 from hudi_core.schema.absence import Absence, flags_of
-from hudi_core.schema.table_schema import PARTITION_PATH, TableSchema
+from hudi_core.schema.table_schema import PARTITION_PATH, TableSchema, is_column
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.write.auto_record_keys import write_config_for
@@ -105,7 +105,7 @@ def prepared_rows(
     context = WriteContext(
         client.base_path, client.storage_options, client.config, step.new, config, EARLIEST
     )
-    has_columns = all(map(staged.has_column, client.config.partition_fields))
+    has_columns = all(is_column(staged.arrow, one) for one in client.config.partition_fields)
     knows_partitions = has_columns or PARTITION_PATH in staged.names
     context = replace(context, knows_partitions=knows_partitions)
     if operation.writes_straight:

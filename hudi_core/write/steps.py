@@ -13,7 +13,7 @@ from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import PartitionValueError
-from hudi_core.index.collisions import require_distinct_rows
+from hudi_core.index.collisions import ambiguity_of, require_distinct_rows
 from hudi_core.index.duplicates import without_duplicates
 from hudi_core.index.incoming import Scope
 from hudi_core.index.key_ranges import key_ranges
@@ -21,6 +21,7 @@ from hudi_core.index.record_index import RecordIndex, has_record_index
 from hudi_core.index.record_tagging import RecordTagging
 from hudi_core.index.stored_filters import StoredFilters
 from hudi_core.index.tagging import Tagged, Tagging, scopes, staged_for
+from hudi_core.keygen.ambiguity import Ambiguity
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import WriteStatus
 from hudi_core.model.files import BaseFile, FileGroupId, PartitionPath
@@ -145,6 +146,7 @@ class WriteSteps:
         self._require_distinct(parts)
         parts = [*parts, *self._folded(parts, in_memory)]
         self._require_unnested(rows)
+        self._compare_inserts(parts, in_memory)
         index = self._record_index() if parts else None
         with self._timed("tag"):
             if index is None:
@@ -160,9 +162,19 @@ class WriteSteps:
 
     def _require_distinct(self, parts: Sequence[StagedPart]) -> None:
         """Refuse rows that share a record key without being one row."""
-        if parts:
+        if parts and not self.writes_straight:
             found = self._scopes(parts, {})
             require_distinct_rows(self.engine, found, self.context, self.staged, _CHECK)
+
+    def _compare_inserts(self, parts: Sequence[StagedPart], in_memory: bool) -> None:
+        """Refuse inserts whose keys are looked up nowhere, and are another row's."""
+        adds = not (self.uses_index or self.writes_straight or self.operation.is_replacing)
+        if not adds or ambiguity_of(parts) is not Ambiguity.ACTIVE:
+            return
+        everywhere = None if self.context.is_global else self.partitions
+        found = self._scopes(parts, self._base_files_of(everywhere))
+        ranges = partial(key_ranges, self.transaction.table.client)
+        self._tagging(in_memory).compare(self.engine, found, _CHECK, ranges)
 
     def _require_not_clustered(self, groups: Iterable[GroupWrite]) -> None:
         """Refuse to change file groups under clustering."""

@@ -9,11 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 import hudi_core as hudi
-from hudi_core.errors import KeyCollisionError, RecordKeyError
+from hudi_core.errors import KeyCollisionError, RecordKeyError, UnsupportedTableError
 from hudi_core.index import collisions
 from tests.foreign import by_hudi_rs
 from tests.formats.virtual_tables import INDEXES, LEVELS
@@ -194,6 +195,53 @@ def test_filters_by_key_columns_find_the_row_itself(tmp_path: Path) -> None:
         for (a, b), count in ((one, 1), (other, 0)):
             is_a = pc.field("a").is_null() if a is None else pc.field("a") == a
             assert table.to_arrow(filter=is_a & (pc.field("b") == b)).num_rows == count
+
+
+@pytest.mark.parametrize("index", ["BLOOM", "RECORD_INDEX", "GLOBAL_SIMPLE", "BUCKET"])
+def test_inserts_of_odd_values_are_compared(tmp_path: Path, index: str) -> None:
+    table = create(tmp_path / "t", **{"hoodie.index.type": index, **INDEXES[index]})
+    table.insert(rows(*(one for one, _ in PAIRS.values())))
+    before = held(table)
+    for one, other in PAIRS.values():
+        refused(partial(table.insert, rows(PLAIN, other)), other, one)
+        refused(partial(table.bulk_insert, rows(other), options=COMBINED), other, one)
+        refused(partial(table.plan, "insert", rows(other)), other, one)
+    assert held(table) == before
+    # what replaces the stored rows does not meet them; and a partition is for itself
+    assert table.insert_overwrite(rows(PAIRS["joint"][1])).inserted == 1
+    if index in ("BLOOM", "BUCKET"):
+        assert table.insert(rows(PAIRS["joint"][0], city="oslo")).inserted == 1
+
+
+def test_a_null_beside_a_stored_placeholder_is_read_and_stays_apart(tmp_path: Path) -> None:
+    """An insert looks no such key up: the record index knows one place of it, and is not asked."""
+    small = {"hoodie.parquet.small.file.limit": "0"}
+    index = {"hoodie.index.type": "RECORD_INDEX", **INDEXES["RECORD_INDEX"]}
+    table = create(tmp_path / "t", **small, **index)
+    keys = [key for name in ("null", "empty") for key in PAIRS[name][::-1]]
+    for key in keys:
+        table.insert(rows(key))
+    for a, b in keys:
+        is_a = pc.field("a").is_null() if a is None else pc.field("a") == a
+        assert table.to_arrow(filter=is_a & (pc.field("b") == b)).num_rows == 1
+    for name in ("null", "empty"):
+        one, other = PAIRS[name]
+        refused(partial(table.upsert, rows(other)), other, one)
+        refused(partial(table.delete, rows(other)), other, one)
+    assert table.count() == len(keys)
+
+
+def test_a_folder_with_such_rows_is_adopted_only_by_writing_them(tmp_path: Path) -> None:
+    one, other = PAIRS["joint"]
+    folder = tmp_path / "folder" / "city=rome"
+    folder.mkdir(parents=True)
+    pq.write_table(rows(one, other), folder / "a.parquet")
+    found: dict[str, Any] = {"record_key": ["a", "b"], "partition_by": "city", "source": "parquet"}
+
+    with pytest.raises(UnsupportedTableError, match="1 rows have the key of another row"):
+        hudi.Table.adopt(folder.parent, **found)
+    hudi.Table.adopt(folder.parent, rewrite=tmp_path / "new", **found)
+    assert hudi.Table.open(tmp_path / "new").count() == 2
 
 
 def test_timestamps_that_lose_their_microseconds_are_compared(tmp_path: Path) -> None:
