@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hudi_core.model.result import CommitResult
     from hudi_core.queries import duckdb, polars
     from hudi_core.sql_procedures import procedures
-    from hudi_core.statements import sql
+    from hudi_core.statements import sql, sql_session
     from hudi_core.streaming import stream_sink
     from hudi_core.table import Table
 
@@ -46,6 +46,7 @@ __all__ = [
     "read",
     "read_metadata",
     "sql",
+    "sql_session",
     "stream_sink",
     "write",
 ]
@@ -67,6 +68,7 @@ _HOMES: Final = {
     "read": "hudi_core.datasource",
     "read_metadata": "hudi_core.datasource",
     "sql": "hudi_core.statements",
+    "sql_session": "hudi_core.statements",
     "stream_sink": "hudi_core.streaming",
     "write": "hudi_core.datasource",
 }

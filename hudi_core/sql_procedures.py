@@ -15,7 +15,7 @@ from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.ttl import TtlConfig
-from hudi_core.engine.choice import catalog_path, engine_of
+from hudi_core.engine.choice import catalog_of, engine_of
 from hudi_core.errors import InstantNotFoundError, NotATableError
 from hudi_core.model.instant import Action
 from hudi_core.procedure_arguments import (
@@ -338,14 +338,14 @@ class Procedures:
         """The path that is given, or that the catalog has."""
         if "/" in table or "\\" in table:
             return table
-        found = catalog_path(self._spark, table)
+        found = catalog_of(self._spark).entry(table)
         if found is None:
             raise NotATableError(
                 table,
                 "is no table of the catalog that was created USING hudi",
                 "Give its path, which has a slash.",
             )
-        return found
+        return found.path
 
     def _table(self, table: str) -> Table:
         return Table.open(self._path(table), self._options)

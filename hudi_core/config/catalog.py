@@ -22,6 +22,7 @@ from hudi_core.config.placement import PlacementKeys
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.services import ServicesConfig
+from hudi_core.config.sql import SqlConfig
 from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.streaming import StreamSinkConfig, StreamSourceConfig
@@ -40,6 +41,7 @@ OPTIONS: Final[tuple[type[Options], ...]] = (
     IndexConfig,
     WriteConfig,
     CommitConfig,
+    SqlConfig,
     StreamSinkConfig,
     ValidatorsConfig,
     SchemaConfig,

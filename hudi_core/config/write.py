@@ -24,6 +24,7 @@ from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import boolean, integer, names, number, optional
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.services import ServicesConfig
+from hudi_core.config.sql import OverwriteMode, SqlConfig
 from hudi_core.config.storage import StoreKeys
 from hudi_core.config.ttl import TtlConfig
 from hudi_core.config.validators import ValidatorsConfig
@@ -344,6 +345,13 @@ class WriteConfig(Options, group=Group.WRITE):
     def from_options(cls, options: Mapping[str, str]) -> Self:
         """See :meth:`Options.from_options`; what this release does not do is refused."""
         foreign_options().refuse(options, Kind.REFUSED_IN_WRITES)
+        if SqlConfig.overwrite_mode.read(options) is OverwriteMode.STATIC:
+            raise InvalidOptionError(
+                SqlConfig.overwrite_mode.key,
+                OverwriteMode.STATIC.value,
+                "an operation that overwrites drops the partitions that the rows belong to",
+                "Drop the option, or use INSERT OVERWRITE by hudi.sql. Accepted: DYNAMIC.",
+            )
         for key in (cls.bloom_type, cls.auto_upgrade, cls.markers_type):
             key.read(options)
         derived: dict[str, Any] = {

@@ -16,6 +16,8 @@ from hudi_core.model.instant_time import InstantTime
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from hudi_core.engine.spark import SessionCatalog
+
 T = TypeVar("T")
 
 
@@ -158,14 +160,11 @@ def bounds_of(source: DataFrame, names: Sequence[str]) -> tuple[DataFrame, list[
     return bounds_of(source, names)
 
 
-def catalog_path(spark: SparkSession, name: str) -> str | None:
-    """Return where a table of a session's catalog is.
+def catalog_of(spark: SparkSession) -> SessionCatalog:
+    """Return the names of a session; see :class:`hudi_core.engine.spark.SessionCatalog`."""
+    from hudi_core.engine.spark import SessionCatalog  # noqa: PLC0415 - pyspark is optional
 
-    See :func:`hudi_core.engine.spark.catalog_path`.
-    """
-    from hudi_core.engine.spark import catalog_path  # noqa: PLC0415 - pyspark is optional
-
-    return catalog_path(spark, name)
+    return SessionCatalog(spark)
 
 
 def fitted(frame: DataFrame, schema: pa.Schema) -> DataFrame:
@@ -176,3 +175,25 @@ def fitted(frame: DataFrame, schema: pa.Schema) -> DataFrame:
     from hudi_core.engine.spark import fitted  # noqa: PLC0415 - pyspark is optional
 
     return fitted(frame, schema)
+
+
+def with_constants(
+    frame: DataFrame, values: Mapping[str, Any], kinds: Mapping[str, str]
+) -> DataFrame:
+    """Return rows with further columns, which have one value each.
+
+    See :func:`hudi_core.engine.spark.with_constants`.
+    """
+    from hudi_core.engine.spark import with_constants  # noqa: PLC0415 - pyspark is optional
+
+    return with_constants(frame, values, kinds)
+
+
+def with_casts(frame: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
+    """Return rows whose strings in some columns became values of other types.
+
+    See :func:`hudi_core.engine.spark.with_casts`.
+    """
+    from hudi_core.engine.spark import with_casts  # noqa: PLC0415 - pyspark is optional
+
+    return with_casts(frame, kinds)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
+from hudi_core.errors import TableServiceError
+from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.partitions.names import full_name
 from hudi_core.model.instant import Instant
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
 from hudi_core.table.serving import TableServing
 from hudi_core.txn.table_lock import table_lock
+
+SECONDARY: Final = "secondary_index"
+"""Hudi's word for an index of a column as it is."""
 
 
 class TableIndexing(TableServing):
@@ -18,7 +24,7 @@ class TableIndexing(TableServing):
     def create_index(
         self,
         name: str,
-        column: str,
+        column: str | Sequence[str],
         *,
         using: str | None = None,
         options: Mapping[str, str] | None = None,
@@ -33,9 +39,10 @@ class TableIndexing(TableServing):
             Of the index; with or without the beginning that Hudi gives it, ``expr_index_`` or
             ``secondary_index_``.
         column
-            The column.
+            The column. The columns of the record key make the record index, whatever its name.
         using
-            ``column_stats``, of a function; nothing, of the column itself.
+            ``column_stats``, of a function; ``secondary_index``, ``record_index`` or nothing, of
+            the column itself.
         options
             Function and format, such as ``{"expr": "date_format", "format": "yyyy-MM-dd"}``.
 
@@ -49,11 +56,26 @@ class TableIndexing(TableServing):
         TableServiceError
             The table has no such column, has such an index, or the function is not supported.
         """
-        given = dict(options or {})
-        is_of_function = bool(using or given)
+        given, columns = dict(options or {}), [column] if isinstance(column, str) else list(column)
+        keys = self.config.record_key_fields
+        is_of_keys = not given and set(columns) == set(keys)
+        if using == RECORD_INDEX or (using in (None, SECONDARY) and is_of_keys):
+            if not is_of_keys:
+                raise TableServiceError(
+                    f"The record index is of the record key, and not of {', '.join(columns)}",
+                    f"The record key is {', '.join(keys) or 'generated'}.",
+                )
+            return self._changed_by(lambda operator: operator.index(RECORD_INDEX))
+        if len(columns) != 1:
+            raise TableServiceError(
+                f"The index {name} would be of {len(columns)} columns: {', '.join(columns)}",
+                "Name one column; the record index alone is of several.",
+            )
+        [one], kind = columns, None if using == SECONDARY else using
+        is_of_function = bool(kind or given)
         return self._changed_by(
             lambda operator: operator.index(
-                full_name(name, is_of_function=is_of_function), column, using, given
+                full_name(name, is_of_function=is_of_function), one, kind, given
             )
         )
 

@@ -236,6 +236,7 @@ class TableWriting(TableSyncing):
         self,
         data: Any,
         *,
+        partitions: Sequence[PartitionLike] = (),
         options: Options | None = None,
         engine: Engine | None = None,
         extra_metadata: Mapping[str, str] | None = None,
@@ -245,10 +246,15 @@ class TableWriting(TableSyncing):
         """Replace the rows of the partitions that the rows belong to.
 
         Other partitions stay.
+
+        Parameters
+        ----------
+        partitions
+            Partitions that are replaced too, even if no row belongs to them: paths, or mappings of
+            the partition columns to their values.
         """
-        return self._write(
-            INSERT_OVERWRITE, data, options, engine, Extras(extra_metadata, idempotency, validators)
-        )
+        extras = Extras(extra_metadata, idempotency, validators)
+        return self._write(INSERT_OVERWRITE, data, options, engine, extras, replaces=partitions)
 
     def insert_overwrite_table(
         self,
@@ -362,10 +368,13 @@ class TableWriting(TableSyncing):
         options: Options | None,
         engine: Engine | None,
         extras: Extras,
+        *,
+        replaces: Sequence[PartitionLike] = (),
     ) -> CommitResult:
         engine = engine or engine_for(data)
         data = engine.take(data, self._columns)
         writer = self._writer(options, engine, extras)
+        writer.replaces = replaces
         return self._done(writer, lambda: writer.write(data, operation))
 
     def _done(self, writer: WriteClient, write: Callable[[], CommitResult]) -> CommitResult:

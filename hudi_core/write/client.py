@@ -95,6 +95,8 @@ class WriteClient:
         fenced timeline and what is about to be committed, ``None`` before the write, and raises.
     is_new
         Whether the table was made for the rows of this write.
+    replaces
+        Partitions that an overwrite of partitions replaces beside those of its rows.
     """
 
     table: OpenTable
@@ -105,6 +107,7 @@ class WriteClient:
     validation: Validation | None = None
     guard: Guard | None = None
     is_new: bool = False
+    replaces: Sequence[PartitionLike] = ()
 
     def write(self, data: Any, operation: Operation) -> CommitResult:
         """Write the rows and commit; a repetition returns the first result.
@@ -205,6 +208,8 @@ class WriteClient:
                 view,
                 GroupsUnderClustering.of(table, transaction.began),
             )
+            if self.replaces:
+                steps.replaces = self.paths_of(table, self.replaces, context.schema)
             statuses = steps.run(data())
             replaced = None
             if operation.is_replacing:

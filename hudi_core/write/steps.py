@@ -99,7 +99,9 @@ class WriteSteps:
     clustering
         The file groups that pending clusterings are about to replace.
     partitions
-        The partitions of the rows, once they are staged.
+        The partitions of the rows, once they are staged, and those that are replaced with them.
+    replaces
+        Partitions to replace even if no row belongs to them.
     """
 
     engine: Engine
@@ -111,6 +113,7 @@ class WriteSteps:
     view: SliceView
     clustering: GroupsUnderClustering
     partitions: list[PartitionPath] = field(default_factory=list)
+    replaces: Sequence[PartitionPath] = ()
 
     def run(self, data: Any) -> list[WriteStatus]:
         """Write the rows to invisible data files; return their statuses."""
@@ -142,7 +145,7 @@ class WriteSteps:
             arranged = self._arranged(data) if self.writes_straight else data
             parts = self.engine.map_input(arranged, stage, _STAGE)
         rows = partition_rows(parts)
-        self.partitions = list(rows)
+        self.partitions = list(dict.fromkeys((*rows, *self.replaces)))
         self._require_distinct(parts)
         parts = [*parts, *self._folded(parts, in_memory)]
         self._require_unnested(rows)

@@ -3,13 +3,15 @@
 File lists as DataFrames are here, too.
 """
 
+from hudi_core.engine.spark.catalog import NOTE, SessionCatalog, noted
 from hudi_core.engine.spark.columns import quoted
 from hudi_core.engine.spark.conditional import (
     bounds_of,
-    catalog_path,
     changed_frame,
     fitted,
     merged_frame,
+    with_casts,
+    with_constants,
 )
 from hudi_core.engine.spark.engine import SparkEngine
 from hudi_core.engine.spark.scan import (
@@ -20,15 +22,19 @@ from hudi_core.engine.spark.scan import (
 )
 
 __all__ = [
+    "NOTE",
+    "SessionCatalog",
     "SparkEngine",
     "bounds_of",
-    "catalog_path",
     "changed_frame",
     "connected_scheme",
     "fitted",
     "merged_frame",
+    "noted",
     "quoted",
     "read_batches",
     "read_files",
     "where",
+    "with_casts",
+    "with_constants",
 ]

@@ -62,7 +62,12 @@ def table_columns(stored: pa.Schema, wanted: pa.Schema) -> list[Column]:
 
 def quoted(name: str) -> Column:
     """Return the column of that very name, whatever characters it has."""
-    return col("`" + name.replace("`", "``") + "`")
+    return col(quoted_name([name]))
+
+
+def quoted_name(parts: Sequence[str]) -> str:
+    """Return a dotted name as SQL spells it, whatever characters its parts have."""
+    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 
 
 def _aligned(column: Column, stored: pa.DataType, wanted: pa.DataType) -> Column:

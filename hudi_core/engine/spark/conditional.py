@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import NumericType
 
 from hudi_core.engine.base import Engine
-from hudi_core.engine.spark.columns import quoted
+from hudi_core.engine.spark.columns import quoted, quoted_name
 from hudi_core.engine.spark.engine import SparkEngine
 from hudi_core.engine.spark.scan import read_batches
 from hudi_core.engine.spark.schema import to_arrow
 from hudi_core.errors import SchemaError
 
 T = TypeVar("T")
-_SOURCE: Final = "hudi"
 Read = Callable[[T], Iterator[pa.RecordBatch]]
 Named = tuple[DataFrame, tuple[str, ...]]
 """Rows, and what their columns are called but for names that Spark cannot work with."""
@@ -149,37 +148,6 @@ def _unfit(error: AnalysisException | ParseException) -> SchemaError:
     )
 
 
-def catalog_path(session: SparkSession, name: str) -> str | None:
-    """Return where a table of the session's catalog is, if ours.
-
-    Spark's Python API does not tell it, so that a session without a JVM at hand, as of Spark
-    Connect, knows of none.
-
-    Parameters
-    ----------
-    name
-        As SQL spells it.
-    """
-    if getattr(session, "_jvm", None) is None:
-        return None
-    state = session._jsparkSession.sessionState()
-    try:
-        identifier = state.sqlParser().parseTableIdentifier(name)
-        if not state.catalog().tableExists(identifier):
-            return None
-        found = state.catalog().getTableMetadata(identifier)
-    except (AnalysisException, ParseException):
-        return None  # a view, or a table of another catalog
-    if found.provider().isEmpty() or str(found.provider().get()).lower() != _SOURCE:
-        return None
-    storage = found.storage()
-    path = storage.properties().get("path")
-    if path.isDefined():
-        return str(path.get())
-    where = storage.locationUri()
-    return str(where.get().toString()) if where.isDefined() else None
-
-
 def fitted(frame: DataFrame, schema: pa.Schema) -> DataFrame:
     """Return rows with numbers in the types of a table's columns.
 
@@ -193,3 +161,46 @@ def fitted(frame: DataFrame, schema: pa.Schema) -> DataFrame:
         numbers = isinstance(wanted, NumericType) and isinstance(field.dataType, NumericType)
         columns.append(column.cast(wanted).alias(field.name) if numbers else column)
     return frame.select(*columns)
+
+
+def with_constants(
+    frame: DataFrame, values: Mapping[str, Any], kinds: Mapping[str, str]
+) -> DataFrame:
+    """Return rows with further columns, which have one value each.
+
+    Parameters
+    ----------
+    kinds
+        Types of the columns, as SQL spells them.
+    """
+    more = [sql.lit(value).cast(kinds[name]).alias(name) for name, value in values.items()]
+    return frame.select("*", *more) if more else frame
+
+
+def with_casts(frame: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
+    """Return rows whose strings in some columns became values of other types.
+
+    A string that spells none fails the query.
+
+    Parameters
+    ----------
+    kinds
+        Types by column, as SQL spells them.
+    """
+    columns = []
+    for name in frame.columns:
+        text = quoted_name([name])
+        if name in kinds:
+            text = f"{checked_cast(text, kinds[name])} AS {text}"
+        columns.append(text)
+    return frame.selectExpr(*columns)
+
+
+def checked_cast(text: str, kind: str) -> str:
+    """An expression's cast that fails where a value is lost, in every session."""
+    wrong = f"raise_error(concat('a value of {text} is no {kind}: ', {text}))"
+    fits = f"TRY_CAST({text} AS {kind})"
+    return (
+        f"CASE WHEN {text} IS NULL OR {fits} IS NOT NULL THEN {fits} "
+        f"ELSE CAST({wrong} AS {kind}) END"
+    )

@@ -1,0 +1,76 @@
+"""Options of statements in SQL, and Hudi's short words for table properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from hudi_core.config.key import Group
+from hudi_core.config.kinds import TableType
+from hudi_core.config.options import Option, Options
+from hudi_core.config.table_keys import TableKeys
+from hudi_core.model.operation import BULK_INSERT, INSERT, UPSERT, Operation
+
+_INSERTS: Final = (INSERT, BULK_INSERT, UPSERT)
+_PREFIXES: Final = ("hoodie.", "fs.")
+_OPTION: Final = "option."
+"""What Spark puts before options of a table among its properties."""
+_OF_READERS: Final = "hoodie.query."
+"""What Hudi's sync keeps with an entry of a catalog."""
+_WORDS: Final = {
+    "primarykey": TableKeys.record_key_fields.key,
+    "precombinefield": TableKeys.ordering.key,
+    "orderingfields": TableKeys.ordering.key,
+    "type": TableKeys.table_type.key,
+    "payloadclass": TableKeys.payload_class.key,
+    "recordmergemode": TableKeys.merge_mode.key,
+    "recordmergestrategyid": TableKeys.merge_strategy.key,
+}
+_TYPES: Final = {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ}
+
+
+class OverwriteMode(StrEnum):
+    """What ``INSERT OVERWRITE`` replaces."""
+
+    STATIC = "STATIC"
+    DYNAMIC = "DYNAMIC"
+
+
+class SqlConfig(Options, group=Group.WRITE):
+    """What statements in SQL do."""
+
+    insert_operation: Option[Operation | None] = Option(
+        "hoodie.spark.sql.insert.into.operation",
+        default=None,
+        parse={one.option: one for one in _INSERTS}.__getitem__,
+        choices=tuple(one.option for one in _INSERTS),
+        default_text="upsert with a record key and an ordering field, else insert",
+        doc="What `INSERT INTO` does with its rows, by `hudi.sql` and `hudi.sql_session`.",
+    )
+    overwrite_mode: Option[OverwriteMode | None] = Option(
+        "hoodie.datasource.overwrite.mode",
+        default=None,
+        parse=OverwriteMode,
+        choices=tuple(OverwriteMode),
+        default_text="(spark.sql.sources.partitionOverwriteMode)",
+        doc="What `INSERT OVERWRITE` replaces in a table with partitions. STATIC: all rows, or "
+        "those of the partitions that a PARTITION clause names. DYNAMIC: the partitions that the "
+        "rows belong to, as operations that overwrite always do; these refuse STATIC.",
+    )
+
+
+def options_of_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The options among the properties of a table in a catalog.
+
+    Hudi's short words, such as ``primaryKey``, are told apart in any case, since data sources get
+    names in lower case.
+    """
+    found: dict[str, str] = {}
+    for name, text in properties.items():
+        key = _WORDS.get(name.removeprefix(_OPTION).lower(), name.removeprefix(_OPTION))
+        if key == TableKeys.table_type.key:
+            text = _TYPES.get(text.strip().lower(), text)
+        if key.startswith(_PREFIXES) and not key.startswith(_OF_READERS):
+            found[key] = text
+    return found

@@ -1,0 +1,284 @@
+"""One statement of a session, and the tables that it names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from hudi_core.config.resolve import options_as_strings
+from hudi_core.config.sql import options_of_properties
+from hudi_core.config.table_keys import TableKeys
+from hudi_core.engine.choice import catalog_of
+from hudi_core.errors import NotATableError, SchemaError
+from hudi_core.model.catalog_entry import SparkCatalogEntry
+from hudi_core.read.plan import read_schema
+from hudi_core.services.opening import open_table
+from hudi_core.statements.words import Scanner, Token, TokenKind, spelled, tokens_of
+from hudi_core.storage.location import parse_location
+from hudi_core.table import Options, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from hudi_core.engine.spark import SessionCatalog
+
+_BY_PATH: Final = "hudi"
+_OPTIONS: Final = "hoodie."
+_NAMED: Final = "_hudi_"
+"""What names of parameters begin with that had none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A table that a statement names.
+
+    Attributes
+    ----------
+    name
+        Its name in the session's catalog, as SQL spells it; ``None`` where it has none there.
+    entry
+        What the catalog has under the name.
+    path
+        Where the table is.
+    options
+        Options of the table in the catalog, of the session, and of the call.
+    given
+        The table, where a caller has it open.
+    """
+
+    path: str
+    options: Mapping[str, str]
+    name: str | None = None
+    entry: SparkCatalogEntry | None = None
+    given: Table | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement, as it is run.
+
+    Attributes
+    ----------
+    spark
+        The session, whose own ``sql`` is Spark's.
+    text
+        The statement; its parameters have names.
+    given
+        As it was given, for Spark.
+    args
+        Parameters, as Spark takes them.
+    tables
+        Tables by name, in lower case.
+    options
+        Options of the call.
+    """
+
+    spark: SparkSession
+    text: str
+    given: str
+    args: Any = None
+    tables: Mapping[str, Table | str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        spark: SparkSession,
+        text: str,
+        args: Any,
+        tables: Mapping[str, Table | str] | None,
+        options: Options | None,
+    ) -> Statement:
+        """A statement with its parameters."""
+        known = {name.lower(): table for name, table in (tables or {}).items()}
+        given = options_as_strings(options or {})
+        if not isinstance(args, Sequence) or not args:
+            return cls(spark, text, text, args or None, known, given)
+        names = {f"{_NAMED}{number}": value for number, value in enumerate(args)}
+        return cls(spark, _with_names(text), text, names, known, given)
+
+    # --- what Spark does -------------------------------------------------------------------------
+
+    @property
+    def catalog(self) -> SessionCatalog:
+        """The names of the session."""
+        return catalog_of(self.spark)
+
+    def by_spark(self) -> DataFrame:
+        """Run the statement by Spark, as it was given."""
+        args = self.args
+        if args is not None and self.given != self.text:
+            args = list(args.values())
+        return self.spark.sql(self.given, args) if args else self.spark.sql(self.given)
+
+    def query(self, text: str) -> DataFrame:
+        """Run a query by Spark, with the parameters of the statement."""
+        return self.spark.sql(text, self.args) if self.args else self.spark.sql(text)
+
+    def constants(self, texts: Sequence[str]) -> list[Any]:
+        """The values of expressions without columns, as Spark computes them.
+
+        Times with a zone keep it.
+        """
+        if not texts:
+            return []
+        listed = ", ".join(f"({text}) AS c{number}" for number, text in enumerate(texts))
+        frame = self.query(f"SELECT {listed}")
+        [row] = frame.collect()
+        kinds = [column.dataType.typeName() for column in frame.schema]
+        return [
+            value.astimezone() if kind == "timestamp" and isinstance(value, datetime) else value
+            for value, kind in zip(row, kinds, strict=True)
+        ]
+
+    def nothing(self) -> DataFrame:
+        """What Spark returns for a statement without a result."""
+        return self.spark.range(0).select()
+
+    # --- tables ----------------------------------------------------------------------------------
+
+    def take_target(self, scanner: Scanner) -> Target | None:
+        """Go past the name of a table; ``None`` where it is none of ours."""
+        if scanner.take("IDENTIFIER") and (expression := scanner.group()) is not None:
+            [text] = self.constants([expression])
+            parts = Scanner(str(text)).name()
+        else:
+            parts = scanner.name()
+        return None if parts is None else self.find(parts)
+
+    def find(self, parts: Sequence[str]) -> Target | None:
+        """The table of a name; ``None`` where it is none of ours."""
+        given = self.tables.get(".".join(parts).lower())
+        if given is not None:
+            path = given.path if isinstance(given, Table) else given
+            opened = given if isinstance(given, Table) else None
+            return Target(path, self.options_for(None), given=opened)
+        name = spelled(parts)
+        entry = self.catalog.entry(name)
+        if entry is not None:
+            return Target(entry.path, self.options_for(entry), name, entry)
+        if len(parts) != 2 or parts[0].lower() != _BY_PATH or self.catalog.is_taken(name):
+            return None
+        return Target(parts[1], self.options_for(None))
+
+    def options_for(self, entry: SparkCatalogEntry | None) -> dict[str, str]:
+        """The options of a table: its own in the catalog, the session's, the call's."""
+        of_table = {} if entry is None else options_of_properties(entry.properties)
+        return {**of_table, **self.session_options(), **self.options}
+
+    def session_options(self) -> dict[str, str]:
+        """Options that ``SET`` gave the session; the quotes in its text are part of no value."""
+        found = self.catalog.options(_OPTIONS)
+        return {name: text.strip().strip("'\"") for name, text in found.items()}
+
+    def open(self, target: Target) -> Table:
+        """Open a table, and give its name in the catalog what it lacks.
+
+        ``CREATE TABLE`` with columns in a session of Spark alone makes a name, and no table.
+
+        Raises
+        ------
+        NotATableError
+            There is no table.
+        """
+        if target.given is not None:
+            return target.given
+        entry = target.entry
+        try:
+            table = Table.open(target.path, target.options)
+        except NotATableError:
+            if entry is None or entry.note is not None or target.name is None:
+                raise
+            table = self.create(
+                target.path, entry.columns, entry.partition_columns, target.name, target.options
+            )
+        if entry is not None and not _is_noted(entry, table):
+            self.refresh(target, table)
+        return table
+
+    def create(
+        self,
+        path: str,
+        columns: Any,
+        partition_columns: Sequence[str],
+        name: str,
+        options: Mapping[str, str],
+    ) -> Table:
+        """Create a table as SQL does: partition columns last, and named in the paths."""
+        more: dict[str, str] = {}
+        parts = Scanner(name).name() or (name,)
+        if not TableKeys.name.is_given(options):
+            more[TableKeys.name.key] = parts[-1]
+        if partition_columns:
+            if not TableKeys.partition_path.is_given(options):
+                more[TableKeys.partition_path.key] = ",".join(partition_columns)
+            if not TableKeys.hive_style.is_given(options):
+                more[TableKeys.hive_style.key] = "true"
+        return Table.create(path, columns, options={**options, **more})
+
+    def refresh(self, target: Target, table: Table) -> None:
+        """Give a name in the catalog the place and the columns of its table."""
+        if target.name is None:
+            return
+        opened = open_table(table.path, dict(target.options))
+        columns = read_schema(opened.client, opened.timeline())
+        kept = {} if target.entry is None else dict(target.entry.note or {})
+        note = {**kept, "path": table.path, "columns": json.dumps(columns.names)}
+        self.catalog.put_columns(target.name, columns, note)
+
+    # --- refusals --------------------------------------------------------------------------------
+
+    def refusal(self, reason: str) -> SchemaError:
+        """The error of a statement that cannot be run."""
+        return SchemaError(
+            f"The statement {self.given!r} cannot be run: {reason}",
+            "Put it right, or use the methods of Table: merge, update, delete, insert, "
+            "insert_overwrite.",
+            statement=self.given,
+            reason=reason,
+        )
+
+    def require_end(self, scanner: Scanner) -> None:
+        """Refuse what is left of a statement."""
+        if not scanner.is_at_end:
+            raise self.refusal(f"{scanner.rest()!r} is not known here")
+
+
+Action = Callable[[Statement, Scanner], Any]
+"""Runs a statement from a place on; ``None`` where it is none of ours."""
+
+
+def _is_noted(entry: SparkCatalogEntry, table: Table) -> bool:
+    """Whether readers find the table by an entry's columns."""
+    path = (entry.note or {}).get("path")
+    if entry.note is not None and path is None:
+        return True  # several paths within the table
+    if path is None:
+        return False
+    uri = parse_location(str(path)).uri
+    return uri == table.path or uri.startswith(f"{table.path}/")
+
+
+def _with_names(text: str) -> str:
+    """A statement whose parameters without names have some."""
+    marks = [one for one in tokens_of(text) if one.kind is TokenKind.SYMBOL and one.text == "?"]
+    for number, one in reversed(list(enumerate(marks))):
+        text = f"{text[: one.start]}:{_NAMED}{number}{text[one.end :]}"
+    return text
+
+
+def parameters_of(text: str) -> list[tuple[Token, str]]:
+    """The named parameters of a text, with their names."""
+    tokens = list(tokens_of(text))
+    return [
+        (mark, name.text)
+        for mark, name in pairwise(tokens)
+        if mark.kind is TokenKind.SYMBOL
+        and mark.text == ":"
+        and name.kind is TokenKind.WORD
+        and name.start == mark.end
+    ]

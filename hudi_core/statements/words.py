@@ -1,0 +1,302 @@
+"""A statement as words, and a place among them.
+
+Only what a statement begins with, and its clauses, are told apart here; expressions and queries are
+handed on as they are written. So nothing that Spark understands is ever refused for its spelling,
+and whatever is not recognised is Spark's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+
+class TokenKind(Enum):
+    """Kinds of tokens."""
+
+    WORD = "word"
+    NAME = "name"
+    STRING = "string"
+    NUMBER = "number"
+    SYMBOL = "symbol"
+
+
+_TOKEN: Final = re.compile(
+    r"""
+    (?P<blank>\s+ | --(?:\\\n|[^\r\n])*)
+    | (?P<block>/\*)
+    | (?P<raw>[rR](?:'[^']*'|"[^"]*"))
+    | (?P<string>'(?:\\.|''|[^'\\])*' | "(?:\\.|""|[^"\\])*")
+    | (?P<name>`(?:``|[^`])*`)
+    | (?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?(?:[dDfFlLsSyY]|[bB][dD])?(?![\w]))
+    | (?P<word>\w+)
+    | (?P<symbol>=>|<=>|::|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_KINDS: Final = {
+    "raw": TokenKind.STRING,
+    "string": TokenKind.STRING,
+    "name": TokenKind.NAME,
+    "number": TokenKind.NUMBER,
+    "word": TokenKind.WORD,
+    "symbol": TokenKind.SYMBOL,
+}
+_ESCAPE: Final = re.compile(
+    r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL
+)
+_ESCAPED: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_OPENING: Final = {"(": ")", "[": "]"}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word, a name in backticks, a literal or a symbol.
+
+    Attributes
+    ----------
+    text
+        As it is written.
+    start, end
+        Where it is, the end exclusive.
+    """
+
+    kind: TokenKind
+    text: str
+    start: int
+    end: int
+
+    @property
+    def word(self) -> str:
+        """It in upper case, if it is a word; else blank."""
+        return self.text.upper() if self.kind is TokenKind.WORD else ""
+
+    @property
+    def value(self) -> str:
+        """What a string, a name or a word stands for."""
+        if self.kind is TokenKind.NAME:
+            return self.text[1:-1].replace("``", "`")
+        if self.kind is not TokenKind.STRING:
+            return self.text
+        if self.text[0] in "rR":
+            return self.text[2:-1]
+        quote = self.text[0]
+        return _ESCAPE.sub(_unescaped, self.text[1:-1].replace(quote * 2, quote))
+
+
+def tokens_of(text: str) -> Iterator[Token]:
+    """Yield the tokens of a text, without blanks and comments."""
+    place = 0
+    while place < len(text):
+        found = _TOKEN.match(text, place)
+        if found is None or found.lastgroup is None:  # nothing: every character is a symbol
+            return
+        kind = found.lastgroup
+        if kind == "block":
+            place = _end_of_comment(text, found.end())
+            continue
+        place = found.end()
+        if kind != "blank":
+            yield Token(_KINDS[kind], found.group(), found.start(), found.end())
+
+
+def quoted_string(value: str) -> str:
+    """A value as a string literal."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _end_of_comment(text: str, place: int) -> int:
+    """Where a comment ends, which may have others within."""
+    depth = 1
+    for found in re.finditer(r"/\*|\*/", text[place:]):
+        depth += 1 if found.group() == "/*" else -1
+        if depth == 0:
+            return place + found.end()
+    return len(text)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    four, eight, octal, other = found.groups()
+    if four or eight:
+        return chr(int(four or eight, 16))
+    if octal:
+        return chr(int(octal, 8))
+    # those of LIKE keep their backslash
+    return f"\\{other}" if other in "%_" else _ESCAPED.get(other, other)
+
+
+@dataclass(slots=True)
+class Scanner:
+    """A place in a statement; tokens are found as far as they are looked at.
+
+    Attributes
+    ----------
+    text
+        The statement.
+    place
+        Number of the next token.
+    """
+
+    text: str
+    place: int = 0
+    _seen: list[Token] = field(default_factory=list)
+    _more: Iterator[Token] | None = None
+
+    def peek(self, ahead: int = 0) -> Token | None:
+        """The next token, or one after it."""
+        if self._more is None:
+            self._more = tokens_of(self.text)
+        while len(self._seen) <= self.place + ahead:
+            found = next(self._more, None)
+            if found is None:
+                return None
+            self._seen.append(found)
+        return self._seen[self.place + ahead]
+
+    def take(self, *words: str) -> bool:
+        """Go past words, if they are next; each may name several, by ``|``."""
+        for ahead, word in enumerate(words):
+            found = self.peek(ahead)
+            if found is None or found.word not in word.split("|"):
+                return False
+        self.place += len(words)
+        return True
+
+    def is_symbol(self, symbol: str, ahead: int = 0) -> bool:
+        """Whether a symbol is next."""
+        found = self.peek(ahead)
+        return found is not None and found.kind is TokenKind.SYMBOL and found.text == symbol
+
+    def take_symbol(self, symbol: str) -> bool:
+        """Go past a symbol, if it is next."""
+        is_next = self.is_symbol(symbol)
+        self.place += is_next
+        return is_next
+
+    def take_string(self) -> str | None:
+        """Go past a string, and return its value."""
+        found = self.peek()
+        if found is None or found.kind is not TokenKind.STRING:
+            return None
+        self.place += 1
+        return found.value
+
+    def name(self) -> tuple[str, ...] | None:
+        """Go past a dotted name, and return its parts."""
+        parts: list[str] = []
+        while True:
+            found = self.peek()
+            if found is None or found.kind not in (TokenKind.WORD, TokenKind.NAME):
+                return None
+            parts.append(found.value)
+            self.place += 1
+            if not self.take_symbol("."):
+                return tuple(parts)
+
+    def group(self) -> str | None:
+        """Go past what is in parentheses, and return it."""
+        opening = self.peek()
+        if opening is None or not self.is_symbol("("):
+            return None
+        depth = 0
+        while (found := self.peek()) is not None:
+            self.place += 1
+            if found.kind is TokenKind.SYMBOL:
+                depth += (found.text in _OPENING) - (found.text in _OPENING.values())
+            if depth == 0:
+                return self.text[opening.end : found.start]
+        return None
+
+    def until(self, ends: Callable[[Scanner], bool]) -> str:
+        """Go on to where something is, outside of parentheses; return what is passed."""
+        begin = self.peek()
+        if begin is None:
+            return ""
+        depth, last = 0, begin.start
+        while (found := self.peek()) is not None:
+            if depth == 0 and (self.is_symbol(";") or ends(self)):
+                break
+            if found.kind is TokenKind.SYMBOL:
+                depth += (found.text in _OPENING) - (found.text in _OPENING.values())
+            last, self.place = found.end, self.place + 1
+        return self.text[begin.start : last]
+
+    def rest(self) -> str:
+        """What is left of the statement."""
+        return self.until(lambda _: False)
+
+    def items(self) -> list[str]:
+        """Go past items that commas separate, to the end of the statement."""
+        found: list[str] = []
+        while not self.is_at_end:
+            found.append(self.until(lambda scanner: scanner.is_symbol(",")))
+            if not self.take_symbol(","):
+                break
+        return found
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether nothing follows but semicolons."""
+        ahead = 0
+        while self.is_symbol(";", ahead):
+            ahead += 1
+        return self.peek(ahead) is None
+
+
+def items_of(text: str) -> list[str]:
+    """The items of a list that commas separate."""
+    return Scanner(text).items()
+
+
+def first_word(text: str) -> str:
+    """The first word of a statement, in upper case."""
+    found = next(tokens_of(text), None)
+    return "" if found is None else found.word
+
+
+def properties_of(text: str) -> dict[str, str] | None:
+    """Properties, as of ``TBLPROPERTIES``; ``None`` for what is no list of such.
+
+    Parameters
+    ----------
+    text
+        What is in the parentheses.
+    """
+    found: dict[str, str] = {}
+    for item in items_of(text):
+        scanner = Scanner(item)
+        key = scanner.take_string()
+        if key is None:
+            name = scanner.name()
+            if name is None:
+                return None
+            key = ".".join(name)
+        scanner.take_symbol("=")
+        value = _literal(scanner)
+        if value is None or not scanner.is_at_end:
+            return None
+        found[key] = value
+    return found
+
+
+def _literal(scanner: Scanner) -> str | None:
+    """The value of a property, as a string; ``None`` for an expression."""
+    found = scanner.take_string()
+    while found is not None and (more := scanner.take_string()) is not None:
+        found += more
+    if found is not None or scanner.is_at_end:
+        return found or ""
+    tokens = list(tokens_of(scanner.rest()))
+    text = "".join(one.text for one in tokens)
+    is_word = text.lower() in ("true", "false")
+    is_number = tokens[-1].kind is TokenKind.NUMBER and text.lstrip("-") == tokens[-1].text
+    return (text.lower() if is_word else text) if is_word or is_number else None
+
+
+def spelled(parts: Sequence[str]) -> str:
+    """A dotted name as SQL spells it, whatever is in its parts."""
+    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
