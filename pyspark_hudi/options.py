@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from hudi_core.config.catalog import spellings
 from hudi_core.config.commit_keys import CommitConfig
 from hudi_core.config.read import ReadConfig
+from hudi_core.config.sql import options_of_properties
+from hudi_core.engine.choice import noted
 from hudi_core.errors import InvalidOptionError
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.options import StorageOptions
@@ -23,14 +25,21 @@ SaveMode = Literal["append", "overwrite", "errorifexists", "error", "ignore"]
 _PATH: Final = "path"
 _PATHS: Final = "paths"
 _MODE: Final = "mode"
+_COLUMNS: Final = "columns"
 _IN_SCHEMA: Final = "hudi.read"
 """What the metadata of a column has the options of a read under."""
 _OF_CATALOG_ONLY: Final = "provider"
 """What Spark hands over for tables of its catalog, and for no read by path or temporary view."""
+_OF_WRITES: Final = (
+    "Write a DataFrame with save('/path') or hudi.write. Which table INSERT, CREATE TABLE AS or "
+    "saveAsTable mean Spark tells no source in Python: run statements with hudi.sql(spark, '...'), "
+    "or in hudi.sql_session(spark)."
+)
 _OF_CATALOG: Final = (
-    "Give it to load(...). For SQL make the table without columns: CREATE TABLE t USING hudi "
-    "LOCATION '/path', for of a table with columns Spark does not tell its place; or read this one "
-    "with SELECT ... FROM t WITH (path = '/path')."
+    "Give it to load(...). A name that CREATE TABLE made with columns, or saveAsTable, tells no "
+    "place: hudi.sql(spark, 'REFRESH TABLE name') mends it, and makes the table where there is "
+    "none. hudi.sql_session(spark) makes whole tables. Without it make names without columns: "
+    "CREATE TABLE t USING hudi LOCATION '/path'."
 )
 
 
@@ -49,17 +58,21 @@ class SourceOptions:
     mode
         The save mode that the options name, because Spark lets sources in Python have only two;
         ``None`` for Spark's.
+    columns
+        The columns that a name in a catalog was made with; ``None`` where it does not tell.
+    is_by_name
+        Whether a name in a catalog tells the table.
     """
 
     path: str
     paths: tuple[str, ...]
     given: dict[str, str]
     mode: SaveMode | None
+    columns: tuple[str, ...] | None = None
+    is_by_name: bool = False
 
     @classmethod
-    def of(
-        cls, options: Mapping[str, str], hint: str = "Give it to load(...) or save(...)."
-    ) -> SourceOptions:
+    def of(cls, options: Mapping[str, str], hint: str = _OF_WRITES) -> SourceOptions:
         """Return the view of what Spark hands over.
 
         Parameters
@@ -74,10 +87,14 @@ class SourceOptions:
         """
         named = dict(options)
         path, mode = named.pop(_PATH, None), named.pop(_MODE, None)
-        several = json.loads(named.pop(_PATHS, "[]"))
+        several, columns = json.loads(named.pop(_PATHS, "[]")), named.pop(_COLUMNS, None)
         if not path and not several:
             raise InvalidOptionError(_PATH, None, "the table's path is missing", hint)
         given = {spellings().get(name, name): text for name, text in named.items()}
+        if _OF_CATALOG_ONLY in named:
+            # a name whose properties contradict the table would be no name of it
+            of_table = options_of_properties(named)
+            given |= {spellings().get(name, name): text for name, text in of_table.items()}
         if CommitConfig.metadata_prefix.key in given:
             # as the names that it is compared with are
             given[CommitConfig.metadata_prefix.key] = given[
@@ -85,7 +102,8 @@ class SourceOptions:
             ].lower()
         # tasks may have another working directory
         paths = tuple(parse_location(one).uri for one in ([path] if path else []) + several)
-        return cls(paths[0], paths, given, _mode(mode))
+        known = None if columns is None else tuple(json.loads(columns))
+        return cls(paths[0], paths, given, _mode(mode), known)
 
     @classmethod
     def of_read(cls, options: Mapping[str, str], schema: StructType) -> SourceOptions:
@@ -99,12 +117,12 @@ class SourceOptions:
         InvalidOptionError
             The path is neither in the options nor in the columns.
         """
-        noted: dict[str, str] = {}
+        note: dict[str, str] = {}
         for field in schema.fields:
-            noted |= field.metadata.get(_IN_SCHEMA, {})
+            note |= field.metadata.get(_IN_SCHEMA, {})
         if options.get(_PATH) or options.get(_PATHS):
             return cls.of(options)
-        return cls.of({**noted, **dict(options)}, _OF_CATALOG)
+        return replace(cls.of({**note, **dict(options)}, _OF_CATALOG), is_by_name=True)
 
     def noted_in(self, schema: StructType) -> StructType:
         """Return the columns with a note of the options, for a catalog.
@@ -120,9 +138,8 @@ class SourceOptions:
         where: dict[str, Any] = {_PATH: self.path}
         if len(self.paths) > 1:
             where = {_PATHS: json.dumps(self.paths)}
-        first, *others = schema.fields
-        note = {**(first.metadata or {}), _IN_SCHEMA: {**where, **query}}
-        return StructType([StructField(first.name, first.dataType, first.nullable, note), *others])
+        columns = json.dumps(schema.fieldNames())
+        return noted(schema, {**where, _COLUMNS: columns, **query})
 
     def with_options(self, given: Mapping[str, str]) -> SourceOptions:
         """These options with others of Hudi's."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from hudi_core.config.read import ReadConfig
+from hudi_core.errors import NotATableError, SchemaError
 from hudi_core.read.asked import feed_of, plan_of
 from hudi_core.read.change_feed import FEED_SCHEMA
 from hudi_core.read.filters import Condition
@@ -18,6 +19,10 @@ from hudi_core.read.scan import file_scan
 from hudi_core.read.spark_frame import splits
 from hudi_core.services.opening import open_within
 from pyspark_hudi.options import SourceOptions
+
+_MENDING: Final = (
+    "hudi.sql(spark, 'REFRESH TABLE name') gives the name the place and the columns of its table"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +66,44 @@ def plan_read(
     conditions
         What rows must fulfil; files that hold none such are not read.
     """
-    opened, within = open_within(options.paths, options.given)
+    try:
+        opened, within = open_within(options.paths, options.given)
+    except NotATableError as error:
+        if not options.is_by_name:
+            raise
+        raise NotATableError(options.path, error.reason, f"{_MENDING}.") from error
     query = ReadConfig.from_options(options.given)
     if query.is_feed:
         feed = feed_of(opened, query, within)
         return PlannedRead(feed.scan, splits(feed.parts))
+    if options.is_by_name:
+        known = set(read_schema(opened.client, opened.timeline()).names)
+        columns = _present(options, columns, known)
+        conditions = [one for one in conditions if one[0] in known]
     plan = plan_of(opened, query, conditions or None, within)
     scan = file_scan(opened.client, plan, columns, conditions or None)
     return PlannedRead(scan, splits(plan.files))
+
+
+def _present(
+    options: SourceOptions, columns: Sequence[str], known: Collection[str]
+) -> Sequence[str]:
+    """The columns to read of those of a name, which a session of Spark alone may have changed.
+
+    A column that ``ALTER TABLE ... ADD COLUMNS`` added to the name has no value in any row.
+
+    Raises
+    ------
+    SchemaError
+        A column was renamed, there or here, or is gone.
+    """
+    more = [name for name in columns if name not in known]
+    if not more:
+        return columns
+    if options.columns is None or not set(options.columns) <= set(columns):
+        raise SchemaError(
+            f"The table has no column {more[0]!r}, which its name in the catalog has",
+            f"{_MENDING}. There ALTER TABLE changes name and table.",
+            column=more[0],
+        )
+    return [name for name in columns if name in known]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
@@ -62,7 +63,7 @@ class HudiReader(Shipped, DataSourceReader):
         """Yield the rows of one task's files as Arrow batches."""
         with plain_errors():
             for batch in self._scan.read(partition.value or ()):
-                yield batch.cast(self._schema)
+                yield fitted(batch, self._schema)
 
     def shipped(self) -> dict[str, Any]:
         """State that a task needs: neither the options nor the plan.
@@ -83,6 +84,20 @@ class HudiReader(Shipped, DataSourceReader):
     @cached_property
     def _scan(self) -> Scan[Any]:
         return self._plan.scan
+
+
+def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows in the columns of a name; null where the table has no such column."""
+    if batch.num_columns == len(schema):
+        return batch.cast(schema)
+    known = set(batch.schema.names)
+    columns = [
+        batch.column(field.name).cast(field.type)
+        if field.name in known
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 class _Pushdown:

@@ -32,6 +32,7 @@ from hudi_core.services.opening import open_within
 from hudi_core.table_handle import OpenTable
 from pyspark_hudi.options import SourceOptions
 from pyspark_hudi.planning import plan_read
+from pyspark_hudi.reader import fitted
 from pyspark_hudi.shipping import Shipped
 
 _OFFSET: Final = "offsetCommitTime"
@@ -114,7 +115,7 @@ class HudiStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailable
         scan, parts = partition.value
         with plain_errors():
             for batch in scan.read(parts):
-                yield batch.cast(self._schema)
+                yield fitted(batch, self._schema)
 
     def shipped(self) -> dict[str, Any]:
         """State that a task needs: no options."""

@@ -73,7 +73,7 @@ _TITLES: Final = {
     Group.CONNECTOR: (
         "Connector",
         (
-            "How `hudi.connect` finds tables and plans scans of them, by the names of Hudi's "
+            "How a `hudi.Connector` finds tables and plans scans of them, by the names of Hudi's "
             "connector for Trino; see [`connector.md`](connector.md)."
         ),
     ),

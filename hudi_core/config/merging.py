@@ -140,6 +140,18 @@ def given_name(key: ConfigKey[Any], options: Mapping[str, str]) -> str:
     return key.key if found is None else found[0]
 
 
+def foreign_code(key: ConfigKey[Any], options: Mapping[str, str], named: str) -> InvalidOptionError:
+    """The error of an option that asks for merging by code that is not built in."""
+    return InvalidOptionError(
+        given_name(key, options),
+        named,
+        "rows are not merged by code of others: no Java class is loaded",
+        f"Built in are: {', '.join(known.short_name for known in Payload)}, of the package "
+        f"{Payload.DEFAULT.value.rpartition('.')[0]} and debezium below it. Values that are "
+        "computed from both rows are for Table.merge, or MERGE INTO by hudi.sql.",
+    )
+
+
 def require_same_ordering(options: Mapping[str, str], fields: tuple[str, ...]) -> None:
     """Refuse a payload's ordering field that differs from the table's.
 
@@ -192,6 +204,9 @@ def require_same_merging(options: Mapping[str, str], stored: TableConfig) -> Non
     MergeKeys.mergers.read(options)
     require_same_ordering(options, stored.ordering_fields)
     payload = TableKeys.payload_class.read(options)
+    is_foreign = payload is not None and not isinstance(payload, Payload)
+    if is_foreign and payload != stored.merger:
+        raise foreign_code(TableKeys.payload_class, options, str(payload))
     if payload is not None and payload is not stored.payload:
         same = stored.payload in (None, *_PLAIN) and payload in _PLAIN
         if not (same and _mode(payload) is stored.merge_mode):
@@ -206,6 +221,8 @@ def require_same_merging(options: Mapping[str, str], stored: TableConfig) -> Non
         named = stored.named_merger
         if named is not None and RECORD_MERGER_POINT.find_name(str(mode)) == named.name:
             continue
+        if not isinstance(mode, MergeMode) and RECORD_MERGER_POINT.find_name(mode) is None:
+            raise foreign_code(key, options, mode)
         if not (mode is MergeMode.CUSTOM and by_payload):
             had = stored.merge_mode.value if named is None else named.name
             raise OptionConflictError(given_name(key, options), str(mode), had)

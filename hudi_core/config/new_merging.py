@@ -17,6 +17,7 @@ from hudi_core.config.merge_rules import (
 from hudi_core.config.merging import (
     OF_WRITE,
     default_mode,
+    foreign_code,
     given_marker,
     given_name,
     kept_payload,
@@ -111,13 +112,7 @@ def _given_payload(options: Mapping[str, str]) -> Payload | None:
     payload = TableKeys.payload_class.read(options)
     if payload is None or isinstance(payload, Payload):
         return payload
-    raise InvalidOptionError(
-        given_name(TableKeys.payload_class, options),
-        payload,
-        "rows are not merged by code of others",
-        f"Built in are: {', '.join(known.short_name for known in Payload)}, of the package "
-        f"{Payload.DEFAULT.value.rpartition('.')[0]} and debezium below it.",
-    )
+    raise foreign_code(TableKeys.payload_class, options, payload)
 
 
 def _ordering(options: Mapping[str, str], payload: Payload | None, version: int) -> tuple[str, ...]:

@@ -69,8 +69,7 @@ def options_of_properties(properties: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, text in properties.items():
         key = _WORDS.get(name.removeprefix(_OPTION).lower(), name.removeprefix(_OPTION))
-        if key == TableKeys.table_type.key:
-            text = _TYPES.get(text.strip().lower(), text)
         if key.startswith(_PREFIXES) and not key.startswith(_OF_READERS):
-            found[key] = text
+            is_type = key == TableKeys.table_type.key
+            found[key] = _TYPES.get(text.strip().lower(), text) if is_type else text
     return found

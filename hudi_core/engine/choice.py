@@ -15,6 +15,7 @@ from hudi_core.model.instant_time import InstantTime
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from hudi_core.engine.spark import SessionCatalog
 
@@ -165,6 +166,16 @@ def catalog_of(spark: SparkSession) -> SessionCatalog:
     from hudi_core.engine.spark import SessionCatalog  # noqa: PLC0415 - pyspark is optional
 
     return SessionCatalog(spark)
+
+
+def noted(columns: StructType, note: Mapping[str, Any]) -> StructType:
+    """Return columns whose first one carries the options of reads.
+
+    See :func:`hudi_core.engine.spark.noted`.
+    """
+    from hudi_core.engine.spark import noted  # noqa: PLC0415 - pyspark is optional
+
+    return noted(columns, note)
 
 
 def fitted(frame: DataFrame, schema: pa.Schema) -> DataFrame:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hudi_core.config.sql import options_of_properties
 from hudi_core.errors import TableServiceError
 from hudi_core.statements.partitions import drop_partitions
 from hudi_core.statements.running import Statement, Target
@@ -169,12 +168,12 @@ def _set_properties(statement: Statement, target: Target, scanner: Scanner) -> A
     entry = target.entry
     if entry is None:
         raise statement.refusal("the table has no name in the catalog, which keeps properties")
-    wanted = options_of_properties({**entry.properties, **given})
-    statement.open(replace(target, options={**statement.options, **wanted}))
+    wanted = replace(entry, properties={**entry.properties, **given})
+    statement.open(statement.target(target.path, target.name, wanted))
     return statement.by_spark()
 
 
-def _unset_properties(statement: Statement, target: Target, scanner: Scanner) -> Any:
+def _unset_properties(statement: Statement, target: Target, _: Scanner) -> Any:
     if target.entry is None:
         raise statement.refusal("the table has no name in the catalog, which keeps properties")
     return statement.by_spark()
@@ -195,6 +194,9 @@ def _set_location(statement: Statement, target: Target, scanner: Scanner) -> Any
 
 def _drop_partition(statement: Statement, target: Target, scanner: Scanner) -> Any:
     tolerant = scanner.take("IF", "EXISTS")
+    following = scanner.peek()
+    if following is None or following.word != "PARTITION":
+        raise statement.refusal(f"DROP {scanner.rest()} is no change that is known here")
     return drop_partitions(statement, target, scanner, tolerant=tolerant)
 
 

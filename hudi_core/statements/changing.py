@@ -17,7 +17,7 @@ from hudi_core.model.result import CommitResult
 from hudi_core.schema.arrow_types import is_text
 from hudi_core.statements.querying import query
 from hudi_core.statements.running import Statement, Target, parameters_of
-from hudi_core.statements.words import Scanner, TokenKind, quoted_string, spelled, tokens_of
+from hudi_core.statements.words import Scanner, quoted_string, spelled, tokens_of
 from hudi_core.table import Table
 from hudi_core.table.merging import TableMerger
 from hudi_core.write.changes import ChangeWhere
@@ -51,7 +51,7 @@ def delete(statement: Statement, scanner: Scanner) -> CommitResult | None:
     target = statement.take_target(scanner)
     if target is None:
         return None
-    change = _Change.of(statement, target, f"DELETE FROM {_name(target)} {scanner.rest()}")
+    change = _Change.of(statement, target, " ".join(("DELETE FROM", _name(target), scanner.rest())))
     change.require_only("this", "where")
     changes = ChangeWhere(change.where(), None, _alias(change.tree.this))
     return change.table.change(changes, engine_of(statement.spark), target.options)
@@ -95,7 +95,7 @@ def _source(statement: Statement, text: str, ctes: str) -> tuple[DataFrame, str]
         scanner.take("AS")
         alias = scanner.name() or ("source",)
         if scanner.is_symbol("("):
-            return query(statement, f"{ctes} SELECT * FROM {text}"), alias[-1]
+            return query(statement, _all_of(ctes, text)), alias[-1]
         return query(statement, f"{ctes} {body}"), alias[-1]
     parts = scanner.name() or ("source",)
     is_plain = scanner.is_at_end or scanner.take("AS")
@@ -107,7 +107,11 @@ def _source(statement: Statement, text: str, ctes: str) -> tuple[DataFrame, str]
     found = statement.find(parts) if is_plain and not ctes else None
     if found is not None:
         return statement.open(found).read(statement.spark), alias[-1]
-    return query(statement, f"{ctes} SELECT * FROM {text}"), alias[-1]
+    return query(statement, _all_of(ctes, text)), alias[-1]
+
+
+def _all_of(ctes: str, source: str) -> str:
+    return " ".join((ctes, "SELECT * FROM", source))
 
 
 def _name(target: Target) -> str:
@@ -394,6 +398,3 @@ def _statements(text: str) -> Iterator[str]:
         yield scanner.rest()
         while scanner.take_symbol(";"):
             pass
-
-
-__all__ = ["TokenKind", "delete", "merge", "update"]

@@ -14,11 +14,10 @@ from hudi_core.config.key import is_secret_name
 from hudi_core.config.sql import options_of_properties
 from hudi_core.engine.choice import arrow_schema, engine_of
 from hudi_core.errors import HudiError, NotATableError, SchemaError
-from hudi_core.read.plan import read_schema
 from hudi_core.schema.table_schema import META_COLUMNS
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.statements.querying import query, run_query
-from hudi_core.statements.running import Statement
+from hudi_core.statements.running import Statement, in_sql, of_tables
 from hudi_core.statements.words import Scanner, properties_of, quoted_string, spelled
 from hudi_core.storage.location import location_of
 from hudi_core.table import Table
@@ -164,12 +163,14 @@ class _Creation:
         path = found.location or found.options.get(_PATH)
         is_own = path is None
         place = location_of(path or statement.catalog.default_path(self.name))
-        given = {
-            **statement.session_options(),
-            **statement.options,
-            **options_of_properties(found.options),
-            **options_of_properties(found.properties),
-        }
+        given = of_tables(
+            {
+                **statement.session_options(),
+                **statement.options,
+                **options_of_properties(found.options),
+                **options_of_properties(found.properties),
+            }
+        )
         rows = query(statement, found.body) if found.body else None
         columns = self._columns(rows)
         exists = table_exists(place, given)
@@ -254,8 +255,7 @@ class _Creation:
 
     def _register(self, table: Table, *, is_own: bool) -> None:
         statement, found = self.statement, self.found
-        opened = open_table(table.path, dict(statement.options))
-        columns = read_schema(opened.client, opened.timeline())
+        columns = in_sql(open_table(table.path, dict(statement.options)))
         note = {_PATH: table.path, "columns": json.dumps(columns.names)}
         statement.catalog.register(self.name, columns, note, found.comment)
         properties = {

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hudi_core.config.sql import OverwriteMode, SqlConfig
-from hudi_core.config.write import WriteConfig
+from hudi_core.config.sql import OverwriteMode
 from hudi_core.engine.choice import engine_of, fitted, with_constants
 from hudi_core.errors import SchemaError
 from hudi_core.model.operation import INSERT, UPSERT, Operation
@@ -15,7 +14,7 @@ from hudi_core.model.result import CommitResult
 from hudi_core.schema.table_schema import META_COLUMNS
 from hudi_core.statements.partitions import matching_partitions, partition_values, taken_partition
 from hudi_core.statements.querying import query
-from hudi_core.statements.running import Statement
+from hudi_core.statements.running import Statement, Target
 from hudi_core.statements.words import Scanner, properties_of
 from hudi_core.table import Table
 from hudi_core.write.replacing import PartitionLike
@@ -42,15 +41,12 @@ class _Insertion:
         The columns that are named; ``None`` without a list.
     is_by_name
         Whether columns of the query go where their names say.
-    options
-        Options of the write.
     """
 
     overwrites: bool
     partition: Mapping[str, str | None] | None = None
     columns: tuple[str, ...] | None = None
     is_by_name: bool = False
-    options: Mapping[str, str] = field(default_factory=dict)
 
 
 def insert(statement: Statement, scanner: Scanner, ctes: str = "") -> CommitResult | None:
@@ -72,23 +68,22 @@ def insert(statement: Statement, scanner: Scanner, ctes: str = "") -> CommitResu
         return None
     if evolves:
         raise statement.refusal("WITH SCHEMA EVOLUTION cannot be done: use ALTER TABLE before")
+    if scanner.take("WITH|OPTIONS"):
+        options = properties_of(scanner.group() or "")
+        if options is None:
+            raise statement.refusal("its options are no list of names and values")
+        target = statement.with_options(target, options)
     clauses = _clauses(statement, scanner, overwrites=overwrites)
     body = scanner.rest()
     statement.require_end(scanner)
     table = statement.open(target)
     values = partition_values(statement, table, clauses.partition or {})
-    rows = _placed(statement, table, clauses, query(statement, f"{ctes} {body}"), values)
-    options = {**target.options, **clauses.options}
-    return _Writing(statement, table, options, rows).run(clauses, values)
+    rows = query(statement, f"{ctes} {body}")
+    rows = _placed(statement, (target, table), clauses, rows, values)
+    return _Writing(statement, table, target, rows).run(clauses, values)
 
 
 def _clauses(statement: Statement, scanner: Scanner, *, overwrites: bool) -> _Insertion:
-    options: dict[str, str] = {}
-    if scanner.take("WITH|OPTIONS"):
-        found = properties_of(scanner.group() or "")
-        if found is None:
-            raise statement.refusal("its options are no list of names and values")
-        options = found
     partition = taken_partition(statement, scanner)
     if scanner.take("IF", "NOT", "EXISTS"):
         raise statement.refusal("IF NOT EXISTS cannot be done for a partition")
@@ -96,7 +91,7 @@ def _clauses(statement: Statement, scanner: Scanner, *, overwrites: bool) -> _In
         raise statement.refusal("REPLACE WHERE, ON and USING cannot be done: use MERGE INTO")
     is_by_name = scanner.take("BY", "NAME")
     columns = None if is_by_name else _columns(statement, scanner)
-    return _Insertion(overwrites, partition, columns, is_by_name, options)
+    return _Insertion(overwrites, partition, columns, is_by_name)
 
 
 def _columns(statement: Statement, scanner: Scanner) -> tuple[str, ...] | None:
@@ -124,7 +119,7 @@ def _columns(statement: Statement, scanner: Scanner) -> tuple[str, ...] | None:
 
 def _placed(
     statement: Statement,
-    table: Table,
+    into: tuple[Target, Table],
     clauses: _Insertion,
     rows: DataFrame,
     values: Mapping[str, Any],
@@ -133,10 +128,11 @@ def _placed(
     # rows of another table of Hudi's bring its meta columns
     gone = [name for name in rows.columns if name.lower() in META_COLUMNS]
     rows = rows.drop(*gone) if len(set(gone)) == len(META_COLUMNS) else rows
-    schema = table.schema
-    dynamic = [name for name, text in (clauses.partition or {}).items() if text is None]
-    wanted = [name for name in schema.names if name not in values and name not in dynamic]
-    wanted = _known(statement, clauses.columns or (*wanted, *dynamic), schema.names)
+    schema, columns = into[1].schema, statement.positions(*into)
+    given_by_query = [name for name, text in (clauses.partition or {}).items() if text is None]
+    dynamic = _known(statement, given_by_query, schema.names)
+    others = [name for name in columns if name not in values and name not in dynamic]
+    wanted = _known(statement, clauses.columns or (*others, *dynamic), schema.names)
     given = [name.lower() for name in rows.columns]
     same = sorted(given) == sorted(name.lower() for name in wanted)
     if clauses.is_by_name:
@@ -187,44 +183,37 @@ class _Writing:
 
     statement: Statement
     table: Table
-    options: Mapping[str, str]
+    target: Target
     rows: DataFrame
 
     def run(self, clauses: _Insertion, values: Mapping[str, Any]) -> CommitResult:
         """Write them as the clauses say."""
-        engine = engine_of(self.statement.spark)
-        given = {**_NULLS, **self.options}
-        mode = SqlConfig.overwrite_mode.read(given)
-        for key in (SqlConfig.overwrite_mode, SqlConfig.insert_operation, WriteConfig.operation):
-            for name in key.names:
-                given.pop(name, None)
-        table = self.table
+        table, rows = self.table, self.rows
+        given: dict[str, Any] = {
+            "options": {**_NULLS, **self.target.options},
+            "engine": engine_of(self.statement.spark),
+        }
         if not clauses.overwrites:
-            return getattr(table, self._operation().method)(  # type: ignore[no-any-return]
-                self.rows, options=given, engine=engine
-            )
+            write = getattr(table, self._operation.method)
+            return write(rows, **given)  # type: ignore[no-any-return]
+        mode = self.target.sql.overwrite_mode
         if mode is None:
             text = str(self.statement.spark.conf.get(_MODE, OverwriteMode.STATIC.value))
             mode = OverwriteMode(text.upper())
+        fields = table.config.partition_fields
         is_static = mode is OverwriteMode.STATIC
-        if not table.config.partition_fields or (is_static and clauses.partition is None):
-            return table.insert_overwrite_table(self.rows, options=given, engine=engine)
+        if not fields or (is_static and clauses.partition is None):
+            return table.insert_overwrite_table(rows, **given)
         replaced: Sequence[PartitionLike] = []
         if is_static:
-            whole = len(values) == len(table.config.partition_fields)
-            replaced = [values] if whole else matching_partitions(table, values)
-        return table.insert_overwrite(self.rows, partitions=replaced, options=given, engine=engine)
+            is_whole = len(values) == len(fields)
+            replaced = [values] if is_whole else matching_partitions(table, values)
+        return table.insert_overwrite(rows, partitions=replaced, **given)
 
+    @property
     def _operation(self) -> Operation:
         """What an insertion does that overwrites nothing."""
-        chosen = SqlConfig.insert_operation.read(self.options)
-        if WriteConfig.operation.is_given(self.options):
-            chosen = WriteConfig.operation.read(self.options)
-            if not SqlConfig.insert_operation.choices.count(chosen.option):
-                raise self.statement.refusal(
-                    f"{WriteConfig.operation.key}={chosen.option} is no insertion"
-                )
+        chosen, config = self.target.sql.insert_operation, self.table.config
         if chosen is not None:
             return chosen
-        config = self.table.config
         return UPSERT if config.record_key_fields and config.ordering_fields else INSERT

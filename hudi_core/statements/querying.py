@@ -29,46 +29,14 @@ _BEFORE_TABLES: Final = ("FROM", "JOIN", "TABLE", "USING")
 _TIMES: Final = ("TIMESTAMP", "SYSTEM_TIME")
 _VERSIONS: Final = ("VERSION", "SYSTEM_VERSION")
 _OPERATORS: Final = frozenset("+-*/%|")
+_TYPED: Final = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
 _NO_ALIAS: Final = frozenset(
-    [
-        "WHERE",
-        "GROUP",
-        "ORDER",
-        "SORT",
-        "DISTRIBUTE",
-        "CLUSTER",
-        "HAVING",
-        "LIMIT",
-        "OFFSET",
-        "WINDOW",
-        "QUALIFY",
-        "UNION",
-        "EXCEPT",
-        "MINUS",
-        "INTERSECT",
-        "JOIN",
-        "INNER",
-        "CROSS",
-        "LEFT",
-        "RIGHT",
-        "FULL",
-        "SEMI",
-        "ANTI",
-        "NATURAL",
-        "LATERAL",
-        "ON",
-        "USING",
-        "WHEN",
-        "SET",
-        "TABLESAMPLE",
-        "PIVOT",
-        "UNPIVOT",
-        "SELECT",
-        "INSERT",
-        "FOR",
-        "TIMESTAMP",
-        "VERSION",
-    ]
+    (
+        *("WHERE", "GROUP", "ORDER", "SORT", "DISTRIBUTE", "CLUSTER", "HAVING", "LIMIT", "OFFSET"),
+        *("WINDOW", "QUALIFY", "UNION", "EXCEPT", "MINUS", "INTERSECT", "JOIN", "INNER", "CROSS"),
+        *("LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "NATURAL", "LATERAL", "ON", "USING", "WHEN"),
+        *("SET", "TABLESAMPLE", "PIVOT", "UNPIVOT", "SELECT", "INSERT", "FOR"),
+    )
 )
 """Words after a table that are no alias of it."""
 
@@ -195,7 +163,7 @@ class _Places:
         if found is not None:
             return found
         if "/" in name or "\\" in name:
-            return Target(name, self._statement.options_for(None))
+            return self._statement.target(name)
         raise NotATableError(
             name,
             "is no table of the catalog that was created USING hudi",
@@ -257,22 +225,18 @@ class _Places:
     def _after_operand(self, place: int) -> int:
         if place >= len(self._tokens):
             return place
-        token = self._tokens[place]
+        token, following = self._tokens[place], self._tokens[place + 1 : place + 2]
         if token.word == "INTERVAL":
             place += 1 + self._is_symbol(place + 1, "-")
             return place + 2 + 2 * (self._word(place + 2) == "TO")
-        if token.word in ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE") and (
-            place + 1 < len(self._tokens) and self._tokens[place + 1].kind is TokenKind.STRING
-        ):
+        is_typed = token.word in _TYPED and [one.kind for one in following] == [TokenKind.STRING]
+        if is_typed or self._is_symbol(place, ":"):
             return place + 2
-        if self._is_symbol(place, ":"):
-            return place + 2
-        if self._is_symbol(place, "("):
-            return self._after_group(place)
         if token.kind in (TokenKind.WORD, TokenKind.NAME):
             _, place = self._name(place)
-            return self._after_group(place) if self._is_symbol(place, "(") else place
-        return place + 1
+        elif not self._is_symbol(place, "("):
+            return place + 1
+        return self._after_group(place) if self._is_symbol(place, "(") else place
 
     def _after_group(self, place: int) -> int:
         depth = 0

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from hudi_core.config.resolve import options_as_strings
-from hudi_core.config.sql import options_of_properties
+from hudi_core.config.sql import SqlConfig, options_of_properties
 from hudi_core.config.table_keys import TableKeys
+from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import catalog_of
 from hudi_core.errors import NotATableError, SchemaError
 from hudi_core.model.catalog_entry import SparkCatalogEntry
@@ -20,6 +23,7 @@ from hudi_core.services.opening import open_table
 from hudi_core.statements.words import Scanner, Token, TokenKind, spelled, tokens_of
 from hudi_core.storage.location import parse_location
 from hudi_core.table import Options, Table
+from hudi_core.table_handle import OpenTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,10 +52,13 @@ class Target:
         Options of the table in the catalog, of the session, and of the call.
     given
         The table, where a caller has it open.
+    sql
+        Those options that are of statements alone.
     """
 
     path: str
     options: Mapping[str, str]
+    sql: SqlConfig
     name: str | None = None
     entry: SparkCatalogEntry | None = None
     given: Table | None = None
@@ -156,19 +163,32 @@ class Statement:
         if given is not None:
             path = given.path if isinstance(given, Table) else given
             opened = given if isinstance(given, Table) else None
-            return Target(path, self.options_for(None), given=opened)
+            return self.target(path, given=opened)
         name = spelled(parts)
         entry = self.catalog.entry(name)
         if entry is not None:
-            return Target(entry.path, self.options_for(entry), name, entry)
+            return self.target(entry.path, name, entry)
         if len(parts) != 2 or parts[0].lower() != _BY_PATH or self.catalog.is_taken(name):
             return None
-        return Target(parts[1], self.options_for(None))
+        return self.target(parts[1])
 
-    def options_for(self, entry: SparkCatalogEntry | None) -> dict[str, str]:
-        """The options of a table: its own in the catalog, the session's, the call's."""
+    def target(
+        self,
+        path: str,
+        name: str | None = None,
+        entry: SparkCatalogEntry | None = None,
+        given: Table | None = None,
+    ) -> Target:
+        """A table with its options: its own in the catalog, the session's, the call's."""
         of_table = {} if entry is None else options_of_properties(entry.properties)
-        return {**of_table, **self.session_options(), **self.options}
+        options = {**of_table, **self.session_options(), **self.options}
+        own = SqlConfig.from_options(options)
+        return Target(path, of_tables(options), own, name, entry, given)
+
+    def with_options(self, target: Target, options: Mapping[str, str]) -> Target:
+        """A table with further options of a statement."""
+        more = replace(self, options={**self.options, **options})
+        return more.target(target.path, target.name, target.entry, target.given)
 
     def session_options(self) -> dict[str, str]:
         """Options that ``SET`` gave the session; the quotes in its text are part of no value."""
@@ -220,12 +240,18 @@ class Statement:
                 more[TableKeys.hive_style.key] = "true"
         return Table.create(path, columns, options={**options, **more})
 
+    def positions(self, target: Target, table: Table) -> list[str]:
+        """The columns by their position, as ``DESCRIBE`` shows them."""
+        names = table.schema.names
+        stated = () if target.entry is None else target.entry.columns.names
+        shown = [name for name in stated if name in names]
+        return shown if len(shown) == len(names) else list(names)
+
     def refresh(self, target: Target, table: Table) -> None:
         """Give a name in the catalog the place and the columns of its table."""
         if target.name is None:
             return
-        opened = open_table(table.path, dict(target.options))
-        columns = read_schema(opened.client, opened.timeline())
+        columns = in_sql(open_table(table.path, dict(target.options)))
         kept = {} if target.entry is None else dict(target.entry.note or {})
         note = {**kept, "path": table.path, "columns": json.dumps(columns.names)}
         self.catalog.put_columns(target.name, columns, note)
@@ -248,8 +274,19 @@ class Statement:
             raise self.refusal(f"{scanner.rest()!r} is not known here")
 
 
-Action = Callable[[Statement, Scanner], Any]
-"""Runs a statement from a place on; ``None`` where it is none of ours."""
+def of_tables(options: Mapping[str, str]) -> dict[str, str]:
+    """Options without those that say which operation a statement is."""
+    keys = (*SqlConfig.keys, WriteConfig.operation)
+    own = {name for key in keys for name in key.names}
+    return {name: text for name, text in options.items() if name not in own}
+
+
+def in_sql(table: OpenTable) -> pa.Schema:
+    """The columns of a table as SQL has them: meta columns first, those of partitions last."""
+    schema = read_schema(table.client, table.timeline())
+    last = set(table.client.config.partition_fields)
+    ordered = sorted(schema, key=lambda field: field.name in last)
+    return pa.schema(ordered)
 
 
 def _is_noted(entry: SparkCatalogEntry, table: Table) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hudi_core.engine.choice import catalog_of
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.result import CommitResult
+from hudi_core.statements.words import Scanner
 from hudi_core.table import Options
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _KIND: Final = "_hudi_session_of"
 """Attribute of a session's class: the class of Spark's that it was made of."""
+_CHANGES: Final = ("INSERT", "UPDATE", "DELETE", "MERGE", "WITH")
+"""What statements begin with that return counts; others return nothing, as in Spark."""
 _COUNTS: Final = ("affected", "updated", "deleted", "inserted")
 
 
@@ -73,6 +76,9 @@ def _run(spark: SparkSession, text: str, args: Any, options: Options | None) -> 
     found = dispatch.sql(spark, text, None, options, args)
     if not isinstance(found, CommitResult):
         return found  # type: ignore[no-any-return]
+    first = Scanner(text).peek()
+    if first is None or first.word not in _CHANGES:
+        return plain_session(spark).range(0).select()
     counts = (found.updated, found.deleted, found.inserted)
     names = ", ".join(f"num_{name}_rows bigint" for name in _COUNTS)
     return plain_session(spark).createDataFrame([(sum(counts), *counts)], names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from hudi_core.errors import TableServiceError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _INDEXES: Final = "index_name string, col_name string, index_type string"
-_OF_SPARK: Final = ("provider", "owner", "location", PURGED)
+_OF_SPARK: Final = ("provider", "owner", "location", "external", "path", PURGED)
 """Properties that Spark keeps for itself, and ours."""
 
 
@@ -99,30 +100,40 @@ def _index_rows(statement: Statement, target: Target) -> list[tuple[str, str, st
 def show(statement: Statement, scanner: Scanner) -> DataFrame | None:
     """``SHOW`` of a table; ``None`` where it is none of ours, or another one."""
     scanner.take("SHOW")
-    if scanner.take("PARTITIONS"):
-        target = statement.take_target(scanner)
-        return None if target is None else show_partitions(statement, target, scanner)
-    if scanner.take("INDEXES|INDEX", "FROM|IN"):
-        target = statement.take_target(scanner)
-        if target is None:
-            return None
-        statement.require_end(scanner)
-        return statement.spark.createDataFrame(_index_rows(statement, target), _INDEXES)
-    if scanner.take("CREATE", "TABLE"):
-        target = statement.take_target(scanner)
-        if target is None or target.name is None:
-            return None
-        text = _definition(statement, target)
-        return statement.spark.createDataFrame([(text,)], "createtab_stmt string")
-    if scanner.take("TBLPROPERTIES"):
-        target = statement.take_target(scanner)
-        if target is None or target.entry is None:
-            return None
-        wanted = properties_of(scanner.group() or "")
-        found = _properties(target)
-        rows = [one for one in found.items() if not wanted or one[0] in wanted]
-        return statement.spark.createDataFrame(rows, "key string, value string")
+    for words, action in _SHOWN.items():
+        if scanner.take(*words.split()):
+            target = statement.take_target(scanner)
+            return None if target is None else action(statement, target, scanner)
     return None
+
+
+def _show_indexes(statement: Statement, target: Target, scanner: Scanner) -> DataFrame:
+    statement.require_end(scanner)
+    return statement.spark.createDataFrame(_index_rows(statement, target), _INDEXES)
+
+
+def _show_definition(statement: Statement, target: Target, scanner: Scanner) -> DataFrame | None:
+    scanner.take("AS", "SERDE")
+    statement.require_end(scanner)
+    if target.name is None:
+        raise statement.refusal("the table has no name in the catalog")
+    text = _definition(statement, target)
+    return statement.spark.createDataFrame([(text,)], "createtab_stmt string")
+
+
+def _show_properties(statement: Statement, target: Target, scanner: Scanner) -> DataFrame | None:
+    wanted = properties_of(scanner.group() or "")
+    statement.require_end(scanner)
+    rows = [one for one in _properties(target).items() if not wanted or one[0] in wanted]
+    return statement.spark.createDataFrame(rows, "key string, value string")
+
+
+_SHOWN: Final[Mapping[str, Callable[[Statement, Target, Scanner], DataFrame | None]]] = {
+    "PARTITIONS": show_partitions,
+    "INDEXES|INDEX FROM|IN": _show_indexes,
+    "CREATE TABLE": _show_definition,
+    "TBLPROPERTIES": _show_properties,
+}
 
 
 def _properties(target: Target) -> dict[str, str]:

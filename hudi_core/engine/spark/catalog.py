@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkTypeError
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.sql_formatter import SQLStringFormatter
@@ -140,7 +140,14 @@ class SessionCatalog:
                 text=text,
             ) from error
         assert isinstance(columns, StructType)  # noqa: S101 - of columns nothing else is made
-        return _arrow(columns)
+        try:
+            return _arrow(columns)
+        except PySparkTypeError as error:
+            raise SchemaError(
+                f"The columns {text!r} have a type that tables cannot store: {error}",
+                "Use STRING for texts of a limited length.",
+                text=text,
+            ) from error
 
     @contextmanager
     def formatted(self, text: str, values: Mapping[str, Any]) -> Iterator[str]:

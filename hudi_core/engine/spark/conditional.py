@@ -10,7 +10,14 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import NumericType
+from pyspark.sql.types import (
+    AtomicType,
+    BinaryType,
+    DataType,
+    NullType,
+    NumericType,
+    StringType,
+)
 
 from hudi_core.engine.base import Engine
 from hudi_core.engine.spark.columns import quoted, quoted_name
@@ -149,18 +156,31 @@ def _unfit(error: AnalysisException | ParseException) -> SchemaError:
 
 
 def fitted(frame: DataFrame, schema: pa.Schema) -> DataFrame:
-    """Return rows with numbers in the types of a table's columns.
+    """Return rows in the types of a table's columns, where SQL assigns them without a cast.
 
-    Literals of SQL have types of their own. Other values stay for the write to judge.
+    Numbers become other numbers if they are in their range, nulls become anything, and what is no
+    string becomes one. Other values stay for the write to judge.
     """
     struct = from_arrow_schema(schema)
     columns = []
     for field in frame.schema:
-        column = quoted(field.name)
+        text = quoted_name([field.name])
         wanted = struct[field.name].dataType if field.name in struct.names else field.dataType
-        numbers = isinstance(wanted, NumericType) and isinstance(field.dataType, NumericType)
-        columns.append(column.cast(wanted).alias(field.name) if numbers else column)
-    return frame.select(*columns)
+        if wanted != field.dataType:
+            kind, given = wanted.simpleString(), field.dataType
+            if isinstance(wanted, NumericType) and isinstance(given, NumericType):
+                text = f"{checked_cast(text, kind)} AS {text}"
+            elif isinstance(given, NullType) or _spells(given, wanted):
+                text = f"CAST({text} AS {kind}) AS {text}"
+        columns.append(text)
+    return frame.selectExpr(*columns)
+
+
+def _spells(given: DataType, wanted: DataType) -> bool:
+    """Whether values are assigned to strings as they are spelled."""
+    if not isinstance(wanted, StringType):
+        return False
+    return isinstance(given, AtomicType) and not isinstance(given, StringType | BinaryType)
 
 
 def with_constants(
