@@ -88,9 +88,10 @@ def plan_read(
 def _present(
     options: SourceOptions, columns: Sequence[str], known: Collection[str]
 ) -> Sequence[str]:
-    """The columns to read of those of a name, which a session of Spark alone may have changed.
+    """The columns of a name that its table has.
 
-    A column that ``ALTER TABLE ... ADD COLUMNS`` added to the name has no value in any row.
+    A session of Spark alone may have changed them. A column that ``ALTER TABLE ... ADD COLUMNS``
+    added to the name has no value in any row.
 
     Raises
     ------

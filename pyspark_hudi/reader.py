@@ -87,7 +87,7 @@ class HudiReader(Shipped, DataSourceReader):
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows in the columns of a name; null where the table has no such column."""
+    """Rows in the columns of a name, with nulls for what lacks."""
     if batch.num_columns == len(schema):
         return batch.cast(schema)
     known = set(batch.schema.names)

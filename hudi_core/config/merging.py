@@ -141,7 +141,7 @@ def given_name(key: ConfigKey[Any], options: Mapping[str, str]) -> str:
 
 
 def foreign_code(key: ConfigKey[Any], options: Mapping[str, str], named: str) -> InvalidOptionError:
-    """The error of an option that asks for merging by code that is not built in."""
+    """The error of an option that names code of others."""
     return InvalidOptionError(
         given_name(key, options),
         named,

@@ -167,8 +167,13 @@ def _made_from(tables: MetadataState, partition: str) -> list[MetadataPartition]
     return [one for one in stored if one.made_from == partition]
 
 
-def drop_partition(tables: MetadataState, partition: str) -> Indexing:
+def drop_partition(tables: MetadataState, partition: str, *, cascades: bool = False) -> Indexing:
     """Delete a partition of the metadata table, dependents first.
+
+    Parameters
+    ----------
+    cascades
+        Whether those that lookups go through it for are deleted too; else they are in the way.
 
     Returns
     -------
@@ -191,11 +196,13 @@ def drop_partition(tables: MetadataState, partition: str) -> Indexing:
     if kind is not None:
         kind.require_droppable()
     needing = [one.name for one in partitions_of(stored.all) if one.read_through == partition]
-    if needing:
+    if needing and not cascades:
         raise TableServiceError(
             f"Lookups by {', '.join(needing)} go through the {partition.replace('_', ' ')}",
             "Drop them first.",
         )
+    for name in needing:
+        tables = drop_partition(tables, name).tables
     for one in _made_from(tables, partition):
         # it would go stale
         tables = drop_partition(tables, one.name).tables
@@ -205,6 +212,16 @@ def drop_partition(tables: MetadataState, partition: str) -> Indexing:
         dropped = indexing.tables.with_properties(client.config.raw)
         definitions = read_definitions(client.storage, client.config)
         return _complete(replace(dropped, definitions=definitions), indexing.instant)
+
+
+def was_dropped(client: TableMetaClient, partition: str) -> bool:
+    """Whether an instant of the active timeline dropped a partition."""
+    for instant in client.timeline().instants:
+        if instant.action is Action.INDEXING and instant.is_completed:
+            info = _own_plan(client, instant)
+            if info is not None and info.metadata_partition_path == partition:
+                return (info.extra_metadata or {}).get(_OURS) == _DROP
+    return False
 
 
 def recover_pending_indexing(client: TableMetaClient, *, is_lost: bool = False) -> bool:

@@ -184,10 +184,10 @@ class MetadataOperator:
         with self._locked() as tables:
             return indexing.build_partition(tables, self._options, partition, asked).instant
 
-    def drop(self, partition: str) -> Instant:
+    def drop(self, partition: str, *, cascades: bool = False) -> Instant:
         """Drop a partition; see :func:`hudi_core.metadata.indexing.drop_partition`."""
         with self._locked() as tables:
-            return indexing.drop_partition(tables, partition).instant
+            return indexing.drop_partition(tables, partition, cascades=cascades).instant
 
     @property
     def _options(self) -> MetadataConfig:

@@ -34,10 +34,10 @@ def alter(statement: Statement, scanner: Scanner) -> Any:
 
 
 def refresh(statement: Statement, scanner: Scanner) -> DataFrame | None:
-    """``REFRESH TABLE`` and ``MSCK REPAIR TABLE``: a name gets what its table has.
+    """``REFRESH TABLE`` and ``MSCK REPAIR TABLE``.
 
-    A name whose table is not there yet, as ``CREATE TABLE`` with columns in a session of Spark
-    alone leaves it, gets the table too.
+    A name gets the place and the columns of its table. One whose table is not there yet, as
+    ``CREATE TABLE`` with columns in a session of Spark alone leaves it, gets the table too.
     """
     if not scanner.take("MSCK", "REPAIR", "TABLE") and not scanner.take("REFRESH", "TABLE"):
         scanner.take("REFRESH")
@@ -117,7 +117,7 @@ def _change_column(statement: Statement, target: Target, scanner: Scanner) -> An
 
 
 def _spelled(statement: Statement, target: Target, names: list[str]) -> list[str]:
-    """Columns as the table spells them; what is nested stays as it is."""
+    """Columns as the table spells them, nested ones unchanged."""
     known = {name.lower(): name for name in statement.open(target).schema.names}
     return [known.get(name.lower(), name) for name in names]
 

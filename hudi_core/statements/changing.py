@@ -88,7 +88,7 @@ def merge(statement: Statement, scanner: Scanner, ctes: str = "") -> CommitResul
 
 
 def _source(statement: Statement, text: str, ctes: str) -> tuple[DataFrame, str]:
-    """The rows of a merge's source, and the alias that its columns have."""
+    """The rows of a merge's source, and its alias."""
     scanner = Scanner(text)
     if scanner.is_symbol("("):
         body = scanner.group() or ""
@@ -298,7 +298,7 @@ class _Change:
         return None if where is None else str(where.this.sql(dialect=_DIALECT))
 
     def kind(self, column: str) -> pa.DataType | None:
-        """The type of a column of the table, as it is spelled or but for its case."""
+        """The type of a column of the table, in any case."""
         schema = self.table.schema
         known = {name.lower(): name for name in schema.names}
         name = known.get(column.lower())
@@ -385,7 +385,7 @@ class _Values:
 
 
 def takes_strings(kind: pa.DataType) -> bool:
-    """Whether strings are cast to a type, if they spell a value of it."""
+    """Whether strings that spell its values are cast to a type."""
     return not is_text(kind) and (
         pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind)
     )

@@ -1,4 +1,4 @@
-"""Tables made and dropped: ``CREATE TABLE``, with columns or a query, and ``DROP TABLE``."""
+"""``CREATE TABLE``, with columns or a query, and ``DROP TABLE``."""
 
 from __future__ import annotations
 
@@ -151,14 +151,14 @@ def _partition_columns(scanner: Scanner, found: _Definition) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Creation:
-    """A table that is made, or taken up, under a name that is free."""
+    """A table that is made, or taken up, under a name."""
 
     statement: Statement
     name: str
     found: _Definition
 
     def run(self) -> Any:
-        """Make the table, write the rows of the query, and register the name."""
+        """Make the table with its rows, and register the name."""
         statement, found = self.statement, self.found
         path = found.location or found.options.get(_PATH)
         is_own = path is None
@@ -178,7 +178,8 @@ class _Creation:
             raise NotATableError(
                 place,
                 "holds a table already",
-                f"CREATE TABLE {self.name} USING hudi LOCATION '{place}' makes a name for it.",
+                "Choose another place with LOCATION. To make a name for that table: "
+                f"CREATE TABLE {self.name} USING hudi LOCATION '{place}'.",
             )
         if exists or columns is None:
             return self._taken_up(place, given, columns)
@@ -230,7 +231,7 @@ class _Creation:
     def _taken_up(
         self, place: str, given: Mapping[str, str], columns: pa.Schema | None
     ) -> DataFrame:
-        """Register a table that is there, if the statement says of it what it is."""
+        """Register a table that is there and fits the statement."""
         table = Table.open(place, given)
         stated = () if columns is None else zip(columns.names, columns.types, strict=True)
         had = dict(zip(table.schema.names, table.schema.types, strict=True))

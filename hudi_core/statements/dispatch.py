@@ -74,7 +74,7 @@ def sql(
 
 
 def _with(statement: Statement, scanner: Scanner) -> Any:
-    """A change after ``WITH``; ``None`` for a query, and for tables of others."""
+    """A change after ``WITH``; ``None`` for what is Spark's."""
     scanner.take("WITH")
     scanner.take("RECURSIVE")
     while True:
@@ -94,7 +94,7 @@ def _with(statement: Statement, scanner: Scanner) -> Any:
 
 
 def _reads(scanner: Scanner) -> bool:
-    """Whether a statement of Spark's reads rows when it is run, and not later."""
+    """Whether a statement of Spark's reads rows at once."""
     if scanner.take("CREATE"):
         scanner.take("OR", "REPLACE")
         return scanner.take("TABLE")

@@ -1,7 +1,7 @@
-"""Queries with what Spark has no words for in sources that are written in Python.
+"""Queries of past states, of changes, and of tables by path.
 
-Past states, changes, and tables by their paths are read into views, which take their place in the
-text. All else of a query stays as it is written.
+Spark has no words for these where a source is written in Python. They are read into views, which
+take their place in the text; all else of a query stays as it is written.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _NO_ALIAS: Final = frozenset(
 
 
 def query(statement: Statement, text: str) -> DataFrame:
-    """Run a query by Spark, its past states and changes read by us."""
+    """Run a query by Spark, past states and changes by us."""
     with _views(statement, text) as replaced:
         return statement.query(replaced)
 
 
 def run_query(statement: Statement) -> DataFrame:
-    """Run the whole statement, which is no statement on a table of ours."""
+    """Run a whole statement of Spark's."""
     if _MAY_BE.search(statement.text) is None:
         return statement.by_spark()
     with _views(statement, statement.text) as replaced:
@@ -58,7 +58,7 @@ def run_query(statement: Statement) -> DataFrame:
 
 @contextlib.contextmanager
 def _views(statement: Statement, text: str) -> Iterator[str]:
-    """A text whose tables Spark can find, as long as its plan is made."""
+    """A text whose tables Spark can find while it plans."""
     names: list[str] = []
     try:
         if _MAY_BE.search(text) is not None:
@@ -197,7 +197,7 @@ class _Places:
         return parts, place
 
     def _clause(self, place: int) -> tuple[str, int] | None:
-        """The word of a past state after a name, and where its time begins."""
+        """The word of a past state, and where its time begins."""
         place += self._word(place) == "FOR"
         word = self._word(place)
         if word not in (*_TIMES, *_VERSIONS):

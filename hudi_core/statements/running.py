@@ -149,7 +149,7 @@ class Statement:
     # --- tables ----------------------------------------------------------------------------------
 
     def take_target(self, scanner: Scanner) -> Target | None:
-        """Go past the name of a table; ``None`` where it is none of ours."""
+        """Go past a table's name; ``None`` where it is none of ours."""
         if scanner.take("IDENTIFIER") and (expression := scanner.group()) is not None:
             [text] = self.constants([expression])
             parts = Scanner(str(text)).name()
@@ -179,7 +179,7 @@ class Statement:
         entry: SparkCatalogEntry | None = None,
         given: Table | None = None,
     ) -> Target:
-        """A table with its options: its own in the catalog, the session's, the call's."""
+        """A table with options: its own, the session's, the call's."""
         of_table = {} if entry is None else options_of_properties(entry.properties)
         options = {**of_table, **self.session_options(), **self.options}
         own = SqlConfig.from_options(options)
@@ -191,12 +191,13 @@ class Statement:
         return more.target(target.path, target.name, target.entry, target.given)
 
     def session_options(self) -> dict[str, str]:
-        """Options that ``SET`` gave the session; the quotes in its text are part of no value."""
+        """Options that ``SET`` gave the session."""
+        # which keeps quotes
         found = self.catalog.options(_OPTIONS)
         return {name: text.strip().strip("'\"") for name, text in found.items()}
 
     def open(self, target: Target) -> Table:
-        """Open a table, and give its name in the catalog what it lacks.
+        """Open a table, and mend its name in the catalog.
 
         ``CREATE TABLE`` with columns in a session of Spark alone makes a name, and no table.
 
@@ -228,7 +229,7 @@ class Statement:
         name: str,
         options: Mapping[str, str],
     ) -> Table:
-        """Create a table as SQL does: partition columns last, and named in the paths."""
+        """Create a table as SQL does, with named partition paths."""
         more: dict[str, str] = {}
         parts = Scanner(name).name() or (name,)
         if not TableKeys.name.is_given(options):
@@ -248,11 +249,13 @@ class Statement:
         return shown if len(shown) == len(names) else list(names)
 
     def refresh(self, target: Target, table: Table) -> None:
-        """Give a name in the catalog the place and the columns of its table."""
+        """Give a name the place and the columns of its table."""
         if target.name is None:
             return
         columns = in_sql(open_table(table.path, dict(target.options)))
-        kept = {} if target.entry is None else dict(target.entry.note or {})
+        entry = target.entry
+        kept = {} if entry is None else dict(entry.note or {})
+        columns = columns if entry is None else _commented(columns, entry.columns)
         note = {**kept, "path": table.path, "columns": json.dumps(columns.names)}
         self.catalog.put_columns(target.name, columns, note)
 
@@ -262,8 +265,8 @@ class Statement:
         """The error of a statement that cannot be run."""
         return SchemaError(
             f"The statement {self.given!r} cannot be run: {reason}",
-            "Put it right, or use the methods of Table: merge, update, delete, insert, "
-            "insert_overwrite.",
+            "Put it right, or use the methods of Table: insert, insert_overwrite, update, delete, "
+            "merge, alter.",
             statement=self.given,
             reason=reason,
         )
@@ -282,7 +285,7 @@ def of_tables(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def in_sql(table: OpenTable) -> pa.Schema:
-    """The columns of a table as SQL has them: meta columns first, those of partitions last."""
+    """The columns of a table, those of partitions last, as in SQL."""
     schema = read_schema(table.client, table.timeline())
     last = set(table.client.config.partition_fields)
     ordered = sorted(schema, key=lambda field: field.name in last)
@@ -298,6 +301,17 @@ def _is_noted(entry: SparkCatalogEntry, table: Table) -> bool:
         return False
     uri = parse_location(str(path)).uri
     return uri == table.path or uri.startswith(f"{table.path}/")
+
+
+def _commented(columns: pa.Schema, stated: pa.Schema) -> pa.Schema:
+    """Columns with the comments that a catalog keeps."""
+    comments = {field.name: field.metadata for field in stated if field.metadata}
+    return pa.schema(
+        [
+            field.with_metadata({**(field.metadata or {}), **comments.get(field.name, {})})
+            for field in columns
+        ]
+    )
 
 
 def _with_names(text: str) -> str:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hudi_core.errors import TableServiceError
 from hudi_core.metadata.index_definitions import read_definitions
-from hudi_core.metadata.partition_types import FILES
+from hudi_core.metadata.indexing import was_dropped
+from hudi_core.metadata.partitions.names import full_name
+from hudi_core.metadata.partitions.registry import partition_of
 from hudi_core.services.opening import open_table
 from hudi_core.sql_procedures import Procedures
 from hudi_core.statements.creating import PURGED
@@ -72,14 +74,27 @@ def drop_index(statement: Statement, scanner: Scanner) -> DataFrame | None:
         return None
     statement.require_end(scanner)
     table = statement.open(target)
-    if not tolerant or _has_index(statement, target, name[-1]):
-        table.drop_index(name[-1])
+    client = open_table(table.path, dict(target.options)).client
+    is_gone = not _has_index(statement, target, name[-1])
+    # as a secondary index goes with the record index
+    went = is_gone and any(was_dropped(client, one) for one in _full_names(name[-1]))
+    if not (is_gone and (tolerant or went)):
+        table.drop_index(name[-1], cascades=True)
     return statement.nothing()
 
 
 def _has_index(statement: Statement, target: Target, name: str) -> bool:
     known = {index for index, _, _ in _index_rows(statement, target)}
-    return any(index == name or index.endswith(f"_index_{name}") for index in known)
+    return not known.isdisjoint(_full_names(name))
+
+
+def _full_names(name: str) -> tuple[str, ...]:
+    """Names of the partition that an index may be."""
+    return (
+        name,
+        full_name(name, is_of_function=True),
+        full_name(name, is_of_function=False),
+    )
 
 
 def _index_rows(statement: Statement, target: Target) -> list[tuple[str, str, str]]:
@@ -93,12 +108,12 @@ def _index_rows(statement: Statement, target: Target) -> list[tuple[str, str, st
             str(definitions.raw.get(name, {}).get("indexType") or name).lower(),
         )
         for name in sorted(client.config.metadata_partitions)
-        if name != FILES
+        if (partition := partition_of(name)) is None or not partition.is_required
     ]
 
 
 def show(statement: Statement, scanner: Scanner) -> DataFrame | None:
-    """``SHOW`` of a table; ``None`` where it is none of ours, or another one."""
+    """``SHOW`` of a table; ``None`` for what is Spark's."""
     scanner.take("SHOW")
     for words, action in _SHOWN.items():
         if scanner.take(*words.split()):

@@ -131,7 +131,9 @@ def _unescaped(found: re.Match[str]) -> str:
 
 @dataclass(slots=True)
 class Scanner:
-    """A place in a statement; tokens are found as far as they are looked at.
+    """A place in a statement.
+
+    Tokens are found as far as they are looked at.
 
     Attributes
     ----------
@@ -158,7 +160,7 @@ class Scanner:
         return self._seen[self.place + ahead]
 
     def take(self, *words: str) -> bool:
-        """Go past words, if they are next; each may name several, by ``|``."""
+        """Go past words, if they are next; ``|`` separates alternatives."""
         for ahead, word in enumerate(words):
             found = self.peek(ahead)
             if found is None or found.word not in word.split("|"):
@@ -212,7 +214,7 @@ class Scanner:
         return None
 
     def until(self, ends: Callable[[Scanner], bool]) -> str:
-        """Go on to where something is, outside of parentheses; return what is passed."""
+        """Go on to an end outside of parentheses; return what is passed."""
         begin = self.peek()
         if begin is None:
             return ""

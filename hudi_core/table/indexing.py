@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
-from hudi_core.errors import TableServiceError
-from hudi_core.metadata.partition_types import RECORD_INDEX
+from hudi_core.metadata.partitions.asked import asked_partition
 from hudi_core.metadata.partitions.names import full_name
 from hudi_core.model.instant import Instant
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
 from hudi_core.table.serving import TableServing
 from hudi_core.txn.table_lock import table_lock
-
-SECONDARY: Final = "secondary_index"
-"""Hudi's word for an index of a column as it is."""
 
 
 class TableIndexing(TableServing):
@@ -56,41 +51,29 @@ class TableIndexing(TableServing):
         TableServiceError
             The table has no such column, has such an index, or the function is not supported.
         """
-        given, columns = dict(options or {}), [column] if isinstance(column, str) else list(column)
+        given = dict(options or {})
+        columns = [column] if isinstance(column, str) else list(column)
         keys = self.config.record_key_fields
-        is_of_keys = not given and set(columns) == set(keys)
-        if using == RECORD_INDEX or (using in (None, SECONDARY) and is_of_keys):
-            if not is_of_keys:
-                raise TableServiceError(
-                    f"The record index is of the record key, and not of {', '.join(columns)}",
-                    f"The record key is {', '.join(keys) or 'generated'}.",
-                )
-            return self._changed_by(lambda operator: operator.index(RECORD_INDEX))
-        if len(columns) != 1:
-            raise TableServiceError(
-                f"The index {name} would be of {len(columns)} columns: {', '.join(columns)}",
-                "Name one column; the record index alone is of several.",
-            )
-        [one], kind = columns, None if using == SECONDARY else using
-        is_of_function = bool(kind or given)
-        return self._changed_by(
-            lambda operator: operator.index(
-                full_name(name, is_of_function=is_of_function), one, kind, given
-            )
-        )
+        asked = asked_partition(name, columns, using, keys, has_options=bool(given))
+        return self._changed_by(lambda operator: operator.index(*asked, given))
 
-    def drop_index(self, name: str) -> Instant:
+    def drop_index(self, name: str, *, cascades: bool = False) -> Instant:
         """Drop an index of a column, or of a function of it.
+
+        Parameters
+        ----------
+        cascades
+            Whether the secondary indexes go with the record index, which they need.
 
         Raises
         ------
         TableServiceError
-            There is no such index.
+            There is no such index, or others need it.
         """
         stored = self._opened.client.as_stored().config.metadata_partitions
         names = (name, full_name(name, is_of_function=True), full_name(name, is_of_function=False))
         found = next((one for one in names if one in stored), name)
-        return self._changed_by(lambda operator: operator.drop(found))
+        return self._changed_by(lambda operator: operator.drop(found, cascades=cascades))
 
     def _changed_by(self, change: Callable[[MetadataOperator], Instant]) -> Instant:
         opened, config = self._for_service(None)

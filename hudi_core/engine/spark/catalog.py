@@ -52,7 +52,7 @@ class SessionCatalog:
     session: SparkSession
 
     def entry(self, name: str) -> SparkCatalogEntry | None:
-        """The entry of a name; ``None`` where it is no table of the source ``hudi``."""
+        """The entry of a name; ``None`` for tables of other sources."""
         found = self._metadata(name)
         if found is None or str(_value(found.provider())).lower() not in SOURCES:
             return None
@@ -104,7 +104,7 @@ class SessionCatalog:
         )
 
     def put_columns(self, name: str, columns: pa.Schema, note: Mapping[str, Any]) -> None:
-        """Give a name the columns that its table has, and the options of reads."""
+        """Give a name columns of its table, and options of reads."""
         struct = noted(_struct(columns), note).json()
         self._state.catalog().alterTableSchema(
             self._identifier(name), self.session._jsparkSession.parseDataType(struct)
@@ -122,7 +122,12 @@ class SessionCatalog:
         return {name: str(settings.get(name)) for name in names if name.startswith(prefix)}
 
     def stated_columns(self, text: str) -> pa.Schema:
-        """The columns of a definition in SQL, such as ``id INT NOT NULL``.
+        """The columns of a definition in SQL.
+
+        Parameters
+        ----------
+        text
+            Such as ``id INT NOT NULL COMMENT 'the key'``.
 
         Raises
         ------
@@ -164,7 +169,7 @@ class SessionCatalog:
         return str(field.dataType.simpleString())
 
     def _metadata(self, name: str) -> Any:
-        """Spark's own description of a table; ``None`` where a name is another thing."""
+        """Spark's own description of a table; ``None`` without a table."""
         identifier = self._identifier(name)
         if identifier is None:
             return None
@@ -177,7 +182,7 @@ class SessionCatalog:
             return None
 
     def _identifier(self, name: str) -> Any:
-        """A name for the JVM; ``None`` where it is one of another catalog."""
+        """A name for the JVM; ``None`` for one of another catalog."""
         if getattr(self.session, "_jvm", None) is None:
             return None
         state = self._state

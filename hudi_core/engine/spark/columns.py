@@ -66,7 +66,7 @@ def quoted(name: str) -> Column:
 
 
 def quoted_name(parts: Sequence[str]) -> str:
-    """Return a dotted name as SQL spells it, whatever characters its parts have."""
+    """Return a dotted name in quotes, whatever characters it has."""
     return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 
 

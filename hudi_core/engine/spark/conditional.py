@@ -156,7 +156,7 @@ def _unfit(error: AnalysisException | ParseException) -> SchemaError:
 
 
 def fitted(frame: DataFrame, schema: pa.Schema) -> DataFrame:
-    """Return rows in the types of a table's columns, where SQL assigns them without a cast.
+    """Return rows in the types that SQL assigns without a cast.
 
     Numbers become other numbers if they are in their range, nulls become anything, and what is no
     string becomes one. Other values stay for the write to judge.
@@ -217,7 +217,7 @@ def with_casts(frame: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
 
 
 def checked_cast(text: str, kind: str) -> str:
-    """An expression's cast that fails where a value is lost, in every session."""
+    """An expression's cast that fails where a value is lost."""
     wrong = f"raise_error(concat('a value of {text} is no {kind}: ', {text}))"
     fits = f"TRY_CAST({text} AS {kind})"
     return (
