@@ -215,8 +215,8 @@ def drop_partition(tables: MetadataState, partition: str, *, cascades: bool = Fa
 
 
 def was_dropped(client: TableMetaClient, partition: str) -> bool:
-    """Whether an instant of the active timeline dropped a partition."""
-    for instant in client.timeline().instants:
+    """Whether the active timeline shows that a partition was dropped."""
+    for instant in reversed(client.timeline().instants):
         if instant.action is Action.INDEXING and instant.is_completed:
             info = _own_plan(client, instant)
             if info is not None and info.metadata_partition_path == partition:
