@@ -101,7 +101,8 @@ def _present(
     more = [name for name in columns if name not in known]
     if not more:
         return columns
-    if options.columns is None or not set(options.columns) <= set(columns):
+    made_with = set(columns if options.columns is None else options.columns)
+    if not made_with.isdisjoint(more) or not made_with <= set(columns):
         raise SchemaError(
             f"The table has no column {more[0]!r}, which its name in the catalog has",
             f"{_MENDING}. There ALTER TABLE changes name and table.",

@@ -79,3 +79,33 @@ def test_spark_finds_tables_by_their_names(metastore: HiveMetastore, tmp_path: P
     assert found[3] == [[2]]
     described = [row[:2] for row in found[4]]
     assert ["id", "bigint"] in described
+
+
+def test_tables_that_statements_make(metastore: HiveMetastore, tmp_path: Path) -> None:
+    lake, place = f"m{uuid.uuid4().hex}", tmp_path / "placed"
+    found = answers(
+        metastore,
+        tmp_path,
+        f"CREATE DATABASE {lake} LOCATION '{tmp_path}/{lake}'",
+        f"USE {lake}",
+        "CREATE TABLE t (id INT, v STRING COMMENT 'value', dt STRING) USING hudi "
+        "PARTITIONED BY (dt) TBLPROPERTIES (primaryKey = 'id')",
+        "INSERT INTO t VALUES (1, 'a', 'x'), (2, 'b', 'y')",
+        "ALTER TABLE t ADD COLUMNS (n INT)",
+        "ALTER TABLE t RENAME TO t2",
+        "UPDATE t2 SET n = id * 2 WHERE id = 2",
+        "SELECT id, v, n, dt FROM t2 ORDER BY id",
+        "DESCRIBE t2 v",
+        f"CREATE TABLE placed USING hudi LOCATION '{place}' AS SELECT 7 AS id",
+        "SELECT p.id, t.v FROM placed p JOIN t2 t ON t.n < p.id",
+        "DROP TABLE placed",
+        "DROP TABLE t2",
+        "SHOW TABLES",
+    )
+    assert [one for one in found if isinstance(one, str)] == []
+    assert found[7] == [[1, "a", None, "x"], [2, "b", 4, "y"]]
+    assert ["comment", "value"] in found[8]
+    assert found[10] == [[7, "b"]]
+    assert found[13] == []
+    assert hudi.Table.open(place).count() == 1
+    assert not (tmp_path / lake / "t" / ".hoodie" / "hoodie.properties").exists()
