@@ -116,8 +116,7 @@ def _all_of(ctes: str, source: str) -> str:
 
 def _name(target: Target) -> str:
     """What columns are qualified by, where there is no alias."""
-    parts = Scanner(target.name or "").name() or (target.path.rstrip("/").rpartition("/")[2],)
-    return spelled(parts[-1:])
+    return spelled([target.called])
 
 
 def _alias(named: Tree) -> str | None:

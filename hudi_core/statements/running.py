@@ -54,6 +54,8 @@ class Target:
         The table, where a caller has it open.
     sql
         Those options that are of statements alone.
+    called
+        What qualifies its columns, where it has no alias.
     """
 
     path: str
@@ -62,6 +64,7 @@ class Target:
     name: str | None = None
     entry: SparkCatalogEntry | None = None
     given: Table | None = None
+    called: str = "target"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,10 @@ class Statement:
 
     def find(self, parts: Sequence[str]) -> Target | None:
         """The table of a name; ``None`` where it is none of ours."""
+        found = self._found(parts)
+        return None if found is None else replace(found, called=parts[-1])
+
+    def _found(self, parts: Sequence[str]) -> Target | None:
         given = self.tables.get(".".join(parts).lower())
         if given is not None:
             path = given.path if isinstance(given, Table) else given

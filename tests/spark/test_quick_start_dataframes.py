@@ -108,7 +108,7 @@ def test_changes_and_keys_step_by_step(spark: SparkSession, tmp_path: Path) -> N
     chosen = spark.read.format("hudi").load(path).filter("rider == 'rider-A' or rider == 'rider-C'")
     # without an option: the table has them
     chosen.withColumn("fare", col("fare") * 10).write.format("hudi").mode("append").save(path)
-    cdc = {
+    cdc: dict[str, str | int] = {
         "hoodie.datasource.query.incremental.format": "cdc",
         "hoodie.datasource.query.type": "incremental",
         "hoodie.datasource.read.begin.instanttime": 0,

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -32,7 +33,7 @@ def rows(ids: list[int], cities: list[str]) -> pa.Table:
     return pa.table({"id": ids, "City": cities, "at": [0] * len(ids), "tags": tags}, SCHEMA)
 
 
-def answers(metastore: HiveMetastore, scratch: Path, *queries: str) -> list[list[list[object]]]:
+def answers(metastore: HiveMetastore, scratch: Path, *queries: str) -> list[Any]:
     """The rows of some queries in Spark."""
     run = subprocess.run(
         [sys.executable, str(synced_tables.__file__), metastore.uri, str(scratch)],

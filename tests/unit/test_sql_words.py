@@ -47,7 +47,6 @@ def test_a_scanner_goes_past_what_it_knows() -> None:
     inner = scanner.group()
     assert inner == "x = f(1, ')'), y"
     assert Scanner(inner).items() == ["x = f(1, ')')", "y"]
-    assert not scanner.is_at_end
     assert scanner.rest() == "SELECT ';'"
     assert scanner.is_at_end
     assert Scanner("(a").group() is None
