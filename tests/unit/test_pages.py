@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import hudi_core as hudi
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 
@@ -36,3 +38,18 @@ def test_a_page_keeps_its_word(
     for line, code in blocks(page):
         # the lines before keep the numbers in a traceback those of the page
         exec(compile("\n" * line + code, page, "exec"), names)
+
+
+# what formats record of an instant; what follows is a group of entry points
+KEYS = {"action", "catalog", "instant", "operation", "state"}
+GROUP = re.compile(r"[a-z]+_[a-z]+s|indexes")
+
+
+def test_names_of_the_library_on_pages_are_there() -> None:
+    missing = {
+        (page.name, name)
+        for page in PAGES
+        for name in re.findall(r"`hudi\.([A-Za-z_]+)(?=[`(])", page.read_text(encoding="utf-8"))
+        if not (hasattr(hudi, name) or name in KEYS or GROUP.fullmatch(name))
+    }
+    assert missing == set()
