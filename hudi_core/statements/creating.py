@@ -191,7 +191,7 @@ class _Creation:
                 rows = rows.select(*(f"`{name}`" for name in ordered.names))
                 engine = engine_of(statement.spark)
                 result = table.bulk_insert(rows, engine=engine)
-            self._register(table, is_own=is_own)
+            self._register(table, given, is_own=is_own)
         except BaseException:
             with contextlib.suppress(HudiError):
                 table.drop()
@@ -251,12 +251,12 @@ class _Creation:
                 f"{', '.join(fields)}",
                 "Leave PARTITIONED BY out.",
             )
-        self._register(table, is_own=False)
+        self._register(table, given, is_own=False)
         return self.statement.nothing()
 
-    def _register(self, table: Table, *, is_own: bool) -> None:
+    def _register(self, table: Table, given: Mapping[str, str], *, is_own: bool) -> None:
         statement, found = self.statement, self.found
-        columns = in_sql(open_table(table.path, dict(statement.options)))
+        columns = in_sql(open_table(table.path, given))
         note = {_PATH: table.path, "columns": json.dumps(columns.names)}
         statement.catalog.register(self.name, columns, note, found.comment)
         properties = {

@@ -21,7 +21,6 @@ from hudi_core.model.catalog_entry import SparkCatalogEntry
 from hudi_core.read.plan import read_schema
 from hudi_core.services.opening import open_table
 from hudi_core.statements.words import Scanner, Token, TokenKind, spelled, tokens_of
-from hudi_core.storage.location import parse_location
 from hudi_core.table import Options, Table
 from hudi_core.table_handle import OpenTable
 
@@ -204,7 +203,7 @@ class Statement:
         return {name: text.strip().strip("'\"") for name, text in found.items()}
 
     def open(self, target: Target) -> Table:
-        """Open a table, and mend its name in the catalog.
+        """Open a table, and make it where there is a name alone.
 
         ``CREATE TABLE`` with columns in a session of Spark alone makes a name, and no table.
 
@@ -217,15 +216,14 @@ class Statement:
             return target.given
         entry = target.entry
         try:
-            table = Table.open(target.path, target.options)
+            return Table.open(target.path, target.options)
         except NotATableError:
             if entry is None or entry.note is not None or target.name is None:
                 raise
-            table = self.create(
-                target.path, entry.columns, entry.partition_columns, target.name, target.options
-            )
-        if entry is not None and not _is_noted(entry, table):
-            self.refresh(target, table)
+        table = self.create(
+            target.path, entry.columns, entry.partition_columns, target.name, target.options
+        )
+        self.refresh(target, table)
         return table
 
     def create(
@@ -297,17 +295,6 @@ def in_sql(table: OpenTable) -> pa.Schema:
     last = set(table.client.config.partition_fields)
     ordered = sorted(schema, key=lambda field: field.name in last)
     return pa.schema(ordered)
-
-
-def _is_noted(entry: SparkCatalogEntry, table: Table) -> bool:
-    """Whether readers find the table by an entry's columns."""
-    path = (entry.note or {}).get("path")
-    if entry.note is not None and path is None:
-        return True  # several paths within the table
-    if path is None:
-        return False
-    uri = parse_location(str(path)).uri
-    return uri == table.path or uri.startswith(f"{table.path}/")
 
 
 def _commented(columns: pa.Schema, stated: pa.Schema) -> pa.Schema:
