@@ -311,6 +311,16 @@ def test_contradictions_name_both_values(key: str, value: str, stored: object) -
     assert (caught.value.key, caught.value.given, caught.value.stored) == (key, value, stored)
 
 
+@pytest.mark.parametrize(
+    "given", [{PAYLOAD: "com.example.Mine"}, {STRATEGY: "1897ef5f-18bc-4557-939c-9d6a8afd1519"}]
+)
+def test_code_of_others_is_no_other_value_of_the_table(given: dict[str, str]) -> None:
+    with pytest.raises(InvalidOptionError, match="no Java class is loaded") as caught:
+        resolve_table_config(given, _stored())
+    assert not isinstance(caught.value, OptionConflictError)
+    assert "MERGE INTO" in str(caught.value)
+
+
 def test_a_property_of_the_table_may_be_repeated_under_its_own_name() -> None:
     config = _stored()
     assert resolve_table_config(config.raw, config) == config

@@ -12,7 +12,9 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.config.write import WriteConfig
+from hudi_core.errors import TableServiceError
 from hudi_core.metadata.index_definitions import read_definitions
+from hudi_core.metadata.indexing import was_dropped
 from hudi_core.metadata.unique_keys import has_repeated_keys
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.txn.table_lock import table_lock
@@ -199,3 +201,42 @@ def test_an_index_made_again_on_another_column_loses_no_row_of_an_open_dataset(
     for _ in range(2):
         assert dataset.to_table(filter=pc.field("city") == "c1").num_rows == 1
         assert dataset.to_table(filter=pc.field("rider") == by_number(1)).num_rows == 1
+
+
+@pytest.mark.parametrize("using", [None, "record_index", "secondary_index"])
+def test_an_index_of_the_record_key_is_the_record_index(tmp_path: Path, using: str | None) -> None:
+    options = {key: value for key, value in OPTIONS.items() if "record" not in key.lower()}
+    options["hoodie.index.type"] = "SIMPLE"
+    table = hudi.Table.create(
+        str(tmp_path / "t"), SCHEMA, record_key="id", ordering_field="ts", options=options
+    )
+    table.insert(rows(range(4), by_number))
+    with pytest.raises(TableServiceError, match="record index is of the record key, and not of"):
+        table.create_index("of_keys", "city", using="record_index")
+    with pytest.raises(TableServiceError, match="would be of 2 columns: id, city"):
+        table.create_index("of_keys", ["id", "city"])
+
+    table.create_index("of_keys", "id", using=using)
+
+    assert "record_index" in table.config.metadata_partitions
+    assert table.metadata("record_index").num_rows == 4
+    table.create_index("of_rider", "rider")
+    assert ids(table, pc.field("rider") == by_number(3)) == ["k3"]
+
+
+def test_the_record_index_takes_those_that_need_it_along_when_asked(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    table.insert(rows(range(4), by_number))
+    table.create_index("of_rider", "rider")
+    with pytest.raises(TableServiceError, match="secondary_index_of_rider go through the record"):
+        table.drop_index("record_index")
+    client = table._opened.client
+    assert not was_dropped(client, "secondary_index_of_rider")
+
+    table.drop_index("record_index", cascades=True)
+
+    left = hudi.Table.open(table.path).config.metadata_partitions
+    assert not {"record_index", "secondary_index_of_rider"} & {*left}
+    for name, is_gone in {"record_index": True, "of_rider": True, "of_city": False}.items():
+        partition = name if name == "record_index" else f"secondary_index_{name}"
+        assert was_dropped(table._opened.client, partition) is is_gone
