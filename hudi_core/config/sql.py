@@ -37,22 +37,34 @@ class OverwriteMode(StrEnum):
     DYNAMIC = "DYNAMIC"
 
 
+def _insert_operation(text: str) -> Operation:
+    for one in _INSERTS:
+        if one.option == text.lower():
+            return one
+    raise ValueError(f"supported are {', '.join(one.option for one in _INSERTS)}")
+
+
+def _overwrite_mode(text: str) -> OverwriteMode:
+    if text.upper() not in tuple(OverwriteMode):
+        raise ValueError(f"supported are {', '.join(OverwriteMode)}")
+    return OverwriteMode(text.upper())
+
+
 class SqlConfig(Options, group=Group.WRITE):
     """What statements in SQL do."""
 
     insert_operation: Option[Operation | None] = Option(
         "hoodie.spark.sql.insert.into.operation",
         default=None,
-        parse={one.option: one for one in _INSERTS}.__getitem__,
-        choices=tuple(one.option for one in _INSERTS),
+        parse=_insert_operation,
         default_text="upsert with a record key and an ordering field, else insert",
-        doc="What `INSERT INTO` does with its rows, by `hudi.sql` and `hudi.sql_session`.",
+        doc="What `INSERT INTO` does with its rows, by `hudi.sql` and `hudi.sql_session`: "
+        "`insert`, `bulk_insert` or `upsert`.",
     )
     overwrite_mode: Option[OverwriteMode | None] = Option(
         "hoodie.datasource.overwrite.mode",
         default=None,
-        parse=OverwriteMode,
-        choices=tuple(OverwriteMode),
+        parse=_overwrite_mode,
         default_text="(spark.sql.sources.partitionOverwriteMode)",
         doc="What `INSERT OVERWRITE` replaces in a table with partitions. STATIC: all rows, or "
         "those of the partitions that a PARTITION clause names. DYNAMIC: the partitions that the "
