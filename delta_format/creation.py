@@ -262,7 +262,7 @@ def _misspells(data: bytes) -> bool:
     for line in data.splitlines():
         try:
             found = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue  # older than a checkpoint that can be read, or the log were damaged
         action = found.get("add") or found.get("remove")
         if action and action["path"] != spelled(plain(action["path"])):

@@ -120,6 +120,6 @@ def _is_reached_past(meta_client: MetaClientView, first: int, files: Iterable[Fi
         return True
     try:
         marked = json.loads(meta_client.root.read(_LAST_CHECKPOINT))["version"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return False
     return isinstance(marked, int) and marked >= first

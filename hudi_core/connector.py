@@ -11,10 +11,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from hudi_core.config.connector import ConnectorConfig
+from hudi_core.config.connector import ConnectorConfig, is_without_meaning
 from hudi_core.config.extras import require_library
 from hudi_core.config.key import GivenOptions
 from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.option_warnings import warn_of_options
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.errors import MetastoreEntryError, OutdatedScanError
 from hudi_core.meta_client import TableMetaClient
@@ -59,7 +60,12 @@ class Connector:
     """
 
     def __init__(self, options: Options | None = None) -> None:
-        given = options_as_strings(options or {})
+        every = options_as_strings(options or {})
+        given = GivenOptions(
+            {name: text for name, text in every.items() if not is_without_meaning(name)}
+        )
+        # here, and not where a thread opens the first table
+        warn_of_options(given)
         self.config = ConnectorConfig.from_options(given)
         own = {name for key in ConnectorConfig.keys for name in key.names}
         self._options = GivenOptions({name: given[name] for name in given if name not in own})

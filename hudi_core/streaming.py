@@ -315,7 +315,7 @@ def _last_of_hudi(opened: OpenTable, identifier: str) -> int | None:
             if number is None:
                 continue
             last = int(number)
-        except (ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, AttributeError, RecursionError):
             continue  # of no use to Hudi's sink either
         return None if _is_ours(opened, instant, kept) else last
     return None

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hudi_core.config.format_option import option_key
     from hudi_core.config.support import NOT_BUILT
     from hudi_core.config.table_keys import TableKeys
+    from hudi_core.config.trino import TrinoConfig
     from hudi_core.config.write import WriteConfig
     from hudi_core.connector import Connector
     from hudi_core.ingestion import ingest
@@ -61,6 +62,7 @@ __all__ = [
     "TableKeys",
     "TableName",
     "ThriftServer",
+    "TrinoConfig",
     "TrinoService",
     "WriteConfig",
     "drop_table",
@@ -93,6 +95,7 @@ _HOMES: Final = {
     "Connector": "hudi_core.connector",
     "TableName": "hudi_core.read.connector.handles",
     "ThriftServer": "hudi_core.trino.server",
+    "TrinoConfig": "hudi_core.config.trino",
     "TrinoService": "hudi_core.trino.service",
     "ingest": "hudi_core.ingestion",
     "TableKeys": "hudi_core.config.table_keys",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import signal
 import threading
 from typing import Annotated
@@ -10,7 +11,7 @@ import typer
 
 from hudi_core.cli import library
 from hudi_core.cli.arguments import OptionsOption, parse_options
-from hudi_core.cli.terminal import write_line
+from hudi_core.cli.terminal import write_line, write_warning
 
 
 def serve_trino(
@@ -29,8 +30,10 @@ def serve_trino(
 ) -> None:
     """Answer Trino's Thrift connector until stopped.
 
-    For tables that are given, and for those of the metastore of -o hive.metastore.uri. The protocol
-    has neither encryption nor authentication: who reaches the port reads the tables.
+    For tables that are given, and for those of the metastore of -o hive.metastore.uri. All who
+    reach the port read these tables, unless -o hudi.trino.tls.client-ca-file names the authorities
+    of the clients that are let in. Options hudi.trino.* set limits, and the file of the key that
+    several servers share.
     """
     options = parse_options(option)
     library.require_library("thrift", "trino", ("--port", str(port)), "serving Trino needs thrift")
@@ -39,7 +42,13 @@ def serve_trino(
         raise typer.BadParameter(
             "no table is given, and no metastore (-o hive.metastore.uri)", param_hint="'--table'"
         )
-    service = library.TrinoService(library.Connector(options), tables)
+    config = library.TrinoConfig.from_options(options)
+    service = library.TrinoService(library.Connector(options), tables, config)
+    if config.client_ca_file is None and not _is_loopback(host):
+        write_warning(
+            f"all who reach {host}:{port} read the tables: "
+            f"{library.TrinoConfig.client_ca_file.key} names whose clients are let in"
+        )
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
@@ -54,3 +63,10 @@ def _named(text: str) -> tuple[library.TableName, str]:
     if not (equals and dot and schema and table and path):
         raise typer.BadParameter("a table is written SCHEMA.NAME=PATH", param_hint="'--table'")
     return library.TableName(schema, table), path
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -29,6 +29,7 @@ from hudi_core.config.streaming import StreamSinkConfig, StreamSourceConfig
 from hudi_core.config.sync import GlueConfig, SyncConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.timebased import TimeKeys
+from hudi_core.config.trino import TrinoConfig
 from hudi_core.config.ttl import TtlConfig
 from hudi_core.config.validators import ValidatorsConfig
 from hudi_core.config.write import WriteConfig
@@ -56,6 +57,7 @@ OPTIONS: Final[tuple[type[Options], ...]] = (
     MetadataConfig,
     MetricsConfig,
     ConnectorConfig,
+    TrinoConfig,
     IngestionConfig,
     SyncConfig,
     GlueConfig,

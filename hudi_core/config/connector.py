@@ -15,6 +15,18 @@ from hudi_core.errors import InvalidOptionError
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]?B)")
 _UNITS: Final = {"B": 1, "kB": 1 << 10, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 _MOST: Final = (1 << 31) - 1
+_WITHOUT_MEANING: Final = re.compile(
+    r"hudi\.(parquet\.use-column-names|per-transaction-metastore-cache-maximum-size"
+    r"|metadata\.cache\.enabled|ignore-absent-partitions|table-statistics-enabled"
+    r"|table-statistics-executor-parallelism|dynamic-filtering\.wait-timeout"
+    r"|record-merger-impls|index\..+)"
+)
+"""Options of Hudi's connector for Trino that change nothing here; ``docs/connector.md`` has why."""
+
+
+def is_without_meaning(name: str) -> bool:
+    """Whether an option of Hudi's connector for Trino changes nothing here."""
+    return _WITHOUT_MEANING.fullmatch(name) is not None
 
 
 def data_size(text: str) -> int:

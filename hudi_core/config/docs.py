@@ -77,6 +77,14 @@ _TITLES: Final = {
             "connector for Trino; see [`connector.md`](connector.md)."
         ),
     ),
+    Group.TRINO: (
+        "Trino service",
+        (
+            "Who may connect to `hudi serve-trino`, how what it hands out is signed, and what a "
+            "client may ask for; see [`trino.md`](trino.md#who-may-reach-what). They are given to "
+            "the service as those of the connector are."
+        ),
+    ),
     Group.INGESTION: (
         "Ingestion",
         (

@@ -35,6 +35,7 @@ class Group(StrEnum):
     METADATA = "metadata"
     METRICS = "metrics"
     CONNECTOR = "connector"
+    TRINO = "trino"
     INGESTION = "ingestion"
     SYNC = "sync"
 

@@ -54,7 +54,13 @@ class StorageMove:
             found = json.loads(text)
             other = {str(name): str(value) for name, value in found["other"].items()}
             return cls(MovePhase(found["phase"]), placement_of(other))
-        except (KeyError, TypeError, AttributeError, InvalidOptionError) as error:
+        except (
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+            InvalidOptionError,
+        ) as error:
             raise ValueError(f"it is no move of a table ({error})") from error
 
 

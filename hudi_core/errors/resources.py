@@ -90,3 +90,15 @@ class ScanClosedError(HudiError):
             "Begin another scan.",
             base_path=base_path,
         )
+
+
+class RefusedCallError(HudiError):
+    """A call that a service does not answer.
+
+    It brings what was not handed out by the service, or not for this call; it has expired, is
+    malformed, or asks for more than the options allow.
+    """
+
+    def __init__(self, what: str, reason: str, hint: str) -> None:
+        self.reason = reason
+        super().__init__(f"{what} is refused: {reason}", hint, reason=reason)

@@ -157,7 +157,7 @@ def _decoded(text: str | None) -> dict[str, dict[str, int]]:
     """What :func:`shards_stated` made; nothing of what anybody else may have put there."""
     try:
         found = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(found, dict):
         return {}

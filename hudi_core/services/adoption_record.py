@@ -104,7 +104,13 @@ class AdoptionRecord:
             return cls._parsed(document)
         except PathNotFoundError:
             return None
-        except (ValueError, LookupError, TypeError, InvalidInstantTimeError) as error:
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            RecursionError,
+            InvalidInstantTimeError,
+        ) as error:
             raise CorruptMetadataError(
                 where,
                 f"it is no record of an adoption ({error})",

@@ -75,10 +75,10 @@ class Claim:
             folders = tuple(require_safe_path(str(one)) for one in found["folders"])
             base_path, table_format = str(found["base_path"]), str(found["table_format"])
             return cls(str(found["table"]), base_path, table_format, folders)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptMetadataError(
                 where,
-                f"it is no claim of a table ({error!r})",
+                "it is no claim of a table",
                 "Delete it if no table has its files below that storage path.",
             ) from error
 

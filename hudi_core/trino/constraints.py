@@ -108,12 +108,12 @@ def _widened(given: Range, kind: pa.DataType) -> Range:
 
 
 def _value(block: Any, kind: pa.DataType) -> Any:
-    """The one value of a block, as domains compare it."""
-    for field, read in _READ.items():
-        found = getattr(block, field)
-        if found is not None:
-            return read(found, kind)
-    raise ValueError(f"{trino_type(kind).name} has no such value")
+    """The one value of a block, of the column's type."""
+    name = trino_type(kind).name
+    found = getattr(block, name)
+    if found is None:
+        raise ValueError(f"{name} has no such value")
+    return _READ[name](found, kind)
 
 
 def _first(values: Any, kind: pa.DataType) -> Any:

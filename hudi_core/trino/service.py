@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -9,8 +11,14 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
+from hudi_core.config.trino import TrinoConfig
 from hudi_core.connector import Connector
-from hudi_core.errors import MetastoreEntryError, OutdatedScanError, TimelineError
+from hudi_core.errors import (
+    MetastoreEntryError,
+    OutdatedScanError,
+    RefusedCallError,
+    TimelineError,
+)
 from hudi_core.read.connector.columns import HIDDEN_COLUMNS
 from hudi_core.read.connector.handles import ColumnHandle, TableHandle, TableName
 from hudi_core.read.connector.predicate import TupleDomain
@@ -19,6 +27,7 @@ from hudi_core.read.connector.splits import Split
 from hudi_core.trino.blocks import page
 from hudi_core.trino.names import names_of_columns
 from hudi_core.trino.positions import Continued, Position
+from hudi_core.trino.signing import TokenKind, TokenSigner
 
 _READERS: Final = 16
 """Open readers of splits, which hold what Arrow has read ahead: tens of megabytes each."""
@@ -26,6 +35,8 @@ _SPLITS_BYTES: Final = 4 << 20
 """About the bytes of a batch of splits; each has the table's columns, and Trino's frames end."""
 _HEAD_BYTES: Final = 64
 """Of a frame, before and after the page."""
+_PLACE_S: Final = 60
+"""Seconds for which the place of a metastore's table is remembered: each page asks for it."""
 
 
 class SplitPage(NamedTuple):
@@ -34,7 +45,7 @@ class SplitPage(NamedTuple):
     Attributes
     ----------
     splits
-        Each as JSON.
+        Each as a signed token: its table by name, and its JSON without the table's place.
     token
         What the next call names; ``None`` after the last.
     """
@@ -54,11 +65,29 @@ class TrinoService:
         Finds and reads tables.
     tables
         Paths of tables by their names, beside those of a metastore.
+    config
+        Limits of what is asked for.
+    signer
+        Signs what is handed out; by default with the key of the options.
+
+    Raises
+    ------
+    InvalidOptionError
+        The key of the options cannot be read.
     """
 
-    def __init__(self, connector: Connector, tables: Mapping[TableName, str]) -> None:
+    def __init__(
+        self,
+        connector: Connector,
+        tables: Mapping[TableName, str],
+        config: TrinoConfig | None = None,
+        signer: TokenSigner | None = None,
+    ) -> None:
         self._connector = connector
+        self.config = TrinoConfig() if config is None else config
+        self._signer = TokenSigner.of(self.config) if signer is None else signer
         self._paths = {TableName(*map(str.lower, name)): path for name, path in tables.items()}
+        self._places: dict[TableName, tuple[float, str]] = {}
         self._splits = Continued[Split]()
         self._rows = Continued[pa.RecordBatch](_READERS)
 
@@ -110,12 +139,20 @@ class TrinoService:
             How many splits, at the most.
         token
             That of the page before; ``None`` for the first.
+
+        Raises
+        ------
+        RefusedCallError
+            The token was not handed out here for the scan, or has expired.
         """
         handle, manager = self._handle(name), self._connector.split_manager
+        scan = json.dumps([*name, wanted.to_document()], sort_keys=True).encode()
         position = (
-            Position(0, *manager.latest_state(handle)) if token is None else Position.decode(token)
+            Position(0, *manager.latest_state(handle))
+            if token is None
+            else Position.decode(self._signer.verified(TokenKind.MORE_SPLITS, token, scan))
         )
-        scan, query = (name, wanted.to_json()), Query(as_of=position.state)
+        query = Query(as_of=position.state)
 
         def begin(count: int) -> Iterator[Split]:
             if count:
@@ -129,14 +166,14 @@ class TrinoService:
             one = next(iterator, None)
             if one is None:
                 return SplitPage(found, None)
-            found.append(one.to_json().encode())
+            found.append(self._signer.sign(TokenKind.SPLIT, _split_body(name, one)))
             size += len(found[-1])
         following = next(iterator, None)
         if following is None:
             return SplitPage(found, None)
         position = replace(position, count=position.count + len(found))
         self._splits.keep(scan, position, chain([following], iterator))
-        return SplitPage(found, position.encode())
+        return SplitPage(found, self._signer.sign(TokenKind.MORE_SPLITS, position.encode(), scan))
 
     def rows(
         self, split: bytes, columns: Sequence[str], max_bytes: int, token: bytes | None
@@ -145,35 +182,49 @@ class TrinoService:
 
         Parameters
         ----------
+        split
+            One of :meth:`splits`.
         columns
             Their names for Trino.
         max_bytes
             How large the page is at the most, but for a page of a single row.
         token
             That of the page before; ``None`` for the first.
+
+        Raises
+        ------
+        RefusedCallError
+            The split or the token was not handed out here, has expired, or too much is asked for.
+        MetastoreEntryError
+            The split's table is not served.
         """
-        text = split.decode()
-        names, max_bytes = tuple(columns), max(1, max_bytes - _HEAD_BYTES)
-        position = Position() if token is None else Position.decode(token)
-        read = text, names
+        names, read = self._names(columns), split + json.dumps(columns).encode()
+        max_bytes = max(1, min(max_bytes, self.config.max_page_size) - _HEAD_BYTES)
+        body = self._signer.verified(TokenKind.SPLIT, split)
+        position = (
+            Position()
+            if token is None
+            else Position.decode(self._signer.verified(TokenKind.MORE_ROWS, token, read))
+        )
 
         def begin(count: int) -> Iterator[pa.RecordBatch]:
-            return _behind(count, self._batches(text, names))
+            return _behind(count, self._batches(body, names))
 
         iterator = self._rows.at(read, position, begin)
         batch = _filled(iterator, max_bytes)
         if batch is None:
-            return page([pa.nulls(0, kind) for kind in self._types(text, names)], 0, None)
+            return page([pa.nulls(0, kind) for kind in self._types(body, names)], 0, None)
         count = _fitting(batch, max_bytes)
         while True:
             rest = batch.slice(count)
             following = rest if rest.num_rows else next(iterator, None)
             after = Position(position.count + count)
-            found = page(
-                batch.slice(0, count).columns,
-                count,
-                None if following is None else after.encode(),
+            more = (
+                None
+                if following is None
+                else self._signer.sign(TokenKind.MORE_ROWS, after.encode(), read)
             )
+            found = page(batch.slice(0, count).columns, count, more)
             if len(found) <= max_bytes or count == 1:
                 break
             if following is not None and not rest.num_rows:
@@ -195,16 +246,44 @@ class TrinoService:
                 "Run the query again.",
             )
 
-    def _batches(self, text: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        split = Split.from_json(text)
+    def _names(self, columns: Sequence[str]) -> tuple[str, ...]:
+        most = self.config.max_columns
+        if len(columns) > most:
+            raise RefusedCallError(
+                "A call for rows",
+                f"it names {len(columns)} columns",
+                f"Name {most} at most, or set {TrinoConfig.max_columns.key}.",
+            )
+        if len(set(columns)) < len(columns):
+            # each of them would be sent, so that a short call makes a page of any size
+            raise RefusedCallError(
+                "A call for rows", "it names a column twice", "Name each column once."
+            )
+        return tuple(columns)
+
+    def _batches(self, body: bytes, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        split = self._split(body)
         batches = self._connector.read(split, _stored(split, names))
         return (one for one in batches if one.num_rows)
 
-    def _types(self, text: str, names: Sequence[str]) -> Iterator[pa.DataType]:
-        split = Split.from_json(text)
+    def _types(self, body: bytes, names: Sequence[str]) -> Iterator[pa.DataType]:
+        split = self._split(body)
         for name in _stored(split, names):
             hidden = HIDDEN_COLUMNS.get(name)
             yield split.schema.field(name).type if hidden is None else hidden.field.type
+
+    def _split(self, body: bytes) -> Split:
+        """The split of a verified body, with its table's place here."""
+        name, _, text = body.decode().partition("\n")
+        return replace(Split.from_json(text), table=self._place(TableName(*json.loads(name))))
+
+    def _place(self, name: TableName) -> str:
+        until, place = self._places.get(name, (0.0, ""))
+        if until < time.monotonic():
+            place = self._handle(name).base_path
+            until = float("inf") if name in self._paths else time.monotonic() + _PLACE_S
+            self._places[name] = until, place
+        return place
 
     def _find(self, name: TableName) -> TableHandle | None:
         path = self._paths.get(name)
@@ -219,6 +298,10 @@ class TrinoService:
         if found is None:
             raise MetastoreEntryError(str(name), "is not known", "Look at SHOW TABLES.")
         return found
+
+
+def _split_body(name: TableName, split: Split) -> bytes:
+    return f"{json.dumps(name)}\n{replace(split, table='').to_json()}".encode()
 
 
 def _stored(split: Split, names: Sequence[str]) -> list[str]:

@@ -47,10 +47,10 @@ def creation_folders(storage: Storage) -> tuple[str, ...]:
     try:
         folders = json.loads(storage.read(CREATION_PATH))[_FOLDERS]
         return tuple(require_safe_path(str(one)) for one in folders)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptMetadataError(
             f"{storage.root}/{CREATION_PATH}",
-            f"it is no mark of a creation ({error!r})",
+            "it is no mark of a creation",
             "No table was finished there: delete .hoodie, and what else a creator has left.",
         ) from error
 

@@ -17,6 +17,7 @@ from hudi_core.read.connector.predicate import ALL
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import PROPERTIES_PATH
 from hudi_core.trino.service import TrinoService
+from hudi_core.trino.signing import TokenSigner
 
 FORMATS = ("native", "iceberg", "delta")
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("v", pa.float64())])
@@ -219,12 +220,13 @@ def test_a_worker_opens_a_table_once_for_all_splits_of_its_scans(
 
 def test_pages_of_one_scan_are_not_planned_on_two_tables(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
-    servers = [TrinoService(hudi.Connector(), {TRIPS: table.path}) for _ in range(2)]
+    signer = TokenSigner([b"k" * 32], 3600)
+    servers = [TrinoService(hudi.Connector(), {TRIPS: table.path}, signer=signer) for _ in range(2)]
     first = servers[0].splits(TRIPS, ALL, 1, None)
     assert len(first.splits) == 1
     assert first.token is not None
     assert len(servers[1].splits(TRIPS, ALL, 5, first.token).splits) == 2
     table.rewrite_keys(keep_files=True)
-    other = TrinoService(hudi.Connector(), {TRIPS: table.path})
+    other = TrinoService(hudi.Connector(), {TRIPS: table.path}, signer=signer)
     with pytest.raises(OutdatedScanError):
         other.splits(TRIPS, ALL, 5, first.token)

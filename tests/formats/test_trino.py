@@ -23,6 +23,7 @@ from hudi_core.read.connector.handles import TableName
 from hudi_core.read.connector.split_manager import SplitManager
 from hudi_core.trino.server import ThriftServer
 from hudi_core.trino.service import TrinoService
+from hudi_core.trino.signing import TokenSigner
 from tests.formats.trino_client import (
     ABOVE,
     BELOW,
@@ -59,6 +60,8 @@ ROWS = pa.table(
         "tags": [None if n == 1 else [str(n), None] for n in range(40)],
     }
 )
+SIGNER = TokenSigner([b"k" * 32], lifetime_s=3600, clock=lambda: 1_800_000_000.0)
+"""The same for several servers; its clock does not move, so that equal calls have equal answers."""
 PLAIN = ["id", "city", "small", "fare", "paid", "day", "at"]
 EPOCH = dt.date(1970, 1, 1)
 
@@ -86,7 +89,7 @@ def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="module")
 def service(path: str) -> TrinoService:
-    return TrinoService(hudi.Connector(), {TableName("Lake", "Trips"): path})
+    return TrinoService(hudi.Connector(), {TableName("Lake", "Trips"): path}, signer=SIGNER)
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +188,7 @@ def test_another_server_goes_on(client: Any, path: str) -> None:
     """A scan's second batch, and a split's second page, come from a server that knows nothing."""
     first = client.trinoGetSplits(TRIPS, PROTOCOL.NullableColumnSet(), everything(), 3, no_token())
     page = client.trinoGetRows(first.splits[0].splitId, ["id"], 20, no_token())
-    other = TrinoService(hudi.Connector(), {TableName("lake", "trips"): path})
+    other = TrinoService(hudi.Connector(), {TableName("lake", "trips"): path}, signer=SIGNER)
     with ThriftServer(other).running() as address, connected(address) as fresh:
         for one, other_one in zip(
             _rest(client, first.nextToken), _rest(fresh, first.nextToken), strict=True
@@ -277,7 +280,9 @@ def test_constraints_that_are_left_to_trino(client: Any) -> None:
 
 def test_a_partition_that_is_not_wanted_has_no_split(client: Any) -> None:
     found = all_splits(client, TRIPS, domain("city", between("varchar", "Rome", "Rome")))
-    partitions = {json.loads(one.splitId.id)["partition"] for one in found}
+    # behind the signature and the table's name
+    bodies = [json.loads(one.splitId.id.rpartition(b"\n")[2]) for one in found]
+    partitions = {one["partition"] for one in bodies}
     assert "City=Rome" in partitions
     assert partitions.isdisjoint({"City=Oslo", "City=Kyōto"})
 
@@ -286,13 +291,13 @@ def test_a_partition_that_is_not_wanted_has_no_split(client: Any) -> None:
 
 
 def test_errors_name_their_cause(client: Any) -> None:
-    with pytest.raises(PROTOCOL.ServiceError, match="is no split") as refused:
+    with pytest.raises(PROTOCOL.ServiceError, match="not signed by this service") as refused:
         client.trinoGetRows(PROTOCOL.Identifier(id=b"{}"), [], 10, no_token())
     assert refused.value.retryable is False
     with pytest.raises(PROTOCOL.ServiceError, match="is not known"):
         all_splits(client, table_name("lake", "none"))
     token = PROTOCOL.NullableToken(token=PROTOCOL.Identifier(id=b"[-1,null]"))
-    with pytest.raises(PROTOCOL.ServiceError, match="is no token"):
+    with pytest.raises(PROTOCOL.ServiceError, match="not signed by this service"):
         client.trinoGetSplits(TRIPS, PROTOCOL.NullableColumnSet(), everything(), 1, token)
     with pytest.raises(PROTOCOL.ServiceError, match="no keys"):
         client.trinoGetIndexSplits(TRIPS, [], [], None, everything(), 1, no_token())
@@ -394,10 +399,10 @@ def test_a_write_that_comes_into_a_state_ends_a_scan_elsewhere(
         table.bulk_insert(ROWS.slice(4 * n, 4))
     place = {TableName("lake", "trips"): table.path}
     given = TRIPS, PROTOCOL.NullableColumnSet(), everything(), 1
-    first_server = ThriftServer(TrinoService(hudi.Connector(), place))
+    first_server = ThriftServer(TrinoService(hudi.Connector(), place, signer=SIGNER))
     with first_server.running() as address, connected(address) as client:
         first = client.trinoGetSplits(*given, no_token())
-    other = TrinoService(hudi.Connector(), place)
+    other = TrinoService(hudi.Connector(), place, signer=SIGNER)
     # as of a write that was requested before the state, and is complete now
     plain = SplitManager.state_at
     monkeypatch.setattr(

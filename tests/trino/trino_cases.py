@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,10 +17,12 @@ import pytest
 from hudi_conformance.hive_metastore import HiveMetastore, hive_metastore
 
 import hudi_core as hudi
+from hudi_core.config.trino import TrinoConfig
 from hudi_core.read.connector.handles import TableName
 from hudi_core.trino.server import ThriftServer
 from hudi_core.trino.service import TrinoService
-from tests.trino.server import Trino, trino
+from tests.formats.certificates import Authority
+from tests.trino.server import QueryFailedError, Trino, trino
 
 SCHEMA: Final = "lake"
 FORMATS: Final = ("native", "iceberg", "delta")
@@ -114,11 +117,28 @@ def lake(tmp_path_factory: pytest.TempPathFactory, metastore: HiveMetastore) -> 
             },
         )
         print(f"synced: {synced}")
-    service = TrinoService(
-        hudi.Connector(), {TableName(SCHEMA, name): table.path for name, table in tables.items()}
-    )
+    authority = Authority(folder, "authority")
+    key = folder / "key"
+    key.write_text("0123456789abcdef" * 4)
+    shared = {"hudi.trino.signing-key-file": str(key)}
+    mutual = {
+        "hudi.trino.tls.certificate-file": str(authority.issue("server")),
+        "hudi.trino.tls.client-ca-file": str(authority.certificate),
+    }
+    served = {TableName(SCHEMA, name): table.path for name, table in tables.items()}
     common = {"hive.metastore.uri": metastore.uri, "fs.hadoop.enabled": "true"}
-    with ThriftServer(service).running() as (host, port):
+    with ExitStack() as stack:
+        places = []
+        # two servers of one key behind one catalog, and one that asks for certificates
+        for options in (shared, shared, mutual):
+            config = TrinoConfig.from_options(options)
+            server = ThriftServer(TrinoService(hudi.Connector(), served, config))
+            host, port = stack.enter_context(server.running())
+            places.append(f"{host}:{port}")
+        tls = {
+            "trino.thrift.client.ssl.enabled": "true",
+            "trino.thrift.client.ssl.trust-certificate": str(authority.certificate),
+        }
         catalogs = {
             "hudi": {"connector.name": "hudi", **common},
             "iceberg": {
@@ -127,16 +147,27 @@ def lake(tmp_path_factory: pytest.TempPathFactory, metastore: HiveMetastore) -> 
                 **common,
             },
             "delta": {"connector.name": "delta_lake", **common},
-            "ours": {
-                "connector.name": "trino_thrift",
-                "trino.thrift.client.addresses": f"{host}:{port}",
-                "trino.thrift.client.transport": "FRAMED",
-                "trino.thrift.client.protocol": "BINARY",
-            },
+            "ours": thrift_catalog(",".join(places[:2])),
+            "mutual": thrift_catalog(places[2])
+            | tls
+            | {"trino.thrift.client.ssl.key": str(authority.issue("trino"))},
+            # of an authority that the service does not know
+            "stranger": thrift_catalog(places[2])
+            | tls
+            | {"trino.thrift.client.ssl.key": str(Authority(folder, "other").issue("trino"))},
         }
-        with trino(tmp_path_factory.mktemp("trino"), catalogs) as server:
-            print(f"Trino {server.version}")
-            yield Tables(server, tables, server.version)
+        engine = stack.enter_context(trino(tmp_path_factory.mktemp("trino"), catalogs))
+        print(f"Trino {engine.version}")
+        yield Tables(engine, tables, engine.version)
+
+
+def thrift_catalog(addresses: str) -> dict[str, str]:
+    return {
+        "connector.name": "trino_thrift",
+        "trino.thrift.client.addresses": addresses,
+        "trino.thrift.client.transport": "FRAMED",
+        "trino.thrift.client.protocol": "BINARY",
+    }
 
 
 PLACES: Final = [
@@ -202,6 +233,15 @@ def test_a_join_of_all_formats(lake: Tables) -> None:
         f"JOIN delta.{SCHEMA}.delta d USING (id) JOIN ours.{SCHEMA}.spread s USING (id)"
     )
     assert lake.server.query(sql).rows == [[lake.tables["native"].count()]]
+
+
+@pytest.mark.parametrize("place", [Place("mutual", one) for one in FORMATS], ids=".".join)
+def test_client_certificates(lake: Tables, place: Place) -> None:
+    count = f"SELECT count(*) FROM {place.catalog}.{SCHEMA}.{place.table}"
+    assert lake.server.query(count).rows == [[lake.tables[place.table].count()]]
+    with pytest.raises(QueryFailedError) as refused:
+        lake.server.query(count.replace("mutual", "stranger"))
+    print(f"stranger: {refused.value}")
 
 
 def test_what_was_written_since_is_seen(lake: Tables) -> None:

@@ -179,7 +179,7 @@ class TupleDomain:
         """The wanted rows that a text of :meth:`to_json` means; see :meth:`from_document`."""
         try:
             document = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise SchemaError(
                 f"The predicate {text[:200]!r} is no JSON", "Give what to_json made."
             ) from error

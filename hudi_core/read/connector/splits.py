@@ -134,11 +134,13 @@ class Split:
             TypeError,
             KeyError,
             binascii.Error,
+            OverflowError,
+            RecursionError,  # of JSON that is nested without end
             pa.ArrowException,
             InvalidInstantTimeError,
         ) as error:
             raise SchemaError(
-                f"{text[:200]!r} is no split: {error!r}", "Give what Split.to_json made."
+                f"{text[:200]!r} is no split", "Give what Split.to_json made."
             ) from error
         return split
 
