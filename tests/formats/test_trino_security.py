@@ -19,8 +19,10 @@ import pyarrow as pa
 import pytest
 import thriftpy2.protocol
 import thriftpy2.transport
+from typer.testing import CliRunner
 
 import hudi_core as hudi
+from hudi_core.cli.app import app
 from hudi_core.config.trino import SIGNING_KEY_VARIABLE, TrinoConfig
 from hudi_core.errors import InvalidOptionError, UnknownOptionWarning
 from hudi_core.read.connector.handles import TableName
@@ -671,3 +673,27 @@ def test_unknown_options_of_the_connector_are_named() -> None:
         hudi.Connector({"hudi.target-split-sze": "1MB"})
     # Hudi's connector has them, and they change nothing here
     hudi.Connector({"hudi.parquet.use-column-names": "true", "hudi.index.wait-timeout": "1s"})
+
+
+def test_the_command_refuses_and_warns(
+    tables: dict[TableName, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any) -> None:
+        raise InvalidOptionError("the test", "", "it has seen enough", "Go on.")
+
+    monkeypatch.setattr(ThriftServer, "__init__", stop)
+
+    def run(*options: str, host: str = "10.0.0.5") -> str:
+        pairs = [part for one in options for part in ("-o", one)]
+        served = ["serve-trino", "--table", f"lake.trips={tables[TRIPS]}", "--host", host]
+        return CliRunner().invoke(app, [*served, *pairs], env={"COLUMNS": "500"}).output
+
+    assert "Did you mean hudi.trino.max-connections?" in run("hudi.trino.max-conections=3")
+    warning = "all who reach 10.0.0.5:9090 read the tables: hudi.trino.tls.client-ca-file"
+    assert warning in run()
+    for quiet in (
+        run(host="127.0.0.1"),
+        run("hudi.trino.tls.certificate-file=c", "hudi.trino.tls.client-ca-file=c"),
+    ):
+        assert "it has seen enough" in quiet
+        assert "all who reach" not in quiet
