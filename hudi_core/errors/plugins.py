@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from hudi_core.errors.base import HudiError
+
+_OWN: Final = "hudi-core"
 
 
 class PluginError(HudiError):
@@ -123,9 +126,16 @@ class PluginConflictError(PluginError):
 
     def __init__(self, name: str, distributions: Sequence[str], kind: str = "table format") -> None:
         self.name, self.distributions, self.kind = name, tuple(distributions), kind
+        others = [one for one in distributions if one != _OWN]
+        hint = (
+            f"Uninstall {', '.join(others)}, or have its authors choose another name: {name!r} is "
+            f"that of {_OWN}."
+            if _OWN in distributions and others
+            else "Uninstall all but one of them."
+        )
         super().__init__(
             f"The {kind} {name!r} is provided by several distributions: {', '.join(distributions)}",
-            "Uninstall all but one of them.",
+            hint,
             name=name,
             distributions=tuple(distributions),
             kind=kind,

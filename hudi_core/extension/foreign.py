@@ -40,7 +40,13 @@ class Returned(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """The call raised."""
+    """The call raised.
+
+    Attributes
+    ----------
+    error
+        What it raised.
+    """
 
     error: Exception
 

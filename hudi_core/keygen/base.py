@@ -56,7 +56,17 @@ class KeyGenerator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """A column of keys or paths: schema path and access to values."""
+    """A column of keys or paths: schema path and access to values.
+
+    Attributes
+    ----------
+    name
+        Its path in the schema, with dots.
+    top
+        The column of a batch that has it.
+    below
+        Names of the structs' fields below that, down to the value.
+    """
 
     name: str
     top: str
@@ -70,13 +80,22 @@ class KeyColumn:
 
 @dataclass(frozen=True, slots=True)
 class KeyColumns:
-    """The columns of a key generator, found in the schema."""
+    """The columns of a key generator, found in the schema.
+
+    Attributes
+    ----------
+    record_key, partition
+        Those that keys are made of, and those of partition paths.
+    form
+        How a key is written.
+    are_whole
+        Whether each column of a record key must have a value, as virtual keys demand.
+    """
 
     record_key: tuple[KeyColumn, ...]
     partition: tuple[KeyColumn, ...]
     form: KeyForm = PLAIN
     are_whole: bool = False
-    """Whether each column of a record key must have a value, as virtual keys demand."""
 
     @classmethod
     def resolve(

@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class InstantInfo:
-    """An instant named inside another instant's metadata."""
+    """An instant named inside another instant's metadata.
+
+    Attributes
+    ----------
+    commit_time
+        Its requested time.
+    action
+        Its action, such as ``commit``.
+    """
 
     commit_time: str
     action: str
@@ -40,7 +48,17 @@ class RollbackPlan:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPartitionMetadata:
-    """What a rollback deleted in one partition."""
+    """What a rollback deleted in one partition.
+
+    Attributes
+    ----------
+    partition_path
+        Relative to the table.
+    success_delete_files, failed_delete_files
+        What was deleted, and what could not be.
+    rollback_log_files, log_files_from_failed_commit
+        Log files and their bytes: those of the rollback, and those that it undid.
+    """
 
     partition_path: str
     success_delete_files: tuple[str, ...] = ()
@@ -51,7 +69,21 @@ class RollbackPartitionMetadata:
 
 @dataclass(frozen=True, slots=True)
 class RollbackMetadata:
-    """The body of a completed rollback."""
+    """The body of a completed rollback.
+
+    Attributes
+    ----------
+    start_rollback_time
+        Requested time of the rollback.
+    time_taken_in_millis, total_files_deleted
+        How long it took, and how many files it deleted.
+    commits_rollback, instants_rollback
+        Requested times of what was rolled back, and the same with actions.
+    partition_metadata
+        What was deleted, by partition path.
+    version
+        Of the record; Hudi's default.
+    """
 
     start_rollback_time: str
     time_taken_in_millis: int
@@ -130,7 +162,15 @@ class ActionInstant:
 
 @dataclass(frozen=True, slots=True)
 class CleanFileInfo:
-    """A file that a clean deletes (an absolute path on disk)."""
+    """A file that a clean deletes (an absolute path on disk).
+
+    Attributes
+    ----------
+    file_path
+        Its path; see :meth:`CleanerPlan.paths` for those relative to the table.
+    is_bootstrap_base_file
+        Whether it is a file of another table, which this one was made over.
+    """
 
     file_path: str | None = None
     is_bootstrap_base_file: bool | None = None
@@ -138,7 +178,27 @@ class CleanFileInfo:
 
 @dataclass(frozen=True, slots=True)
 class CleanerPlan:
-    """The body of ``clean.requested``."""
+    """The body of ``clean.requested``.
+
+    Attributes
+    ----------
+    earliest_instant_to_retain
+        The oldest instant whose state can still be read; ``None`` where the policy knows none.
+    last_completed_commit_timestamp
+        Requested time of the newest commit that the plan knew; may be empty.
+    policy
+        Name of the cleaning policy.
+    files_to_be_deleted_per_partition
+        Names of files by partition path, as earlier versions of Hudi planned.
+    file_paths_to_be_deleted_per_partition
+        The same with whole paths; :meth:`paths` reads both.
+    partitions_to_be_deleted
+        Partitions that are left without a file.
+    extra_metadata
+        Free texts by key.
+    version
+        Of the record; Hudi's default.
+    """
 
     earliest_instant_to_retain: ActionInstant | None
     last_completed_commit_timestamp: str
@@ -179,7 +239,23 @@ class CleanPartitionMetadata:
 
 @dataclass(frozen=True, slots=True)
 class CleanMetadata:
-    """The body of a completed clean."""
+    """The body of a completed clean.
+
+    Attributes
+    ----------
+    start_clean_time
+        Requested time of the clean.
+    time_taken_in_millis, total_files_deleted
+        How long it took, and how many files it deleted.
+    earliest_commit_to_retain, last_completed_commit_timestamp
+        As in its plan; empty for none.
+    partition_metadata, bootstrap_partition_metadata
+        What was deleted, by partition path; of the table, and of one that it was made over.
+    extra_metadata
+        Free texts by key.
+    version
+        Of the record; Hudi's default.
+    """
 
     start_clean_time: str
     time_taken_in_millis: int
@@ -232,7 +308,15 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class SavepointPartitionMetadata:
-    """The files of one partition that a savepoint keeps; plain file names."""
+    """The files of one partition that a savepoint keeps; plain file names.
+
+    Attributes
+    ----------
+    partition_path
+        Relative to the table.
+    savepoint_data_file
+        Names of the files.
+    """
 
     partition_path: str
     savepoint_data_file: tuple[str, ...] = ()
@@ -240,7 +324,17 @@ class SavepointPartitionMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SavepointMetadata:
-    """The body of a completed savepoint; ``savepointed_at`` is milliseconds since the epoch."""
+    """The body of a completed savepoint.
+
+    Attributes
+    ----------
+    savepointed_by, comments
+        Who made it, and why.
+    savepointed_at
+        Milliseconds since the epoch.
+    partition_metadata
+        What it keeps, by partition path.
+    """
 
     savepointed_by: str
     savepointed_at: int
@@ -280,7 +374,17 @@ class IndexCommitMetadata:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """The body of ``restore.requested``: the instants to roll back, the latest first."""
+    """The body of ``restore.requested``: the instants to roll back, the latest first.
+
+    Attributes
+    ----------
+    instants_to_rollback
+        Each with its requested time (``commit_time``) and its action; the latest first.
+    savepoint_to_restore_timestamp
+        Requested time of the state to go back to; ``None`` in plans of earlier versions.
+    version
+        Of the record; Hudi's default.
+    """
 
     instants_to_rollback: tuple[InstantInfo, ...] = ()
     version: int | None = 2
@@ -289,7 +393,21 @@ class RestorePlan:
 
 @dataclass(frozen=True, slots=True)
 class RestoreMetadata:
-    """The body of a completed restore."""
+    """The body of a completed restore.
+
+    Attributes
+    ----------
+    start_restore_time
+        Requested time of the restore.
+    time_taken_in_millis
+        How long it took.
+    instants_to_rollback, restore_instant_info
+        Requested times of what was rolled back, and the same with actions.
+    hoodie_restore_metadata
+        What each rollback deleted, by the requested time of its instant.
+    version
+        Of the record; Hudi's default.
+    """
 
     start_restore_time: str
     time_taken_in_millis: int

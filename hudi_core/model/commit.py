@@ -52,9 +52,37 @@ class RuntimeStats:
 class WriteStat:
     """What one write did to one file.
 
-    Counts are rows, sizes are bytes. ``path`` is relative to the base path. ``num_writes`` counts
-    every row of the new file, copied ones included; ``num_inserts`` and ``num_update_writes`` are
-    part of it.
+    Counts are rows, sizes are bytes. What a log has is 0 or ``None`` where the write made none.
+
+    Attributes
+    ----------
+    file_id, partition_path
+        The file group.
+    path, base_file, temp_path
+        The new file, relative to the base path; the base file that a log belongs to, by its name;
+        where the file was written at first.
+    prev_commit, prev_base_file
+        Requested time of the file group's slice before (``"null"`` for a new group), and its base
+        file.
+    num_writes, num_inserts, num_update_writes, num_updates, num_deletes
+        Rows of the new file, copied ones included; of these the new and the changed ones; the
+        changed ones of a log; and rows that were deleted.
+    file_size_in_bytes, total_write_bytes, total_write_errors
+        Size of the file, bytes that were written, and rows that could not be.
+    min_event_time, max_event_time
+        Milliseconds of the epoch, where the rows have event times.
+    log_version, log_offset, log_files
+        The log's version, where in it the write begins, and the logs of the slice.
+    cdc_stats
+        Files of the change log with their bytes.
+    runtime_stats
+        Milliseconds that were spent.
+    total_log_records, total_log_files, total_log_blocks, total_corrupt_log_block
+        What was found in the logs that were read.
+    total_rollback_blocks, total_updated_records_compacted
+        Likewise: blocks that undo others, and rows that were merged.
+    total_log_files_compacted, total_log_size_compacted, total_log_read_time_ms
+        Logs that were merged, their bytes, and the time that took.
     """
 
     file_id: str | None = None
@@ -97,7 +125,21 @@ class WriteStat:
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """The body of a completed commit or deltacommit."""
+    """The body of a completed commit or deltacommit.
+
+    Attributes
+    ----------
+    partition_to_write_stats
+        What was done to each file, by partition path; :attr:`stats` has all of it.
+    operation_type
+        The operation, by the value of a :class:`WriteOperation`.
+    extra_metadata
+        Free texts by key; the Avro schema of the table is among them.
+    compacted
+        Whether a compaction made it.
+    version
+        Of the record; Hudi's default.
+    """
 
     partition_to_write_stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)
     compacted: bool | None = False
@@ -118,7 +160,15 @@ class CommitMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceCommitMetadata(CommitMetadata):
-    """The body of a completed replacecommit, which also replaces file groups."""
+    """The body of a completed replacecommit, which also replaces file groups.
+
+    The other attributes are those of :class:`CommitMetadata`.
+
+    Attributes
+    ----------
+    partition_to_replace_file_ids
+        The file groups that are no longer in the table, by partition path.
+    """
 
     partition_to_replace_file_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

@@ -90,7 +90,19 @@ class FileStatus:
 
 @dataclass(frozen=True, slots=True)
 class BaseFileName:
-    """The parts of a base file's name."""
+    """The parts of a base file's name.
+
+    Attributes
+    ----------
+    file_id
+        Of the file group.
+    write_token
+        Of the task that wrote it, so that no two attempts have one name.
+    instant
+        Requested time of the write.
+    extension
+        The format of the file.
+    """
 
     file_id: FileId
     write_token: str
@@ -158,7 +170,15 @@ class LogFileName:
 
 @dataclass(frozen=True, slots=True, order=True)
 class FileGroupId:
-    """A file group: all versions of one set of a partition's rows."""
+    """A file group: all versions of one set of a partition's rows.
+
+    Attributes
+    ----------
+    partition_path
+        Relative to the table.
+    file_id
+        Its id, which the names of its files begin with.
+    """
 
     partition_path: PartitionPath
     file_id: FileId
@@ -166,7 +186,15 @@ class FileGroupId:
 
 @dataclass(frozen=True, slots=True)
 class BaseFile:
-    """A base file of a file group."""
+    """A base file of a file group.
+
+    Attributes
+    ----------
+    status
+        Its path and size.
+    name
+        The parts of its name.
+    """
 
     status: FileStatus
     name: BaseFileName
@@ -186,7 +214,15 @@ class BaseFile:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A log file of a file group."""
+    """A log file of a file group.
+
+    Attributes
+    ----------
+    status
+        Its path and size.
+    name
+        The parts of its name.
+    """
 
     status: FileStatus
     name: LogFileName
@@ -235,7 +271,15 @@ class FileSlice:
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """A file group with its slices, newest first."""
+    """A file group with its slices.
+
+    Attributes
+    ----------
+    id
+        Its partition path and file id.
+    slices
+        The newest first.
+    """
 
     id: FileGroupId
     slices: tuple[FileSlice, ...]

@@ -29,15 +29,23 @@ class ValueRanges:
     minimum, maximum
         Of the column's type: no value but null and NaN lies outside. Null where no bound is known.
     may_be_null
-        Whether there may be nulls.
+        Whether there may be nulls. Booleans of Arrow become those of numpy; null among them is
+        "there may be".
     may_have_value
-        Whether there may be anything but nulls.
+        Whether there may be anything but nulls; likewise.
     """
 
     minimum: pa.Array
     maximum: pa.Array
     may_be_null: Mask
     may_have_value: Mask
+
+    def __post_init__(self) -> None:
+        for name in ("may_be_null", "may_have_value"):
+            given = getattr(self, name)
+            if isinstance(given, pa.Array | pa.ChunkedArray) and pt.is_boolean(given.type):
+                mask = pc.fill_null(given, True).to_numpy(zero_copy_only=False)
+                object.__setattr__(self, name, mask)
 
     def __len__(self) -> int:
         return len(self.may_be_null)

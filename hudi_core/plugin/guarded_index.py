@@ -171,10 +171,10 @@ class GuardedIndex(FileIndex):
     ) -> ValueRanges | None:
         found = self._guard.call(method, ask)
         self._guard.require(method, found, (ValueRanges, type(None)), "ValueRanges or None")
-        if found is not None and not self._guard.call(method, lambda: _fits(found, count, kind)):
-            self._guard.raise_violation(
-                f"{method} returned ranges that are not of {count} places, or not of type {kind}"
-            )
+        if found is not None:
+            wrong = self._guard.call(method, lambda: _breach(found, count, kind))
+            if wrong is not None:
+                self._guard.raise_violation(f"{method} returned ranges whose {wrong}")
         return found
 
 
@@ -216,9 +216,20 @@ def _are_all(items: Sequence[object], kind: type) -> bool:
     return all(issubclass(one, kind) for one in set(map(type, items)))
 
 
-def _fits(ranges: ValueRanges, count: int, kind: pa.DataType) -> bool:
-    bounds = (ranges.minimum, ranges.maximum)
-    masks = (ranges.may_be_null, ranges.may_have_value)
-    return all(len(one) == count and one.type == kind for one in bounds) and all(
-        len(one) == count and isinstance(one, np.ndarray) and one.dtype == np.bool_ for one in masks
-    )
+def _breach(ranges: ValueRanges, count: int, kind: pa.DataType) -> str | None:
+    """Part of the ranges that breaks the contract, if any."""
+    for name in ("minimum", "maximum"):
+        bounds = getattr(ranges, name)
+        if not isinstance(bounds, pa.Array):
+            return f"{name} is a {type(bounds).__name__}, not a pyarrow.Array"
+        if bounds.type != kind:
+            return f"{name} is of type {bounds.type}, not {kind}"
+        if len(bounds) != count:
+            return f"{name} has {len(bounds)} values, not {count}"
+    for name in ("may_be_null", "may_have_value"):
+        mask = getattr(ranges, name)
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+            return f"{name} is no array of booleans, of numpy or of Arrow"
+        if len(mask) != count:
+            return f"{name} has {len(mask)} values, not {count}"
+    return None

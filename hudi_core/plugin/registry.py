@@ -25,6 +25,7 @@ from hudi_core.extension.entry_points import (
 from hudi_core.extension.foreign import Raised, attempt
 from hudi_core.hookspecs import TableFormat
 from hudi_core.plugin.observers import log_unusable
+from hudi_core.plugin.versions import warn_once
 
 FORMAT_GROUP: Final = "hudi.table_formats"
 OBSERVER_GROUP: Final = "hudi.observers"
@@ -141,6 +142,8 @@ class FormatRegistry:
     def _claims(self, name: str) -> dict[InstalledFormat, EntryPoint]:
         name = TableKeys.table_format.parse_as(TableKeys.table_format.key, name)
         claims = {_claim(found, entry): entry for found, entry in self._formats() if found == name}
+        if name == TableKeys.table_format.default:
+            claims = _without_rivals(claims)
         if not claims:
             ours = _formats_of_the_project()
             package = _OWN if name == TableKeys.table_format.default else f"hudi-{name}-format"
@@ -162,6 +165,23 @@ class FormatRegistry:
                     distribution_of(entry),
                     entry.name,
                 )
+
+
+def _without_rivals(claims: dict[InstalledFormat, EntryPoint]) -> dict[InstalledFormat, EntryPoint]:
+    """The claims to the default format, without those of other distributions.
+
+    One that is installed for something else would make every such table unreadable.
+    """
+    own = {claim: entry for claim, entry in claims.items() if claim.distribution == _OWN}
+    if not own:
+        return claims
+    for rival in sorted(one.distribution for one in claims if one not in own):
+        warn_once(
+            f"The distribution {rival} registers a table format by the name "
+            f"{TableKeys.table_format.default!r}, which is that of {_OWN}, and is not asked. "
+            f"Uninstall {rival}, or have its authors choose another name."
+        )
+    return own
 
 
 def _formats_of_the_project() -> set[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.metadata import version
 from typing import Final
 
@@ -60,6 +61,98 @@ FORMER: Final = (
         "initialize became create, open and rebuild",
     ),
 )
+
+
+_MODEL: Final = "hudi_core.model"
+FORMER_NAMES: Final[Mapping[str, tuple[str, str, str]]] = {
+    **{
+        name: (
+            "hudi_core.spi.files",
+            name,
+            f"import it from hudi_core.spi.files: from hudi_core.spi.files import {name}",
+        )
+        for name in (
+            "Footer",
+            "field_id",
+            "footer_statistics",
+            "leaves",
+            "read_footer",
+            "read_statistics",
+            "require_no_links",
+            "table_lister",
+        )
+    },
+    **dict.fromkeys(
+        ("FileLister", "RangeSource", "NamedFiles"),
+        ("hudi_core.spi", "FileIndex", "FileIndex has taken its place"),
+    ),
+    "TableMetaClient": (
+        "hudi_core.meta_client",
+        "TableMetaClient",
+        "what hooks get is a MetaClientView",
+    ),
+    "Timeline": ("hudi_core.timeline.timeline", "Timeline", "take TimelineView"),
+    "StorageLister": (
+        "hudi_core.view.storage_lister",
+        "StorageLister",
+        "storage_lister of hudi_core.spi.files makes one",
+    ),
+    "FormatHost": (
+        "hudi_core.plugin.host",
+        "FormatHost",
+        "load_format of hudi_core.spi.testing makes one",
+    ),
+    **{
+        name: (home, name, "nothing takes its place")
+        for name, home in (
+            ("ActionInstant", f"{_MODEL}.actions"),
+            ("BasePath", f"{_MODEL}.files"),
+            ("CleanPartitionMetadata", f"{_MODEL}.actions"),
+            ("FORMAT_GROUP", "hudi_core.plugin.registry"),
+            ("LogFileName", f"{_MODEL}.files"),
+            ("NO_PREVIOUS_COMMIT", f"{_MODEL}.commit"),
+            ("OBSERVER_GROUP", "hudi_core.plugin.registry"),
+            ("RollbackPartitionMetadata", f"{_MODEL}.actions"),
+            ("RunMap", f"{_MODEL}.client"),
+            ("SCHEMA_EVOLUTION", f"{_MODEL}.capability"),
+            ("StorageOptions", "hudi_core.storage.options"),
+            ("pending_publications", "hudi_core.plugin.fenced"),
+        )
+    },
+}
+"""Names that ``hudi_core.spi`` had in the contract before: their module, their name there, and what
+an author has to change."""
+_GONE_NAMES: Final = {
+    "TableFormatHooks": "derive the class of the format from TableFormat",
+}
+"""Names of the contract before for which there is nothing any more."""
+
+
+def former_name(name: str) -> object:
+    """What ``hudi_core.spi`` had by a name in the contract before.
+
+    It is warned of once. ``None`` for a name that it never had.
+
+    Raises
+    ------
+    ImportError
+        There is nothing like it any more; says what to do.
+    """
+    asked = f"{name} of hudi_core.spi"
+    if name in _GONE_NAMES:
+        raise ImportError(
+            f"{asked} was that of contract {_OLDEST} and is gone: {_GONE_NAMES[name]}",
+            name="hudi_core.spi",
+        )
+    if name not in FORMER_NAMES:
+        return None
+    module, there, advice = FORMER_NAMES[name]
+    warn_once(
+        f"{asked} is one of contract {_OLDEST} of table formats, and there until contract "
+        f"{_OLDEST + 2}: {advice}.",
+        stacklevel=4,
+    )
+    return getattr(import_module(module), there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +248,8 @@ def contract_of(name: str, plugin: object) -> Contract:
     return Contract(str(text), found, is_derived)
 
 
-def warn_once(message: str) -> None:
+def warn_once(message: str, stacklevel: int = 2) -> None:
     """Warn of a plugin, once in a process."""
     if message not in _WARNED:
-        warnings.warn(message, PluginContractWarning, stacklevel=2)
+        warnings.warn(message, PluginContractWarning, stacklevel=stacklevel)
         _WARNED.add(message)  # not before: a filter may make an error of the warning

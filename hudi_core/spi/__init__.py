@@ -9,7 +9,7 @@ These names are the promise: a plugin that uses only them keeps working within a
 :mod:`hudi_core.hookspecs` is the text to read first.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hudi_core.config.format_option import FormatOption
 from hudi_core.errors import (
@@ -131,6 +131,7 @@ from hudi_core.model.registration import NumberedFiles, Registration
 from hudi_core.model.stats import ColumnStats, FileStats, Scalar
 from hudi_core.model.timeline_zone import TimelineZone
 from hudi_core.plugin.fenced import Lineage, fence
+from hudi_core.plugin.versions import former_name
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.strategy import StorageStrategy
 from hudi_core.txn.locks import InProcessLock
@@ -161,7 +162,15 @@ _HOMES: Final = {
     "load_extension": "hudi_core.config.extension_points",
 }
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+_find, __dir__ = lazy_names(__name__, _HOMES)
+
+
+if not TYPE_CHECKING:  # type checkers know the names above, and no others
+
+    def __getattr__(name: str) -> Any:
+        found = None if name in _HOMES else former_name(name)
+        return _find(name) if found is None else found
+
 
 __all__ = [
     "ACTION_KEY",

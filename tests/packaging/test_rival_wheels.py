@@ -84,11 +84,21 @@ FORMER = """
 """
 HEAD, HOOKS = GOOD.split('class Format(TableFormat):\n    spi_version = "1.0"\n')
 OLDER = (
-    HEAD.replace("TableFormat, ", "hookimpl, ")
+    HEAD.replace("TableFormat, ", "hookimpl, FileLister, TableMetaClient, Timeline, ")
+    .replace("    Publication,", "    Publication, read_footer, table_lister,")
+    .replace("from hudi_core.spi.files import table_lister\n", "")
+    .replace("-> FileIndex", "-> FileLister")
     + "class Format:"
     + HOOKS.replace(OPENING, FORMER).replace("    def ", "    @hookimpl\n    def ")
 )
-"""As it was written for the contract that had no version."""
+"""As it was written for the contract that had no version, with the names that it had."""
+MOVED = {
+    "FileLister": "FileIndex has taken its place",
+    "TableMetaClient": "what hooks get is a MetaClientView",
+    "Timeline": "take TimelineView",
+    "read_footer": "from hudi_core.spi.files import read_footer",
+    "table_lister": "from hudi_core.spi.files import table_lister",
+}
 FORGETFUL = OLDER.replace("    @hookimpl\n    def complete_clean", "    def complete_clean")
 LATER = GOOD.replace('"1.0"', '"1.9"').replace(
     "def complete_write(self, instant: Instant)",
@@ -144,7 +154,7 @@ class Shipped:
 
 WHEELS = (
     Shipped("hudi-rival-one", GOOD, {FORMATS: {"lake": "Format"}}),
-    Shipped("hudi-rival-two", GOOD, {FORMATS: {"Lake": "Format"}}),
+    Shipped("hudi-rival-two", GOOD, {FORMATS: {"Lake": "Format", "native": "Format"}}),
     Shipped("hudi-broken-format", BROKEN, {FORMATS: {"broken": "Format"}}),
     Shipped("hudi-forgetful-format", FORGETFUL, {FORMATS: {"forgetful": "Format"}}),
     Shipped("hudi-older-format", OLDER, {FORMATS: {"older": "Format"}}),
@@ -278,13 +288,26 @@ def test_wheels_of_other_contracts(install: Install) -> None:
         ("later", "complete_wirte"),
     ):
         assert told[name]["version"] == "1"
-        [warned] = told[name]["warned"]
+        [*moved, warned] = told[name]["warned"]
+        assert len(moved) == (len(MOVED) if name == "older" else 0)
+        for one in MOVED if moved else ():
+            [said_of_it] = [text for text in moved if f" {one} of hudi_core.spi" in text]
+            assert MOVED[one] in said_of_it
         assert warned.startswith(
             f"PluginContractWarning: The plugin {name!r} is written for contract"
         )
         assert said in warned
     assert told["major"]["error"] == "PluginContractError"
     assert "contract 2.0 of table formats and needs hudi-core >=" in told["major"]["text"]
+
+
+def test_the_name_of_the_default_format_cannot_be_taken(install: Install) -> None:
+    """Tables of the default format stay what they are, whatever is installed beside."""
+    told = load(install("hudi-rival-two"), "native")
+    assert told["native"]["version"] == "20260101000000001"
+    [warned] = told["native"]["warned"]
+    assert "The distribution hudi-rival-two registers a table format by the name 'native'" in warned
+    assert "Uninstall hudi-rival-two" in warned
 
 
 def test_a_format_that_nobody_ships(install: Install) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import re
 
@@ -101,6 +102,19 @@ def test_arguments_are_given_by_name_so_that_any_may_be_left_out(hook: str) -> N
     parameters = list(inspect.signature(HOOKS[hook].function).parameters.values())[1:]
     assert {one.kind for one in parameters} <= {inspect.Parameter.KEYWORD_ONLY}
     assert all(one.default is one.empty for one in parameters)
+
+
+def test_plugin_authors_find_every_field_described() -> None:
+    """Of each value that hooks get or return, among its attributes."""
+    lacking = []
+    for one in (getattr(spi, name) for name in spi.__all__):
+        if isinstance(one, type) and dataclasses.is_dataclass(one):
+            described = (inspect.getdoc(one) or "").partition("Attributes\n---")[2]
+            bases = [inspect.getdoc(base) or "" for base in one.__mro__[1:-1]]
+            words = {*re.findall(r"\w+", " ".join([described, *bases]))}
+            names = {field.name for field in dataclasses.fields(one)}
+            lacking += [f"{one.__name__}.{name}" for name in sorted(names - words)]
+    assert not [one for one in lacking if "._" not in one]
 
 
 def test_contracts_have_a_version() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ import pytest
 from hudi_conformance.formats.trace import install
 
 import hudi_core as hudi
+from hudi_core import spi
 from hudi_core.errors import PluginContractError, PluginContractWarning
 from hudi_core.hookspecs import HOOKS, Hook
 from hudi_core.model.client import MetaClientView
@@ -346,3 +348,16 @@ def test_a_hook_that_came_later_is_not_taken_from_an_older_plugin(
     found = contract.implementations_of("older", Older())
     assert "complete_indexing" not in found
     assert "complete_write" in found
+
+
+def test_names_of_the_former_contract_are_still_there() -> None:
+
+    for name, (module, there, advice) in versions.FORMER_NAMES.items():
+        with pytest.warns(PluginContractWarning, match=f"^{name} of hudi_core.spi") as warned:
+            assert getattr(spi, name) is getattr(import_module(module), there)
+        assert [advice in str(one.message) for one in warned] == [True]
+        assert warned[0].filename == __file__
+    with pytest.raises(ImportError, match="derive the class of the format from TableFormat"):
+        exec("from hudi_core.spi import TableFormatHooks")
+    with pytest.raises(ImportError, match="cannot import name 'TableFormt'"):
+        exec("from hudi_core.spi import TableFormt")

@@ -25,6 +25,7 @@ from hudi_core.spi import (
     FormatCommit,
     NamedFile,
     PartitionPath,
+    ValueRanges,
 )
 from tests.formats.two_steps import FAST
 from tests.formats.wrong_format import FAULTS, Lister, RicherLister, answer
@@ -161,6 +162,51 @@ def test_ranges_of_fewer_files_than_were_asked_about(shared: hudi.Table) -> None
     FAULTS["file_ranges"] = shorter
     with pytest.raises(PluginContractError, match=r"FileIndex\.file_ranges returned ranges"):
         reads_some(shared)
+
+
+def ranges(count: int, **changed: Any) -> ValueRanges:
+    unknown = ValueRanges.unknown(pa.int64(), count)
+    facts = {name: getattr(unknown, name) for name in ("minimum", "maximum", *MASKS)}
+    return ValueRanges(**{**facts, **changed})
+
+
+MASKS = ("may_be_null", "may_have_value")
+KIND = "FileIndex.file_ranges returned ranges whose "
+MISFITS: dict[str, Callable[[int], ValueRanges]] = {
+    "minimum is of type string, not int64": lambda n: ranges(n, minimum=pa.nulls(n, pa.string())),
+    "maximum is a ChunkedArray, not": lambda n: ranges(
+        n, maximum=pa.chunked_array([pa.nulls(n, pa.int64())])
+    ),
+    "minimum has 1 values, not 2": lambda n: ranges(n, minimum=pa.nulls(n - 1, pa.int64())),
+    "may_be_null has 1 values, not 2": lambda n: ranges(n, may_be_null=np.ones(n - 1, np.bool_)),
+    "may_have_value is no array of booleans": lambda n: ranges(n, may_have_value=[True] * n),
+    "may_be_null is no array of booleans": lambda n: ranges(n, may_be_null=pa.array([1] * n)),
+}
+
+
+@pytest.mark.parametrize("said", MISFITS)
+def test_ranges_that_do_not_fit_are_named(said: str, shared: hudi.Table) -> None:
+    FAULTS["file_ranges"] = lambda right: MISFITS[said](len(right()))
+    with pytest.raises(PluginContractError, match=KIND + said):
+        reads_some(shared)
+
+
+def test_masks_may_be_arrays_of_arrow(shared: hudi.Table) -> None:
+    """A null among them says that there may be."""
+    everything = reads(shared)
+
+    def by_arrow(right: Callable[[], Any]) -> ValueRanges:
+        n = len(right())
+        return ranges(
+            n, may_be_null=pa.array([None, False][:n]), may_have_value=pa.array([True] * n)
+        )
+
+    FAULTS["file_ranges"] = by_arrow
+    found = hudi.Table.open(shared.path).to_arrow(filter=[("ts", ">=", min(everything.values()))])
+    assert found.num_rows == len(everything)
+    nowhere = ranges(2, may_have_value=pa.chunked_array([[True], [None]]))
+    assert nowhere.may_have_value.tolist() == [True, True]
+    assert nowhere.may_be_null.dtype == np.bool_
 
 
 class ColumnLister(Lister):
