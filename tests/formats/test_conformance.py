@@ -15,6 +15,7 @@ from hudi_conformance.formats import histories
 from hudi_conformance.formats.capabilities import CapabilityConformance
 from hudi_conformance.formats.checks import CHECKS, check_of
 from hudi_conformance.formats.every_format import FormatConformance
+from hudi_conformance.formats.filters import FilterConformance
 from hudi_conformance.formats.histories import HistoryConformance
 from hudi_conformance.formats.recovery import RecoveryConformance
 from hudi_conformance.formats.table_services import ServiceConformance
@@ -67,6 +68,7 @@ SUITES = (
     FormatConformance,
     CapabilityConformance,
     ServiceConformance,
+    FilterConformance,
     RecoveryConformance,
     HistoryConformance,
     TwoStepConformance,
@@ -169,6 +171,10 @@ class TestCapabilities(OverChosen, CapabilityConformance):
 
 
 class TestServices(OverChosen, ServiceConformance):
+    pass
+
+
+class TestFilters(OverChosen, FilterConformance):
     pass
 
 

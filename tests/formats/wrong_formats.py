@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.spi import (
     Capability,
     CleanerPlan,
     CommitMetadata,
+    FileColumns,
+    FileGroupId,
     FileIndex,
+    FileStatus,
     FileSystemViewManager,
     FormatCapabilities,
     FormatCommit,
@@ -21,9 +28,12 @@ from hudi_core.spi import (
     PartitionPath,
     Publication,
     TimelineView,
+    ValueRanges,
 )
 from hudi_core.spi.files import table_lister
 from tests.formats import toy_format as toy
+
+NEVER: Final = "99991231235959999"
 
 
 class CommitsTwice(toy.ToyFormat):
@@ -238,6 +248,125 @@ class UndoesTheUnknown(toy.ToyFormat):
         return super().find_publication(meta_client, instant)
 
 
+class ForgetsTooMuch(toy.ToyFormat):
+    """Takes for complete whatever comes, once something was archived."""
+
+    def archive_instants(
+        self,
+        meta_client: MetaClientView,
+        archived_instants: Sequence[Instant],
+        expected_version: str | None,
+        **_: Any,
+    ) -> None:
+        super().archive_instants(meta_client, archived_instants, expected_version)
+        base = toy.head(meta_client)
+        toy.make(meta_client, replace(base, number=base.number + 1, watermark=NEVER))
+
+
+class RebuiltForGood(UndoesTheUnknown):
+    """Takes for complete whatever comes, once its metadata was rebuilt."""
+
+    def rebuild(
+        self, meta_client: MetaClientView, view_manager: FileSystemViewManager
+    ) -> FormatCommit:
+        super().rebuild(meta_client, view_manager)
+        base = toy.head(meta_client)
+        return toy.make(meta_client, replace(base, number=base.number + 1, watermark=NEVER))
+
+
+class Told(FileIndex):
+    """The index of the toy format, for those who say something else in one place."""
+
+    def __init__(self, meta_client: MetaClientView) -> None:
+        self.index: FileIndex = table_lister(meta_client)
+
+    def list_partitions(self) -> Sequence[PartitionPath]:
+        return self.index.list_partitions()
+
+    def list_files(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        return self.index.list_files(partitions)
+
+    def file_ranges(self, files: FileColumns, column: str, kind: pa.DataType) -> ValueRanges | None:
+        return self.index.file_ranges(files, column, kind)
+
+    def partition_ranges(
+        self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
+    ) -> ValueRanges | None:
+        return self.index.partition_ranges(partitions, column, kind)
+
+
+def narrowed(found: ValueRanges | None, kind: pa.DataType) -> ValueRanges | None:
+    """Ranges of whole numbers that end one too early."""
+    if found is None or not pa.types.is_integer(kind):
+        return found
+    return replace(found, maximum=pc.subtract(found.maximum, pa.scalar(1, kind)))
+
+
+class NarrowFiles(Told):
+    def file_ranges(self, files: FileColumns, column: str, kind: pa.DataType) -> ValueRanges | None:
+        return narrowed(super().file_ranges(files, column, kind), kind)
+
+
+class NarrowPartitions(Told):
+    def partition_ranges(
+        self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
+    ) -> ValueRanges | None:
+        return narrowed(super().partition_ranges(partitions, column, kind), kind)
+
+
+class NoNulls(Told):
+    def file_ranges(self, files: FileColumns, column: str, kind: pa.DataType) -> ValueRanges | None:
+        found = super().file_ranges(files, column, kind)
+        return found and replace(found, may_be_null=np.zeros(len(found), np.bool_))
+
+
+class NoGroups(Told):
+    def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
+        return frozenset() if column == "count" else None
+
+
+class FirstFiles(Told):
+    def list_columns(self, partitions: Sequence[PartitionPath]) -> FileColumns:
+        listed = self.list_files(partitions)
+        return FileColumns.of_statuses({path: tuple(files)[:1] for path, files in listed.items()})
+
+
+def telling(index: type[Told]) -> type[object]:
+    """The toy format with an index of files of its own."""
+
+    class Factory:
+        def create(self, meta_client: MetaClientView) -> FileIndex:
+            return index(meta_client)
+
+    class Format(toy.ToyFormat):
+        def get_metadata_factory(self) -> Any:
+            return Factory()
+
+    return Format
+
+
+class NarrowFileRanges(telling(NarrowFiles)):  # type: ignore[misc]
+    """Says of files that their numbers end one earlier than they do."""
+
+
+class NarrowPartitionRanges(telling(NarrowPartitions)):  # type: ignore[misc]
+    """Says of partitions that their numbers end one earlier than they do."""
+
+
+class SeesNoNulls(telling(NoNulls)):  # type: ignore[misc]
+    """Says of files that there is no null in them."""
+
+
+class NamesNoGroup(telling(NoGroups)):  # type: ignore[misc]
+    """Says of every value of a column that no file group holds it."""
+
+
+class ListsFirstFiles(telling(FirstFiles)):  # type: ignore[misc]
+    """Lists one file of each partition where files are asked for as columns."""
+
+
 @dataclass(frozen=True)
 class Mistake:
     """A format with a mistake, and what finds it.
@@ -273,4 +402,11 @@ MISTAKES: Final = (
     Mistake(TakesAgain, "F17"),
     Mistake(UndoesOneInstant, "F57"),
     Mistake(UndoesTheUnknown, "F58"),
+    Mistake(NarrowFileRanges, "F59"),
+    Mistake(NamesNoGroup, "F59", "('count', '=', 3) after the first writes"),
+    Mistake(ListsFirstFiles, "F59"),
+    Mistake(NarrowPartitionRanges, "F60", "the range of the partition"),
+    Mistake(SeesNoNulls, "F60", "a null is left out of the file"),
+    Mistake(ForgetsTooMuch, "F61"),
+    Mistake(RebuiltForGood, "F61"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hudi_conformance.formats.capabilities import CapabilityConformance
 from hudi_conformance.formats.every_format import FormatConformance
+from hudi_conformance.formats.filters import FilterConformance
 from hudi_conformance.formats.histories import HistoryConformance
 from hudi_conformance.formats.recovery import RecoveryConformance
 from hudi_conformance.formats.table_services import ServiceConformance
@@ -14,6 +15,7 @@ class TableFormatSuite(
     FormatConformance,
     CapabilityConformance,
     ServiceConformance,
+    FilterConformance,
     RecoveryConformance,
     HistoryConformance,
 ):

@@ -190,6 +190,34 @@ class TwoStepConformance(OverFormat):
     @check("F33", "What only step 1 holds is inflight in the format's timeline.")
     def test_the_fence(self, table: hudi.Table, path: Path) -> None:
         die_before_step_2(lambda: table.upsert(rows(0, ts=2)))
+        self.require_fenced(path)
+
+    @pytest.mark.parametrize("what", ["archived", "rebuilt"])
+    @check("F61", "What is forgotten makes nothing complete that only step 1 holds later on.")
+    def test_the_fence_behind_a_watermark(
+        self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat, what: str
+    ) -> None:
+        table.upsert(rows(0, ts=2))
+        if what == "archived":
+            opened = open_at(path)
+            opened.host.archive_instants(opened.client, opened.timeline().completed_writes()[:1])
+        elif declares(path, Capability.CONVERSION):
+            format_under_test.lose(path)
+            table.repair()
+        else:
+            TRACE.refused()
+            return
+        before = contents(rows(0, ts=2), rows(1, 2, 3, 4))
+        # another handle knows nothing of before
+        die_before_step_2(lambda: hudi.Table.open(str(path), FAST).upsert(rows(0, 6, ts=3)))
+        assert format_under_test.rows(path) == ours(path) == before
+        self.require_fenced(path)
+        hudi.Table.open(str(path)).insert(rows(7))
+        expected = contents(rows(0, 6, ts=3), rows(1, 2, 3, 4, 7))
+        assert format_under_test.rows(path) == ours(path) == expected
+
+    def require_fenced(self, path: Path) -> None:
+        """The last write is inflight for the format, and all else is as step 1 has it."""
         opened, instant, _ = pending(path)
         fenced = opened.host.get_timeline_factory().active_timeline(opened.client)
         others = [one for one in opened.client.timeline().instants if one != instant]
