@@ -84,11 +84,15 @@ def data_file(
         values[number] = column.value_count
         if column.null_count is not None:
             nulls[number] = column.null_count
-        if counts_nan and isinstance(kind, FloatType | DoubleType):
-            nans[number] = column.nan_count
+        may_have_nan = False
+        if isinstance(kind, FloatType | DoubleType):
+            may_have_nan = not counts_nan or column.nan_count > 0
+            if counts_nan:
+                nans[number] = column.nan_count
         if column.min_value is not None and column.max_value is not None:
             lower[number] = _lower(kind, column.min_value)
-            bound = _upper(kind, column.max_value)
+            # by one that leaves NaN out, engines to which NaN is the greatest number lose its rows
+            bound = None if may_have_nan else _upper(kind, column.max_value)
             if bound is not None:
                 upper[number] = bound
     found = DataFile.from_args(

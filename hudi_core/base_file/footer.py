@@ -5,18 +5,21 @@ Ranges of columns never come from here when a write commits: its writers collect
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.base_file.footer_statistics import footer_statistics
+from hudi_core.base_file.key_footer import BOUNDS_FOOTER, BOUNDS_OF_ALL
+from hudi_core.base_file.statistics import leaf_columns
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.stats import ColumnStats, FileStats
 from hudi_core.schema.alignment import stored_fields
@@ -24,6 +27,8 @@ from hudi_core.schema.arrow_types import leaves
 from hudi_core.schema.table_schema import RECORD_KEY
 
 BLOOM_FOOTER: Final = b"org.apache.hudi.bloomfilter"
+_WITHOUT_BOUNDS: Final = "parquet-mr"
+"""What writes no bounds of a column with NaN, as it says in its files."""
 
 
 def read_columns(
@@ -123,11 +128,16 @@ def read_footer(client: TableMetaClient, path: str, schema: pa.Schema) -> Footer
         The file is damaged or missing.
     """
     with opened_file(client, path) as file:
-        stored, rows = file.schema_arrow, file.metadata.num_rows
-        own = leaves(stored)
-        if len(own) != len(file.metadata.schema):
-            return Footer(stored, rows, {})
-        found = footer_statistics(own, file.metadata)
+        return footer_of(file, schema)
+
+
+def footer_of(file: pq.ParquetFile, schema: pa.Schema) -> Footer:
+    """Return the footer of an open data file; see :func:`read_footer`."""
+    stored, rows = file.schema_arrow, file.metadata.num_rows
+    own = leaves(stored)
+    if len(own) != len(file.metadata.schema):
+        return Footer(stored, rows, {})
+    found = footer_statistics(own, file.metadata)
     wanted = {name: field.type for name, field in leaves(schema)}
     columns = {
         name: found[name]
@@ -135,6 +145,48 @@ def read_footer(client: TableMetaClient, path: str, schema: pa.Schema) -> Footer
         if name in wanted and _is_alike(field.type, wanted[name])
     }
     return Footer(stored, rows, columns)
+
+
+def columns_with_hidden_nan(file: pq.ParquetFile) -> list[str]:
+    """Paths of the columns of which a footer has bounds that leave NaN out.
+
+    Releases before this one wrote such files, and so do other writers. Their values are read, those
+    of floating-point columns alone.
+    """
+    entries, creator = file.metadata.metadata or {}, file.metadata.created_by or ""
+    if entries.get(BOUNDS_FOOTER.encode()) == BOUNDS_OF_ALL.encode():
+        return []
+    if creator.startswith(_WITHOUT_BOUNDS):
+        return []
+    floating = {
+        number: path
+        for number, (path, field) in enumerate(leaves(file.schema_arrow))
+        if pt.is_floating(field.type)
+    }
+    found: set[str] = set()
+    for group in range(file.num_row_groups):
+        chunks = file.metadata.row_group(group)
+        bounded = {path for number, path in floating.items() if _is_bounded(chunks.column(number))}
+        found |= _with_nan(file, group, bounded - found)
+    return sorted(found)
+
+
+def _is_bounded(chunk: pq.ColumnChunkMetaData) -> bool:
+    return chunk.statistics is not None and chunk.statistics.has_min_max
+
+
+def _with_nan(file: pq.ParquetFile, group: int, paths: Collection[str]) -> set[str]:
+    """Those of some leaf columns of a row group that hold NaN."""
+    if not paths:
+        return set()
+    names = list(dict.fromkeys(path.partition(".")[0] for path in paths))
+    found: set[str] = set()
+    for rows in file.iter_batches(row_groups=[group], columns=names):
+        table = pa.Table.from_batches([rows])
+        for (path, _), chunks in zip(leaves(table.schema), leaf_columns(table), strict=True):
+            if path in paths and any(pc.any(pc.is_nan(one)).as_py() for one in chunks):
+                found.add(path)
+    return found
 
 
 def read_statistics(

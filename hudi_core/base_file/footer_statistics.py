@@ -74,7 +74,7 @@ def _column(
         nan_count=nans,
         compressed_size=sum(chunk.total_compressed_size for chunk in chunks),
         uncompressed_size=sum(chunk.total_uncompressed_size for chunk in chunks),
-        has_unbounded=pt.is_floating(kind) and any(map(_is_unbounded, chunks)),
+        has_unbounded=pt.is_floating(kind) and (nans > 0 or any(map(_is_unbounded, chunks))),
     )
 
 

@@ -17,6 +17,9 @@ MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
 BLOOM_TYPE_FOOTER: Final = "hoodie_bloom_filter_type_code"
 BLOOM_FOOTER: Final = "org.apache.hudi.bloomfilter"
 AVRO_SCHEMA_FOOTER: Final = "parquet.avro.schema"
+BOUNDS_FOOTER: Final = "hudi.bounds"
+BOUNDS_OF_ALL: Final = "of all values"
+"""A column of floating-point numbers has bounds in this footer only where it holds no NaN."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,11 @@ class StatisticsCollector:
         self._bounds: dict[tuple[int, int], Bounds] = {}
         self._groups = 0
 
+    @property
+    def with_nan(self) -> frozenset[int]:
+        """Numbers of the leaf columns that hold NaN, as far as they were observed."""
+        return frozenset(leaf for leaf, count in enumerate(self._nans) if count)
+
     def observe(self, group: pa.Table) -> None:
         """Add one row group; call it for each, in file order."""
         for leaf, chunks in enumerate(leaf_columns(group)):
@@ -82,7 +87,7 @@ class StatisticsCollector:
         Parameters
         ----------
         footer
-            Of the closed file, as its writer has it in memory.
+            Of the closed file, as its writer has it in memory, with the bounds of all columns.
         """
         return footer_statistics(self._leaves, footer, self._nans, self._bounds)
 

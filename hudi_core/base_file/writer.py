@@ -25,11 +25,14 @@ from hudi_core.base_file.key_footer import (
     AVRO_SCHEMA_FOOTER,
     BLOOM_FOOTER,
     BLOOM_TYPE_FOOTER,
+    BOUNDS_FOOTER,
+    BOUNDS_OF_ALL,
     MAX_KEY_FOOTER,
     MIN_KEY_FOOTER,
     KeyFooter,
 )
 from hudi_core.base_file.statistics import StatisticsCollector
+from hudi_core.base_file.unbounded_columns import unbounded_end
 from hudi_core.errors import StorageError
 from hudi_core.hashing.bloom import TYPE_CODE
 from hudi_core.model.stats import FileStats
@@ -219,10 +222,13 @@ class BaseFileWriter:
         if self._held:
             self._write_group()
         writer, stream = self._opened(self.schema.empty_table())
-        footers = self._key_values()
+        footers, unbounded = self._key_values(), self._statistics.with_nan
         with self._translated():
-            writer.add_key_value_metadata(footers)
+            if not unbounded:
+                writer.add_key_value_metadata(footers)
             writer.close()
+            if unbounded:
+                stream.write(unbounded_end(self._footers[0], unbounded, footers))
             size = int(stream.tell())
             stream.close()
             if self._options.fsync and self._filesystem.type_name == "local":
@@ -298,7 +304,11 @@ class BaseFileWriter:
         return dictionary_leaves(sample, self.schema, self._dictionaries)
 
     def _key_values(self) -> dict[str, str]:
-        footers = {MODEL_FOOTER: "avro", AVRO_SCHEMA_FOOTER: self._avro_schema}
+        footers = {
+            MODEL_FOOTER: "avro",
+            AVRO_SCHEMA_FOOTER: self._avro_schema,
+            BOUNDS_FOOTER: BOUNDS_OF_ALL,
+        }
         if not self._has_keys:
             return footers
         keys = self._keys

@@ -30,8 +30,9 @@ class ColumnStats:
     compressed_size, uncompressed_size
         Bytes of the column's chunks in the file.
     has_unbounded
-        Of floating-point values: whether a row group has some that its footer has no bounds of,
-        because they are NaN. Such a row group holds any value, to readers who go by footers.
+        Of floating-point values: whether some are NaN, or the footer has no bounds of a row group
+        with values, because they are NaN. Such a file holds any value, to readers who go by
+        footers or take NaN for a number.
     """
 
     min_value: Scalar | None

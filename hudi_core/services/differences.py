@@ -14,6 +14,7 @@ class Source(StrEnum):
     """The part that is wrong."""
 
     STORAGE = "storage"
+    FOOTER = "footer"
     TIMELINE = "timeline"
     METADATA_TABLE = "metadata table"
     FORMAT = "format"

@@ -13,7 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from hudi_core.base_file.footer import Footer, read_footer
+from hudi_core.base_file.footer import (
+    Footer,
+    columns_with_hidden_nan,
+    footer_of,
+    opened_file,
+)
 from hudi_core.config.virtual_keys import why_unmade
 from hudi_core.errors import (
     CommitConflictError,
@@ -66,6 +71,10 @@ _UNREADABLE: Final = (
     UnsupportedTableError,  # metadata of a kind that this release does not write
 )
 _REPAIR: Final = "`hudi table repair` rebuilds it from the timeline."
+_NO_BOUNDS: Final = (
+    "no bounds in its footer: it holds NaN, to Spark and others the greatest number, and they lose "
+    "rows by bounds without it; `hudi cluster --sort-by`, as any write of the file, leaves them out"
+)
 
 
 def validate_table(
@@ -269,18 +278,23 @@ class _Comparison:
         """Return the footers of present files; report unreadable ones."""
         schema = self._client.schema.with_meta()
 
-        def one(path: str) -> Footer | str:
+        def one(path: str) -> tuple[Footer, list[str]] | str:
             try:
-                return read_footer(self._client, path, schema)
+                with opened_file(self._client, path) as file:
+                    return footer_of(file, schema), columns_with_hidden_nan(file)
             except DataFileError as error:
                 return error.what
 
         found: dict[str, Footer] = {}
-        for path, footer in zip(stored, self._client.run_map(one, list(stored)), strict=True):
-            if isinstance(footer, str):
-                self._say(Source.STORAGE, f"file {path}", "a footer that can be read", footer)
+        for path, read in zip(stored, self._client.run_map(one, list(stored)), strict=True):
+            if isinstance(read, str):
+                self._say(Source.STORAGE, f"file {path}", "a footer that can be read", read)
                 continue
+            footer, hidden = read
             found[path] = footer
+            for column in hidden:
+                subject = f"column {column} of {path}"
+                self._say(Source.FOOTER, subject, _NO_BOUNDS, "bounds that leave NaN out")
             committed = self._rows_of_commits.get(path, footer.rows)
             if committed != footer.rows:
                 expected = f"{committed} rows, as its commit says"

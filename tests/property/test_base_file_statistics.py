@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,16 @@ def test_statistics_are_exact(rows: list[dict[str, Any]], group_bytes: int) -> N
         writer.write(table)
         result = writer.close()
         assert repr(pq.read_table(path).to_pylist()) == repr(table.to_pylist())
+        footer = pq.read_metadata(path)
+    chunks = [
+        footer.row_group(group).column(number)
+        for group in range(footer.num_row_groups)
+        for number in range(footer.num_columns)
+    ]
+    bounded = {one.path_in_schema for one in chunks if one.statistics.has_min_max}
+    nulls = Counter[str]()
+    for one in chunks:
+        nulls[one.path_in_schema] += one.statistics.null_count
     leaves = [leaf_values(row) for row in rows]
     for name, stats in result.stats.items():
         values = [value for leaf in leaves for value in leaf[name]]
@@ -86,3 +97,9 @@ def test_statistics_are_exact(rows: list[dict[str, Any]], group_bytes: int) -> N
         assert stats.value_count == len(values)
         assert stats.null_count == len(values) - len(present)
         assert stats.nan_count == sum(map(is_nan, present))
+        # of a column with NaN the footer has no bounds, as parquet-mr has none
+        assert nulls[name] == stats.null_count
+        if any(map(is_nan, present)):
+            assert name not in bounded
+        elif any(isinstance(value, float) for value in present):
+            assert name in bounded

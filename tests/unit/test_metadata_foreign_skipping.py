@@ -215,7 +215,8 @@ def test_nan_hides_no_other_value(tmp_path: Path, version: str, kind: pa.DataTyp
     )
     found = ranges(made)
     assert found["d", "A"] == (-math.inf, math.inf, 2, 0)
-    assert found["d", "B"] == (3.0, 3.0, 2, 0)
+    # Spark finds NaN by `d > 4` as well
+    assert found["d", "B"] == (-math.inf, math.inf, 2, 0)
     assert found["d", "C"] == (0.0, 0.0, 1, 0)
     assert found["d", "D"] == (-math.inf, math.inf, 2, 1)
     for partition in (COLUMN_STATS, PARTITION_STATS):

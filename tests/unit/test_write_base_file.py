@@ -7,6 +7,7 @@ import gc
 import json
 import math
 import resource
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,7 @@ def test_footers(path: Path) -> None:
         "hoodie_bloom_filter_type_code",
         "hoodie_max_record_key",
         "hoodie_min_record_key",
+        "hudi.bounds",
         "org.apache.hudi.bloomfilter",
         "parquet.avro.schema",
         "writer.model.name",
@@ -220,7 +222,7 @@ def test_a_file_without_meta_columns(path: Path) -> None:
     writer.write(pa.Table.from_pylist(FULL, SCHEMA.arrow))
     result = writer.close()
     assert (result.rows, result.min_key) == (3, None)
-    assert sorted(footers(path)) == ["parquet.avro.schema", "writer.model.name"]
+    assert sorted(footers(path)) == ["hudi.bounds", "parquet.avro.schema", "writer.model.name"]
     assert pq.read_schema(path).names == SCHEMA.names
 
 
@@ -413,6 +415,49 @@ def test_a_row_group_of_nan_hides_no_bounds(path: Path) -> None:
     found = write(path, batches, options=BaseFileOptions(row_group_bytes=1)).stats["x"]
     assert pq.read_metadata(path).num_row_groups == 2
     assert (found.min_value, found.max_value, found.nan_count) == (5.0, 5.0, 1)
+
+
+NAN_LAST = [*({"id": n, "x": float(n), "f": 0.5} for n in range(4)), {"id": 4, "x": math.nan}]
+
+
+@pytest.mark.parametrize("group_bytes", [1, 10**6], ids=["row groups of one row", "one row group"])
+def test_a_column_with_nan_has_no_bounds_in_the_footer(path: Path, group_bytes: int) -> None:
+    """It may come with the last row; its null counts stay, and so do bounds of other columns."""
+    written = write(
+        path,
+        [with_meta([row]) for row in NAN_LAST],
+        options=BaseFileOptions(row_group_bytes=group_bytes),
+    )
+    assert path.stat().st_size == written.size
+    footer = pq.read_metadata(path)
+    assert footer.num_row_groups == (1 if group_bytes > 1 else 5)
+    bounded, nulls = set(), Counter[str]()
+    for group in range(footer.num_row_groups):
+        for number in range(footer.num_columns):
+            chunk = footer.row_group(group).column(number)
+            nulls[chunk.path_in_schema] += chunk.statistics.null_count
+            if chunk.statistics.has_min_max:
+                bounded.add(chunk.path_in_schema)
+    assert {"id", "f", "_hoodie_record_key"} <= bounded
+    assert "x" not in bounded
+    assert (nulls["x"], nulls["f"], nulls["id"]) == (0, 1, 0)
+    stats = written.stats["x"]
+    assert (stats.min_value, stats.max_value, stats.nan_count) == (0.0, 3.0, 1)
+    assert stats.has_unbounded
+    # what it says beside is as in any other file
+    bloom = DynamicBloom.parse(footers(path)["org.apache.hudi.bloomfilter"], str(path))
+    assert bloom.entries == 5
+    assert footers(path)["hoodie_max_record_key"] == "4"
+
+
+def test_engines_to_which_nan_is_the_greatest_number_find_it(path: Path) -> None:
+    write(path, [with_meta(NAN_LAST)])
+    for condition in ("x > 4", "x = 'nan'::double", "x >= 'nan'::double", "isnan(x)"):
+        found = query(f"select id from '{path}' where {condition}")
+        assert found == [(4,)], condition
+    assert query(f"select id from '{path}' where x > 2") == [(3,), (4,)]
+    frame = pl.scan_parquet(path)
+    assert frame.filter(pl.col("x") > 4).collect()["id"].to_list() == [4]
 
 
 @pytest.mark.parametrize("long_rows", [[0], [1], [2], [0, 2]])
