@@ -118,6 +118,11 @@ def has_values(one: ColumnRange) -> bool:
     return None in counts or counts[0] != counts[1]
 
 
+def has_type(one: ColumnRange) -> bool:
+    """Whether a range records the type of its bounds, as in version 2."""
+    return one.value_type is not None and one.value_type.ordinal != BoundType.V1
+
+
 def covers(wide: ColumnRange, narrow: ColumnRange) -> bool:
     """Whether bounds hold for all values of another range."""
     low, high, first, last = wide.min_value, wide.max_value, narrow.min_value, narrow.max_value

@@ -20,9 +20,9 @@ from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.groups import ListedGroup, in_shard_order
 from hudi_core.metadata.partition_types import FILES, RECORD_INDEX, SECONDARY_INDEX
-from hudi_core.metadata.recorded import CommitRecords, RecordedFiles, position
+from hudi_core.metadata.recorded import CommitRecords, RecordedFiles, is_in_slice
 from hudi_core.model.files import FileSlice, PartitionPath, join_path
-from hudi_core.model.instant import Action
+from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import SOLO_PREFIX, InstantTime
 
 _ONE_BLOCK_BYTES: Final = 256 * 1024
@@ -93,7 +93,7 @@ def require_complete(
             f"{records.root}/{partition}", "the instant that built it is not complete", REBUILD
         )
     held = {group.file_id: group for group in groups}
-    for end, recorded in _recorded(partition, groups, records, groups_only):
+    for write, recorded in _recorded(partition, groups, records, groups_only):
         for name, file_id, size in recorded.files(partition):
             if file_id not in held:
                 reason = f"its file group {file_id} is missing"
@@ -101,7 +101,7 @@ def require_complete(
             if groups_only:
                 continue
             group, file = held[file_id], held[file_id].files.get(name)
-            if group.start <= end and (file is None or file.size < size):
+            if is_in_slice(write, group.start) and (file is None or file.size < size):
                 claimed = f"it has {file.size if file else 0} bytes, and {size} were written"
                 raise CorruptMetadataError(
                     f"{records.root}/{join_path(partition, name)}",
@@ -112,34 +112,35 @@ def require_complete(
 
 def _recorded(
     partition: str, groups: Collection[ListedGroup], records: CommitRecords, groups_only: bool
-) -> Iterator[tuple[InstantTime, RecordedFiles]]:
-    """Yield recorded files with the slice start up to which they count."""
+) -> Iterator[tuple[Instant, RecordedFiles]]:
+    """Yield recorded files with the write that recorded them."""
     is_committed = records.timeline.is_committed
     times = {time for group in groups for time in group.instants if is_committed(time)}
     first = min(times, default="")
     divided = frozenset() if groups_only else _maybe_divided(partition, groups)
     for write in records.newest_first():
-        time, end = write.requested_time, position(write)
+        time = write.requested_time
         is_compaction = write.action is Action.COMMIT
         # of one file group the listing tells whether it is there
         states = (is_compaction or time == first) and partition != FILES
         # who built another partition holds nothing of this one
         is_other = time.startswith(SOLO_PREFIX) and first.startswith(SOLO_PREFIX) and time != first
-        lacks = not (groups_only or is_other) and _lacks(groups, time, end)
+        lacks = not (groups_only or is_other) and _lacks(groups, write)
         if groups and not (states or lacks or time in divided):
             continue
         if not is_compaction and not records.counts(time):
             continue  # it was never complete, or it is undone
         recorded = records.read(write)
-        yield end, recorded
+        yield write, recorded
         if partition in recorded.stated or (not groups and recorded.is_bare_build):
             return
         if time == first and (is_compaction or partition in recorded.builds):
             return  # what was before is merged, or had the same name and is no part of it
 
 
-def _lacks(groups: Collection[ListedGroup], time: InstantTime, end: InstantTime) -> bool:
-    return any(group.start <= end and time not in group.instants for group in groups)
+def _lacks(groups: Collection[ListedGroup], write: Instant) -> bool:
+    time = write.requested_time
+    return any(is_in_slice(write, group.start) and time not in group.instants for group in groups)
 
 
 def _is_built_in_part(

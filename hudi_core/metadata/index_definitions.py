@@ -20,7 +20,8 @@ DEFAULT_PATH: Final = ".hoodie/.index_defs/index.json"
 
 _MAX_BYTES: Final = 16 << 20
 _LIST: Final = "indexDefinitions"
-_BY_VALUE: Final = "V2"
+_NEWER: Final = "V2"
+"""Version of an index of the form that Hudi has had since tables of version 9."""
 _MAKE_AGAIN: Final = (
     "Run `hudi metadata delete --backup PATH`, then `hudi metadata create PATH`. Of a table with "
     "storage paths delete this file, then run `hudi table repair --metadata PATH`."
@@ -55,7 +56,17 @@ class IndexDefinitions:
 
     def is_by_value(self, index: str) -> bool:
         """Whether values alone decide a secondary index's shard."""
-        return self.raw.get(index, {}).get("version") == _BY_VALUE
+        return self.raw.get(index, {}).get("version") == _NEWER
+
+    def has_bound_types(self, index: str, config: TableConfig) -> bool:
+        """Whether an index of ranges records the types of its bounds (version 2).
+
+        Hudi leaves an index as it is when it raises a table to version 9, and merges ranges of one
+        form alone.
+        """
+        if index not in self.raw:
+            return has_value_types(config)
+        return has_value_types(config) and self.raw[index].get("version") == _NEWER
 
     def is_partitioned(self, index: str) -> bool:
         """Whether a record index keeps the keys of each partition apart."""
@@ -217,7 +228,7 @@ def in_version(definitions: IndexDefinitions, config: TableConfig) -> IndexDefin
     made: dict[str, Mapping[str, Any]] = {}
     for name, one in definitions.raw.items():
         has_forms = one.get("indexType") in _OF_TWO_FORMS
-        version = _BY_VALUE if typed and has_forms else "V1"
+        version = _NEWER if typed and has_forms else "V1"
         made[name] = {**one, "version": version} if typed or "version" in one else one
     return IndexDefinitions(definitions.path, made)
 

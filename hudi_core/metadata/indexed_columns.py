@@ -11,7 +11,8 @@ import pyarrow as pa
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.metadata.bound_forms import BoundForm, bound_form
-from hudi_core.metadata.table import has_value_types
+from hudi_core.metadata.index_definitions import IndexDefinitions
+from hudi_core.metadata.partition_types import COLUMN_STATS
 from hudi_core.schema.arrow_types import walk
 from hudi_core.schema.table_schema import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, TableSchema
 
@@ -46,6 +47,7 @@ class IndexableColumns:
         cls,
         schema: TableSchema,
         config: TableConfig,
+        definitions: IndexDefinitions,
         *,
         local: Collection[str] = (),
     ) -> IndexableColumns:
@@ -55,11 +57,13 @@ class IndexableColumns:
         ----------
         config
             The table's properties.
+        definitions
+            Those of its indexes.
         local
             Paths of the timestamps that the schema calls local in Avro's JSON, which other engines
             read it from.
         """
-        typed = has_value_types(config)
+        typed = definitions.has_bound_types(COLUMN_STATS, config)
         forms = {
             path: form
             for path, field in walk(schema.arrow)

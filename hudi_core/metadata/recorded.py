@@ -15,7 +15,7 @@ from hudi_core.metadata.damage import with_rebuild_hint
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, CommitMetadata
 from hudi_core.model.files import BaseFileName, FileId, LogFileName, join_path
 from hudi_core.model.instant import Action, Instant
-from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.instant_time import InstantTime, has_suffix
 from hudi_core.timeline.timeline import Timeline
 
 _MAX_KNOWN: Final = 1024
@@ -151,6 +151,13 @@ def position(write: Instant) -> InstantTime:
     """Time from which later compactions find the files of a write."""
     is_compaction = write.action is Action.COMMIT
     return write.requested_time if is_compaction else write.effective_completion_time
+
+
+def is_in_slice(write: Instant, start: str) -> bool:
+    """Whether the files of a write are in the slice that a compaction made, not merged by it."""
+    # before version 8, a compaction merged all that was requested before it
+    time = write.requested_time if has_suffix(start) else position(write)
+    return start <= time
 
 
 def _decoded(text: str | None) -> dict[str, dict[str, int]]:

@@ -18,7 +18,7 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.completeness import require_complete_slices
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.group_reader import GroupFiles, GroupReader
-from hudi_core.metadata.index_definitions import read_definitions
+from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
 from hudi_core.metadata.keys import secondary_prefix, split_secondary_key
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX, shards_of
@@ -26,7 +26,6 @@ from hudi_core.metadata.recorded import CommitRecords
 from hudi_core.metadata.records import MetadataRecord
 from hudi_core.metadata.table import (
     StoredPartitions,
-    has_value_types,
     metadata_client,
     require_readable,
 )
@@ -65,7 +64,6 @@ class MetadataSnapshot:
         self._table = table
         self._timeline = timeline
         self._counts = counts
-        self._hashes_prefixes = has_value_types(table.config)
         self._completion = {
             one.requested_time: one.effective_completion_time for one in timeline.completed_writes()
         }
@@ -226,11 +224,14 @@ class MetadataSnapshot:
 
     def _slices(self, partition: str) -> Mapping[PartitionPath | None, Sequence[FileSlice]]:
         def may_be_empty() -> bool:
-            definitions = read_definitions(self._table.storage, self._table.config)
-            return definitions.is_partitioned(partition)
+            return self._definitions.is_partitioned(partition)
 
         slices = self._view.latest_slices([PartitionPath(partition)])
         return require_complete_slices(partition, slices, self._records, may_be_empty)
+
+    @cached_property
+    def _definitions(self) -> IndexDefinitions:
+        return read_definitions(self._table.storage, self._table.config)
 
     @cached_property
     def _records(self) -> CommitRecords:
@@ -303,7 +304,7 @@ class MetadataSnapshot:
         if count == 1 or not keys:
             return {0: keys}
         hashed: Sequence[str] = keys
-        if partition.startswith(SECONDARY_INDEX) and self._hashes_prefixes:
+        if partition.startswith(SECONDARY_INDEX) and self._definitions.is_by_value(partition):
             hashed = [secondary_prefix(split_secondary_key(key, partition)[0]) for key in keys]
         shards = shards_of(pa.array(hashed, pa.string()), count)
         order = np.argsort(shards, kind="stable")

@@ -28,13 +28,16 @@ class InstantInfo:
 
 @dataclass(frozen=True, slots=True)
 class RollbackRequest:
-    """Files of one file group that a rollback deletes (absolute paths)."""
+    """Files of one file group that a rollback deletes (absolute paths).
+
+    Hudi cannot carry out a plan whose log blocks are null.
+    """
 
     partition_path: str
     file_id: str | None = None
     latest_base_instant: str | None = None
     files_to_be_deleted: tuple[str, ...] = ()
-    log_blocks_to_be_deleted: Mapping[str, int] | None = None
+    log_blocks_to_be_deleted: Mapping[str, int] | None = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

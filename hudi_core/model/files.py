@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final, NewType
 
 from hudi_core.errors import InvalidInstantTimeError
-from hudi_core.model.instant_time import InstantTime, parse_instant_time
+from hudi_core.model.instant_time import DIGITS, InstantTime, parse_instant_time
 
 BasePath = NewType("BasePath", str)
 """Absolute path or URI of a table, without a trailing slash."""
@@ -57,10 +57,10 @@ class WriteToken:
 
 
 _BASE: Final = re.compile(
-    r"(?P<id>[^_/]+)_(?P<token>[0-9]+-[0-9]+-[0-9]+)_(?P<time>[0-9]{14}|[0-9]{17})(?P<ext>\.[a-z]+)"
+    rf"(?P<id>[^_/]+)_(?P<token>[0-9]+-[0-9]+-[0-9]+)_(?P<time>{DIGITS})(?P<ext>\.[a-z]+)"
 )
 _LOG: Final = re.compile(
-    r"\.(?P<id>[^_/]+)_(?P<time>[0-9]{14}|[0-9]{17})\.log\.(?P<version>[0-9]+)"
+    rf"\.(?P<id>[^_/]+)_(?P<time>{DIGITS})\.log\.(?P<version>[0-9]+)"
     r"(?:_(?P<token>[0-9]+-[0-9]+-[0-9]+))?(?P<suffix>\.cdc)?"
 )
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from hudi_core.errors import InvalidInstantTimeError
-from hudi_core.model.instant_time import InstantTime, parse_instant_time
+from hudi_core.model.instant_time import DIGITS, InstantTime, parse_instant_time
 
 
 class Action(StrEnum):
@@ -115,7 +115,7 @@ def file_name_v2(instant: Instant) -> str:
 
 
 _NAME: Final = re.compile(
-    r"(?P<time>[0-9]{14}|[0-9]{17})(?:_(?P<done>[0-9]{14}|[0-9]{17}))?"
+    rf"(?P<time>{DIGITS})(?:_(?P<done>{DIGITS}))?"
     r"(?:\.(?P<action>[a-z]+))?(?:\.(?P<state>requested|inflight))?"
 )
 

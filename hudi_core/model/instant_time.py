@@ -2,8 +2,9 @@
 
 An instant time is 17 digits, ``yyyyMMddHHmmssSSS``, in the timeline's time zone: UTC for every
 table this project creates, see :mod:`hudi_core.model.timeline_zone` for others. Text order is time
-order. Tables of earlier Hudi releases hold 14-digit times (whole seconds); they are read, never
-written.
+order. Tables of earlier Hudi releases hold 14-digit times (whole seconds). Their metadata tables
+hold times of 20 and 23 digits: that of the table's instant, with a suffix for a compaction, a clean
+or a rollback. They are read, never written.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from hudi_core.errors import InvalidInstantTimeError
 InstantTime = NewType("InstantTime", str)
 """A validated instant time."""
 
-_DIGITS: Final = re.compile(r"[0-9]{14}|[0-9]{17}")
+DIGITS: Final = r"[0-9]{14}(?:[0-9]{3}){0,3}"
+"""Pattern of the digits of an instant time."""
+_DIGITS: Final = re.compile(DIGITS)
+_LENGTH: Final = 17
 SOLO_PREFIX: Final = "00000000000000"
 """First 14 digits of the metadata table's bootstrap instants, which are not dates."""
 
@@ -36,8 +40,8 @@ def parse_instant_time(text: str) -> InstantTime:
     Parameters
     ----------
     text
-        14 or 17 ASCII digits that spell a real date and time, or a bootstrap instant of a metadata
-        table.
+        ASCII digits that spell a real date and time, and in metadata tables a suffix, or a
+        bootstrap instant of one.
 
     Raises
     ------
@@ -45,10 +49,15 @@ def parse_instant_time(text: str) -> InstantTime:
         Anything else, with the reason.
     """
     if not _DIGITS.fullmatch(text):
-        raise InvalidInstantTimeError(text, "it is not 14 or 17 digits")
+        raise InvalidInstantTimeError(text, "it is not 14, 17, 20 or 23 digits")
     if not text.startswith(SOLO_PREFIX):
         _to_datetime(text)
     return InstantTime(text)
+
+
+def has_suffix(text: str) -> bool:
+    """Whether an instant time is one that Hudi made of another before table version 8."""
+    return len(text) > _LENGTH
 
 
 def instant_time_of(when: datetime) -> InstantTime:
@@ -70,7 +79,7 @@ def _to_datetime(text: str) -> datetime:
         whole = datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     except ValueError as error:
         raise InvalidInstantTimeError(text, "its digits are not a date and time") from error
-    return whole + timedelta(milliseconds=int(text[14:] or 0))
+    return whole + timedelta(milliseconds=int(text[14:17] or 0))
 
 
 def just_before(time: InstantTime) -> InstantTime:

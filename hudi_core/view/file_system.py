@@ -261,6 +261,8 @@ class FileSystemView:
             # a log belongs to the newest base file that was requested before the log was complete,
             # so that logs written while a compaction ran go to the slice the compaction makes
             done = self._completed.get(log.name.instant, log.name.instant)
+            if log.name.instant in starts:
+                done = log.name.instant  # before version 8, Hudi named log files after their slice
             home = [start for start in starts if start <= done]
             (attached[home[-1]] if home else orphans).append(log)
         slices = [

@@ -6,6 +6,7 @@ until then our readers see what they saw before, and `hudi table repair` takes i
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -98,6 +99,32 @@ def test_rows_and_filters(delta_spark: Engine, tmp_path: Path, partitioned: bool
     assert not {sql: both for sql, both in answers.items() if both[0] != both[1]}
     [(count, most)] = delta_spark.sql(f"select count(*), max(ts) from delta.`{path}`")
     assert (count, most) == (len(held), max(one["ts"] for one in held))
+
+
+def test_looking_for_nan(delta_spark: Engine, tmp_path: Path) -> None:
+    """NaN equals NaN and is greater than every number, alone in a file and among numbers."""
+    path, kind = tmp_path / "table", pa.float64()
+    batches: list[dict[int, float | None]] = [
+        {1: math.nan},
+        {2: 5.0},
+        {3: 1.0, 4: math.nan},
+        {5: 2.0, 6: None},
+    ]
+    held = [{"id": key, "x": value} for batch in batches for key, value in batch.items()]
+    table = hudi.Table.create(
+        str(path),
+        pa.schema([("id", pa.int64()), ("x", kind)]),
+        record_key="id",
+        format="delta",
+        options={"hoodie.fs.fsync": "false", "hoodie.parquet.small.file.limit": "0"},
+    )
+    for batch in batches:
+        table.insert(pa.table({"id": list(batch), "x": list(batch.values())}))
+    signs = (("=", math.nan), (">", 4.0), ("!=", 1.0), ("<", 2.0), ("=", 1.0))
+    asked = [compare("x", sign, value, kind) for sign, value in signs]
+    found = delta_spark.answers(path, ["id"], [one.sql for one in asked], source="delta")
+    answers = {one.sql: answer.rows for one, answer in zip(asked, found, strict=True)}
+    assert answers == {one.sql: one.ids(held) for one in asked}
 
 
 def test_history_and_time_travel(delta_spark: Engine, tmp_path: Path) -> None:

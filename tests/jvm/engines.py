@@ -255,6 +255,36 @@ class Engine:
             partition_by=list(partition_by),
         )
 
+    def insert_avro(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        path: Path,
+        schema: Mapping[str, Any],
+        key: str,
+        version: str,
+    ) -> None:
+        """Make a table without partitions by Hudi's own client, of types that Spark lacks.
+
+        Parameters
+        ----------
+        rows
+            Of texts and numbers.
+        schema
+            Of the rows, Avro's.
+        key
+            The record key's field.
+        version
+            Of the table.
+        """
+        self._ask(
+            "insert_avro",
+            rows=list(rows),
+            path=str(path),
+            schema=json.dumps(schema),
+            key=key,
+            version=int(version),
+        )
+
     def write_checkpoint(self, path: Path) -> None:
         """Write a checkpoint of the log of a Delta table."""
         self._ask("write_checkpoint", path=str(path))

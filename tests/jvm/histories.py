@@ -171,17 +171,20 @@ def changes_by_hudi(engine: Engine, path: Path, since: Instant) -> Counter[str]:
     )
 
 
-def encoded_changes(write: Writer, path: Path, version: str) -> Instant:
+def encoded_changes(write: Writer, path: Path, shape: Shape) -> Instant:
     """Make a table whose last write brings one row, to a partition whose name is encoded.
 
-    The city of the row is ``a%b``.
+    Parameters
+    ----------
+    shape
+        Of a table that is partitioned by city, whose names are encoded. The city of the row is
+        ``a%b``.
 
     Returns
     -------
     Instant
         The write before.
     """
-    shape = Shape(version, partition="city", ordering="ts", options=ENCODED)
     Step("insert", of_city("oslo", 0, 1)).take(write, path, shape)
     Step("insert", of_city("a%b", 10, 1)).take(write, path, shape)
     return hudi.Table.open(str(path)).timeline.completed_writes()[0]

@@ -22,7 +22,7 @@ from tests.jvm.engines import Engine
 from tests.jvm.filters import Filter, compare, is_not_null, is_null
 from tests.jvm.report import own_failure
 from tests.jvm.skipping import Found, differences, filtered, judge_filters, wanted
-from tests.jvm.writers import HudiSpark, Shape, Writer, insert_all, ours, plain_rows
+from tests.jvm.writers import Shape, Writer, insert_all, name_of, ours, plain_rows
 
 VERSIONS: Final = ("8", "9")
 PARTITIONED: Final = {"one folder": "", "partitioned": "city"}
@@ -43,12 +43,11 @@ def judged(
 ) -> None:
     """Judge filters of a table that each writer makes of batches whose columns differ."""
 
-    def found(name: str, write: Writer) -> Found:
-        path = insert_all(write, folder / name, shape, batches)
+    def asked(write: Writer) -> Found:
+        path = insert_all(write, folder / name_of(write), shape, batches)
         return filtered(engine, path, filters).found
 
-    right = wanted(filters, plain_rows(batches))
-    judge_filters(found("ours", ours), right, lambda: found("theirs", HudiSpark(engine)))
+    judge_filters(engine, wanted(filters, plain_rows(batches)), asked)
 
 
 @pytest.mark.parametrize("layout", PARTITIONED)

@@ -193,7 +193,8 @@ def same_history(engine: Engine, path: Path) -> None:
 def test_changes_of_encoded_partitions(hudi_spark: Engine, tmp_path: Path, version: str) -> None:
     """Incremental queries of partitions whose names are encoded."""
     path = tmp_path / "table"
-    first = encoded_changes(HudiSpark(hudi_spark), path, version)
+    shape = Shape(version, partition="city", ordering="ts", options=ENCODED)
+    first = encoded_changes(HudiSpark(hudi_spark), path, shape)
     assert hudi.Table.open(str(path)).incremental(first)["city"].to_pylist() == ["a%b"]
     found = hudi_spark.values(path, ["city"], options=since_options(first))
     if found == [("a%25b",)]:

@@ -22,7 +22,7 @@ from tests.jvm.engines import Engine
 from tests.jvm.filters import Filter, among, compare, is_null
 from tests.jvm.report import own_failure
 from tests.jvm.skipping import Found, differences, filtered, judge_filters, wanted
-from tests.jvm.writers import HudiSpark, Shape, Writer, insert_all, ours
+from tests.jvm.writers import HudiSpark, Shape, Writer, insert_all, name_of, ours
 
 VERSIONS: Final = ("8", "9")
 HIVE: Final = {"hoodie.datasource.write.hive_style_partitioning": "true"}
@@ -104,12 +104,11 @@ def test_partitions_of_nulls(hudi_spark: Engine, tmp_path: Path, layout: str, ve
         is_null("city") & compare("x", ">", 50, LONG),
     ]
 
-    def found(name: str, write: Writer) -> Found:
-        path = insert_all(write, tmp_path / name, shape, batches_of(rows))
+    def asked(write: Writer) -> Found:
+        path = insert_all(write, tmp_path / name_of(write), shape, batches_of(rows))
         return filtered(hudi_spark, path, filters).found
 
-    right = wanted(filters, rows)
-    judge_filters(found("ours", ours), right, lambda: found("theirs", HudiSpark(hudi_spark)))
+    judge_filters(hudi_spark, wanted(filters, rows), asked)
 
 
 # --- partitions that are periods ------------------------------------------------------------------
@@ -208,12 +207,13 @@ def test_filters_on_periods(
     shape = Shape(version, partition="at", options=options)
     filters = filters_on_periods(kind, values)
 
-    def found(name: str, write: Writer) -> Found:
-        path = insert_all(write, tmp_path / name, shape, [data.slice(0, 2), data.slice(2)])
+    def asked(write: Writer) -> Found:
+        path = insert_all(
+            write, tmp_path / name_of(write), shape, [data.slice(0, 2), data.slice(2)]
+        )
         return filtered(hudi_spark, path, filters).found
 
-    right = wanted(filters, rows)
-    judge_filters(found("ours", ours), right, lambda: found("theirs", HudiSpark(hudi_spark)))
+    judge_filters(hudi_spark, wanted(filters, rows), asked)
 
 
 CUSTOM: Final = {
@@ -242,13 +242,12 @@ def test_partitions_of_values_and_periods(
         *filters_on_periods(LONG, MILLIS),
     ]
 
-    def found(name: str, write: Writer) -> Found:
-        path = insert_all(write, tmp_path / name, shape, [data])
+    def asked(write: Writer) -> Found:
+        path = insert_all(write, tmp_path / name_of(write), shape, [data])
         answers = filtered(hudi_spark, path, filters).found
         return {each: _of_any_period(answer) for each, answer in answers.items()}
 
-    right = wanted(filters, rows)
-    judge_filters(found("ours", ours), right, lambda: found("theirs", HudiSpark(hudi_spark)))
+    judge_filters(hudi_spark, wanted(filters, rows), asked)
 
 
 def _of_any_period(answer: Any) -> Any:

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import SchemaError
 from tests.formats.delta_tables import content
 from tests.interop.matrix_cells import Cell, sample, whole
-from tests.interop.matrix_layouts import ESCAPED, Row
+from tests.interop.matrix_layouts import ESCAPED, LAYOUTS, Row
 from tests.interop.matrix_model import Model as MatrixModel
 from tests.interop.matrix_tables import Shelf, discard
 from tests.interop.test_type_matrix import history
@@ -61,13 +60,18 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
 @pytest.fixture(scope="module")
 def takes_names_for_values(
     hudi_spark: Engine, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[], bool]:
-    """Give whether Hudi-Spark takes encoded names for values in changes of its own table."""
+) -> Callable[[str, str], bool]:
+    """Give whether Hudi-Spark takes encoded names for values in changes of its own table.
+
+    It is of the layout and version of a cell, and made once each.
+    """
 
     @cache
-    def found() -> bool:
-        path = tmp_path_factory.mktemp("encoded") / "table"
-        before = encoded_changes(HudiSpark(hudi_spark), path, "8")
+    def found(layout: str, version: str) -> bool:
+        path, of = tmp_path_factory.mktemp("encoded") / "table", LAYOUTS[layout]
+        key = "id" if len(of.key) == 1 else "id,day"
+        shape = Shape(version, key, ",".join(of.partition), ordering="ts", options=of.options)
+        before = encoded_changes(HudiSpark(hudi_spark), path, shape)
         return hudi_spark.values(path, ["city"], options=since_options(before)) == [("a%25b",)]
 
     return found
@@ -94,7 +98,7 @@ NAMES_FOR_VALUES: Final = own_failure(
 def test_operations(
     hudi_spark: Engine,
     shelf: Shelf,
-    takes_names_for_values: Callable[[], bool],
+    takes_names_for_values: Callable[[str, str], bool],
     cell: Cell,
 ) -> None:
     """Rows, the state before, and the changes, of one operation on a table with a past."""
@@ -119,7 +123,8 @@ def test_operations(
     discard(made, None)
     if brings_encoded_names(cell) and changes != new:
         assert changes == [{**row, "city": ESCAPED.get(row["city"], row["city"])} for row in new]
-        assert takes_names_for_values(), "it is right about its own table"
+        own = takes_names_for_values(cell.layout, cell.version)
+        assert own, "it is right about its own table"
         raise OwnFailureError("of its own table as well")
     assert changes == new
 
@@ -237,8 +242,32 @@ BY_DEFAULT: Final = {
     "spark.sql.codegen.factoryMode": "FALLBACK",
 }
 """Spark's own settings, with which it reads Parquet by columns: the engine has others."""
-ILLEGAL: Final = "Illegal Parquet type: INT64 (TIME(MICROS,false))"
+ILLEGAL: Final = "Illegal Parquet type: INT64 (TIME(MICROS,"
+"""What Spark says of the file; Hudi's own writer has times in UTC, and we in no zone."""
 TIMED: Final = ("int32", "time_us", NESTED)
+WITH_TIMES: Final = {
+    "type": "record",
+    "name": "row",
+    "fields": [
+        {"name": "id", "type": "string"},
+        {"name": "number", "type": ["null", "int"], "default": None},
+        {
+            "name": "time",
+            "type": ["null", {"type": "long", "logicalType": "time-micros"}],
+            "default": None,
+        },
+    ],
+}
+
+
+def its_times(engine: Engine, path: Path, version: str) -> Path:
+    """A table with times of day that Hudi's own client made, as Spark has no such type."""
+    rows = [
+        {"id": "a", "number": 1, "time": 3_723_000_004},
+        {"id": "b", "number": 2, "time": None},
+    ]
+    engine.insert_avro(rows, path, WITH_TIMES, "id", version)
+    return path
 
 
 @own_failure("Spark 3.5 opens no Parquet file that has times of day")
@@ -248,9 +277,7 @@ def test_times_of_day(hudi_spark: Engine, tmp_path: Path, name: str, version: st
     """Times of day, as microseconds, and another column beside them."""
     rows = {"k": row(0), "none": row(None)}
     data = given(rows, TIMED)
-    plain, path = tmp_path / "plain", str(tmp_path / "table")
-    plain.mkdir()
-    pq.write_table(data, plain / "rows.parquet")
+    path = str(tmp_path / "table")
     options = {"hoodie.write.table.version": version, "hoodie.fs.fsync": "false"}
     table = hudi.Table.create(path, data.schema, record_key=KEY, options=options)
     table.insert(data)
@@ -261,9 +288,10 @@ def test_times_of_day(hudi_spark: Engine, tmp_path: Path, name: str, version: st
         except EngineError as error:
             if ILLEGAL not in str(error):
                 raise
-            with pytest.raises(EngineError, match=re.escape(ILLEGAL)):
-                hudi_spark.values(plain, [name], source="parquet")
-            raise OwnFailureError("of a plain Parquet file as well") from error
+            for column in ("number", "time"):
+                with pytest.raises(EngineError, match=re.escape(ILLEGAL)):
+                    hudi_spark.values(its_times(hudi_spark, tmp_path / column, version), [column])
+            raise OwnFailureError("of its own table as well") from error
     assert found == {key: {name: values[name]} for key, values in expected(written).items()}
 
 

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 import hudi_core as hudi
+from hudi_core.metadata.index_definitions import IndexDefinitions
 from hudi_core.model.instant import Action
+from tests.formats.dying_writers import death_in, die
 from tests.jvm.engines import Engine
 from tests.jvm.hudi_clustering_cases import (
+    HUDI_OPTIONS,
     INDEXED,
     OPTIONS,
     Values,
@@ -146,3 +149,94 @@ def test_hudi_restores_to_our_savepoint(hudi_spark: Engine, tmp_path: Path, vers
     hudi.Table.open(str(path), OPTIONS).upsert(rows({55: ("B", 3.0)}, 40))
     held |= {55: ("B", 3.0)}
     agree(hudi_spark, path, held)
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["as it is", "by an earlier release"])
+def test_tables_that_a_restore_of_hudi_raises_keep_the_version_of_their_ranges(
+    hudi_spark: Engine, tmp_path: Path, mixed: bool
+) -> None:
+    """Its restore raises our table to version 9; both write on, and its ranges merge with ours."""
+    path = tmp_path / "t"
+    _, held = made(path, "8", {"hoodie.clean.automatic": "false"})
+    name = f"raised_{mixed}".lower()
+    hudi_spark.sql(f"create table {name} using hudi location '{path}'")
+    upsert_by_hudi(hudi_spark, path, held, {1: ("B", 7.0)}, **IN_8)
+    hudi_spark.sql(f"call run_clustering(table => '{name}', order => 'v')")
+    upsert(path, held, 20)
+    time = hudi.Table.open(str(path)).timeline.completed_writes()[-1].requested_time
+    hudi_spark.sql(f"call create_savepoint(table => '{name}', commit_time => '{time}')")
+    kept = dict(held)
+    upsert(path, held, 21)
+    hudi_spark.sql(f"call rollback_to_savepoint(table => '{name}', instant_time => '{time}')")
+    agree(hudi_spark, path, kept)
+    assert hudi.Table.open(str(path)).config.version == 9
+    with pytest.MonkeyPatch.context() as patched:
+        if mixed:
+            patched.setattr(
+                IndexDefinitions, "has_bound_types", lambda _, __, config: config.version == 9
+            )
+        upsert(path, dict(kept), 22)
+    last = hudi.Table.open(str(path)).timeline.completed_writes()[-1].requested_time
+    hudi_spark.sql(f"call rollback_to_instant(table => '{name}', instant_time => '{last}')")
+    assert hudi.Table.open(str(path)).validate().is_valid is not mixed
+    upsert(path, kept, 23)
+    agree(hudi_spark, path, kept)
+    given = {**HUDI_OPTIONS, "hoodie.datasource.write.operation": "insert_overwrite"}
+    hudi_spark.save(rows({77: ("A", 9.0)}, 500), path, given)
+    kept = {77: ("A", 9.0), **{key: one for key, one in kept.items() if one[0] != "A"}}
+    agree(hudi_spark, path, kept)
+    hudi_spark.sql(f"drop table {name}")
+
+
+IN_8 = {"hoodie__write__table__version": "8"}
+
+
+def upsert(path: Path, held: Values, ts: int) -> None:
+    changed = {0: ("A", float(ts)), 11: ("B", ts + 0.5)}
+    hudi.Table.open(str(path), OPTIONS).upsert(rows(changed, ts))
+    held |= changed
+
+
+DELETES = {
+    "rollback": "hudi_core.actions.rollback.delete_files",
+    "clean": "hudi_core.txn.clean.delete_cleaned",
+}
+"""Where a process dies that has put its plan on the timeline."""
+
+
+@versions
+@pytest.mark.parametrize("index", [{}, INDEXED], ids=["simple", "record index"])
+@pytest.mark.parametrize("action", DELETES)
+def test_hudi_ends_what_we_planned(
+    hudi_spark: Engine, tmp_path: Path, action: str, version: str, index: dict[str, str]
+) -> None:
+    """Our process dies once its plan is on the timeline; Hudi-Spark's next write carries it out."""
+    path = tmp_path / "t"
+    table, held = made(path, version, {**index, "hoodie.clean.automatic": "false"})
+    for ts in (20, 21, 22):
+        table.upsert(rows({0: ("A", float(ts))}, ts))
+        held |= {0: ("A", float(ts))}
+    if action == "rollback":
+        with death_in(DELETES[action]), pytest.MonkeyPatch.context() as patched:
+            # a write that fails is rolled back by itself
+            patched.setattr("hudi_core.txn.transaction.Transaction._complete", die)
+            table.upsert(rows({0: ("A", 9.0), 70: ("B", 9.0)}, 21))
+    else:
+        with death_in(DELETES[action]):
+            table.clean(options={"hoodie.cleaner.commits.retained": "1"})
+    assert pending(path, action)
+    more = {"hoodie__index__type": "RECORD_INDEX"} if index else {}
+    more["hoodie__clean__automatic"] = "true"
+    upsert_by_hudi(hudi_spark, path, held, {1: ("B", 7.0), 99: ("A", 9.0)}, **more)
+    assert not pending(path, action)
+    agree(hudi_spark, path, held)
+    hudi.Table.open(str(path), OPTIONS | index).upsert(rows({99: ("A", 4.0)}, 900))
+    held |= {99: ("A", 4.0)}
+    agree(hudi_spark, path, held)
+
+
+def pending(path: Path, action: str) -> list[str]:
+    """Times of the pending actions of a kind."""
+    instants = hudi.Table.open(str(path)).timeline.instants
+    found = (one for one in instants if one.action.value == action and not one.is_completed)
+    return [one.requested_time for one in found]

@@ -19,7 +19,7 @@ from hudi_core.model.instant import Action
 from tests.formats.dying_writers import death_in
 from tests.jvm.capture_version_6 import upgrade_by_hudi
 from tests.jvm.engines import Engine
-from tests.jvm.histories import LIFE, Model, Step, live, read_by_hudi, read_by_us
+from tests.jvm.histories import LIFE, Model, Step, live, of_city, read_by_hudi, read_by_us
 from tests.jvm.hudi_made_cases import TABLES, Asked, agree, same_history, with_options
 from tests.jvm.writers import HudiSpark
 from tests.version_6 import Left
@@ -127,6 +127,27 @@ def test_read_and_written_in_between(hudi_spark: Engine, tmp_path: Path, step: s
     assert done.is_resumed
     agree(hudi_spark, path, model, "ended")
     written_on(hudi_spark, path, replace(shape, version="8"), model, 50)
+
+
+def test_we_go_on_after_hudis_own_upgrades(hudi_spark: Engine, tmp_path: Path) -> None:
+    """Its metadata tables keep compactions of version 6, and its indexes their version."""
+    path = tmp_path / "table"
+    more = {
+        "hoodie.metadata.index.bloom.filter.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.compact.max.delta.commits": "2",
+    }
+    shape = replace(TABLES["plain"], options={**TABLES["plain"].options, **more})
+    model = made(hudi_spark, path, shape)
+    for to in (8, 9):
+        upgrade_by_hudi(hudi_spark, path, to)
+        agree(hudi_spark, path, model, f"version {to}")
+        written_on(hudi_spark, path, replace(shape, version=str(to)), model, 50 + to)
+    for step in (Step("insert_overwrite", of_city("oslo", 500, 2)), Step("upsert", [500], ts=90)):
+        step.take(HudiSpark(hudi_spark), path, replace(shape, version="9"))
+        model.take(step)
+        agree(hudi_spark, path, model, f"its {step.operation}")
 
 
 def test_a_dead_write_of_hudi_is_rolled_back(hudi_spark: Engine, tmp_path: Path) -> None:

@@ -142,6 +142,43 @@ class Session:
 
     # --- Hudi's own classes ----------------------------------------------------------------------
 
+    def insert_avro(
+        self, rows: list[Mapping[str, Any]], path: str, schema: str, key: str, version: int
+    ) -> None:
+        """Make a table without partitions by Hudi's write client, of records of Avro."""
+        java, context = self._java, self._spark._jsc
+        hudi = java.org.apache.hudi
+        builder = hudi.common.table.HoodieTableMetaClient.newTableBuilder()
+        builder.setTableType("COPY_ON_WRITE").setTableName("t").setRecordKeyFields(key)
+        builder.setKeyGeneratorClassProp("org.apache.hudi.keygen.NonpartitionedKeyGenerator")
+        builder.setTableVersion(version).initTable(self._hadoop(), path)
+        config = (
+            hudi.config.HoodieWriteConfig.newBuilder()
+            .withPath(path)
+            .forTable("t")
+            .withSchema(schema)
+            .withParallelism(1, 1)
+            .withWriteTableVersion(version)
+            .withAutoUpgradeVersion(False)
+            .build()
+        )
+        engine = hudi.client.common.HoodieSparkEngineContext(context)
+        client = hudi.client.SparkRDDWriteClient(engine, config)
+        parsed = java.org.apache.avro.Schema.Parser().parse(schema)
+        records = java.java.util.ArrayList()
+        for row in rows:
+            record = java.org.apache.avro.generic.GenericData.Record(parsed)
+            for name, value in row.items():
+                record.put(name, value)
+            payload = hudi.common.model.OverwriteWithLatestAvroPayload(
+                hudi.common.util.Option.of(record)
+            )
+            named = hudi.common.model.HoodieKey(str(row[key]), "")
+            records.add(hudi.common.model.HoodieAvroRecord(named, payload))
+        instant = client.startCommit()
+        client.commit(instant, client.insert(context.parallelize(records, 1), instant))
+        client.close()
+
     def config_properties(self, classes: list[str]) -> Any:
         """Name, other names and default of each option that classes declare."""
         java = self._java

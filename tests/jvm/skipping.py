@@ -12,6 +12,7 @@ import pyarrow as pa
 from tests.jvm.engines import Engine
 from tests.jvm.filters import Filter, Row, among, compare, is_not_null, is_null
 from tests.jvm.report import OwnFailureError
+from tests.jvm.writers import HudiSpark, Writer, ours
 
 WAYS: Final = {
     "skipping": {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"},
@@ -79,43 +80,26 @@ def differences(found: Found, right: Found) -> dict[tuple[str, str], tuple[Any, 
     return {each: (found[each], right[each]) for each in right if found[each] != right[each]}
 
 
-def plainly(engine: Engine, path: Path, filters: Sequence[Filter], key: str = "id") -> Found:
-    """Return what Spark finds in the Parquet files of a table, without Hudi.
-
-    Every file counts, so none may have been replaced.
-    """
-    folders = {"recursiveFileLookup": "true"}
-    answers = engine.answers(path, [key], [one.sql for one in filters], folders, "parquet")
-    return {
-        (one.sql, way): answer.error or answer.rows
-        for one, answer in zip(filters, answers, strict=True)
-        for way in WAYS
-    }
-
-
-def judge_filters(found: Found, right: Found, *controls: Callable[[], Found]) -> None:
-    """Compare what an engine found in our table with what is right.
+def judge_filters(engine: Engine, right: Found, asked: Callable[[Writer], Found]) -> None:
+    """Compare what Hudi-Spark finds in our table with what is right.
 
     Parameters
     ----------
-    controls
-        Find the same where this project had no hand in it; asked where ours differs.
+    asked
+        Asks the filters of a table that a writer makes. Where an answer about ours is wrong, the
+        control is a table that this project had no hand in: the same one, made by Hudi-Spark.
 
     Raises
     ------
     OwnFailureError
-        Wherever it is wrong about ours, it is wrong in the same way about one of the controls.
+        Wherever it is wrong about ours, it is wrong in the same way about its own.
     """
-    wrong = differences(found, right)
+    wrong = differences(asked(ours), right)
     if wrong:
-        others = [control() for control in controls]
-        ours = {
-            each: both
-            for each, both in wrong.items()
-            if all(other[each] != both[0] for other in others)
-        }
-        assert not ours, f"found and wanted, where the controls say something else: {ours}"
-        raise OwnFailureError(f"of the controls as well: {wrong}")
+        control = asked(HudiSpark(engine))
+        of_ours = {each: both for each, both in wrong.items() if control[each] != both[0]}
+        assert not of_ours, f"found and wanted, where its own table says something else: {of_ours}"
+        raise OwnFailureError(f"of its own table as well: {wrong}")
 
 
 def filters_of(column: str, kind: pa.DataType, values: Sequence[Any]) -> list[Filter]:

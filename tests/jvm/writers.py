@@ -123,6 +123,11 @@ class HudiSpark:
         self.engine.save(rows, path, options)
 
 
+def name_of(write: Writer) -> str:
+    """A folder's name for the table of a writer."""
+    return "ours" if write is ours else "theirs"
+
+
 def insert_all(write: Writer, path: Path, shape: Shape, batches: Iterable[pa.Table]) -> Path:
     """Make a table of batches, each of which becomes files of its own; return its path."""
     for rows in batches:

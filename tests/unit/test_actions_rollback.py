@@ -9,11 +9,13 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.actions.rollback import relative_files
+from hudi_core.actions.rollback import make_plan, relative_files
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.model.actions import InstantInfo, RollbackPlan, RollbackRequest
+from hudi_core.model.files import PartitionPath
+from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import parse_instant_time
-from hudi_core.timeline.serde import encode
+from hudi_core.timeline.serde import decode_record, encode
 
 TIME = parse_instant_time("20260101000000000")
 OTHER = parse_instant_time("20260102000000000")
@@ -30,6 +32,14 @@ LOCAL, S3, TOP, AZURE = (
 def plan_of(path: str) -> RollbackPlan:
     request = RollbackRequest("x", None, TIME, (path,))
     return RollbackPlan(InstantInfo(TIME, "commit"), (request,))
+
+
+def test_hudi_takes_no_null_for_the_log_blocks_of_a_rollback() -> None:
+    """Its rollback ends with a NullPointerException, as `make interop` shows."""
+    target = Instant(TIME, Action.COMMIT, State.INFLIGHT)
+    plan = make_plan(LOCAL, target, {PartitionPath("x"): [OWN], PartitionPath("y"): []})
+    stored = decode_record(encode(plan), "plan").fields["RollbackRequests"]
+    assert [one["logBlocksToBeDeleted"] for one in stored] == [{}, {}]
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,12 @@ from hudi_core.errors import CorruptMetadataError
 from hudi_core.log_format import BlockType, find_log_blocks
 from hudi_core.metadata import recorded
 from hudi_core.metadata.completeness import require_complete
+from hudi_core.metadata.groups import ListedFile, ListedGroup
 from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of
 from hudi_core.metadata.table import metadata_client
 from hudi_core.metadata.validator import validate
 from hudi_core.model.commit import CommitMetadata, WriteStat
-from hudi_core.model.files import FileId
+from hudi_core.model.files import BaseFileName, FileId
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.metadata import MetadataOperator, look_up_keys
@@ -294,6 +295,35 @@ def test_a_partition_built_anew_is_not_what_was_before(is_built_anew: bool) -> N
             refuse({*times})
     # what is not complete yet, or was undone, has made nothing
     refuse({times[1]})
+
+
+@pytest.mark.parametrize("suffix", ["001", "001006"])
+def test_compactions_of_hudi_before_version_8_merge_what_was_requested_before(suffix: str) -> None:
+    """The deltacommit is complete later than the time of the compaction that merged it."""
+    begun, done = InstantTime("20260101000000000"), InstantTime("20260101000007000")
+    merged = InstantTime(begun + suffix)
+    group = FileId("record-index-0000-0")
+    log = f"{RECORD_INDEX}/.{group}_00000000000000013.log.1_0-0-0"
+    made = f"{RECORD_INDEX}/{group}_0-0-0_{merged}.hfile"
+    bodies = {
+        time: CommitMetadata({RECORD_INDEX: (WriteStat(group, path, partition_path=RECORD_INDEX),)})
+        for time, path in ((begun, log), (merged, made))
+    }
+    timeline = Timeline(
+        (
+            Instant(begun, Action.DELTACOMMIT, State.COMPLETED, done),
+            Instant(merged, Action.COMMIT, State.COMPLETED, InstantTime("20260101000008000")),
+        )
+    )
+    records = recorded.CommitRecords(
+        f"root-{suffix}", timeline, lambda _: True, lambda write: bodies[write.requested_time]
+    )
+    name = BaseFileName.parse(made.rpartition("/")[2])
+    assert name is not None
+    files = {str(name): ListedFile(name.instant, 1, is_log=False)}
+    require_complete(RECORD_INDEX, [ListedGroup(RECORD_INDEX, group, files)], records)
+    with pytest.raises(CorruptMetadataError, match="is missing"):
+        require_complete(RECORD_INDEX, [ListedGroup(RECORD_INDEX, group, {})], records)
 
 
 class Forgetful(dict[tuple[str, str, str], recorded.RecordedFiles]):

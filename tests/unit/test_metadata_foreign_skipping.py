@@ -436,6 +436,62 @@ def test_what_would_mislead_others_is_found_and_repaired(tmp_path: Path, damage:
     assert ranges(made)["x", "A"] == (1, 2, 2, 0)
 
 
+def of_version_1(table: hudi.Table) -> None:
+    """Have the index as Hudi leaves it that raises a table to version 9."""
+    client = client_of(Path(table.path))
+    known = read_definitions(client.storage, client.config)
+    changed = {name: {**one, "version": "V1"} for name, one in known.raw.items()}
+    put_definitions(client.storage, replace(known, raw=changed))
+
+
+def typed(table: hudi.Table) -> dict[str, int]:
+    """Count the ranges that record the type of their bounds, by partition of the metadata table."""
+    snapshot = MetadataSnapshot.open(client_of(Path(table.path)))
+    return {
+        partition: sum(
+            isinstance(one.payload, ColumnRange) and one.payload.value_type is not None
+            for one in snapshot.scan(partition)
+        )
+        for partition in {COLUMN_STATS, PARTITION_STATS}.intersection(snapshot.partitions)
+    }
+
+
+@pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "one folder"])
+@pytest.mark.parametrize("healed_by", ["a write", "repair"])
+def test_ranges_of_another_version_than_their_index_are_found_and_healed(
+    tmp_path: Path, healed_by: str, partitioned: bool
+) -> None:
+    """Hudi merges none of one version with those of the other."""
+    days = {"day": pa.array([dt.date(2024, 2, 29)], pa.date32()), "d": [Decimal("1.50")]}
+    made = hudi.Table.create(
+        str(tmp_path / "t"),
+        rows("A", 1, **days).schema,
+        record_key="id",
+        partition_by="city" if partitioned else (),
+        options={**FILES_APART, "hoodie.write.table.version": "9"},
+    )
+    for city, number in (("A", 1), ("B", 2), ("C", 3)):
+        made.insert(rows(city, number, **days))
+    assert typed(made)[COLUMN_STATS] > 0
+    of_version_1(made)
+    found = hudi.Table.open(made.path).validate().differences
+    assert len(found) == sum(typed(made).values())
+    assert "with its type" in str(found[0])
+    if healed_by == "repair":
+        assert hudi.Table.open(made.path).repair().left == ()
+    else:
+        hudi.Table.open(made.path, FILES_APART).upsert(rows("A", 1, **days))
+    table = hudi.Table.open(made.path, FILES_APART)
+    assert sum(typed(table).values()) == 0
+    assert table.validate().differences == ()
+    # and so it stays
+    table.upsert(rows("B", 2, **days))
+    table.insert(rows("D", 4, **days))
+    assert sum(typed(table).values()) == 0
+    assert table.validate().differences == ()
+    assert table.to_arrow(filter=[("d", "=", Decimal("1.50"))]).num_rows == 4
+
+
 def test_a_file_without_bounds_is_found(tmp_path: Path) -> None:
     made = table_of(tmp_path / "t", "9", rows("A", 1, x=[math.nan]))
     say(Path(made.path), COLUMN_STATS, ("x", 1, "A"), min_value=None, max_value=None)

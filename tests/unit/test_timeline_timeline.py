@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from hudi_core.model.files import BaseFileName, LogFileName
 from hudi_core.model.instant import Action, Instant, State, parse_file_name_v2
-from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.instant_time import InstantTime, next_instant_time, to_datetime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.timeline.timeline import Timeline
 
@@ -30,6 +31,26 @@ def timeline(*names: str, unknown: Sequence[str] = ()) -> Timeline:
 
 def names(instants: Timeline | tuple[Instant, ...]) -> list[str]:
     return [f"{int(one.requested_time[14:])}.{one.action}.{one.state}" for one in instants]
+
+
+@pytest.mark.parametrize("suffix", ["", "001", "001006"])
+def test_times_of_the_metadata_tables_that_hudi_made_before_version_8(suffix: str) -> None:
+    """A compaction, a clean or a rollback of the table's instant has a suffix of its own."""
+    begun, done = f"{at(7)}{suffix}", at(9)
+    assert parse_file_name_v2(f"{begun}_{done}.commit") == Instant(
+        InstantTime(begun), Action.COMMIT, State.COMPLETED, done
+    )
+    base = BaseFileName.parse(f"files-0000-0_0-1-2_{begun}.hfile")
+    log = LogFileName.parse(f".files-0000-0_{begun}.log.1_0-1-2")
+    assert base is not None
+    assert log is not None
+    assert (base.instant, log.instant) == (begun, begun)
+    # text order is time order, and the next time is one of ours
+    assert at(7) <= begun < at(8) == next_instant_time(InstantTime(begun), at(7))
+    assert to_datetime(InstantTime(begun)) == to_datetime(at(7))
+    for digits in (18, 19, 21, 26):
+        name = f"files-0000-0_0-1-2_{at(7):0<{digits}}.hfile"
+        assert BaseFileName.parse(name) is None
 
 
 def test_each_instant_is_kept_once_in_its_highest_state() -> None:

@@ -162,6 +162,29 @@ def test_log_files_belong_to_the_base_file_requested_before_they_were_complete()
     assert newest.total_size == 30
 
 
+def test_log_files_that_hudi_named_after_their_slice_before_version_8() -> None:
+    """Metadata tables have compactions whose times end with a suffix, and logs of their slices."""
+    # requested while the compaction before was at work, as a table's instant was then
+    first, second = (InstantTime(f"{time}001") for time in (T1, InstantTime(str(int(T1) + 2))))
+    logs = [f".{A}_{time}.log.1_0-1-2" for time in (first, second)]
+    listing = Listing(*(f"{A}_0-1-2_{time}.hfile" for time in (first, second)), *logs)
+    done = [(first, T1), (second, T2)]
+    timeline = Timeline.of(
+        [
+            Instant(time, Action.COMMIT, State.COMPLETED, InstantTime(str(int(base) + 5)))
+            for time, base in done
+        ]
+    )
+
+    newest, oldest = FileSystemView(listing, timeline, {}).all_slices()
+
+    assert (newest.base_instant, oldest.base_instant) == (second, first)
+    assert [[log.name.instant for log in one.log_files] for one in (newest, oldest)] == [
+        [second],
+        [first],
+    ]
+
+
 def test_a_group_of_log_files_alone_is_a_slice() -> None:
     view = FileSystemView(Listing(f".{A}_{T2}.log.1_0-1-2"), commits(T1, T2), {})
 

@@ -42,7 +42,8 @@ class ColumnStats(RangePartition):
         ):
             return config
         client = work.client
-        indexable = IndexableColumns.of(client.schema_at(client.timeline()), client.config)
+        schema = client.schema_at(client.timeline())
+        indexable = IndexableColumns.of(schema, client.config, work.definitions)
         if indexable.wanted(config, known).keys() <= {*known}:
             return config
         # files that are there may have values of a column that comes, and a range is of all

@@ -196,7 +196,7 @@ class ExpressionIndex(RangePartition):
         found = self._expression(work, schema)
         if found is None:
             return None
-        typed = has_value_types(work.client.config)
+        typed = work.definitions.has_bound_types(self.name, work.client.config)
         return ExpressionRanges.of(work.client, found, has_value_types=typed)
 
     def _expression(self, work: Work, schema: TableSchema) -> Expression | None:

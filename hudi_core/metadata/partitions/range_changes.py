@@ -11,15 +11,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from hudi_core.metadata.bound_forms import BoundForm, in_form, widest
+from hudi_core.metadata.bound_forms import BoundForm, has_type, in_form, widest
 from hudi_core.metadata.column_records import file_ranges, range_records, removed_partition_range
 from hudi_core.metadata.indexed_columns import IndexableColumns, IndexedColumns
-from hudi_core.metadata.keys import partition_path
+from hudi_core.metadata.keys import partition_path, partition_stats_key
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
-from hudi_core.metadata.partitions.ranges import stored_ranges
+from hudi_core.metadata.partitions.ranges import ranges_of_files, stored_ranges
 from hudi_core.metadata.partitions.touched_ranges import touched_ranges
 from hudi_core.metadata.partitions.work import Commit
 from hudi_core.metadata.records import ColumnRange, MetadataRecord
+from hudi_core.metadata.table import has_value_types
 from hudi_core.schema.avro_types import local_timestamps
 from hudi_core.schema.promotions import promotion
 from hudi_core.schema.table_schema import TableSchema
@@ -64,8 +65,9 @@ class RangeChanges:
         Files may have another column under a name that stood for one. Where that had no ranges, the
         new one gets some with an index that is built from all files.
         """
+        commit, local = self.commit, local_timestamps(self._text)
         indexable = IndexableColumns.of(
-            self._schema, self.commit.client.config, local=local_timestamps(self._text)
+            self._schema, commit.client.config, commit.definitions, local=local
         )
         base = self.commit.base
         return {
@@ -93,7 +95,7 @@ class RangeChanges:
         other = {
             path: form
             for path, form in self._retyped.items()
-            if path in self._given_up or not self._widened_by_rows(path, form)
+            if path in self._given_up or self._are_mixed or not self._widened_by_rows(path, form)
         }
         yield from self._in_form(COLUMN_STATS, other)
 
@@ -134,6 +136,27 @@ class RangeChanges:
             return False
         return not any(True for _ in stored_ranges(self.commit, COLUMN_STATS, [path]))
 
+    @cached_property
+    def _are_mixed(self) -> bool:
+        """Whether some ranges are of another version than their index.
+
+        Releases before this one wrote those of the table's version where Hudi, which had raised
+        the table, had left the index as it was. Then the replaced files have such, or the
+        partitions.
+        """
+        commit = self.commit
+        config, column = commit.client.config, next(iter(self.columns), None)
+        is_as_new = commit.definitions.has_bound_types(COLUMN_STATS, config)
+        if column is None or is_as_new is has_value_types(config):
+            return False
+        replaced = (file for file in commit.before if file.group in commit.groups)
+        ranges = [*ranges_of_files(commit, ((file, [column]) for file in replaced)).values()]
+        if PARTITION_STATS in commit.stored.complete:
+            keys = [partition_stats_key(column, partition) for partition in commit.touched]
+            found = commit.snapshot.lookup(PARTITION_STATS, keys).values()
+            ranges += [one.payload for one in found if isinstance(one.payload, ColumnRange)]
+        return any(map(has_type, ranges))
+
     # --- columns of other types ----------------------------------------------------------------
 
     @cached_property
@@ -154,6 +177,8 @@ class RangeChanges:
         """
         if self.commit.base is None:
             return {}
+        if self._are_mixed:
+            return self.columns
         changed: dict[str, BoundForm] = {}
         for path, form in self.columns.items():
             old = self.commit.base.field(path)

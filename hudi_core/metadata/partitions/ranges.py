@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_core.metadata.bound_arrays import bound_arrays
-from hudi_core.metadata.bound_forms import covers, in_form
+from hudi_core.metadata.bound_forms import covers, has_type, in_form
 from hudi_core.metadata.column_ranges import as_table
 from hudi_core.metadata.column_records import file_ranges, partition_record
 from hudi_core.metadata.indexed_columns import IndexableColumns, IndexedColumns
@@ -99,6 +99,8 @@ class RangePartition(MetadataPartition):
             return super().misleads(listed, expected, comparison)
         column = theirs.column_name or ""
         form = comparison.table.shared(indexed_columns).get(column)
+        if ours.min_value is not None and has_type(ours) is not has_type(theirs):
+            return True  # Hudi does not merge it with those of its index's version
         # zeros in footers of other engines may stand for no bounds, here as there
         if form is not None and ours.min_value is not None and ours != theirs:
             ours = in_form(ours, form)
@@ -120,7 +122,8 @@ class RangePartition(MetadataPartition):
             return super().describe(record)
         bounds = found.min_value, found.max_value
         low, high = (None if one is None else one.value for one in bounds)
-        return f"{low!r} to {high!r}, {found.value_count} values, {found.null_count} of them null"
+        counts = f"{found.value_count} values, {found.null_count} of them null"
+        return f"{low!r} to {high!r}, {counts}{', with its type' if has_type(found) else ''}"
 
 
 def _texts(stored: pa.Table, side: str, kind: pa.DataType, path: str) -> pa.Array:
@@ -141,7 +144,8 @@ def indexable_columns(work: Work) -> IndexableColumns:
     client = work.client
     timeline = client.timeline()
     local = local_timestamps(client.schema_text_at(timeline))
-    return IndexableColumns.of(client.schema_at(timeline), client.config, local=local)
+    schema = client.schema_at(timeline)
+    return IndexableColumns.of(schema, client.config, work.definitions, local=local)
 
 
 def indexed_columns(table: ListedTable) -> IndexedColumns:
