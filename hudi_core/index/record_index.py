@@ -183,7 +183,8 @@ def require_record_index(client: TableMetaClient, kind: IndexType | NamedIndex) 
     Raises
     ------
     InvalidOptionError
-        There is none, or one of the other kind; says how it is made.
+        There is none, or one of the other kind, or one that another engine has not kept; says how
+        it is made.
     """
     option = (
         MetadataConfig.record_index if kind.is_global else MetadataConfig.partitioned_record_index
@@ -198,6 +199,17 @@ def require_record_index(client: TableMetaClient, kind: IndexType | NamedIndex) 
             f"{option.key}=true.",
         )
     definitions = read_definitions(client.storage, client.config)
+    again = f"Run `hudi metadata drop {client.base_path} record_index`, then {build}."
+    if not client.config.tells_meta_columns:
+        snapshot = MetadataSnapshot.open(client)
+        if not snapshot.knows_all_keys(definitions):
+            raise InvalidOptionError(
+                IndexConfig.index_type.key,
+                kind.value,
+                "the table's record index may lack rows: another engine has written the table, "
+                "and of one without meta columns Hudi keeps no record index",
+                f"{again} Or write with another index.",
+            )
     if definitions.is_partitioned(RECORD_INDEX) is kind.is_global:
         ours = "of the whole table" if kind.is_global else "kept by partitions"
         theirs = "kept by partitions" if kind.is_global else "of the whole table"
@@ -205,7 +217,7 @@ def require_record_index(client: TableMetaClient, kind: IndexType | NamedIndex) 
             IndexConfig.index_type.key,
             kind.value,
             f"the table's record index is {theirs}, and this needs one that is {ours}",
-            f"Run `hudi metadata drop {client.base_path} record_index`, then {build}.",
+            again,
         )
 
 

@@ -29,7 +29,7 @@ from hudi_core.metadata.table import (
     metadata_client,
     require_readable,
 )
-from hudi_core.metadata.unique_keys import are_watched
+from hudi_core.metadata.unique_keys import are_watched, is_noted
 from hudi_core.metadata.visible_instants import VisibleInstants, require_current
 from hudi_core.model.files import FileGroupId, FileSlice, PartitionPath
 from hudi_core.model.instant import Action
@@ -251,7 +251,18 @@ class MetadataSnapshot:
     @property
     def watches_keys(self) -> bool:
         """Whether all that changed the record index noted repeated keys."""
-        return are_watched(self._records)
+        return are_watched(self._records, self._table.config)
+
+    def knows_all_keys(self, definitions: IndexDefinitions) -> bool:
+        """Whether a key that the record index lacks is in no row.
+
+        Parameters
+        ----------
+        definitions
+            Those of the indexes.
+        """
+        config = self._table.config
+        return config.tells_meta_columns or (is_noted(definitions) and self.watches_keys)
 
     def is_of(self, timeline: TimelineView, *partitions: str) -> bool:
         """Whether partitions tell the state that a timeline has.

@@ -5,6 +5,10 @@ time, and the first place is forgotten. So who builds the index notes beside it 
 repeated, and each commit notes where they come to be. What another engine commits to the index is
 not watched like that: commits that are say so, and readers and writers look back as far as the last
 one of these.
+
+Of a table without meta columns Hudi keeps no record index, though its properties name one: the rows
+that Hudi writes are not in it. There every commit of another engine ends what is known of the keys,
+until the index is built again.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.config.table import TableConfig
 from hudi_core.metadata.group_reader import GroupReader
 from hudi_core.metadata.index_definitions import IndexDefinitions
 from hudi_core.metadata.keys import partition_path
@@ -39,6 +44,11 @@ def has_repeated_keys(definitions: IndexDefinitions) -> bool:
 def has_unique_keys(definitions: IndexDefinitions) -> bool:
     """Whether no two file groups held one key when last looked."""
     return index_option(definitions, RECORD_INDEX, _REPEATED) == "false"
+
+
+def is_noted(definitions: IndexDefinitions) -> bool:
+    """Whether somebody has looked if file groups hold one key."""
+    return has_unique_keys(definitions) or has_repeated_keys(definitions)
 
 
 def with_repeated_keys(definitions: IndexDefinitions, *, are_repeated: bool) -> IndexDefinitions:
@@ -70,10 +80,15 @@ def with_index_option(
     return IndexDefinitions(definitions.path, {**definitions.raw, index: changed})
 
 
-def are_watched(records: CommitRecords) -> bool:
+def are_watched(records: CommitRecords, config: TableConfig) -> bool:
     """Whether all commits to the record index have watched its keys.
 
     Each that does has looked at those before it.
+
+    Parameters
+    ----------
+    config
+        The table's properties: where Hudi keeps no index, that is all commits.
     """
     for write in records.newest_first():
         if write.action is Action.COMMIT:
@@ -81,7 +96,7 @@ def are_watched(records: CommitRecords) -> bool:
         recorded = records.read(write)
         if recorded.watches_keys:
             return True
-        if any(True for _ in recorded.files(RECORD_INDEX)):
+        if not config.tells_meta_columns or any(True for _ in recorded.files(RECORD_INDEX)):
             return False
     return False
 

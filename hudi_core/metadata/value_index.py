@@ -127,6 +127,8 @@ def _reliable_index(
         return None
     if has_repeated_keys(definitions) or definitions.is_partitioned(RECORD_INDEX):
         return None
+    if not snapshot.knows_all_keys(definitions):
+        return None
     for name in indexes:
         was = index_option(definitions, name, _TYPE)
         if definitions.columns(name) == (column,) and was in (None, str(kind)):

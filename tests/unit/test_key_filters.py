@@ -12,10 +12,12 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import CorruptMetadataError
+from hudi_core.errors import CorruptMetadataError, InvalidOptionError
 from hudi_core.metadata import writer
+from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.index_definitions import put_definitions, read_definitions
 from hudi_core.metadata.partitions.key_changes import KeyChanges
+from hudi_core.metadata.partitions.record_index import RecordIndex
 from hudi_core.metadata.unique_keys import has_repeated_keys, has_unique_keys, without_note
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.txn.table_lock import table_lock
@@ -267,6 +269,50 @@ def test_what_another_engine_wrote_is_not_relied_on(
     assert [row[2] for row in found(table, [("id", "=", "k3")])] == ["c3", "c4"]
     table.upsert(rows([51]))
     assert len(planned(table, [("id", "=", "k51")])) > 1
+
+
+VIRTUAL = {
+    "no meta columns": {"hoodie.populate.meta.fields": "false"},
+    "no key column": {"hoodie.recordkey.virtual.enabled": "true"},
+}
+
+
+@pytest.mark.parametrize("kind", ROUTES)
+@pytest.mark.parametrize("level", VIRTUAL)
+def test_an_index_that_hudi_does_not_keep_is_not_relied_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str, kind: str
+) -> None:
+    """Hudi-Spark indexes no rows of a table without meta columns; see `make interop`."""
+    table = create(tmp_path, kind, **VIRTUAL[level])
+    table.upsert(rows(range(24)))
+    table.upsert(rows([3], 2))
+    assert planned(table, [("id", "=", "k3")]) == ["c3"]
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "WATCHED", "somebody's")
+        patch.setattr(KeyChanges, "note_repeated", lambda _: None)
+        patch.setattr(RecordIndex, "of_commit", lambda *_: PartitionChange())
+        table.insert(rows([30], 5))
+    assert [row[2] for row in found(table, [("id", "=", "k30")])] == ["c0"]
+
+    def refused() -> None:
+        before = hudi.Table.open(table.path).timeline.completed_writes()[-1]
+        for write in (table.upsert, table.delete):
+            with pytest.raises(InvalidOptionError, match="Hudi keeps no record index"):
+                write(rows([30], 6))
+        assert hudi.Table.open(table.path).timeline.completed_writes()[-1] == before
+
+    refused()
+    # other writes keep what there is of it, and it is no more relied on than before
+    table.upsert(rows([31, 3], 6), options={"hoodie.index.type": "SIMPLE"})
+    refused()
+    assert [row[2] for row in found(table, [("id", "=", "k30")])] == ["c0"]
+    metadata = operator(table)
+    metadata.drop("record_index")
+    metadata.index("record_index")
+    table = hudi.Table.open(table.path, ROUTES[kind])
+    table.upsert(rows([30], 7))
+    assert [(row[0], row[3]) for row in found(table, [("id", "=", "k30")])] == [("k30", 7)]
+    assert planned(table, [("id", "=", "k30")]) == ["c0"]
 
 
 def test_an_index_that_nobody_watched_is_not_relied_on(tmp_path: Path) -> None:

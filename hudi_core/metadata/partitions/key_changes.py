@@ -15,6 +15,7 @@ from hudi_core.metadata.partitions.work import Commit
 from hudi_core.metadata.unique_keys import (
     has_repeated_keys,
     has_unique_keys,
+    is_noted,
     with_repeated_keys,
     without_note,
 )
@@ -71,11 +72,15 @@ class KeyChanges:
         Readers of the record index must know.
         """
         commit = self.commit
-        if RECORD_INDEX not in commit.stored.all or has_repeated_keys(commit.definitions):
+        if RECORD_INDEX not in commit.stored.all:
             return
-        if has_unique_keys(commit.definitions) and not commit.snapshot.watches_keys:
+        if has_repeated_keys(commit.definitions) and commit.client.config.tells_meta_columns:
+            return
+        if is_noted(commit.definitions) and not commit.snapshot.watches_keys:
             # another engine has changed the index since
             commit.definitions = without_note(commit.definitions)
+        if has_repeated_keys(commit.definitions):
+            return
         has_readers = bool(secondary_indexes(commit.stored.all))
         if (has_readers or has_unique_keys(commit.definitions)) and self._are_repeated:
             commit.definitions = with_repeated_keys(commit.definitions, are_repeated=True)
