@@ -1,7 +1,8 @@
 """Manifest statistics of a data file: rows, bytes, bounds.
 
 Everything comes from the statistics that the writer collected. In a replay there are none at hand:
-then the footer is read, with which the writer's agree but for the number of NaN.
+then the footer is read, with which the writer's agree but for columns with NaN: it has neither
+their number nor bounds.
 """
 
 from __future__ import annotations

@@ -235,6 +235,35 @@ def test_hudi_ends_what_we_planned(
     agree(hudi_spark, path, held)
 
 
+LEFT: dict[str, Callable[[hudi.Table], object]] = {
+    "upsert": lambda table: table.upsert(rows({0: ("A", 9.0), 70: ("B", 9.0)}, 21)),
+    "insert_overwrite": lambda table: table.insert_overwrite(rows({71: ("B", 9.0)}, 21)),
+    "delete_partition": lambda table: table.delete_partitions(["A"]),
+}
+
+
+@versions
+@pytest.mark.parametrize("operation", LEFT)
+def test_hudi_rolls_back_what_we_left(
+    hudi_spark: Engine, tmp_path: Path, operation: str, version: str
+) -> None:
+    """Our process dies in a write, before it is complete; Hudi-Spark's next write undoes it."""
+    path = tmp_path / "t"
+    table, held = made(path, version, {"hoodie.clean.automatic": "false"})
+    place = "hudi_core.txn.transaction.Transaction"
+    with death_in(f"{place}.abort"), pytest.MonkeyPatch.context() as patched:
+        patched.setattr(f"{place}._complete", die)
+        LEFT[operation](table)
+    [left] = [one for one in hudi.Table.open(str(path)).timeline.instants if not one.is_completed]
+    upsert_by_hudi(hudi_spark, path, held, {1: ("B", 7.0), 99: ("A", 9.0)})
+    instants = hudi.Table.open(str(path)).timeline.instants
+    assert left.requested_time not in {one.requested_time for one in instants}
+    agree(hudi_spark, path, held)
+    hudi.Table.open(str(path), OPTIONS).upsert(rows({99: ("A", 4.0)}, 900))
+    held |= {99: ("A", 4.0)}
+    agree(hudi_spark, path, held)
+
+
 def pending(path: Path, action: str) -> list[str]:
     """Times of the pending actions of a kind."""
     instants = hudi.Table.open(str(path)).timeline.instants
