@@ -9,7 +9,7 @@ metadata table, is the caller's, who holds the table's lock. Which files to dele
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hudi_core.actions.deletion import DeleteFile
@@ -71,10 +71,17 @@ def files_being_cleaned(client: TableMetaClient) -> dict[PartitionPath, tuple[st
     CorruptMetadataError, TableServiceError
         See :func:`start_clean`.
     """
+    return files_of_cleans(client, pending_cleans(client.timeline()))
+
+
+def files_of_cleans(
+    client: TableMetaClient, cleans: Iterable[Instant]
+) -> dict[PartitionPath, tuple[str, ...]]:
+    """Files that the plans of cleans delete, by partition."""
     names: dict[PartitionPath, tuple[str, ...]] = {}
-    for pending in pending_cleans(client.timeline()):
-        path = client.active.path(pending.to(State.REQUESTED))
-        body = client.active.read(pending.to(State.REQUESTED))
+    for one in cleans:
+        path = client.active.path(one.to(State.REQUESTED))
+        body = client.active.read(one.to(State.REQUESTED))
         if body:
             for partition, found in _files(client, decode_cleaner_plan(body, path), path).items():
                 names[partition] = (*names.get(partition, ()), *found)

@@ -1,12 +1,13 @@
-"""Clean plans from a table's files and its last clean."""
+"""Clean plans from a table's files and its completed cleans."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from hudi_core.actions.clean_plan import (
     NOTHING_NEEDED,
+    RETAINED_SINCE_KEY,
     Needed,
     PartitionFiles,
     Retention,
@@ -14,36 +15,150 @@ from hudi_core.actions.clean_plan import (
     make_clean_plan,
     partitions_to_clean,
 )
+from hudi_core.errors import CorruptMetadataError, InvalidInstantTimeError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.actions import CleanerPlan, CleanMetadata
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileGroupId
-from hudi_core.model.instant import Action, Instant
-from hudi_core.model.instant_time import InstantTime, parse_instant_time
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.model.instant_time import EARLIEST, InstantTime, parse_instant_time
+from hudi_core.model.protocols import TimelineView
 from hudi_core.timeline.serde import decode_clean
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
 
 
 class DoneClean(NamedTuple):
-    """A completed clean and what it recorded."""
+    """A completed clean, what it recorded, and where."""
 
     instant: Instant
     metadata: CleanMetadata
+    path: str
 
     @property
     def earliest_retained(self) -> InstantTime | None:
         """The earliest write it retained; ``None`` under a policy that knows none."""
-        since = self.metadata.earliest_commit_to_retain
-        return parse_instant_time(since) if since else None
+        return self._time(self.metadata.earliest_commit_to_retain)
+
+    @property
+    def retained_since(self) -> InstantTime | None:
+        """The time since which every state has its files.
+
+        ``None`` where the clean does not record it: it is another engine's, or an earlier
+        release's.
+        """
+        return self._time((self.metadata.extra_metadata or {}).get(RETAINED_SINCE_KEY))
+
+    @property
+    def whole_since(self) -> InstantTime:
+        """The time since which this clean took no state a file.
+
+        One that counts versions keeps the newest of every file group.
+        """
+        since = self.retained_since or self.earliest_retained
+        last = self._time(self.metadata.last_completed_commit_timestamp)
+        return since or last or self.instant.requested_time
+
+    def _time(self, text: str | None) -> InstantTime | None:
+        try:
+            return parse_instant_time(text) if text else None
+        except InvalidInstantTimeError as error:
+            raise CorruptMetadataError(self.path, f"{text!r} is no time of an instant") from error
 
 
 def last_clean(client: TableMetaClient, timeline: Timeline) -> DoneClean | None:
     """The last completed clean of a timeline."""
     last = timeline.completed().of_actions(Action.CLEAN).last
-    if last is None:
-        return None
-    return DoneClean(last, decode_clean(client.active.read(last), client.active.path(last)))
+    return None if last is None else _read(client, last)
+
+
+def cleans_of_timeline(
+    client: TableMetaClient, timeline: TimelineView, after: InstantTime = EARLIEST
+) -> Iterator[DoneClean]:
+    """Yield the completed cleans of a timeline, the newest first.
+
+    Each is read when it is asked for.
+
+    Parameters
+    ----------
+    after
+        Those requested later count.
+    """
+    for one in _cleans(timeline, after):
+        yield _read(client, one)
+
+
+def cleans_after(
+    client: TableMetaClient, timeline: TimelineView, time: InstantTime
+) -> Iterator[DoneClean]:
+    """Yield the completed cleans requested after a time, archived ones too.
+
+    The newest come first. The archive is read where it may hold one: cleans go there with the
+    writes around them, or, all but the newest, before these.
+    """
+    yield from cleans_of_timeline(client, timeline, time)
+    active = _cleans(timeline, time)
+    if active or not is_active(timeline, time):
+        yield from _archived_cleans(client, time, active)
+
+
+def retained_since(client: TableMetaClient, timeline: TimelineView) -> InstantTime:
+    """The time since which every state has its files.
+
+    No clean of the table has removed one of them. The last one says so, unless another engine or
+    an earlier release made it.
+    """
+    since = EARLIEST
+    for clean in cleans_of_timeline(client, timeline):
+        since = max(since, clean.whole_since)
+        if clean.retained_since is not None:
+            return since
+    for clean in _archived_cleans(client, since, _cleans(timeline)):
+        since = max(since, clean.whole_since)
+        if clean.retained_since is not None:
+            return since
+    return since
+
+
+def is_active(timeline: TimelineView, time: InstantTime) -> bool:
+    """Whether all writes since a time are on the active timeline."""
+    saved = {one.requested_time for one in timeline.instants if one.action is Action.SAVEPOINT}
+    first = next(
+        (
+            one.requested_time
+            for one in timeline.instants
+            if one.action.completed_action in WRITE_ACTIONS and one.requested_time not in saved
+        ),
+        None,
+    )
+    return first is not None and first <= time
+
+
+def _cleans(timeline: TimelineView, after: InstantTime = EARLIEST) -> list[Instant]:
+    return [
+        one
+        for one in reversed(timeline.instants)
+        if one.action is Action.CLEAN and one.is_completed and one.requested_time > after
+    ]
+
+
+def _archived_cleans(
+    client: TableMetaClient, time: InstantTime, active: Collection[Instant]
+) -> Iterator[DoneClean]:
+    """Yield the archived cleans requested after a time, the newest first."""
+    known = {one.requested_time for one in active}
+    for archived in reversed(client.archived.load(time, bodies=True)):
+        instant = archived.instant
+        if instant.action is Action.CLEAN and instant.requested_time not in known:
+            path = f"{client.archived.folder}:{instant}"
+            if archived.metadata is None:
+                raise CorruptMetadataError(path, "it does not tell what the clean removed")
+            yield DoneClean(instant, decode_clean(archived.metadata, path), path)
+
+
+def _read(client: TableMetaClient, instant: Instant) -> DoneClean:
+    path = client.active.path(instant)
+    return DoneClean(instant, decode_clean(client.active.read(instant), path), path)
 
 
 def plan_clean(
@@ -56,6 +171,7 @@ def plan_clean(
     replaced: Callable[[], Mapping[FileGroupId, Instant]] = dict,
     needed: Callable[[], Needed] = lambda: NOTHING_NEEDED,
     savepoints: Collection[InstantTime] = (),
+    retained_since: InstantTime | None = None,
     empty_after: int | None = None,
 ) -> CleanerPlan | None:
     """What a clean of a table deletes; ``None`` without anything to do.
@@ -79,6 +195,8 @@ def plan_clean(
         Reads what must stay in any case; likewise.
     savepoints
         The savepointed writes.
+    retained_since
+        See :func:`~hudi_core.actions.clean_plan.make_clean_plan`.
     empty_after
         Writes since the earliest that the last clean retained after which there is a plan that
         deletes nothing, too; so is there where every partition was listed. ``None`` for never.
@@ -96,7 +214,13 @@ def plan_clean(
             found[partition] = clean_partition(files, gone, retention, kept)
     or_empty = empty_after is not None and _moves_on(timeline, retention, last, empty_after)
     return make_clean_plan(
-        client.storage.root, retention, found, timeline, savepoints, or_empty=or_empty
+        client.storage.root,
+        retention,
+        found,
+        timeline,
+        savepoints,
+        retained_since=retained_since,
+        or_empty=or_empty,
     )
 
 

@@ -10,7 +10,7 @@ leaves to the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -22,6 +22,7 @@ from hudi_core.model.commit import (
     ReplaceCommitMetadata,
     WriteOperation,
 )
+from hudi_core.model.extras import OWN_PREFIX
 from hudi_core.model.files import (
     BaseFileName,
     FileGroup,
@@ -33,7 +34,7 @@ from hudi_core.model.files import (
     PartitionPath,
 )
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
-from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.instant_time import EARLIEST, InstantTime
 from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
 from hudi_core.storage.location import stored_uri
 from hudi_core.timeline.timeline import Timeline
@@ -42,6 +43,10 @@ _MERGES_SLICES: Final = frozenset({WriteOperation.COMPACT.value, None})
 """Operations whose files take the place of others, whatever they say of a commit before."""
 SAVEPOINTED_KEY: Final = "savepointed_timestamps"
 """Key of a clean's extra metadata: the savepoints it knew, with commas between them."""
+RETAINED_SINCE_KEY: Final = f"{OWN_PREFIX}retained-since"
+"""Key of a clean's extra metadata: the time since which every state has its files.
+
+No clean so far removed one of them, under whatever policy; so it never moves back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +136,21 @@ class PartitionFiles:
 
 @dataclass(frozen=True, slots=True)
 class PartitionClean:
-    """A clean of one partition: paths, and whether it ends empty.
+    """A clean of one partition.
 
-    Paths are relative to the table.
+    Attributes
+    ----------
+    paths
+        Files to delete, relative to the table.
+    drop
+        Whether it ends empty.
+    whole_since
+        The time from which on states need none of these files.
     """
 
     paths: tuple[str, ...] = ()
     drop: bool = False
+    whole_since: InstantTime | None = None
 
 
 def retain(
@@ -170,6 +183,35 @@ def retain(
     if found is not None and pending is not None and pending.requested_time < found.requested_time:
         found = pending if before else None
     return Retention(rules, found, pending)
+
+
+def never_back(found: Retention, timeline: Timeline, since: InstantTime) -> Retention:
+    """What the rules keep of what the cleans before have left.
+
+    The earliest write retained is not earlier than that of any clean before, whatever was its
+    policy: of states before it files are gone.
+
+    Parameters
+    ----------
+    found
+        What the rules keep.
+    timeline
+        The fenced timeline.
+    since
+        The time from which on no clean before removed a file of a state.
+    """
+    earliest, writes = found.earliest, timeline.completed_writes()
+    counts_versions = found.rules.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
+    if counts_versions or since == EARLIEST or not writes:
+        return found
+    if earliest is not None and earliest.requested_time >= since:
+        return found
+    # those since then may have been undone
+    earliest = next((one for one in writes if one.requested_time >= since), writes[-1])
+    pending = found.pending
+    if pending is not None and pending.requested_time < earliest.requested_time:
+        return replace(found, earliest=None)  # and clean once that write is done
+    return replace(found, earliest=earliest)
 
 
 def _requested(one: Instant) -> InstantTime:
@@ -271,26 +313,29 @@ def clean_partition(
     if not retention.releases_files:
         return PartitionClean()
     superfluous: list[FileSlice] = []
+    since: list[InstantTime] = []
     for group in files.groups:
         by = replaced.get(group.id)
-        if by is not None and (bound is None or by.requested_time < bound.requested_time):
-            superfluous += group.slices
-            continue
-        gone = group.slices if bound is None else _before(group, bound.requested_time, needed)
-        if earliest is None:
-            old = _old_versions(group, rules.file_versions_retained, needed)
-            gone = [one for one in old if one in gone]
-        superfluous += gone
+        gone: Sequence[FileSlice] = group.slices
+        if by is None or (bound is not None and by.requested_time >= bound.requested_time):
+            gone = gone if bound is None else _before(group, bound.requested_time, needed)
+            if earliest is None:
+                old = _old_versions(group, rules.file_versions_retained, needed)
+                gone = [one for one in old if one in gone]
+        # guard clean-spares-savepoints
+        going = [one for one in gone if not _is_savepointed(one, needed)]
+        superfluous += going
+        if going:
+            since.append(_superseded(group, going[0], by))
     attempts = _attempts(files.listed)
-    paths = {
-        path
-        for one in superfluous
-        if not _is_savepointed(one, needed)  # guard clean-spares-savepoints
-        for path in _paths(one, attempts)
-    }
+    paths = {path for one in superfluous for path in _paths(one, attempts)}
     left = (file.path for file in files.listed if _is_data_file(file))
     partition = next((group.id.partition_path for group in files.groups), "")
-    return PartitionClean(tuple(sorted(paths)), bool(partition and paths and not set(left) - paths))
+    return PartitionClean(
+        tuple(sorted(paths)),
+        bool(partition and paths and not set(left) - paths),
+        max(since, default=None),
+    )
 
 
 def make_clean_plan(
@@ -300,6 +345,7 @@ def make_clean_plan(
     timeline: Timeline,
     savepoints: Iterable[InstantTime] = (),
     *,
+    retained_since: InstantTime | None = None,
     or_empty: bool = False,
 ) -> CleanerPlan | None:
     """Return the plan of a clean; ``None`` without anything to do.
@@ -318,6 +364,8 @@ def make_clean_plan(
         The fenced timeline that all this was planned on.
     savepoints
         The savepointed writes: a clean after one of them is deleted looks at every partition.
+    retained_since
+        What the cleans before retained; ``None`` for a table whose past states nobody reads.
     or_empty
         Whether a plan that deletes nothing is wanted too.
     """
@@ -325,6 +373,11 @@ def make_clean_plan(
         return None
     writes = timeline.completed_writes()
     saved = ",".join(sorted(savepoints))
+    extra = {SAVEPOINTED_KEY: saved} if saved else {}
+    if retained_since is not None:
+        whole = (one.whole_since for one in partitions.values() if one.whole_since is not None)
+        earliest = () if retention.earliest is None else (retention.earliest.requested_time,)
+        extra[RETAINED_SINCE_KEY] = max((retained_since, *earliest, *whole))
     return CleanerPlan(
         earliest_instant_to_retain=_named(retention.earliest),
         last_completed_commit_timestamp=writes[-1].requested_time if writes else "",
@@ -338,7 +391,7 @@ def make_clean_plan(
         partitions_to_be_deleted=tuple(
             sorted(path for path, one in partitions.items() if one.drop)
         ),
-        extra_metadata={SAVEPOINTED_KEY: saved} if saved else {},
+        extra_metadata=extra,
     )
 
 
@@ -370,6 +423,14 @@ def _old_versions(group: FileGroup, versions: int, needed: Needed) -> list[FileS
     rest = [one for one in group.slices if not _is_compacted(one, needed)]
     kept = versions - 1 if kept_anyway else versions
     return [one for one in rest[max(kept, 0) :] if one is not group.latest]
+
+
+def _superseded(group: FileGroup, one: FileSlice, by: Instant | None) -> InstantTime:
+    """The time from which on no state needs a slice."""
+    place = group.slices.index(one)
+    if place > 0:
+        return group.slices[place - 1].base_instant
+    return one.base_instant if by is None else by.requested_time
 
 
 def _is_compacted(one: FileSlice, needed: Needed) -> bool:

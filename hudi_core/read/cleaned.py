@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import NamedTuple
 
+from hudi_core.actions.clean import files_of_cleans
+from hudi_core.actions.clean_of_files import (
+    DoneClean,
+    cleans_after,
+    cleans_of_timeline,
+    is_active,
+)
 from hudi_core.errors import HistoryExpiredError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.actions import CleanMetadata
 from hudi_core.model.files import (
     BaseFileName,
     FileGroup,
@@ -17,18 +25,31 @@ from hudi_core.model.files import (
     join_path,
 )
 from hudi_core.model.instant import Action, Instant
-from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.protocols import TimelineView
-from hudi_core.timeline.serde import decode_clean, decode_replace_commit
+from hudi_core.model.instant_time import EARLIEST, InstantTime
+from hudi_core.model.protocols import Storage, TimelineView
+from hudi_core.timeline.serde import decode_replace_commit
 
 _Keep = Callable[[Sequence[PartitionPath]], Sequence[PartitionPath]]
 
 
 class DeletedFile(NamedTuple):
-    """A base file that a clean has deleted."""
+    """A base file that a clean has deleted.
+
+    Attributes
+    ----------
+    instant, path
+        The file.
+    is_listed
+        Whether listings may name it still: the clean is not complete.
+    """
 
     instant: InstantTime
     path: str
+    is_listed: bool = False
+
+    def was_after(self, stored: InstantTime | str) -> bool:
+        """Whether it is newer than what is listed of its group."""
+        return stored < self.instant or (self.is_listed and stored == self.instant)
 
 
 def require_not_cleaned(
@@ -42,8 +63,7 @@ def require_not_cleaned(
 ) -> None:
     """Refuse a past state of which a clean has deleted a file.
 
-    A file group whose slice is gone would otherwise look as if it had come later. Mostly the last
-    clean tells that the state is one that it retained, and nothing else is read.
+    A file group whose slice is gone would otherwise look as if it had come later.
 
     Parameters
     ----------
@@ -63,7 +83,7 @@ def require_not_cleaned(
     HistoryExpiredError
         Names a file that is gone.
     """
-    deleted = deleted_since(client, timeline, time)
+    deleted = Cleaned(client, timeline).since(time)
     if not deleted:
         return
     wanted = set(keep(sorted({group.partition_path for group in deleted})))
@@ -79,7 +99,7 @@ def require_not_cleaned(
         group: file
         for group, file in sorted(deleted.items())
         if group.partition_path in wanted
-        and stored.get(group, "") < file.instant
+        and file.was_after(stored.get(group, ""))
         and ((by := replaced.get(group)) is None or by.requested_time > time)
     }
     gone = _replaced_before(client, time) if lost else frozenset[FileGroupId]()
@@ -101,48 +121,100 @@ def _replaced_before(client: TableMetaClient, time: InstantTime) -> frozenset[Fi
     )
 
 
-def deleted_since(
-    client: TableMetaClient, timeline: TimelineView, time: InstantTime
-) -> dict[FileGroupId, DeletedFile]:
-    """Newest deleted base file of each file group up to a time.
+@dataclass(frozen=True)
+class Cleaned:
+    """What the cleans of one table have deleted; each is read once.
 
-    Cleans before that time deleted nothing that was the latest then.
+    Attributes
+    ----------
+    client
+        The table.
+    timeline
+        The fenced timeline.
     """
-    found: dict[FileGroupId, DeletedFile] = {}
-    for clean in _cleans_after(client, timeline, time):
-        for partition, cleaned in clean.partition_metadata.items():
-            for path in cleaned.success_delete_files:
-                name = BaseFileName.parse(path.rpartition("/")[2])
-                if name is None or name.instant > time:
-                    continue
-                group = FileGroupId(PartitionPath(partition), FileId(name.file_id))
-                known = found.get(group)
-                if known is None or known.instant < name.instant:
-                    found[group] = DeletedFile(name.instant, join_path(partition, str(name)))
-    return found
+
+    client: TableMetaClient
+    timeline: TimelineView
+
+    def since(self, time: InstantTime) -> Mapping[FileGroupId, DeletedFile]:
+        """Newest deleted base file of each file group up to a time.
+
+        Cleans before that time deleted nothing that was the latest then. Mostly the last one tells
+        that none of those after it did, and no other is read.
+        """
+        if time not in self._found:
+            self._found[time] = self._deleted(time)
+        return self._found[time]
+
+    def may_lack(self, path: str) -> bool:
+        """Whether a clean can have deleted a file, by its name."""
+        name = BaseFileName.parse(path.rpartition("/")[2])
+        if name is None or self._under_way:
+            return True
+        if self._last is not None:
+            since = self._last.retained_since
+            return since is None or name.instant < since
+        if is_active(self.timeline, name.instant):
+            return False
+        return name.instant < self._last_archived
+
+    def _deleted(self, time: InstantTime) -> dict[FileGroupId, DeletedFile]:
+        found: dict[FileGroupId, DeletedFile] = {}
+        for partition, path, is_listed in self._paths(time):
+            name = BaseFileName.parse(path.rpartition("/")[2])
+            if name is None or name.instant > time:
+                continue
+            group = FileGroupId(partition, name.file_id)
+            known = found.get(group)
+            if known is None or known.instant < name.instant:
+                there = join_path(partition, str(name))
+                found[group] = DeletedFile(name.instant, there, is_listed)
+        return found
+
+    def _paths(self, time: InstantTime) -> Iterator[tuple[PartitionPath, str, bool]]:
+        """Yield files that cleans deleted; whether listings may name them."""
+        if any(one.requested_time > time for one in self._under_way):
+            yield from ((*one, True) for one in self._going)
+        for clean in cleans_after(self.client, self.timeline, time):
+            if time < clean.whole_since:
+                for partition, cleaned in clean.metadata.partition_metadata.items():
+                    for path in cleaned.success_delete_files:
+                        yield PartitionPath(partition), path, False
+            elif clean.retained_since is not None:
+                break
+
+    @cached_property
+    def _last(self) -> DoneClean | None:
+        return next(cleans_of_timeline(self.client, self.timeline), None)
+
+    @cached_property
+    def _last_archived(self) -> InstantTime:
+        """When the last clean in the archive was requested."""
+        archived = (one.instant for one in self.client.archived.load())
+        times = (one.requested_time for one in archived if one.action is Action.CLEAN)
+        return max(times, default=EARLIEST)
+
+    @cached_property
+    def _under_way(self) -> Sequence[Instant]:
+        return [
+            one
+            for one in self.timeline.instants
+            if one.action is Action.CLEAN and not one.is_completed
+        ]
+
+    @cached_property
+    def _going(self) -> Sequence[tuple[PartitionPath, str]]:
+        """Files that cleans under way have deleted already."""
+        planned = files_of_cleans(self.client, self._under_way)
+        files = [(partition, name) for partition in planned for name in planned[partition]]
+        probe = partial(_is_stored, self.client.data)
+        there = self.client.run_map(probe, [join_path(*one) for one in files])
+        return [one for one, is_there in zip(files, there, strict=True) if not is_there]
+
+    @cached_property
+    def _found(self) -> dict[InstantTime, Mapping[FileGroupId, DeletedFile]]:
+        return {}
 
 
-def _cleans_after(
-    client: TableMetaClient, timeline: TimelineView, time: InstantTime
-) -> Iterator[CleanMetadata]:
-    """Cleans after a time, archived ones too.
-
-    None where the last one retained that time.
-    """
-    active = [
-        one
-        for one in timeline.instants
-        if one.action is Action.CLEAN and one.is_completed and one.requested_time > time
-    ]
-    for number, one in enumerate(reversed(active)):
-        metadata = decode_clean(client.active.read(one), client.active.path(one))
-        since = metadata.earliest_commit_to_retain
-        if number == 0 and since and time >= since:
-            return
-        yield metadata
-    if not active:
-        return
-    for archived in client.archived.load(time, bodies=True):
-        if archived.instant.action is Action.CLEAN and archived.metadata is not None:
-            where = f"{client.archived.folder}:{archived.instant}"
-            yield decode_clean(archived.metadata, where)
+def _is_stored(storage: Storage, path: str) -> bool:
+    return storage.head(path) is not None

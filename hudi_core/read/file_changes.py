@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cached_property, partial
@@ -19,10 +19,10 @@ from hudi_core.model.files import (
     PartitionPath,
     join_path,
 )
-from hudi_core.model.instant import Action, Instant
+from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage, TimelineView
-from hudi_core.read.cleaned import DeletedFile, deleted_since
+from hudi_core.read.cleaned import Cleaned
 from hudi_core.read.plan import PlannedFile, planned_file
 from hudi_core.read.pruning import PartitionPruner
 from hudi_core.read.window import WindowWrite
@@ -176,17 +176,14 @@ class FileChanges:
                 raise HistoryExpiredError(file.instant, file.path)
 
     def missing(self, paths: Iterable[str]) -> frozenset[str]:
-        """The files that were cleaned; storage is asked only after a clean."""
-        cleaned = any(
-            instant.action is Action.CLEAN and instant.is_completed
-            for instant in self.timeline.instants
-        )
-        if not cleaned:
-            return frozenset()
+        """The files that were cleaned.
+
+        Storage is asked of those that a clean can have deleted.
+        """
         # only versions that a later write of the group superseded are ever cleaned, but which ones
         # are superseded is not known without reading the commits after the window
         probe = partial(_is_stored, self.client.data)
-        asked = list(dict.fromkeys(paths))
+        asked = [path for path in dict.fromkeys(paths) if self._cleaned.may_lack(path)]
         stored = self.client.run_map(probe, asked)
         return frozenset(path for path, there in zip(asked, stored, strict=True) if not there)
 
@@ -234,8 +231,8 @@ class FileChanges:
         slices = (one for one in self._slices(group) if one.base_instant < time)
         newest = next(slices, None)
         # a savepoint may have kept a file that is older than what was replaced
-        deleted = self._deleted_since(time).get(group)
-        if deleted is not None and (newest is None or newest.base_instant < deleted.instant):
+        deleted = self._cleaned.since(time).get(group)
+        if deleted is not None and deleted.was_after("" if newest is None else newest.base_instant):
             raise HistoryExpiredError(deleted.instant, deleted.path)
         if newest is None or newest.base_file is None:
             missing = f"the file of group {group.file_id} in {group.partition_path!r} before it"
@@ -251,18 +248,13 @@ class FileChanges:
             known = self._listed[group.partition_path] = {one.id: one.slices for one in groups}
         return known.get(group, ())
 
-    def _deleted_since(self, time: InstantTime) -> Mapping[FileGroupId, DeletedFile]:
-        if time not in self._deleted:
-            self._deleted[time] = deleted_since(self.client, self.timeline, time)
-        return self._deleted[time]
-
     @cached_property
     def _listed(self) -> dict[PartitionPath, dict[FileGroupId, Sequence[FileSlice]]]:
         return {}
 
     @cached_property
-    def _deleted(self) -> dict[InstantTime, Mapping[FileGroupId, DeletedFile]]:
-        return {}
+    def _cleaned(self) -> Cleaned:
+        return Cleaned(self.client, self.timeline)
 
     @cached_property
     def _view(self) -> FileSystemView:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from hudi_core.actions.clean_of_files import DoneClean, last_clean, plan_clean
-from hudi_core.actions.clean_plan import CleanRules, Needed, Retention, retain
+from hudi_core.actions.clean_of_files import DoneClean, last_clean, plan_clean, retained_since
+from hudi_core.actions.clean_plan import CleanRules, Needed, Retention, never_back, retain
 from hudi_core.config.kinds import CleanPolicy
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.write import WriteConfig
@@ -71,18 +71,16 @@ def clean_table(table: OpenTable, lock: TableLock, config: WriteConfig) -> Clean
     """
     with locked_for_service(table, lock, config) as locked:
         state = continue_pending(locked, lock)
-        last = last_clean(state.client, state.timeline)
-        plan = _plan(state, config.services, last)
+        retention, plan = _planned(state, config.services)
         instant = None if plan is None else clean(state, lock, plan)[1]
         delete_expired_stages(state.client.storage, config.services.stage_hours_retained)
-        return _result(state, config.services, last, plan, instant)
+        return _result(state, retention, plan, instant)
 
 
 def plan_table_clean(table: OpenTable, config: WriteConfig) -> CleanResult:
     """What :func:`clean_table` would delete; changes nothing."""
     state = planned_for_service(table)
-    last = last_clean(state.client, state.timeline)
-    return _result(state, config.services, last, _plan(state, config.services, last))
+    return _result(state, *_planned(state, config.services))
 
 
 def clean_if_due(state: TableState, lock: TableLock, config: ServicesConfig) -> TableState:
@@ -107,7 +105,7 @@ def clean_if_due(state: TableState, lock: TableLock, config: ServicesConfig) -> 
         new = sum(one.requested_time > since for one in timeline.completed_writes())
         if new < config.clean_max_commits:
             return state
-    plan = _plan(state, config, last)
+    _, plan = _planned(state, config, last)
     if plan is None:
         return state
     state = clean(state, lock, plan)[0]
@@ -115,13 +113,24 @@ def clean_if_due(state: TableState, lock: TableLock, config: ServicesConfig) -> 
     return state
 
 
-def _plan(state: TableState, config: ServicesConfig, last: DoneClean | None) -> CleanerPlan | None:
+def _planned(
+    state: TableState, config: ServicesConfig, last: DoneClean | None = None
+) -> tuple[Retention, CleanerPlan | None]:
+    """What a clean retains and deletes.
+
+    Parameters
+    ----------
+    last
+        The last completed clean, where it was read already.
+    """
     client, timeline = state.client, state.timeline
-    retention = _retention(state, config, last)
+    last = last or last_clean(client, timeline)
+    since = (last and last.retained_since) or retained_since(client, timeline)
+    retention = _retention(state, config, since)
     if not retention.releases_files:
-        return None
+        return retention, None
     savepoints = timeline.completed().of_actions(Action.SAVEPOINT).instants
-    return plan_clean(
+    plan = plan_clean(
         client,
         timeline,
         table_lister(client),
@@ -130,12 +139,14 @@ def _plan(state: TableState, config: ServicesConfig, last: DoneClean | None) -> 
         replaced=lambda: replaced_groups(timeline, client.read_commit),
         needed=lambda: _needed(state, savepoints),
         savepoints=[one.requested_time for one in savepoints],
+        retained_since=since,
         empty_after=_EMPTY_AFTER,
     )
+    return retention, plan
 
 
-def _retention(state: TableState, config: ServicesConfig, last: DoneClean | None) -> Retention:
-    """What stays: at most what the last clean left."""
+def _retention(state: TableState, config: ServicesConfig, since: InstantTime) -> Retention:
+    """What stays: at most what the cleans before left."""
     rules = CleanRules(
         config.clean_policy,
         config.commits_retained,
@@ -144,13 +155,7 @@ def _retention(state: TableState, config: ServicesConfig, last: DoneClean | None
     )
     timeline = state.timeline
     found = retain(timeline, rules, datetime.now(UTC), state.client.config.zone)
-    since = last.earliest_retained if last is not None else None
-    if since is None or config.clean_policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
-        return found
-    if found.earliest is not None and found.earliest.requested_time >= since:
-        return found
-    later = (one for one in timeline.completed_writes() if one.requested_time >= since)
-    return Retention(rules, next(later, found.earliest))
+    return never_back(found, timeline, since)
 
 
 def _needed(state: TableState, savepoints: tuple[Instant, ...]) -> Needed:
@@ -166,16 +171,15 @@ def _needed(state: TableState, savepoints: tuple[Instant, ...]) -> Needed:
 
 def _result(
     state: TableState,
-    config: ServicesConfig,
-    last: DoneClean | None,
+    retention: Retention,
     plan: CleanerPlan | None,
     instant: Instant | None = None,
 ) -> CleanResult:
-    earliest = _retention(state, config, last).earliest
+    earliest = retention.earliest
     return CleanResult(
         state.client.base_path,
         instant,
-        config.clean_policy,
+        retention.rules.policy,
         tuple(plan.paths()) if plan else (),
         tuple(plan.partitions_to_be_deleted or ()) if plan else (),
         earliest.requested_time if earliest else None,

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from hudi_core.actions.clean_of_files import plan_clean
-from hudi_core.actions.clean_plan import CleanRules, Retention
+from hudi_core.actions.clean_of_files import plan_clean, retained_since
+from hudi_core.actions.clean_plan import CleanRules, Retention, never_back
 from hudi_core.actions.deletion import DeleteFile
 from hudi_core.config.kinds import CleanPolicy
 from hudi_core.config.metadata_keys import MetadataConfig
@@ -210,12 +210,14 @@ def _cleaned(
 
 def _plan(state: TableState, older_than: InstantTime | None) -> CleanerPlan | None:
     client, timeline = state.client, state.timeline
+    since = retained_since(client, timeline)
     return plan_clean(
         client,
         timeline,
         StorageLister(client.data, client.config.is_partitioned, client.run_map),
-        _retention(state, older_than),
+        never_back(_retention(state, older_than), timeline, since),
         replaced=lambda: replaced_groups(timeline, client.read_commit),
+        retained_since=since,
     )
 
 

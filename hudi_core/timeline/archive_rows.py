@@ -75,6 +75,20 @@ def history_rows(
             yield row
 
 
+def completed_body(entry: Entry, path: str) -> bytes | None:
+    """The body of a completed file; ``None`` for any other record.
+
+    Raises
+    ------
+    CorruptMetadataError
+        It is none of the record's action.
+    """
+    action = next((one for one in _BODIES if one == entry.get("actionType")), None)
+    if action is None or _state(entry) != State.COMPLETED:
+        return None
+    return _body(_BODIES[action], entry, path)
+
+
 def _key(entry: Entry) -> tuple[str, str]:
     return str(entry.get("commitTime")), str(entry.get("actionType"))
 

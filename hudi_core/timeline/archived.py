@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hudi_core.errors import InvalidInstantTimeError
@@ -12,6 +12,7 @@ from hudi_core.model.instant_time import InstantTime, just_before, parse_instant
 from hudi_core.model.protocols import Storage
 from hudi_core.timeline.active import LAYOUT_1, LAYOUT_2
 from hudi_core.timeline.archive_log import read_archive_log
+from hudi_core.timeline.archive_rows import completed_body
 from hudi_core.timeline.lsm_history import HistoryRow, read_history, read_newest_history
 from hudi_core.timeline.timeline import Timeline
 
@@ -25,9 +26,9 @@ class ArchivedInstant:
     instant
         The instant.
     metadata
-        Bytes of its completed file; ``None`` where they were not requested, and in layout 1.
+        Bytes of its completed file; ``None`` where they were not requested, or are not there.
     plan
-        Bytes of its requested file, for actions with a plan; ``None`` likewise.
+        Bytes of its requested file, for actions with a plan; ``None`` likewise, and in layout 1.
     """
 
     instant: Instant
@@ -69,7 +70,7 @@ class ArchivedTimeline:
         after, until
             Requested times to return: later than ``after``, up to ``until``.
         bodies
-            Whether to read metadata and plans as well (layout 2 only).
+            Whether to read metadata and, in layout 2, plans as well.
 
         Raises
         ------
@@ -77,7 +78,7 @@ class ArchivedTimeline:
             A file of the archive is damaged; it is named.
         """
         if self.layout_version == LAYOUT_1:
-            entries = self._read_log()
+            entries = self._read_log(after, until, bodies=bodies)
         else:
             rows = read_history(self.storage, self.folder, after, until, bodies)
             entries = map(_from_row, rows)
@@ -105,7 +106,7 @@ class ArchivedTimeline:
         if count <= 0:
             return ()
         if self.layout_version == LAYOUT_1:
-            entries = self._read_log()
+            entries = self._read_log(after, None, bodies=bodies)
         else:
             rows = read_newest_history(self.storage, self.folder, count, after, bodies)
             entries = map(_from_row, rows)
@@ -117,8 +118,14 @@ class ArchivedTimeline:
         found = self.load(just_before(time), time, bodies=True)
         return next((one.metadata for one in found if one.instant == instant), None)
 
-    def _read_log(self) -> Iterator[ArchivedInstant | None]:
-        return map(_from_entry, read_archive_log(self.storage, self.folder))
+    def _read_log(
+        self, after: InstantTime | None, until: InstantTime | None, *, bodies: bool
+    ) -> Iterator[ArchivedInstant | None]:
+        path = f"{self.storage.root}/{self.folder}"
+        for entry in read_archive_log(self.storage, self.folder):
+            found = _from_entry(entry)
+            if found is not None and _is_between(found, after, until):
+                yield replace(found, metadata=completed_body(entry, path)) if bodies else found
 
 
 def _each_once(
@@ -127,14 +134,18 @@ def _each_once(
     """Return the instants of a time range, by requested time."""
     found: dict[Instant, ArchivedInstant] = {}
     for archived in entries:
-        if archived is None:
-            continue
-        time = archived.instant.requested_time
-        if (after is None or time > after) and (until is None or time <= until):
+        if archived is not None and _is_between(archived, after, until):
             found.setdefault(archived.instant, archived)
     # one instant may be in several states (layout 1), and in two files while these are merged
     kept = Timeline.of(found).instants
     return tuple(found[instant] for instant in kept)
+
+
+def _is_between(
+    archived: ArchivedInstant, after: InstantTime | None, until: InstantTime | None
+) -> bool:
+    time = archived.instant.requested_time
+    return (after is None or time > after) and (until is None or time <= until)
 
 
 def with_history(active: Timeline, archived: Iterable[ArchivedInstant]) -> Timeline:

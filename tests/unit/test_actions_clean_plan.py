@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.actions.clean_plan import (
+    RETAINED_SINCE_KEY,
     SAVEPOINTED_KEY,
     CleanRules,
     Needed,
@@ -19,6 +20,7 @@ from hudi_core.actions.clean_plan import (
     Retention,
     clean_partition,
     make_clean_plan,
+    never_back,
     partitions_to_clean,
     retain,
 )
@@ -28,7 +30,7 @@ from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteS
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileGroupId, FileId, FileStatus, PartitionPath, join_path
 from hudi_core.model.instant import Action, Instant, State
-from hudi_core.model.instant_time import InstantTime, to_datetime
+from hudi_core.model.instant_time import EARLIEST, InstantTime, to_datetime
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups
@@ -111,8 +113,9 @@ class Table(FileIndex):
         needed: Needed = NOTHING,
         partitions: Sequence[PartitionPath] | None = None,
         now: datetime = LATE,
+        since: InstantTime = EARLIEST,
     ) -> dict[PartitionPath, PartitionClean]:
-        retention = retain(self.timeline, rules, now)
+        retention = never_back(retain(self.timeline, rules, now), self.timeline, since)
         view, replaced = self.view(), self.replaced()
         wanted = self.list_partitions() if partitions is None else partitions
         return {
@@ -254,7 +257,7 @@ def test_replaced_groups_stay_until_nobody_reads_them() -> None:
     table.write(40, {P: ["b"]})
     plan = table.plan(CleanRules(commits_retained=2))
     assert [path.split("_")[0] for path in plan[P].paths] == ["p/a-0"]
-    assert plan[Q] == PartitionClean((f"q/c-0_0-0-0_{at(10)}.parquet",), drop=True)
+    assert plan[Q] == PartitionClean((f"q/c-0_0-0-0_{at(10)}.parquet",), True, at(20))
 
 
 def test_replaced_groups_lose_slices_that_nobody_reads() -> None:
@@ -284,7 +287,7 @@ def test_a_partition_with_a_file_left_is_not_dropped(stays: str) -> None:
         )
         needed = Needed(savepointed={("q", f"y-0_0-0-0_{at(10)}.parquet")})
     plan = table.plan(CleanRules(VERSIONS), needed)
-    assert plan[Q] == PartitionClean((f"q/c-0_0-0-0_{at(10)}.parquet",), drop=False)
+    assert plan[Q] == PartitionClean((f"q/c-0_0-0-0_{at(10)}.parquet",), False, at(20))
 
 
 def test_the_folder_of_a_table_without_partitions_is_never_dropped() -> None:
@@ -293,7 +296,7 @@ def test_the_folder_of_a_table_without_partitions_is_never_dropped() -> None:
     table.write(10, {root: ["a"]})
     table.write(20, gone={"": ("a",)})
     plan = table.plan(CleanRules(VERSIONS))
-    assert plan[root] == PartitionClean((f"a-0_0-0-0_{at(10)}.parquet",), drop=False)
+    assert plan[root] == PartitionClean((f"a-0_0-0-0_{at(10)}.parquet",), False, at(20))
 
 
 # --- clean: which partitions ---------------------------------------------------------------------
@@ -348,6 +351,43 @@ def test_the_plan_is_hudis_with_absolute_paths() -> None:
     assert plan.partitions_to_be_deleted == ("q",)
     assert plan.extra_metadata == {SAVEPOINTED_KEY: at(50)}
     assert make_clean_plan("/t", retention, {P: PartitionClean()}, table.timeline) is None
+
+
+def test_the_plan_tells_since_when_every_state_has_its_files() -> None:
+    table = updated(5)  # one group, written at 10 to 50
+
+    def told(rules: CleanRules, before: InstantTime = EARLIEST) -> str | None:
+        found = never_back(retain(table.timeline, rules, LATE), table.timeline, before)
+        files = table.plan(rules, since=before)
+        plan = make_clean_plan("/t", found, files, table.timeline, retained_since=before)
+        return None if plan is None else (plan.extra_metadata or {}).get(RETAINED_SINCE_KEY)
+
+    # what goes was superseded at 40 the last time
+    assert told(CleanRules(VERSIONS, file_versions_retained=2)) == at(40)
+    assert told(CleanRules(commits_retained=2)) == at(40)
+    # earlier cleans may have retained less
+    assert told(CleanRules(commits_retained=4), at(50)) == at(50)
+    assert told(CleanRules(VERSIONS, file_versions_retained=2), at(50)) == at(50)
+
+
+def test_the_earliest_write_retained_never_moves_back() -> None:
+    table = updated(5)
+
+    def earliest(rules: CleanRules, since: InstantTime) -> str | None:
+        found = never_back(retain(table.timeline, rules, LATE), table.timeline, since).earliest
+        return None if found is None else found.requested_time
+
+    assert earliest(CleanRules(commits_retained=3), EARLIEST) == at(30)
+    assert earliest(CleanRules(commits_retained=3), at(20)) == at(30)
+    assert earliest(CleanRules(commits_retained=3), at(41)) == at(50)
+    # a young table, and writes that were undone
+    assert earliest(CleanRules(commits_retained=9), at(40)) == at(40)
+    assert earliest(CleanRules(commits_retained=3), at(70)) == at(50)
+    assert earliest(CleanRules(VERSIONS), at(40)) is None
+    # what a write may be reading that began before stays
+    table.write(25, state=State.INFLIGHT)
+    assert earliest(CleanRules(commits_retained=1), at(20)) == at(20)
+    assert earliest(CleanRules(commits_retained=1), at(40)) is None
 
 
 KINDS = st.sampled_from(["base", "base", "log", "replace", "pending"])

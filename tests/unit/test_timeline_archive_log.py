@@ -13,10 +13,12 @@ import fastavro
 import pytest
 
 from hudi_core.errors import CorruptMetadataError
+from hudi_core.model.actions import CleanMetadata, CleanPartitionMetadata
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.archived import ArchivedTimeline
+from hudi_core.timeline.serde import decode_clean, encode, service_schemas
 
 ARCHIVE = ".hoodie/archived"
 
@@ -118,6 +120,31 @@ def test_blocks_without_a_count_are_read(archive: ArchivedTimeline, tmp_path: Pa
 
 def test_a_table_without_an_archive_has_none(archive: ArchivedTimeline) -> None:
     assert archive.load() == ()
+
+
+def test_what_a_clean_removed_is_read_from_the_archive(
+    archive: ArchivedTimeline, tmp_path: Path
+) -> None:
+    removed = CleanPartitionMetadata("p", "KEEP_LATEST_COMMITS", success_delete_files=("a",))
+    body = CleanMetadata(at(2), 0, 1, at(1), partition_metadata={"p": removed})
+    clean = {"name": "hoodieCleanMetadata", "type": ["null", service_schemas.CLEAN]}
+    schema = {**ENTRY_SCHEMA, "fields": [*ENTRY_SCHEMA["fields"], {**clean, "default": None}]}
+    record = next(fastavro.reader(io.BytesIO(encode(body))))
+    out = struct.pack(">ii", 3, 3)
+    for state, held in (("REQUESTED", None), ("COMPLETED", record), (None, None)):
+        datum = io.BytesIO()
+        action = "commit" if state is None else "clean"
+        row = {"commitTime": at(2), "actionType": action, "actionState": state}
+        fastavro.schemaless_writer(
+            datum, fastavro.parse_schema(schema), {**row, "hoodieCleanMetadata": held}
+        )
+        out += struct.pack(">i", len(datum.getvalue())) + datum.getvalue()
+    put(tmp_path, ".commits_.archive.1", block(out, {2: json.dumps(schema), 0: at(0)}))
+    found = {one.instant.action: one.metadata for one in archive.load(at(1), bodies=True)}
+    assert found.keys() == {Action.CLEAN, Action.COMMIT}
+    assert found[Action.COMMIT] is None
+    assert decode_clean(found[Action.CLEAN] or b"", "") == body
+    assert {one.metadata for one in archive.load()} == {None}
 
 
 GOOD = entries((1, "commit", "COMPLETED"))
