@@ -18,7 +18,7 @@ from typing import Final
 
 from hudi_core.actions.deletion import DeleteFile
 from hudi_core.actions.stored_paths import is_data_path, relative_path
-from hudi_core.errors import CorruptMetadataError
+from hudi_core.errors import CorruptMetadataError, InvalidInstantTimeError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.actions import (
     InstantInfo,
@@ -119,13 +119,37 @@ def planned(client: TableMetaClient) -> tuple[Rollback, ...]:
     found = []
     for instant in timeline.pending().of_actions(Action.ROLLBACK):
         requested = instant.to(State.REQUESTED)
-        plan = decode_rollback_plan(active.read(requested), active.path(requested))
+        where = active.path(requested)
+        plan = decode_rollback_plan(active.read(requested), where)
         named, target = plan.instant_to_rollback, None
         if named is not None:
-            when, action = parse_instant_time(named.commit_time), Action(named.action)
+            when, action = instant_named(named, where)
             target = timeline.find(when, action) or Instant(when, action, State.INFLIGHT)
         found.append(Rollback(instant, target, plan))
     return tuple(found)
+
+
+def instant_named(info: InstantInfo, where: str) -> tuple[InstantTime, Action]:
+    """Time and action of an instant that a stored plan names.
+
+    Parameters
+    ----------
+    where
+        Path of the plan, for the error.
+
+    Raises
+    ------
+    CorruptMetadataError
+        They are none.
+    """
+    try:
+        return parse_instant_time(info.commit_time), Action(info.action)
+    except (InvalidInstantTimeError, ValueError) as error:
+        raise CorruptMetadataError(
+            where,
+            f"the plan names {info.commit_time!r} ({info.action!r}), which is no instant",
+            "Nothing was deleted. Remove the plan if it is not from a writer you trust.",
+        ) from error
 
 
 def unfinished(client: TableMetaClient) -> tuple[Rollback, ...]:

@@ -66,13 +66,26 @@ class InstantNotFoundError(TimelineError):
 
 
 class HistoryExpiredError(TimelineError):
-    """A past state or incremental read needs a removed data file."""
+    """A past state needs a data file that is no longer stored.
 
-    def __init__(self, instant: str, path: str) -> None:
-        self.instant, self.path = instant, path
-        super().__init__(
-            f"{path}, which instant {instant} wrote, is no longer stored",
-            "Clean has removed that version: begin later, or read the latest snapshot.",
-            instant=instant,
-            path=path,
-        )
+    Parameters
+    ----------
+    instant, path
+        The file.
+    undoing
+        Requested time of the write whose rollback needs it; empty where nothing is rolled back.
+    """
+
+    def __init__(self, instant: str, path: str, *, undoing: str = "") -> None:
+        self.instant, self.path, self.undoing = instant, path, undoing
+        if undoing:
+            what = f"Instant {undoing} cannot be rolled back: {path}, which it took the place of"
+            what += ", was removed, most likely by a clean"
+            hint = (
+                "Its rows would be lost. Restore the file from a backup of the table, or write the "
+                "rows that are wanted."
+            )
+        else:
+            what = f"{path}, which instant {instant} wrote, is no longer stored"
+            hint = "Clean has removed that version: begin later, or read the latest snapshot."
+        super().__init__(what, hint, instant=instant, path=path, undoing=undoing)

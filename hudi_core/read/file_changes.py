@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cached_property, partial
 
+from hudi_core.actions.cleaned import Cleaned
 from hudi_core.errors import CorruptMetadataError, HistoryExpiredError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, WriteStat
@@ -20,9 +21,8 @@ from hudi_core.model.files import (
     join_path,
 )
 from hudi_core.model.instant import Instant
-from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.instant_time import InstantTime, just_before
 from hudi_core.model.protocols import Storage, TimelineView
-from hudi_core.read.cleaned import Cleaned
 from hudi_core.read.plan import PlannedFile, planned_file
 from hudi_core.read.pruning import PartitionPruner
 from hudi_core.read.window import WindowWrite
@@ -231,7 +231,7 @@ class FileChanges:
         slices = (one for one in self._slices(group) if one.base_instant < time)
         newest = next(slices, None)
         # a savepoint may have kept a file that is older than what was replaced
-        deleted = self._cleaned.since(time).get(group)
+        deleted = self._cleaned.since(just_before(time)).get(group)
         if deleted is not None and deleted.was_after("" if newest is None else newest.base_instant):
             raise HistoryExpiredError(deleted.instant, deleted.path)
         if newest is None or newest.base_file is None:

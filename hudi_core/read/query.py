@@ -8,6 +8,7 @@ from itertools import compress
 
 import pyarrow as pa
 
+from hudi_core.actions.cleaned import require_not_cleaned
 from hudi_core.config.support import require_readable_table
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import MetadataLister, table_lister
@@ -25,7 +26,6 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
-from hudi_core.read.cleaned import require_not_cleaned
 from hudi_core.read.expression_pruning import by_expressions
 from hudi_core.read.filters import Filter, RowFilter, to_filter
 from hudi_core.read.key_filter import KeyFilter

@@ -13,10 +13,10 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.savepoint import (
     completed_write,
     require_no_later_savepoint,
-    slices_as_of,
 )
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.clean import continue_pending
+from hudi_core.txn.past_state import require_stored
 from hudi_core.txn.restore import restore
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
@@ -66,7 +66,7 @@ def restore_table(
     InstantNotFoundError
         No such commit is on the active timeline.
     HistoryExpiredError
-        A clean has deleted a file of that state.
+        A file of that state is gone. Nothing was deleted.
     TableServiceError
         A later commit has a savepoint, or was under way with that one, or the format has
         forgotten the state. Nothing was deleted.
@@ -113,7 +113,6 @@ def _stored_form(found: RestoreResult) -> RestorePlan:
 def _plan(state: TableState, to: InstantTime) -> RestoreResult:
     target = completed_write(state, to)
     require_no_later_savepoint(state, target.requested_time)
-    slices_as_of(state, target.requested_time)
     writes = state.timeline.completed_writes()
     # archiving beyond a savepoint moves commits that come after it
     archived = (one.instant for one in state.client.archived.load(target.requested_time))
@@ -133,5 +132,6 @@ def _plan(state: TableState, to: InstantTime) -> RestoreResult:
             "Restore to a commit that no other one overlaps.",
             instant=target.requested_time,
         )
+    require_stored(state, target.requested_time, undone)
     newest_first = tuple(sorted(undone, key=lambda one: one.requested_time, reverse=True))
     return RestoreResult(state.client.base_path, target, None, newest_first)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -13,23 +12,19 @@ from hudi_core.errors import (
     InstantNotFoundError,
     TableServiceError,
 )
-from hudi_core.metadata.lister import table_lister
 from hudi_core.model.actions import SavepointMetadata, SavepointPartitionMetadata
 from hudi_core.model.capability import Capability
-from hudi_core.model.files import FileSlice, PartitionPath
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.read.cleaned import require_not_cleaned
 from hudi_core.services.archive import archive_passed_over
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_savepoint, encode
 from hudi_core.txn.clean import continue_pending
+from hudi_core.txn.past_state import slices_as_of
 from hudi_core.txn.publication import present_version, publish_with_retry
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.table_service import locked_for_service
-from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import replaced_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,27 +183,6 @@ def completed_write(state: TableState, time_: InstantTime | None) -> Instant:
         where = f"the active timeline of {state.client.base_path}"
         raise InstantNotFoundError(time_ or "a completed write", where)
     return found[-1]
-
-
-def slices_as_of(state: TableState, time_: InstantTime) -> Sequence[FileSlice]:
-    """File slices of a past state, all of whose files are stored.
-
-    Raises
-    ------
-    HistoryExpiredError
-        One is not.
-    """
-    client, timeline = state.client, state.timeline
-    replaced = replaced_groups(timeline, client.read_commit)
-    view = FileSystemView(table_lister(client), timeline, replaced)
-
-    def every(partitions: Sequence[PartitionPath]) -> Sequence[PartitionPath]:
-        return partitions
-
-    require_not_cleaned(
-        client, timeline, time_, keep=every, groups=view.file_groups, replaced=replaced
-    )
-    return view.latest_slices(as_of=time_)
 
 
 def require_no_later_savepoint(state: TableState, time_: InstantTime) -> None:

@@ -15,7 +15,12 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from hudi_core.errors import HudiError, IncompleteCommitError, TableServiceError
+from hudi_core.errors import (
+    HistoryExpiredError,
+    HudiError,
+    IncompleteCommitError,
+    TableServiceError,
+)
 from hudi_core.model.format import Publication
 from hudi_core.model.instant import Instant, State
 from hudi_core.txn import rollback
@@ -52,7 +57,7 @@ def fence_and_rollback(state: TableState, target: Instant, why: str) -> Publicat
     table, client, host = state.table, state.client, state.table.host
     try:
         require_can_be_fenced(state, target)
-    except TableServiceError as kept:
+    except (HistoryExpiredError, TableServiceError) as kept:
         raise IncompleteCommitError(
             f"Instant {target.requested_time} is complete on the Hudi timeline, cannot be "
             f"published in the {host.name} format ({why}) and cannot be undone ({kept.what})",

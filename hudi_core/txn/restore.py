@@ -10,19 +10,25 @@ Everything runs under the table's lock.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from hudi_core.actions.deletion import DeleteFile
 from hudi_core.actions.rollback import (
     files_of_instant,
+    instant_named,
     partitions_replaced_by,
     remove_from_timeline,
 )
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.errors import CorruptMetadataError, InstantNotFoundError
+from hudi_core.errors import (
+    CorruptMetadataError,
+    HistoryExpiredError,
+    InstantNotFoundError,
+)
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.build_plan import announce_rebuild
 from hudi_core.metadata.lifecycle import ensure_metadata_table
@@ -38,16 +44,18 @@ from hudi_core.model.actions import (
 )
 from hudi_core.model.files import PartitionPath, join_path
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
-from hudi_core.model.instant_time import InstantTime, parse_instant_time
+from hudi_core.model.instant_time import InstantTime, just_before
 from hudi_core.storage.location import stored_uri
 from hudi_core.timeline.serde import decode_restore, decode_restore_plan, encode
 from hudi_core.txn.heartbeat import remove_heartbeat
 from hudi_core.txn.markers import Markers
+from hudi_core.txn.past_state import require_stored
 from hudi_core.txn.publication import present_version, publish_with_retry
 from hudi_core.txn.refused_plan import asking_format
 from hudi_core.txn.state import TableState
 from hudi_core.view.storage_lister import StorageLister
 
+_log: Final = logging.getLogger(__name__)
 _Files = Mapping[InstantTime, Mapping[PartitionPath, Sequence[str]]]
 
 
@@ -59,8 +67,8 @@ class Restored(NamedTuple):
     state
         The table.
     instant
-        The completed restore; ``None`` when it was dropped: its plan was empty, or the format
-        refused it before anything of it was done.
+        The completed restore; ``None`` when it was dropped: its plan was empty, or was refused
+        before anything of it was done.
     """
 
     state: TableState
@@ -105,7 +113,7 @@ def continue_restore(state: TableState, instant: Instant, *, is_new: bool = Fals
     Raises
     ------
     CorruptMetadataError
-        The plan is damaged. Nothing was deleted.
+        The plan is damaged, or leaves writes in between. Nothing was deleted.
     TableServiceError
         The format cannot return to the state. Nothing was deleted.
     CommitStateUnknownError
@@ -118,6 +126,11 @@ def continue_restore(state: TableState, instant: Instant, *, is_new: bool = Fals
         active.delete_pending(instant)
         return Restored(state.without(instant), None)
     is_begun = instant.state is State.INFLIGHT
+    named = _named(plan, state.client.active.path(instant.to(State.REQUESTED)))
+    reason = None if is_new else _why_not(state, instant, plan, named)
+    if reason is not None:
+        _refuse(state, instant, reason)
+        return Restored(state.without(instant), None)
     with asking_format(state.table, instant, is_new=is_new, is_begun=is_begun) as answer:
         expected = present_version(state.table)
         host.before_restore(state.client, plan, instant.to(State.INFLIGHT), expected)  # undo leave
@@ -126,7 +139,7 @@ def continue_restore(state: TableState, instant: Instant, *, is_new: bool = Fals
     if not is_begun:
         instant = active.to_inflight(instant)
         state = state.with_instant(instant)
-    targets = _targets(state, plan)
+    targets = _targets(state, named)
     files = _files(state.client, targets)
     state = _ready_for_rebuild(state, targets)
     state = _hidden(state, targets)  # undo hide
@@ -169,19 +182,89 @@ def _stored_plan(client: TableMetaClient, instant: Instant) -> RestorePlan | Non
     return decode_restore_plan(body, where) if body else None
 
 
-def _targets(state: TableState, plan: RestorePlan) -> list[Instant]:
+def _named(plan: RestorePlan, where: str) -> list[tuple[InstantTime, Action]]:
+    return [instant_named(info, where) for info in plan.instants_to_rollback]
+
+
+def _targets(state: TableState, named: Iterable[tuple[InstantTime, Action]]) -> list[Instant]:
     """Instants of a plan, newest first.
 
     What is not on the timeline is archived. It stays in the history, which counts as complete: all
     the more its files have to go.
     """
     found = []
-    for info in plan.instants_to_rollback:
-        time_, action = parse_instant_time(info.commit_time), Action(info.action)
+    for time_, action in named:
         one = state.timeline.find(time_) or Instant(time_, action, State.INFLIGHT)
         if one.action.completed_action in WRITE_ACTIONS:
             found.append(one)
     return sorted(found, key=lambda one: one.requested_time, reverse=True)
+
+
+def _why_not(
+    state: TableState,
+    instant: Instant,
+    plan: RestorePlan,
+    named: Collection[tuple[InstantTime, Action]],
+) -> str | None:
+    """Why another writer's restore must not go on; ``None`` where it may.
+
+    Once it is inflight files may be gone, and only a plan that never was one is refused.
+    """
+    is_begun = instant.state is State.INFLIGHT
+    times = {time_ for time_, _ in named}
+    writes = state.timeline.completed_writes()
+    before = [one for one in writes if times and one.requested_time < min(times)]
+    to = plan.savepoint_to_restore_timestamp or (before[-1].requested_time if before else "")
+    target = state.timeline.find(InstantTime(to))
+    done = "" if target is None else target.effective_completion_time
+    left = [
+        one.requested_time
+        for one in writes
+        if one.requested_time > to
+        and one.effective_completion_time > done
+        and one.requested_time not in times
+        and (not is_begun or one.requested_time < instant.requested_time)
+    ]
+    if left:
+        return f"it leaves {', '.join(left)} in, which came after {to or 'the beginning'}"
+    if is_begun or not times:
+        return None
+    saved = {one.requested_time for one in state.timeline.of_actions(Action.SAVEPOINT)}
+    kept = sorted(times & saved) or sorted(time_ for time_ in times if time_ <= to)
+    if kept:
+        return f"it takes {', '.join(kept)} out, which must stay"
+    undone = [one for one in _targets(state, named) if one.is_completed]
+    since = InstantTime(to) if to else just_before(min(times))
+    try:
+        require_stored(state, since, undone)
+    except HistoryExpiredError as expired:
+        return expired.what
+    return None
+
+
+def _refuse(state: TableState, instant: Instant, reason: str) -> None:
+    """Drop another writer's plan of which nothing has been done.
+
+    Raises
+    ------
+    CorruptMetadataError
+        It is under way.
+    """
+    active = state.client.active
+    if instant.state is State.INFLIGHT:
+        raise CorruptMetadataError(
+            f"{state.client.storage.root}/{active.path(instant.to(State.REQUESTED))}",
+            f"as the plan of a restore, {reason}",
+            "Nothing was deleted by this call. Remove the restore's files from the timeline if "
+            "they are not from a writer you trust.",
+        )
+    _log.warning(
+        "%s: the plan of the restore %s, of a writer that died, is dropped: %s",
+        state.client.base_path,
+        instant.requested_time,
+        reason,
+    )
+    active.delete_pending(instant)
 
 
 def _files(client: TableMetaClient, targets: Sequence[Instant]) -> _Files:

@@ -24,7 +24,12 @@ from hudi_core.actions.rollback import (
     run,
 )
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.errors import ConcurrentWriterError, PluginContractError, TableServiceError
+from hudi_core.errors import (
+    ConcurrentWriterError,
+    HistoryExpiredError,
+    PluginContractError,
+    TableServiceError,
+)
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import IndexDefinitions
 from hudi_core.metadata.removal_changes import record_rollback
@@ -270,7 +275,7 @@ def _must_stay(state: TableState, target: Instant) -> bool:
         return False
     try:
         require_can_be_rolled_back(state, target)
-    except TableServiceError as refused:
+    except (HistoryExpiredError, TableServiceError) as refused:
         stats = table.client.read_commit(target).stats
         data = table.client.data
         if all(data.head(stat.path) is not None for stat in stats if stat.path):

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from hudi_core.errors import TableServiceError
+from hudi_core.errors import HistoryExpiredError, TableServiceError
 from hudi_core.metadata.removal_changes import can_undo
-from hudi_core.model.commit import NO_PREVIOUS_COMMIT, ReplaceCommitMetadata
-from hudi_core.model.files import BaseFileName, PartitionPath, join_path
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
-from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.past_state import lost_files
 from hudi_core.txn.state import TableState
-from hudi_core.view.storage_lister import StorageLister
 
 
 def require_can_be_rolled_back(state: TableState, target: Instant) -> None:
@@ -26,13 +21,15 @@ def require_can_be_rolled_back(state: TableState, target: Instant) -> None:
     Raises
     ------
     TableServiceError
-        Later writes build on it, a savepoint holds it, files it took the place of are gone, or it
-        is what tells that earlier writes are archived.
+        Later writes build on it, a savepoint holds it, or it is what tells that earlier writes are
+        archived.
+    HistoryExpiredError
+        Files it took the place of are gone.
     """
     _require_not_built_upon(state.timeline, target)  # guard looks-at-later
     _require_no_savepoint(state.timeline, target)  # guard looks-at-savepoints
     _require_archived_still_count(state, target)  # guard looks-at-history
-    _require_not_cleaned(state.table, target)  # guard looks-at-files
+    _require_not_cleaned(state, target)  # guard looks-at-files
     _require_not_compacted(state, target)
 
 
@@ -52,7 +49,9 @@ def require_can_be_fenced(state: TableState, target: Instant) -> None:
     Raises
     ------
     TableServiceError
-        A later write builds on it, a savepoint holds it, or files it took the place of are gone.
+        A later write builds on it, or a savepoint holds it.
+    HistoryExpiredError
+        Files it took the place of are gone.
     """
     for later in state.timeline.completed_writes():
         if later.effective_completion_time > target.effective_completion_time and any(
@@ -66,7 +65,7 @@ def require_can_be_fenced(state: TableState, target: Instant) -> None:
                 later=[later.requested_time],
             )
     _require_no_savepoint(state.timeline, target)
-    _require_not_cleaned(state.table, target)
+    _require_not_cleaned(state, target)
     _require_not_compacted(state, target)
 
 
@@ -137,60 +136,8 @@ def _require_not_compacted(state: TableState, target: Instant) -> None:
         )
 
 
-def _require_not_cleaned(table: OpenTable, target: Instant) -> None:
+def _require_not_cleaned(state: TableState, target: Instant) -> None:
     """Refuse where the state before the write cannot be read any more."""
-    gone = next(_gone(table, target), None)
+    gone = next(lost_files(state, {target: state.client.read_commit(target)}), None)
     if gone is not None:
-        instant = target.requested_time
-        raise TableServiceError(
-            f"Instant {instant} cannot be rolled back: {gone}, which it took the place of, was "
-            "removed, most likely by a clean",
-            "Its rows would be lost. Restore the file from a backup of the table, or write the "
-            "rows that are wanted.",
-            instant=instant,
-            missing=gone,
-        )
-
-
-def _gone(table: OpenTable, target: Instant) -> Iterator[str]:
-    """Yield files needed after the rollback that storage lacks."""
-    client = table.client
-    metadata = client.read_commit(target)
-    built_on = [
-        (PartitionPath(partition), stat)
-        for partition, stats in metadata.partition_to_write_stats.items()
-        for stat in stats
-        if stat.prev_base_file or stat.prev_commit not in (None, "", NO_PREVIOUS_COMMIT)
-    ]
-    replaced = [
-        (PartitionPath(partition), file_id)
-        for partition, file_ids in _replaced(metadata)
-        for file_id in file_ids
-    ]
-    partitions = sorted({partition for partition, _ in [*built_on, *replaced]})
-    # asked of storage, not of the format: what counts is whether the files are there
-    lister = StorageLister(client.data, bool(client.config.partition_fields), client.run_map)
-    listing = lister.list_files(partitions)
-    names = {path: {file.name for file in listing[path]} for path in partitions}
-    parsed = {path: [*filter(None, map(BaseFileName.parse, names[path]))] for path in partitions}
-    for partition, stat in built_on:
-        if stat.prev_base_file:
-            name = stat.prev_base_file.rpartition("/")[2]
-            if name not in names[partition]:
-                yield join_path(partition, name)
-        elif (stat.file_id, stat.prev_commit) not in {
-            (file.file_id, file.instant) for file in parsed[partition]
-        }:
-            where = join_path(partition, str(stat.file_id))
-            yield f"the base file of {stat.prev_commit} of file group {where}"
-    for partition, file_id in replaced:
-        if not any(
-            file.file_id == file_id and file.instant < target.requested_time
-            for file in parsed[partition]
-        ):
-            yield f"every base file of file group {join_path(partition, file_id)}"
-
-
-def _replaced(metadata: object) -> Iterator[tuple[str, tuple[str, ...]]]:
-    if isinstance(metadata, ReplaceCommitMetadata):
-        yield from metadata.partition_to_replace_file_ids.items()
+        raise HistoryExpiredError(*gone, undoing=target.requested_time)

@@ -12,11 +12,12 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.actions.clean import request_clean
-from hudi_core.errors import HistoryExpiredError, InstantNotFoundError
-from hudi_core.model.actions import CleanerPlan
-from hudi_core.model.instant import Action
+from hudi_core.errors import CorruptMetadataError, HistoryExpiredError, InstantNotFoundError
+from hudi_core.model.actions import CleanerPlan, InstantInfo, RestorePlan, RollbackPlan
+from hudi_core.model.instant import Action, Instant, State
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
+from hudi_core.timeline.serde import encode
 from tests.foreign_services import VERSIONS, foreign_archive, foreign_clean, without_own_keys
 from tests.formats.service_tables import SCHEMA, bag, batch
 from tests.samples import IS_WHOLE
@@ -230,3 +231,92 @@ def test_the_last_clean_tells_of_a_retained_state(tmp_path: Path, reads: list[st
     # beyond them no more are read than came after
     after = sum(one.action is Action.CLEAN for one in table.timeline.instants)
     assert max(number for number, _ in cleans) <= after
+
+
+def files_of(path: Path) -> set[str]:
+    return {str(one.relative_to(path)) for one in path.glob("[or]*/*.parquet")}
+
+
+@pytest.mark.parametrize("table_format", ["native", "iceberg,delta"])
+@pytest.mark.parametrize("lost", ["present", "before"])
+def test_a_restore_deletes_nothing_before_all_files_are_found(
+    tmp_path: Path, table_format: str, lost: str
+) -> None:
+    path = tmp_path / "t"
+    table, states = new_table(path, table_format)
+    upsert(table, states, 6)  # of rome, as the write before
+    to = list(states)[3]
+    # of the state to go back to, a file that is in the present one too, or is not
+    [gone] = path.glob(f"oslo/*_{list(states)[2]}.parquet" if lost == "present" else f"*/*_{to}.*")
+    whole = gone.read_bytes()
+    gone.unlink()
+    before, instants = files_of(path), table.timeline.instants
+    for dry_run in (True, False):
+        with pytest.raises(HistoryExpiredError, match=gone.name):
+            table.restore(to, dry_run=dry_run)
+    assert (files_of(path), hudi.Table.open(str(path)).timeline.instants) == (before, instants)
+    gone.write_bytes(whole)
+    table.restore(to)
+    assert bag(table.to_arrow(), SCHEMA.names) == states[to]
+
+
+def forged_restore(table: hudi.Table, *undone: str, state: State = State.REQUESTED) -> Instant:
+    """The plan of a restore that nobody has made."""
+    client = open_table(table.path, {}).client
+    plan = RestorePlan(tuple(InstantInfo(one, "commit") for one in undone))
+    asked = Instant(client.clock.next_time(client.timeline()), Action.RESTORE, State.REQUESTED)
+    client.active.create_requested(asked, encode(plan))
+    return client.active.to_inflight(asked) if state is State.INFLIGHT else asked
+
+
+def test_a_restore_that_leaves_a_commit_out_is_not_carried_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "t"
+    table, states = new_table(path, "native")
+    before = files_of(path)
+    asked = forged_restore(table, list(states)[1])
+    upsert(table, states, 4)
+    assert "is dropped: it leaves" in caplog.text
+    assert hudi.Table.open(str(path)).timeline.find(asked.requested_time) is None
+    assert before < files_of(path)
+    assert seen(table, states)[-4:] == list(states)[-4:]
+
+    table.savepoint()
+    forged_restore(table, max(states))
+    upsert(table, states, 5)
+    assert "which must stay" in caplog.text
+    begun = forged_restore(table, list(states)[2], state=State.INFLIGHT)
+    before = files_of(path)
+    with pytest.raises(CorruptMetadataError, match=begun.requested_time):
+        table.upsert(batch(6, "a"))
+    assert (files_of(path), bag(table.to_arrow(), SCHEMA.names)) == (before, states[max(states)])
+
+
+@pytest.mark.parametrize(("time", "action"), [("yesterday", "commit"), ("20261128", "commit")])
+def test_a_plan_that_names_no_instant_is_named(tmp_path: Path, time: str, action: str) -> None:
+    table, _ = new_table(tmp_path / "t", "native")
+    asked = forged_restore(table, time)
+    with pytest.raises(CorruptMetadataError, match=rf"{asked.requested_time}\.restore.*{time}"):
+        table.upsert(batch(4, "a"))
+    client = open_table(table.path, {}).client
+    client.active.delete_pending(asked)
+    plan = RollbackPlan(InstantInfo(time, action), ())
+    asked = Instant(client.clock.next_time(client.timeline()), Action.ROLLBACK, State.REQUESTED)
+    client.active.create_requested(asked, encode(plan))
+    with pytest.raises(CorruptMetadataError, match=rf"{asked.requested_time}\.rollback.*{time}"):
+        table.upsert(batch(4, "a"))
+
+
+def test_a_rollback_does_not_go_back_to_an_older_version(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table, states = new_table(path, "native")
+    table.savepoint(min(states))
+    replaced = table.insert_overwrite(batch(9, "a")).instant
+    # of the file group that was replaced, the savepoint keeps the first version alone
+    table.clean(options=ONE_VERSION)
+    with pytest.raises(HistoryExpiredError, match=list(states)[3]):
+        table.rollback(replaced)
+    with pytest.raises(HistoryExpiredError, match=list(states)[3]):
+        table.changes(list(states)[3])
+    assert bag(batch(9, "a")) <= bag(table.to_arrow(), SCHEMA.names)

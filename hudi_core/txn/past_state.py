@@ -1,0 +1,177 @@
+"""The state that a rollback or a restore goes back to.
+
+Files are asked of storage, not of the metadata table or a format: what counts is that they are
+there before another one is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from hudi_core.actions.cleaned import Cleaned, require_not_cleaned
+from hudi_core.errors import HistoryExpiredError
+from hudi_core.metadata.lister import table_lister
+from hudi_core.model.commit import NO_PREVIOUS_COMMIT, CommitMetadata, ReplaceCommitMetadata
+from hudi_core.model.files import (
+    BaseFileName,
+    FileGroupId,
+    FileId,
+    FileSlice,
+    PartitionPath,
+    join_path,
+)
+from hudi_core.model.instant import WRITE_ACTIONS, Instant
+from hudi_core.model.instant_time import InstantTime, just_before
+from hudi_core.txn.state import TableState
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.replaced import replaced_groups, written_files
+from hudi_core.view.storage_lister import StorageLister
+
+
+class LostFile(NamedTuple):
+    """A file of a past state that storage lacks.
+
+    Attributes
+    ----------
+    instant
+        Requested time of the write that made it.
+    path
+        Its path, or what is known of it.
+    """
+
+    instant: str
+    path: str
+
+
+def slices_as_of(state: TableState, time: InstantTime) -> Sequence[FileSlice]:
+    """File slices of a past state; no clean took its files.
+
+    Raises
+    ------
+    HistoryExpiredError
+        One has.
+    """
+    client, timeline = state.client, state.timeline
+    replaced = replaced_groups(timeline, client.read_commit)
+    named = written_files(timeline, client.read_commit)
+    view = FileSystemView(table_lister(client), timeline, replaced, named)
+
+    def every(partitions: Sequence[PartitionPath]) -> Sequence[PartitionPath]:
+        return partitions
+
+    require_not_cleaned(
+        client, timeline, time, keep=every, groups=view.file_groups, replaced=replaced
+    )
+    return view.latest_slices(as_of=time)
+
+
+def require_stored(state: TableState, time: InstantTime, undone: Sequence[Instant]) -> None:
+    """Refuse to go back to a state that lacks a file.
+
+    Parameters
+    ----------
+    time
+        Requested time of the last write that stays.
+    undone
+        The completed writes that are taken out, archived ones too.
+
+    Raises
+    ------
+    HistoryExpiredError
+        Names a file that is gone.
+    """
+    slices = slices_as_of(state, time)
+    names = _stored_names(state, sorted({one.partition_path for one in slices}))
+    for one in slices:
+        files = [log.status.name for log in one.log_files]
+        files += [one.base_file.status.name] if one.base_file is not None else []
+        for name in files:
+            if name not in names[one.partition_path]:
+                raise HistoryExpiredError(one.base_instant, join_path(one.partition_path, name))
+    for lost in lost_files(state, _metadata_of(state, undone, time)):
+        raise HistoryExpiredError(*lost)
+
+
+def lost_files(state: TableState, undone: Mapping[Instant, CommitMetadata]) -> Iterator[LostFile]:
+    """Files that the state before some writes needs, and that are gone.
+
+    Parameters
+    ----------
+    undone
+        The writes, with what they did.
+    """
+    own = {one.requested_time for one in undone}
+    written = [
+        (PartitionPath(partition), stat)
+        for metadata in undone.values()
+        for partition, stats in metadata.partition_to_write_stats.items()
+        for stat in stats
+    ]
+    built_on = [
+        (partition, stat)
+        for partition, stat in written
+        if stat.prev_commit not in own
+        and (stat.prev_base_file or stat.prev_commit not in (None, "", NO_PREVIOUS_COMMIT))
+    ]
+    replaced = {
+        FileGroupId(PartitionPath(partition), FileId(file_id)): instant.requested_time
+        for instant, metadata in undone.items()
+        if isinstance(metadata, ReplaceCommitMetadata)
+        for partition, file_ids in metadata.partition_to_replace_file_ids.items()
+        for file_id in file_ids
+    }
+    for partition, stat in written:
+        # the first of them that wrote a group says what was there before
+        replaced.pop(FileGroupId(partition, FileId(stat.file_id or "")), None)
+    partitions = {partition for partition, _ in built_on}
+    partitions |= {group.partition_path for group in replaced}
+    names = _stored_names(state, sorted(partitions))
+    parsed = {path: [*filter(None, map(BaseFileName.parse, names[path]))] for path in partitions}
+    for partition, stat in built_on:
+        if stat.prev_base_file:
+            name = stat.prev_base_file.rpartition("/")[2]
+            if name not in names[partition]:
+                yield LostFile(stat.prev_commit or "", join_path(partition, name))
+        elif (stat.file_id, stat.prev_commit) not in {
+            (file.file_id, file.instant) for file in parsed[partition]
+        }:
+            where = join_path(partition, str(stat.file_id))
+            yield LostFile(stat.prev_commit or "", f"the base file of file group {where}")
+    cleaned = Cleaned(state.client, state.timeline)
+    for group, time in replaced.items():
+        there = (
+            file.instant
+            for file in parsed[group.partition_path]
+            if file.file_id == group.file_id and file.instant < time
+        )
+        newest = max(there, default=None)
+        deleted = cleaned.since(just_before(time)).get(group)
+        if deleted is not None and deleted.was_after(newest or ""):
+            yield LostFile(deleted.instant, deleted.path)
+        elif newest is None:
+            where = join_path(group.partition_path, group.file_id)
+            yield LostFile(time, f"every base file of file group {where}")
+
+
+def _stored_names(
+    state: TableState, partitions: Sequence[PartitionPath]
+) -> Mapping[PartitionPath, frozenset[str]]:
+    client = state.client
+    lister = StorageLister(client.data, bool(client.config.partition_fields), client.run_map)
+    listing = lister.list_files(partitions)
+    return {path: frozenset(file.name for file in listing[path]) for path in partitions}
+
+
+def _metadata_of(
+    state: TableState, writes: Sequence[Instant], after: InstantTime
+) -> dict[Instant, CommitMetadata]:
+    """What completed writes did, by the active timeline or the archive."""
+    active = set(state.timeline.completed_writes())
+    found = {one: state.client.read_commit(one) for one in writes if one in active}
+    archived = {one.requested_time for one in writes if one not in active}
+    if archived:
+        for one in state.client.archived.load(after, bodies=True):
+            if one.instant.action in WRITE_ACTIONS and one.instant.requested_time in archived:
+                found[one.instant] = state.client.read_archived_commit(one)
+    return found
