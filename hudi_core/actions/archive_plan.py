@@ -2,13 +2,15 @@
 
 Numbers and bounds are Hudi's. Archived instants count as completed for good, and their metadata is
 read no more; so an instant stays while anything may still depend on reading it: a pending action, a
-clean or a compaction to come, a savepoint, or replaced file groups whose files are still there.
+clean or a compaction to come, a savepoint, or replaced file groups whose files are still there:
+these would be taken for the table's again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 from hudi_core.model.instant import Action, Instant
@@ -70,10 +72,13 @@ class LastClean:
         The clean.
     earliest_retained
         The earliest write it retained; ``None`` under a policy that knows none.
+    savepoints
+        The savepoints it knew, deleted ones too: it left their files.
     """
 
     instant: Instant
     earliest_retained: InstantTime | None
+    savepoints: Collection[str] = ()
 
 
 def plan_archive(
@@ -81,6 +86,7 @@ def plan_archive(
     rules: ArchiveRules,
     last_clean: LastClean | None,
     retained_from: Iterable[InstantTime] = (),
+    decides: Callable[[Instant], bool] = lambda _: False,
 ) -> tuple[Instant, ...]:
     """Return the instants to archive, the oldest first.
 
@@ -98,6 +104,9 @@ def plan_archive(
         Requested times from which on everything stays for reasons the timeline does not show: the
         last compaction of the table's metadata table; for a metadata table the earliest write and
         the earliest pending instant of its data table.
+    decides
+        Whether files are stored that a write replaced, so that without it they would come back.
+        Asked of those only that could go else, the oldest first, up to the first one that stays.
 
     Returns
     -------
@@ -114,7 +123,7 @@ def plan_archive(
     unsaved = [one for one in writes if one.requested_time not in saved][:-1]  # guard keeps-newest
     candidates = [one for one in unsaved if bound is None or one.requested_time < bound]
     surplus = max(0, len(writes) - rules.min_commits) if rules.has_many_writes(timeline) else 0
-    chosen = candidates[:surplus]
+    chosen = list(takewhile(lambda one: not _stays(one, decides), candidates[:surplus]))
     newest = chosen[-1].requested_time if chosen else ""
     until = dict.fromkeys((*_UNDOING, Action.CLEAN), newest)
     if rules.max_cleans is not None:
@@ -157,10 +166,15 @@ def _bounds(
             break
 
 
+def _stays(write: Instant, decides: Callable[[Instant], bool]) -> bool:
+    return write.action is Action.REPLACECOMMIT and decides(write)  # guard keeps-replacing
+
+
 def _are_replaced_files_gone(write: Instant, last_clean: LastClean | None) -> bool:
     """Whether the last clean deleted the files that a write replaced."""
     return (
         last_clean is not None
+        and all(time >= write.requested_time for time in last_clean.savepoints)
         and write.effective_completion_time < last_clean.instant.requested_time
         and (
             last_clean.earliest_retained is None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hudi_core.actions.clean_plan import (
     NOTHING_NEEDED,
     RETAINED_SINCE_KEY,
+    SAVEPOINTED_KEY,
     Needed,
     PartitionFiles,
     Retention,
@@ -19,7 +20,7 @@ from hudi_core.errors import CorruptMetadataError, InvalidInstantTimeError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.actions import CleanerPlan, CleanMetadata
 from hudi_core.model.file_index import FileIndex
-from hudi_core.model.files import FileGroupId
+from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import EARLIEST, InstantTime, parse_instant_time
 from hudi_core.model.protocols import TimelineView
@@ -39,6 +40,12 @@ class DoneClean(NamedTuple):
     def earliest_retained(self) -> InstantTime | None:
         """The earliest write it retained; ``None`` under a policy that knows none."""
         return self._time(self.metadata.earliest_commit_to_retain)
+
+    @property
+    def savepoints(self) -> frozenset[str]:
+        """Requested times of the savepoints that it knew."""
+        known = (self.metadata.extra_metadata or {}).get(SAVEPOINTED_KEY, "")
+        return frozenset(filter(None, known.split(",")))
 
     @property
     def retained_since(self) -> InstantTime | None:
@@ -173,6 +180,7 @@ def plan_clean(
     savepoints: Collection[InstantTime] = (),
     retained_since: InstantTime | None = None,
     empty_after: int | None = None,
+    also: Mapping[PartitionPath, Sequence[FileStatus]] | None = None,
 ) -> CleanerPlan | None:
     """What a clean of a table deletes; ``None`` without anything to do.
 
@@ -200,16 +208,19 @@ def plan_clean(
     empty_after
         Writes since the earliest that the last clean retained after which there is a plan that
         deletes nothing, too; so is there where every partition was listed. ``None`` for never.
+    also
+        Partitions that are looked at in any case, with the files that they hold.
     """
     before = last.metadata if last is not None else None
     touched = partitions_to_clean(timeline, retention, before, savepoints, client.read_commit)
-    partitions = sorted(lister.list_partitions() if touched is None else touched)
-    found = {}
-    if partitions:
+    partitions = set(lister.list_partitions() if touched is None else touched)
+    found, also = {}, also or {}
+    if partitions or also:
         gone, kept = replaced(), needed()
-        listed = lister.list_files(partitions)
+        others = sorted(partitions - also.keys())
+        listed = {**(lister.list_files(others) if others else {}), **also}
         view = FileSystemView(lister, timeline, gone, listed=listed)
-        for partition in partitions:
+        for partition in sorted(listed):
             files = PartitionFiles(view.file_groups([partition]), listed.get(partition, ()))
             found[partition] = clean_partition(files, gone, retention, kept)
     or_empty = empty_after is not None and _moves_on(timeline, retention, last, empty_after)

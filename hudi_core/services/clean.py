@@ -15,6 +15,7 @@ from hudi_core.metadata.lister import table_lister
 from hudi_core.model.actions import CleanerPlan
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.services.archive import files_to_be_gone
 from hudi_core.services.stage_record import delete_expired_stages
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_savepoint
@@ -141,6 +142,7 @@ def _planned(
         savepoints=[one.requested_time for one in savepoints],
         retained_since=since,
         empty_after=_EMPTY_AFTER,
+        also=files_to_be_gone(state, config, last),
     )
     return retention, plan
 

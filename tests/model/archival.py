@@ -22,10 +22,12 @@ BROKEN: Final = "the history names a file that is gone"
 UNHELD: Final = "the format does not hold what the timeline has"
 UNSAVED: Final = "the commit of a savepoint is not on the timeline"
 UNSEEN: Final = "a pending write would miss a conflict"
+REPLACED: Final = "a reader counts files that a commit replaced"
 STUCK: Final = "an archival finds its manifest taken"
 
 OLD: Final = (1, 2, 3)
 """The commits that are there; with one more, all but the newest are more than are kept."""
+FIRST: Final = OLD[0]
 SERVICE: Final = 1.5
 """When a clean completed that is not archived, as the next one goes on from it."""
 ORDER: Final = ("file", "manifest", "version", "pending", "completed", "format")
@@ -56,6 +58,8 @@ class Rules:
         to look at.
     looks_at_history
         Whether a rollback is refused that leaves no later commit than the archived ones.
+    keeps_replacing
+        Whether a commit stays while files are there that it replaced.
     takes_archived_out
         Whether a restore deletes the files of archived commits, too.
     archives_passed_over
@@ -74,6 +78,7 @@ class Rules:
     keeps_newest: bool = True
     keeps_from_pending: bool = True
     looks_at_history: bool = True
+    keeps_replacing: bool = True
     takes_archived_out: bool = True
     archives_passed_over: bool = True
 
@@ -126,6 +131,8 @@ class State(NamedTuple):
         What a reader or an archival found.
     last
         The last number that was taken.
+    replacing
+        The commit that replaced the files of the first one; 0 where none did.
     """
 
     crashes: int = 1
@@ -145,6 +152,12 @@ class State(NamedTuple):
     reader: Reader | None = None
     wrong: frozenset[str] = frozenset()
     last: int = max(OLD)
+    replacing: int = 0
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether files that a commit replaced are there."""
+        return self.replacing in self.there and FIRST in self.files
 
 
 def counted(state: State) -> Commits:
@@ -175,6 +188,8 @@ def violations(state: State) -> Iterator[str]:
         yield UNCOUNTED
     if counts & state.files - state.there:
         yield RETURNED
+    if state.is_replaced and FIRST in counts and state.replacing not in state.active:
+        yield REPLACED
     held = {one for one in (*state.active, SERVICE) if one in state.names or one <= state.watermark}
     if {*state.active, SERVICE} - held:
         yield UNHELD

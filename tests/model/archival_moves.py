@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from tests.model.archival import (
+    FIRST,
     NOWHERE,
     OLD,
     STUCK,
@@ -28,6 +29,8 @@ def _chosen(state: State, rules: Rules) -> list[int]:
     if state.pending and rules.keeps_from_pending:
         number = state.pending.number
         bounds.append(max((one for one in writes if one < number), default=number))
+    if state.is_replaced and rules.keeps_replacing:
+        bounds.append(state.replacing)
     if rules.keeps_newest:
         unsaved = unsaved[:-1]
     return [one for one in unsaved if all(one < bound for bound in bounds)][: len(writes) - 1]
@@ -99,6 +102,8 @@ def _rollbacks(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
     one = max(state.active, default=0)
     if not one or one in state.saved or state.pending:
         return
+    if one == state.replacing and FIRST not in state.files:
+        return
     left = state.active - {one}
     start = max(left, default=0)
     is_hidden = not left - state.saved and any(row > start for row in state.history)
@@ -126,11 +131,19 @@ def _savepoints(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
         is_first = one in state.active and one == min(state.active - state.saved | {one})
         is_passed = bool(later) and is_first and one < max(state.active)
         first: tuple[Step, ...] = ()
+        if is_passed and rules.keeps_replacing and one == state.replacing and state.is_replaced:
+            continue  # it is refused
         if is_passed and rules.archives_passed_over:
             first = (("open", (one,)),)
         leaving = state.leaving | {one}
         begun = state._replace(program=(*first, ("savepoint", (one,))), leaving=leaving)
         yield f"deletes the savepoint of {one}", begun
+
+
+def _cleans(state: State) -> Iterator[tuple[str, State]]:
+    """What a commit replaced goes, where no savepoint keeps it."""
+    if state.is_replaced and FIRST not in state.saved:
+        yield "a clean", state._replace(files=state.files - {FIRST})
 
 
 def _completed(state: State, one: int) -> State:
@@ -202,6 +215,7 @@ def moves(state: State, rules: Rules, actions: Sequence[str]) -> Iterator[tuple[
         "save": lambda: _savepoints(state, rules),
         "write": lambda: _writes(state),
         "begin": lambda: _begins(state),
+        "clean": lambda: _cleans(state),
     }
     for name in actions:
         if name in others:

@@ -13,6 +13,7 @@ import pytest
 from tests.model.archival import (
     BROKEN,
     NOWHERE,
+    REPLACED,
     RETURNED,
     STUCK,
     TWICE,
@@ -32,12 +33,14 @@ ACTIONS = (
     "read,begin",
     "roll back,begin",
     "save,restore,roll back,write" + (",begin" if IS_WHOLE else ""),
+    "save,clean,restore,write" + (",roll back" if IS_WHOLE else ""),
 )
 
 
 def taken(actions: str, rules: Rules) -> Verdict:
     """Take every path of archivals beside some actions; somebody may die once."""
-    return walk(State(), partial(moves, rules=rules, actions=actions.split(",")), violations)
+    begin = State(replacing=2 if "clean" in actions else 0)
+    return walk(begin, partial(moves, rules=rules, actions=actions.split(",")), violations)
 
 
 @pytest.mark.parametrize("is_beyond", [False, True], ids=["up to savepoints", "beyond them"])
@@ -96,6 +99,11 @@ WRONG = {
         "roll back,write",
         Rules(looks_at_history=False),
         {UNCOUNTED},
+    ),
+    "a commit leaves before what it replaced": (
+        "save,clean,write",
+        Rules(keeps_replacing=False),
+        {REPLACED},
     ),
     "a restore leaves archived commits": (
         "save,restore,write",

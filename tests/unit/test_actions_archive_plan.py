@@ -134,6 +134,30 @@ def test_a_replacecommit_stays_until_its_groups_are_deleted(
     assert archived(timeline, ArchiveRules(3, 4), cleaned) == expected
 
 
+def test_a_replacecommit_stays_while_what_it_replaced_is_stored() -> None:
+    timeline = [*SIX, done(25, Action.REPLACECOMMIT), done(35, Action.REPLACECOMMIT)]
+    cleaned = LastClean(done(90, Action.CLEAN), at(60))
+    asked: list[int] = []
+
+    def archived_but(*stored: int) -> list[int]:
+        asked.clear()
+
+        def decides(write: Instant) -> bool:
+            asked.append(int(write.requested_time[-5:]))
+            return asked[-1] in stored
+
+        chosen = plan_archive(Timeline.of(timeline), ArchiveRules(3, 4), cleaned, (), decides)
+        return [int(one.requested_time[-5:]) for one in chosen]
+
+    assert (archived_but(), asked) == ([10, 20, 25, 30, 35], [25, 35])
+    assert (archived_but(35), asked) == ([10, 20, 25, 30], [25, 35])
+    assert (archived_but(25, 35), asked) == ([10, 20], [25])
+    # a savepoint that the clean passed by may be deleted since
+    for saved, expected in ((20, [10, 20]), (30, [10, 20, 25, 30]), (50, [10, 20, 25, 30, 35])):
+        known = LastClean(cleaned.instant, cleaned.earliest_retained, {at(saved)})
+        assert archived(timeline, ArchiveRules(3, 4), known) == expected
+
+
 def test_bounds_from_elsewhere() -> None:
     assert archived(SIX, retained_from=[at(30), at(50)]) == [10, 20]
     assert archived(SIX, retained_from=[at(5)]) == []

@@ -1,0 +1,188 @@
+"""What an instant took out of a table stays out of it when the instant is archived."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import hudi_core as hudi
+from hudi_core.actions.archive import archive
+from hudi_core.errors import TableServiceError
+from hudi_core.model.instant import Action
+from hudi_core.services.opening import open_table
+from tests.foreign_services import foreign_clean
+from tests.formats.service_tables import SCHEMA, agree, bag, batch, by_hudi_rs
+from tests.samples import IS_WHOLE
+
+FEW = {
+    "hoodie.fs.fsync": "false",
+    "hoodie.cleaner.commits.retained": "1",
+    "hoodie.keep.min.commits": "3",
+    "hoodie.keep.max.commits": "4",
+}
+BY_HAND = {**FEW, "hoodie.clean.automatic": "false"}
+ALONE = {"hoodie.clustering.plan.strategy.single.group.clustering.enabled": "true"}
+
+
+def new_table(path: Path, table_format: str, options: dict[str, str]) -> hudi.Table:
+    table = hudi.Table.create(
+        str(path),
+        SCHEMA,
+        record_key="id",
+        partition_by="city",
+        ordering_field="ts",
+        format=table_format,
+        options=options,
+    )
+    table.upsert(batch(1, "a", "b"))
+    return table
+
+
+def replace(table: hudi.Table, by: str) -> None:
+    if by == "cluster":
+        table.cluster(sort_by="ts", options=ALONE)
+    else:
+        table.insert_overwrite(batch(2, "c"))
+
+
+def go_on(table: hudi.Table, writes: int, since: int = 10) -> None:
+    """Write to the other partition; what is there must stay as it is."""
+    before = Counter(row["id"] for row in table.to_arrow(["id"]).to_pylist())
+    before["x"] = 1
+    for ts in range(since, since + writes):
+        table.upsert(batch(ts, "x"))
+        now = hudi.Table.open(table.path).to_arrow(["id"]).to_pylist()
+        assert Counter(row["id"] for row in now) == before
+
+
+def archived(table: hudi.Table) -> set[Action]:
+    client = open_table(table.path, {}).client
+    return {one.instant.action for one in client.archived.load()}
+
+
+@pytest.mark.parametrize(
+    ("table_format", "by"),
+    [
+        ("native", "cluster"),
+        ("native", "insert_overwrite"),
+        ("iceberg,delta", "cluster"),
+        *([("iceberg,delta", "insert_overwrite")] if IS_WHOLE else []),
+    ],
+)
+def test_replaced_rows_stay_out_when_a_savepoint_goes(
+    tmp_path: Path, table_format: str, by: str
+) -> None:
+    path = tmp_path / "t"
+    table = new_table(path, table_format, BY_HAND)
+    saved = table.savepoint()
+    replace(table, by)
+    go_on(table, 2)
+    table.clean()  # which leaves what the savepoint keeps
+    table.delete_savepoint(saved.instant)
+    go_on(table, 6)
+    assert bag(by_hudi_rs(path), SCHEMA.names) == bag(table.to_arrow(), SCHEMA.names)
+    assert archived(table) == {Action.COMMIT}
+    assert table.clean().files  # of all partitions, as a savepoint is gone
+    go_on(table, 3)
+    assert Action.REPLACECOMMIT in archived(table)
+    agree_on(path, table_format)
+    assert hudi.Table.open(str(path)).validate(keys=True).differences == ()
+
+
+def agree_on(path: Path, table_format: str) -> None:
+    if "," not in table_format:
+        agree(path)
+    rows = hudi.Table.open(str(path)).to_arrow()
+    assert bag(by_hudi_rs(path), SCHEMA.names) == bag(rows, SCHEMA.names)
+
+
+def test_cleans_look_again_where_replaced_files_keep_the_archive(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = new_table(path, "native", FEW)
+    saved = table.savepoint()
+    replace(table, "cluster")
+    go_on(table, 2)
+    table.delete_savepoint(saved.instant)
+    # a clean of another engine, which does not look again, is the last one
+    table.upsert(batch(12, "x"), options={"hoodie.clean.automatic": "false"})
+    blind_clean(table)
+    go_on(table, 5, since=13)
+    assert Action.REPLACECOMMIT in archived(table)
+    assert len(table.timeline.completed_writes()) <= 4
+    assert len(list(path.glob("rome/*.parquet"))) == 1
+
+
+def blind_clean(table: hudi.Table) -> None:
+    """A clean that knows of no savepoint, and looked at one partition only."""
+    before = {one: one.read_bytes() for one in Path(table.path).glob("rome/*.parquet")}
+    assert foreign_clean(table) is not None
+    for one, content in before.items():
+        one.write_bytes(content)
+
+
+def test_a_table_that_is_clustered_for_long_keeps_a_short_timeline(tmp_path: Path) -> None:
+    path, chance = tmp_path / "t", random.Random(3)
+    table = new_table(path, "native", {**FEW, "hoodie.cleaner.commits.retained": "2"})
+    saved = None
+    for ts in range(2, 1000 if IS_WHOLE else 28):
+        table.upsert(batch(ts, chance.choice("abcnop")))
+        if not ts % 3:
+            table.cluster(sort_by="ts", options=ALONE)
+        if not ts % 5:
+            if saved is not None:
+                table.delete_savepoint(saved.instant)
+            saved = table.savepoint()
+        if not ts % 13:
+            keys = [row["id"] for row in hudi.Table.open(str(path)).to_arrow(["id"]).to_pylist()]
+            assert len(keys) == len(set(keys))
+            # what a savepoint holds back, and as much again
+            assert len(table.timeline.completed_writes()) <= 4 + 2 * 7 + 3
+    agree(path)
+    assert table.validate(keys=True).differences == ()
+
+
+def test_a_savepoint_whose_commit_replaced_files_that_are_there_stays(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    beyond = {**BY_HAND, "hoodie.archive.beyond.savepoint": "true"}
+    table = new_table(path, "native", beyond)
+    replaced = table.insert_overwrite(batch(2, "c")).instant
+    saved = table.savepoint(replaced)
+    go_on(table, 3)
+    # another engine archives what came later
+    client = open_table(str(path), {}).client
+    archive(client, [one for one in table.timeline.completed_writes() if one != replaced][:3])
+    table = hudi.Table.open(str(path), beyond)
+    with pytest.raises(TableServiceError, match="files that it replaced"):
+        table.delete_savepoint(saved.instant)
+    assert [one.instant for one in table.savepoints] == [saved.instant]
+    before = bag(table.to_arrow(), SCHEMA.names)
+    table.clean(options={"hoodie.cleaner.incremental.mode": "false"})
+    table.delete_savepoint(saved.instant)
+    assert bag(hudi.Table.open(str(path)).to_arrow(), SCHEMA.names) == before
+
+
+@pytest.mark.parametrize("undone", ["rollback", "restore"])
+def test_late_files_of_undone_writes_never_count(
+    tmp_path: Path, undone: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "t"
+    table = new_table(path, "native", {**FEW, "hoodie.metadata.enable": "false"})
+    kept = table.timeline.completed_writes()[-1]
+    gone = table.upsert(batch(2, "a", "e")).instant
+    [file] = path.glob(f"rome/*_{gone.requested_time}.parquet")
+    copy = tmp_path / "late"
+    shutil.copy(file, copy)
+    if undone == "rollback":
+        table.rollback(gone)
+    else:
+        table.restore(kept)
+    shutil.copy(copy, file)  # by a task that outlived its write
+    go_on(table, 7)
+    assert gone.requested_time < table.timeline.completed_writes()[0].requested_time
+    assert not file.exists()
+    assert f"{file.name} is left" in caplog.text
+    agree(path)
