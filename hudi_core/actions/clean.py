@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hudi_core.actions.deletion import DeleteFile
 from hudi_core.actions.stored_paths import is_data_path, relative_path
@@ -41,7 +41,7 @@ class CleanWork:
     Attributes
     ----------
     instant
-        The inflight clean.
+        The clean, inflight once it is begun.
     plan
         The stored plan.
     files
@@ -103,8 +103,17 @@ def request_clean(client: TableMetaClient, requested: InstantTime, plan: Cleaner
     return client.active.create_requested(instant, encode(plan))
 
 
-def start_clean(client: TableMetaClient, instant: Instant) -> CleanWork | None:
+def start_clean(
+    client: TableMetaClient,
+    instant: Instant,
+    check: Callable[[CleanWork], None] = lambda _: None,
+) -> CleanWork | None:
     """Begin a requested clean, or continue one that is inflight.
+
+    Parameters
+    ----------
+    check
+        Refuses a plan; called before anything is done by it.
 
     Returns
     -------
@@ -130,9 +139,11 @@ def start_clean(client: TableMetaClient, instant: Instant) -> CleanWork | None:
     plan = decode_cleaner_plan(body, where)
     files = _files(client, plan, where)
     partitions = [_partition(path, where) for path in plan.partitions_to_be_deleted or ()]
+    work = CleanWork(instant, plan, files, partitions)
+    check(work)
     if instant.state is State.REQUESTED:
-        instant = active.to_inflight(instant)
-    return CleanWork(instant, plan, files, partitions)
+        work = replace(work, instant=active.to_inflight(instant))
+    return work
 
 
 def delete_cleaned(client: TableMetaClient, work: CleanWork) -> CleanMetadata:

@@ -24,7 +24,7 @@ from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import EARLIEST, InstantTime, parse_instant_time
 from hudi_core.model.protocols import TimelineView
-from hudi_core.timeline.serde import decode_clean
+from hudi_core.timeline.serde import decode_clean, decode_savepoint
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
 
@@ -166,6 +166,20 @@ def _archived_cleans(
 def _read(client: TableMetaClient, instant: Instant) -> DoneClean:
     path = client.active.path(instant)
     return DoneClean(instant, decode_clean(client.active.read(instant), path), path)
+
+
+def savepointed_files(
+    client: TableMetaClient, timeline: TimelineView
+) -> dict[tuple[str, str], InstantTime]:
+    """Partition and name of each file that savepoints keep, with the savepoint."""
+    kept = {}
+    for one in timeline.instants:
+        if one.action is Action.SAVEPOINT and one.is_completed:
+            body = decode_savepoint(client.active.read(one), client.active.path(one))
+            for partition, saved in body.partition_metadata.items():
+                for name in saved.savepoint_data_file:
+                    kept[partition, name.rpartition("/")[2]] = one.requested_time
+    return kept
 
 
 def plan_clean(

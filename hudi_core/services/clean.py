@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from hudi_core.actions.clean_of_files import DoneClean, last_clean, plan_clean, retained_since
+from hudi_core.actions.clean_of_files import (
+    DoneClean,
+    last_clean,
+    plan_clean,
+    retained_since,
+    savepointed_files,
+)
 from hudi_core.actions.clean_plan import CleanRules, Needed, Retention, never_back, retain
 from hudi_core.config.kinds import CleanPolicy
 from hudi_core.config.services import ServicesConfig
@@ -18,7 +24,6 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.archive import files_to_be_gone
 from hudi_core.services.stage_record import delete_expired_stages
 from hudi_core.table_handle import OpenTable
-from hudi_core.timeline.serde import decode_savepoint
 from hudi_core.txn.clean import clean, continue_pending
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
@@ -138,7 +143,7 @@ def _planned(
         retention,
         last if config.clean_incremental else None,
         replaced=lambda: replaced_groups(timeline, client.read_commit),
-        needed=lambda: _needed(state, savepoints),
+        needed=lambda: Needed(savepointed_files(client, timeline).keys()),
         savepoints=[one.requested_time for one in savepoints],
         retained_since=since,
         empty_after=_EMPTY_AFTER,
@@ -158,17 +163,6 @@ def _retention(state: TableState, config: ServicesConfig, since: InstantTime) ->
     timeline = state.timeline
     found = retain(timeline, rules, datetime.now(UTC), state.client.config.zone)
     return never_back(found, timeline, since)
-
-
-def _needed(state: TableState, savepoints: tuple[Instant, ...]) -> Needed:
-    """The files that savepoints keep."""
-    active = state.client.active
-    kept = set()
-    for one in savepoints:
-        body = decode_savepoint(active.read(one), active.path(one))
-        for partition, saved in body.partition_metadata.items():
-            kept |= {(partition, name.rpartition("/")[2]) for name in saved.savepoint_data_file}
-    return Needed(savepointed=frozenset(kept))
 
 
 def _result(

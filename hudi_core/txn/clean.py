@@ -9,21 +9,31 @@ under the table's lock.
 
 from __future__ import annotations
 
+from functools import partial
+
 from hudi_core.actions.clean import (
+    CleanWork,
     complete_clean,
     delete_cleaned,
     pending_cleans,
     request_clean,
     start_clean,
 )
+from hudi_core.actions.clean_of_files import savepointed_files
+from hudi_core.actions.rollback import written_by
 from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.errors import TableServiceError
 from hudi_core.metadata.removal_changes import record_clean
 from hudi_core.metadata.session import MetadataSession
 from hudi_core.model.actions import CleanerPlan, CleanMetadata
+from hudi_core.model.files import join_path
 from hudi_core.model.instant import Instant
 from hudi_core.txn.publication import present_version, publish_with_retry
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.replaced import replaced_groups, written_files
+from hudi_core.view.storage_lister import StorageLister
 
 
 def clean(
@@ -33,20 +43,31 @@ def clean(
     client = state.client
     requested = client.clock.next_time(state.timeline)
     instant = request_clean(client, requested, plan)
-    return continue_clean(state.with_instant(instant), lock, instant)
+    return continue_clean(state.with_instant(instant), lock, instant, is_new=True)
 
 
 def continue_pending(state: TableState, lock: TableLock) -> TableState:
-    """Finish the cleans that others began; returns the table after them."""
+    """Finish the cleans that others began; returns the table after them.
+
+    Raises
+    ------
+    CorruptMetadataError, TableServiceError, CommitStateUnknownError
+        See :func:`continue_clean`.
+    """
     for instant in pending_cleans(state.timeline):
         state, _, _ = continue_clean(state, lock, instant)
     return state
 
 
 def continue_clean(
-    state: TableState, lock: TableLock, instant: Instant
+    state: TableState, lock: TableLock, instant: Instant, *, is_new: bool = False
 ) -> tuple[TableState, Instant | None, CleanMetadata | None]:
     """Bring a clean whose plan is on the timeline to its end.
+
+    Parameters
+    ----------
+    is_new
+        Whether the caller has just made the plan, under this hold of the lock.
 
     Returns
     -------
@@ -59,13 +80,14 @@ def continue_clean(
     CorruptMetadataError
         The plan is damaged, or names what a clean may not delete. Nothing was deleted.
     TableServiceError
-        The plan names a file that the format's current state, or a savepoint, needs. Nothing was
-        deleted.
+        The plan names a file that the present state of the table or its format, a savepoint or a
+        pending write needs. Nothing was deleted.
     CommitStateUnknownError
         The clean is complete on the Hudi timeline, and the format does not hold it yet.
     """
     client, host = state.client, state.table.host
-    work = start_clean(client, instant)
+    check = _unchecked if is_new else partial(_require_superfluous, state)
+    work = start_clean(client, instant, check)
     if work is None:
         return state.without(instant), None, None
     state = state.with_instant(work.instant)
@@ -89,3 +111,49 @@ def continue_clean(
         lambda: host.complete_clean(client, metadata, completed, present_version(table)),
     )
     return state, completed, metadata
+
+
+def _unchecked(work: CleanWork) -> None:
+    """Accept a plan that was made under this hold of the lock."""
+
+
+def _require_superfluous(state: TableState, work: CleanWork) -> None:
+    """Refuse to delete what must stay, whoever planned it and when.
+
+    Since then what took the place of a file may have been undone.
+
+    Raises
+    ------
+    TableServiceError
+        Names a file, and what needs it.
+    """
+    client, timeline = state.client, state.timeline
+    lister = StorageLister(client.data, client.config.is_partitioned, client.run_map)
+    view = FileSystemView(
+        lister,
+        timeline,
+        replaced_groups(timeline, client.read_commit),
+        written_files(timeline, client.read_commit),
+    )
+    needed: dict[tuple[str, str], str] = {}
+    for one in view.latest_slices(list(work.files)):
+        live = [log.status.name for log in one.log_files]
+        live += [one.base_file.status.name] if one.base_file is not None else []
+        needed.update({(one.partition_path, name): "the present state" for name in live})
+    for file, savepoint in savepointed_files(client, timeline).items():
+        needed[file] = f"the savepoint of {savepoint}"
+    pending = {one.requested_time for one in timeline.pending()}
+    for partition, names in work.files.items():
+        for name in names:
+            time = written_by(name)
+            who = f"the pending write {time}" if time in pending else needed.get((partition, name))
+            if who is not None:
+                path = join_path(partition, name)
+                raise TableServiceError(
+                    f"The clean {work.instant.requested_time} of {client.base_path} would delete "
+                    f"{path}, which {who} needs",
+                    "Nothing was deleted. Remove the plan from the timeline; it was not made for "
+                    "this state of the table.",
+                    path=path,
+                    instant=work.instant.requested_time,
+                )

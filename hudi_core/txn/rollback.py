@@ -18,8 +18,10 @@ from hudi_core.actions.rollback import (
     begin,
     drop,
     files_of_instant,
+    make_plan,
     partitions_replaced_by,
     planned,
+    relative_files,
     remove_from_timeline,
     run,
 )
@@ -36,11 +38,11 @@ from hudi_core.metadata.removal_changes import record_rollback
 from hudi_core.metadata.session import MetadataSession
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.undo import undo
-from hudi_core.model.actions import RollbackMetadata
+from hudi_core.model.actions import RollbackMetadata, RollbackPlan
 from hudi_core.model.files import FileStatus, PartitionPath, join_path
 from hudi_core.model.format import Publication
-from hudi_core.model.instant import Action, Instant, State
-from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
+from hudi_core.model.instant_time import InstantTime, just_before
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.heartbeat import heartbeat_path, is_of_this_boot, remove_heartbeat
 from hudi_core.txn.markers import Markers
@@ -117,7 +119,8 @@ def resume(state: TableState, rollback: Rollback) -> tuple[TableState, Instant |
     -------
     tuple
         The table after it, and the completed rollback; ``None`` when it was dropped, because its
-        plan names no instant, or a completed write that must stay by now and has lost nothing yet.
+        plan names no instant, an archived write, or a completed one that must stay by now and has
+        lost nothing yet.
 
     Raises
     ------
@@ -127,12 +130,48 @@ def resume(state: TableState, rollback: Rollback) -> tuple[TableState, Instant |
     table, target = state.table, rollback.target
     published = None
     if target is not None and not rollback.instant.is_completed:
+        if _is_archived(state, target):
+            drop(state.client, rollback)
+            return state.without(rollback.instant), None
         if target.is_completed and _must_stay(state, target):  # guard gives-up-rollbacks
             drop(state.client, rollback)
             return state.without(rollback.instant), None
         if not target.is_completed and is_two_step(table):
             published = table.host.find_publication(table.client, target)
+        rollback = _with_all_files(state, rollback, target)
     return _run(state, rollback, published)
+
+
+def _is_archived(state: TableState, target: Instant) -> bool:
+    """Whether a plan names an archived write, which is complete for good."""
+    time = target.requested_time
+    if state.timeline.find(time) is not None:
+        return False
+    archived = state.client.archived.load(just_before(time), time)
+    found = any(one.instant.action in WRITE_ACTIONS for one in archived)
+    if found:
+        _log.warning("the rollback of %s is given up: it is archived, and complete", time)
+    return found
+
+
+def _with_all_files(state: TableState, rollback: Rollback, target: Instant) -> Rollback:
+    """A rollback that deletes what its target wrote since it was planned, too.
+
+    Tasks of other engines may outlive their writer, and its rollback.
+    """
+    plan, root = rollback.body, state.client.storage.root
+    if not isinstance(plan, RollbackPlan) or state.timeline.find(target.requested_time) is None:
+        return rollback
+    where = state.client.active.path(rollback.instant.to(State.REQUESTED))
+    planned_files = relative_files(plan, root, target.requested_time, where)
+    known = {path for _, path in planned_files}
+    more = {
+        partition: [name for name in names if join_path(partition, name) not in known]
+        for partition, names in files_written(state.table, target).items()
+    }
+    requests = make_plan(root, target, {path: names for path, names in more.items() if names})
+    every = (*plan.rollback_requests, *requests.rollback_requests)
+    return replace(rollback, body=replace(plan, rollback_requests=every))
 
 
 def planned_for(client: TableMetaClient, target: Instant) -> Rollback | None:
