@@ -110,6 +110,10 @@ class MetadataSnapshot:
         """Path of the metadata table."""
         return self._client.storage.root
 
+    def has_recorded(self, time: InstantTime) -> bool:
+        """Whether the metadata table has completed an instant."""
+        return time in self._completion
+
     def lookup(self, partition: str, keys: Iterable[str]) -> dict[str, MetadataRecord]:
         """Return the records of some keys; absent keys are left out.
 

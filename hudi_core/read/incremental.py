@@ -17,6 +17,7 @@ from hudi_core.base_file.footer import read_statistics
 from hudi_core.config.support import require_readable_table
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.lister import MetadataLister
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileStatus
 from hudi_core.model.instant_time import InstantTime
@@ -40,6 +41,7 @@ from hudi_core.read.scan import FileScan, scan
 from hudi_core.read.virtual_keys import virtual_keys
 from hudi_core.read.window import Windows, WindowWrite
 from hudi_core.schema.table_schema import COMMIT_TIME, META_COLUMNS, RECORD_KEY
+from hudi_core.txn.lost_completion import is_tidied, require_none_lost
 
 
 class IncrementalQuery:
@@ -105,7 +107,16 @@ class IncrementalQuery:
 
     @cached_property
     def _windows(self) -> Windows:
-        return Windows(self._client, self._timeline)
+        index, client = self._index, self._client
+        if isinstance(index, MetadataLister):
+            require_none_lost(
+                client,
+                self._timeline,
+                lambda one: (
+                    is_tidied(client, one) and index.snapshot.has_recorded(one.requested_time)
+                ),
+            )
+        return Windows(client, self._timeline)
 
     @cached_property
     def _changes(self) -> FileChanges:

@@ -40,6 +40,7 @@ from hudi_core.read.query_times import snapshot_time
 from hudi_core.read.scan import file_scan, scan
 from hudi_core.read.state_diff import StateDiff
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.lost_completion import require_none_lost
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
 
@@ -376,6 +377,23 @@ class SnapshotQuery:
         known = self.pruner.identity | self._client.config.former_names
         return tuple(compress(slices, prune_named(self._index, files, wanted, self.schema, known)))
 
+    def _latest_slices(self) -> tuple[FileSlice, ...]:
+        self._require_none_lost(None)
+        return self.view.latest_slices()
+
+    def _require_none_lost(self, time: InstantTime | None) -> None:
+        """Refuse a state without a write that the metadata table completed."""
+        index = self._index
+        if isinstance(index, MetadataLister):
+            require_none_lost(
+                self._client,
+                self._timeline,
+                lambda one: (
+                    (time is None or one.requested_time <= time)
+                    and index.snapshot.has_recorded(one.requested_time)
+                ),
+            )
+
     def _slices(
         self,
         time: InstantTime | None,
@@ -385,8 +403,10 @@ class SnapshotQuery:
         wanted = to_filter(row_filter, self.schema)
         if wanted is None:
             if time is None and within is None:
-                return self._known.slices(self.view.latest_slices)
+                return self._known.slices(self._latest_slices)
+            self._require_none_lost(time)
             return self.view.latest_slices(within, time)
+        self._require_none_lost(time)
         index, predicate = self._known.over(self._index), wanted.predicate
         partitions = index.list_partitions() if within is None else within
         partitions = self.pruner.keep(partitions, wanted)

@@ -8,9 +8,15 @@ rollback gives the commit up.
 
 from __future__ import annotations
 
-from hudi_core.errors import CorruptMetadataError
+from collections.abc import Callable
+from typing import Final
+
+from hudi_core.actions.rollback import files_of_instant
+from hudi_core.errors import CorruptMetadataError, LostCompletionError
+from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import TimelineView
 from hudi_core.storage.temp_folders import temp_folder
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
@@ -18,6 +24,9 @@ from hudi_core.txn.heartbeat import heartbeat_path
 from hudi_core.txn.publication import is_two_step
 from hudi_core.txn.rollback import files_written
 from hudi_core.txn.state import TableState
+from hudi_core.view.storage_lister import StorageLister
+
+_TIDIED: Final = "the metadata table holds it, and its writer has removed its markers"
 
 
 def require_not_completed(state: TableState, pending: Instant) -> None:
@@ -38,6 +47,47 @@ def require_not_completed(state: TableState, pending: Instant) -> None:
         raise state.table.lost(pending, evidence)
 
 
+def require_none_lost(
+    client: TableMetaClient, timeline: TimelineView, is_recorded: Callable[[Instant], bool]
+) -> None:
+    """Refuse to read a table without a write that was complete.
+
+    Costs nothing without a pending write, and little while its writer is at work.
+
+    Parameters
+    ----------
+    timeline
+        As the reader sees it.
+    is_recorded
+        Whether the metadata table has completed a pending write.
+
+    Raises
+    ------
+    LostCompletionError
+        Names the write.
+    """
+    suspects = [
+        one
+        for one in timeline.instants
+        if not one.is_completed
+        and one.action.completed_action in WRITE_ACTIONS
+        and one.completion_time is None
+        and is_recorded(one)
+    ]
+    # what completed between the looks at the two timelines is not lost
+    now = client.active.load() if suspects else Timeline()
+    for one in suspects:
+        found = now.find(one.requested_time, one.action)
+        if found is None or found.is_completed or not is_tidied(client, found):
+            continue
+        lister = StorageLister(client.data, client.config.is_partitioned, client.run_map)
+        listing = lister.list_files(list(lister.list_partitions()))
+        if files_of_instant(listing, found.requested_time):  # else it was rolled back
+            action, time = found.action.completed_action.value, found.requested_time
+            folder = client.active.folder
+            raise LostCompletionError(client.base_path, folder, action, time, _TIDIED)
+
+
 def completion_evidence(state: TableState, pending: Instant) -> str | None:
     """What shows that a pending write was complete; ``None`` where nothing does.
 
@@ -53,9 +103,8 @@ def completion_evidence(state: TableState, pending: Instant) -> str | None:
     later = _built_upon(table, state.timeline, pending)
     if later is not None:
         return f"instant {later.requested_time} builds on files of it"
-    if _is_tidied(table, pending) and _has_recorded_files(state, pending):
-        # a writer removes its markers and its heartbeat last, once its commit is complete
-        return "the metadata table holds it, and its writer has removed its markers"
+    if is_tidied(table.client, pending) and _has_recorded_files(state, pending):
+        return _TIDIED
     return None
 
 
@@ -95,8 +144,12 @@ def _built_upon(table: OpenTable, timeline: Timeline, pending: Instant) -> Insta
     return None
 
 
-def _is_tidied(table: OpenTable, pending: Instant) -> bool:
-    storage, time = table.client.storage, pending.requested_time
+def is_tidied(client: TableMetaClient, pending: Instant) -> bool:
+    """Whether nothing is left of a writer at work.
+
+    It removes its markers and its heartbeat last, once its commit is complete.
+    """
+    storage, time = client.storage, pending.requested_time
     if storage.head(heartbeat_path(time)) is not None:
         return False
     return next(iter(storage.list(temp_folder(time), recursive=True)), None) is None

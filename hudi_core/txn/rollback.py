@@ -155,7 +155,7 @@ def _is_archived(state: TableState, target: Instant) -> bool:
 
 
 def _with_all_files(state: TableState, rollback: Rollback, target: Instant) -> Rollback:
-    """A rollback that deletes what its target wrote since it was planned, too.
+    """A rollback that also deletes what its target wrote since.
 
     Tasks of other engines may outlive their writer, and its rollback.
     """

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ from hudi_core.cli.app import app
 from hudi_core.errors import CorruptMetadataError, LostCompletionError, TableServiceError
 from hudi_core.model.commit import CommitMetadata, WriteStat
 from hudi_core.model.instant import State
+from hudi_core.txn.transaction import Transaction
 from tests.formats.history_readers import FOREIGN, content
 from tests.formats.two_steps import FAST, FORMATS, Write, batch, new_table
 from tests.unit.refusals import files
@@ -96,13 +98,62 @@ def test_a_repair_puts_it_back(tmp_path: Path, format_name: str, operation: str)
     assert hudi.Table.open(table.path).validate().differences == ()
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", EVERY)
 def test_readers_are_not_given_the_rows_of_before(tmp_path: Path, format_name: str) -> None:
     table = new_table(tmp_path / "t", format_name)
+    before = table.timeline.completed_writes()[-1]
     instant = LAST["upsert"](table).instant.requested_time
     lose(table)
-    with pytest.raises(LostCompletionError, match=instant):
-        hudi.Table.open(table.path).to_arrow()
+    reads: list[Callable[[hudi.Table], object]] = [
+        hudi.Table.to_arrow,
+        hudi.Table.count,
+        lambda t: t.to_arrow(filter=[("id", "=", "b")]),
+        lambda t: t.scan().to_table(),
+        lambda t: t.incremental(before),
+        lambda t: t.changes(before),
+    ]
+    for read in reads:
+        with pytest.raises(LostCompletionError, match=instant):
+            read(hudi.Table.open(table.path))
+
+
+def test_a_state_before_it_and_a_writer_at_work_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new_table(tmp_path / "t", "native")
+    before, expected = table.timeline.completed_writes()[-1], rows(table)
+    seen: list[object] = []
+
+    def look(transaction: Transaction, *given: Any) -> Any:
+        # the metadata table is complete, and the commit is not
+        seen.append(rows(table))
+        seen.append(content(hudi.Table.open(table.path).incremental(before).to_pylist()))
+        return complete(transaction, *given)
+
+    complete = Transaction._complete
+    monkeypatch.setattr(Transaction, "_complete", look)
+    LAST["upsert"](table)
+    assert seen == [expected, content([])]
+    lose(table)
+    assert content(hudi.Table.open(table.path).to_arrow(as_of=before).to_pylist()) == expected
+
+
+def test_what_was_rolled_back_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rollback that died at its very end leaves the write pending, without its files."""
+    table = new_table(tmp_path / "t", "native")
+    before, expected = table.timeline.completed_writes()[-1], rows(table)
+    LAST["upsert"](table)
+
+    def die(*_: object) -> None:
+        raise SystemExit
+
+    last = table.timeline.completed_writes()[-1]
+    monkeypatch.setattr("hudi_core.actions.rollback.remove_from_timeline", die)
+    with pytest.raises(SystemExit):
+        hudi.Table.open(table.path, FAST).rollback(last)
+    assert not hudi.Table.open(table.path).timeline.instants[-2].is_completed
+    assert rows(table) == expected
+    assert hudi.Table.open(table.path).incremental(before).num_rows == 0
 
 
 @pytest.mark.parametrize("format_name", FORMATS)

@@ -26,6 +26,7 @@ from hudi_core.model.files import FileStatus, PartitionPath
 from hudi_core.model.protocols import Paths
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
+from hudi_core.txn.heartbeat import heartbeat_path
 from hudi_core.view.storage_lister import StorageLister
 
 OPTIONS = {"hoodie.metadata.enable": "true"}
@@ -249,6 +250,9 @@ def test_what_is_ahead_of_the_table_is_not_seen(copy: Path) -> None:
     table = hudi.Table.open(str(copy), OPTIONS)
     last = table._opened.client.timeline().completed_writes()[-1]
     (copy / table._opened.client.active.path(last)).unlink()
+    sign = copy / heartbeat_path(last.requested_time)  # which one that has completed removes
+    sign.parent.mkdir(exist_ok=True)
+    sign.touch()
 
     table = hudi.Table.open(str(copy), OPTIONS)
 
