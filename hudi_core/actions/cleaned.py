@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from hudi_core.actions.clean_of_files import (
 )
 from hudi_core.errors import HistoryExpiredError
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.commit import ReplaceCommitMetadata
 from hudi_core.model.files import (
     BaseFileName,
     FileGroup,
@@ -27,7 +28,8 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import EARLIEST, InstantTime
 from hudi_core.model.protocols import Storage, TimelineView
-from hudi_core.timeline.serde import decode_replace_commit
+from hudi_core.timeline.archived import ArchivedInstant
+from hudi_core.timeline.serde import decode_restore
 
 _Keep = Callable[[Sequence[PartitionPath]], Sequence[PartitionPath]]
 
@@ -102,23 +104,50 @@ def require_not_cleaned(
         and file.was_after(stored.get(group, ""))
         and ((by := replaced.get(group)) is None or by.requested_time > time)
     }
-    gone = _replaced_before(client, time) if lost else frozenset[FileGroupId]()
+    gone = replaced_by_archived(client, timeline) if lost else {}
     for group, file in lost.items():
-        if group not in gone:
+        when = gone.get(group)
+        if when is None or when > time:
             raise HistoryExpiredError(file.instant, file.path)
 
 
-def _replaced_before(client: TableMetaClient, time: InstantTime) -> frozenset[FileGroupId]:
-    """File groups that archived writes replaced, up to a time."""
-    return frozenset(
-        FileGroupId(PartitionPath(partition), FileId(file_id))
-        for archived in client.archived.load(until=time, bodies=True)
-        if archived.instant.action is Action.REPLACECOMMIT and archived.metadata is not None
-        for partition, file_ids in decode_replace_commit(
-            archived.metadata, f"{client.archived.folder}:{archived.instant}"
-        ).partition_to_replace_file_ids.items()
-        for file_id in file_ids
-    )
+def replaced_by_archived(
+    client: TableMetaClient, timeline: TimelineView
+) -> dict[FileGroupId, InstantTime]:
+    """File groups that archived writes replaced, and when each first was.
+
+    Writes that a restore took out count for nothing, though they stay in the archive.
+    """
+    archived = client.archived.load(bodies=True)
+    undone = set(_restored_away(client, timeline, archived))
+    found: dict[FileGroupId, InstantTime] = {}
+    for one in archived:
+        time = one.instant.requested_time
+        metadata = client.read_archived_commit(one) if _replaces(one) else None
+        if isinstance(metadata, ReplaceCommitMetadata) and time not in undone:
+            for partition, file_ids in metadata.partition_to_replace_file_ids.items():
+                for file_id in file_ids:
+                    group = FileGroupId(PartitionPath(partition), FileId(file_id))
+                    found.setdefault(group, time)
+    return found
+
+
+def _replaces(archived: ArchivedInstant) -> bool:
+    return archived.instant.action is Action.REPLACECOMMIT and archived.instant.is_completed
+
+
+def _restored_away(
+    client: TableMetaClient, timeline: TimelineView, archived: Iterable[ArchivedInstant]
+) -> Iterator[str]:
+    """Yield requested times of the writes that restores took out."""
+    for one in timeline.instants:
+        if one.action is Action.RESTORE and one.is_completed:
+            path = client.active.path(one)
+            yield from decode_restore(client.active.read(one), path).instants_to_rollback
+    for each in archived:
+        if each.instant.action is Action.RESTORE and each.metadata is not None:
+            path = f"{client.archived.folder}:{each.instant}"
+            yield from decode_restore(each.metadata, path).instants_to_rollback
 
 
 @dataclass(frozen=True)

@@ -42,11 +42,14 @@ class PlannedGroup:
         Each the latest of its file group.
     outputs
         How many files take their place.
+    left_out
+        Record keys of the rows that are not taken over.
     """
 
     partition_path: PartitionPath
     files: tuple[BaseFile, ...]
     outputs: int
+    left_out: frozenset[str] = frozenset()
 
     @property
     def size(self) -> int:

@@ -116,6 +116,7 @@ def _parts_of_metadata(done: MetadataRepair, dry_run: bool) -> Iterator[Part]:
 def _rebuilt(done: Repair) -> list[str]:
     parts = {"metadata table": done.metadata_table, done.table_format: done.format_metadata}
     commits = [f"the completed file of {time}" for time in done.commits]
+    commits += [f"what replaced file group {one}" for one in done.returned]
     return commits + [name for name, is_rebuilt in parts.items() if is_rebuilt]
 
 

@@ -337,7 +337,12 @@ class ClusteringService:
             context = replace(context, attempts=transaction.attempts)
         tasks = [
             ClusterTask(
-                group.partition_path, group.files, group.outputs, order.sort_columns, order.layout
+                group.partition_path,
+                group.files,
+                group.outputs,
+                order.sort_columns,
+                order.layout,
+                group.left_out,
             )
             for group in groups
         ]

@@ -41,6 +41,7 @@ from hudi_core.services.differences import Source, TableValidation
 from hudi_core.services.lost_completions import LostCompletion, lost_completions, put_back
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
+from hudi_core.services.returned_groups import ReturnedGroup, find_returned, mend_returned
 from hudi_core.services.validate import checksum_folders, validate_table
 from hudi_core.storage.hadoop_checksums import stale_checksums
 from hudi_core.storage.properties_file import recover as recover_properties
@@ -70,6 +71,9 @@ class Repair:
         Whether these are rebuilt.
     checksums
         Whether checksum files that are wrong are removed.
+    returned
+        Ids of the file groups that came back when what replaced them was archived, and are taken
+        out of the table again; see :mod:`hudi_core.services.returned_groups`.
     left
         What is wrong still: nothing is known from which it could be made. Of a plan: what the
         repair will not mend.
@@ -83,13 +87,14 @@ class Repair:
     left: tuple[Difference, ...]
     commits: tuple[InstantTime, ...] = ()
     checksums: bool = False
+    returned: tuple[str, ...] = ()
 
     @property
     def is_needed(self) -> bool:
         """Whether anything is rebuilt or recovered."""
         pending = any(one.is_pending for one in self.found)
         rebuilt = self.metadata_table or self.format_metadata
-        return bool(self.commits) or rebuilt or self.checksums or pending
+        return bool(self.commits or self.returned) or rebuilt or self.checksums or pending
 
 
 def plan_repair(
@@ -105,7 +110,10 @@ def plan_repair(
     table = open_table(path, options)
     lost = lost_completions(table, table.client.timeline())
     plan = _plan(table, force, progress)
-    return replace(plan, commits=tuple(one.instant.requested_time for one in lost))
+    returned = _ids(find_returned(table))
+    return replace(
+        plan, commits=tuple(one.instant.requested_time for one in lost), returned=returned
+    )
 
 
 def repair_table(
@@ -148,6 +156,12 @@ def repair_table(
         plan = _with_commits(_plan(table, force, progress), lost_commits)
         if not force and _has_lost(plan.found):
             return plan
+        returned = find_returned(table)
+        if returned:
+            mend_returned(table, lock, config, returned)
+            table = open_table(path, options)
+            again = _plan(table, force, progress)
+            plan = replace(again, found=plan.found, commits=plan.commits, returned=_ids(returned))
         if plan.checksums:
             for checksum in stale_checksums(table.client.storage, *checksum_folders(table)):
                 table.client.storage.delete(checksum)
@@ -192,6 +206,10 @@ def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
         checksums=is_safe and bool(found.of(Source.CHECKSUM)),
         left=tuple(one for one in found.differences if one.source not in mended),
     )
+
+
+def _ids(found: Sequence[ReturnedGroup]) -> tuple[str, ...]:
+    return tuple(str(one.group.id.file_id) for one in found)
 
 
 def _put_back(table: OpenTable) -> list[LostCompletion]:

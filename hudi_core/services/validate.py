@@ -42,7 +42,7 @@ from hudi_core.metadata.validator import ValidationReport
 from hudi_core.metadata.validator import validate as validate_metadata
 from hudi_core.model.commit import WriteStat
 from hudi_core.model.difference import Difference
-from hudi_core.model.files import FileSlice, FileStatus
+from hudi_core.model.files import FileGroupId, FileSlice, FileStatus
 from hudi_core.model.named_files import NamedFile, StatedColumn
 from hudi_core.model.stats import ColumnStats
 from hudi_core.plugin.fenced import pending_publications
@@ -51,6 +51,7 @@ from hudi_core.services.key_differences import compare_keys
 from hudi_core.services.lost_completions import lost_completions
 from hudi_core.services.progress import CountedMap, Progress, no_progress
 from hudi_core.services.repeated_keys import RepeatedKeys, find_repeated_keys
+from hudi_core.services.returned_groups import returned_groups
 from hudi_core.storage.hadoop_checksums import stale_checksums
 from hudi_core.storage.location import parse_location
 from hudi_core.table_handle import OpenTable
@@ -127,6 +128,7 @@ class _Comparison:
         self._checked: dict[str, int] = {}
         self._skipped: dict[str, str] = {}
         self._rows_of_commits: dict[str, int] = {}
+        self._gone: set[FileGroupId] = set()  # file groups that an archived write replaced
         self._is_readable = True  # the format's metadata
         self._ahead: set[str] = set()  # formats that hold what another one lacks
         self._fenced = self._see_fenced()
@@ -230,7 +232,11 @@ class _Comparison:
             replaced_groups(fenced, client.read_commit),
             written_files(fenced, client.read_commit),
         )
-        slices = view.latest_slices()
+        returned = returned_groups(client, fenced, view)
+        self._found += [one.difference for one in returned]
+        # what replaced them counts: the other parts are compared without them
+        self._gone = {one.group.id for one in returned if not one.is_written}
+        slices = [one for one in view.latest_slices() if one.group not in self._gone]
         for one in view.duplicates:
             self._say(
                 Source.STORAGE,
@@ -251,6 +257,8 @@ class _Comparison:
         latest = CommittedFiles.of_timeline(self._client, fenced).present
         self._checked["files of commits"] = len(latest)
         for group, stat in latest.items():
+            if group in self._gone:
+                continue
             path = by_group.get((group.partition_path, group.file_id))
             if path is None or path != stat.path:
                 self._say(

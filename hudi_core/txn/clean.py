@@ -20,6 +20,7 @@ from hudi_core.actions.clean import (
     start_clean,
 )
 from hudi_core.actions.clean_of_files import savepointed_files
+from hudi_core.actions.cleaned import replaced_by_archived
 from hudi_core.actions.rollback import written_by
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import TableServiceError
@@ -136,7 +137,13 @@ def _require_superfluous(state: TableState, work: CleanWork) -> None:
         written_files(timeline, client.read_commit),
     )
     needed: dict[tuple[str, str], str] = {}
-    for one in view.latest_slices(list(work.files)):
+    slices = view.latest_slices(list(work.files))
+    named = {join_path(path, name) for path, names in work.files.items() for name in names}
+    if any(one.base_file and one.base_file.path in named for one in slices):
+        # what a write replaced that is archived since is no part of the table
+        gone = replaced_by_archived(client, timeline)
+        slices = tuple(one for one in slices if one.base_instant >= gone.get(one.group, ""))
+    for one in slices:
         live = [log.status.name for log in one.log_files]
         live += [one.base_file.status.name] if one.base_file is not None else []
         needed.update({(one.partition_path, name): "the present state" for name in live})

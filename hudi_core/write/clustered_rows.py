@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.base_file.encoded_columns import is_encoded, joined
@@ -24,6 +25,7 @@ from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.layout import row_order
 from hudi_core.rows.stage_files import load, spill
+from hudi_core.schema.table_schema import RECORD_KEY
 
 _BATCH_ROWS: Final = 1 << 18
 """Rows that are put into order at a time."""
@@ -46,6 +48,8 @@ class ClusterTask:
         How many files take their place; each gets as many rows as the others.
     sort_columns, layout
         The order of the rows; no columns for the order that they have.
+    left_out
+        Record keys of the rows that are not taken over; they are few enough to be in memory.
     """
 
     partition_path: PartitionPath
@@ -53,6 +57,7 @@ class ClusterTask:
     outputs: int
     sort_columns: tuple[str, ...]
     layout: Layout
+    left_out: frozenset[str] = frozenset()
 
     @property
     def weight(self) -> int:
@@ -65,7 +70,7 @@ def rows_in_order(
 ) -> Iterator[pa.Table]:
     """Yield a group's rows in the order of the new files."""
     tables = (
-        read_base_file(context, file.path, item.partition_path, file.size).rows
+        _taken_over(read_base_file(context, file.path, item.partition_path, file.size).rows, item)
         for file in item.files
     )
     if not item.sort_columns:
@@ -75,6 +80,14 @@ def rows_in_order(
         yield from _ordered(rows, row_order(rows, item.sort_columns, item.layout))
     else:
         yield from _in_parts(task, item, context, tables)
+
+
+def _taken_over(rows: pa.Table, item: ClusterTask) -> pa.Table:
+    if not item.left_out:
+        return rows
+    left_out = pa.array(item.left_out, pa.string())
+    keys = rows.column(RECORD_KEY).cast(pa.string())
+    return rows.filter(pc.invert(pc.is_in(keys, value_set=left_out)))
 
 
 def _in_parts(

@@ -33,9 +33,14 @@ def cluster_group(
     DataFileError
         A file cannot be read, or has no record keys.
     """
-    total = sum(row_count(context, file.path, file.size) for file in item.files)
+    if item.left_out:
+        rows = list(rows_in_order(task, item, context))
+        total, tables = sum(one.num_rows for one in rows), iter(rows)
+    else:
+        total = sum(row_count(context, file.path, file.size) for file in item.files)
+        tables = rows_in_order(task, item, context)
     each = max(1, -(-total // item.outputs))
-    pieces = _Pieces(rows_in_order(task, item, context))
+    pieces = _Pieces(tables)
     return tuple(
         _write(task, item, context, number, pieces.take(each))
         for number in range(-(-total // each))

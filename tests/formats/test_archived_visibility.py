@@ -14,8 +14,8 @@ from hudi_core.actions.archive import archive
 from hudi_core.errors import TableServiceError
 from hudi_core.model.instant import Action
 from hudi_core.services.opening import open_table
-from tests.foreign_services import foreign_clean
-from tests.formats.service_tables import SCHEMA, agree, bag, batch, by_hudi_rs
+from tests.foreign_services import foreign_archive, foreign_clean
+from tests.formats.service_tables import SCHEMA, agree, bag, batch, by_hudi_rs, operator
 from tests.samples import IS_WHOLE
 
 FEW = {
@@ -185,4 +185,101 @@ def test_late_files_of_undone_writes_never_count(
     assert gone.requested_time < table.timeline.completed_writes()[0].requested_time
     assert not file.exists()
     assert f"{file.name} is left" in caplog.text
+    agree(path)
+
+
+def damaged(path: Path, table_format: str, by: str) -> hudi.Table:
+    """A table whose replaced rows are back: what replaced them was archived too early."""
+    table = new_table(path, table_format, {**BY_HAND, "hoodie.archive.automatic": "false"})
+    replace(table, by)
+    go_on(table, 3)
+    expected = bag(table.to_arrow(), SCHEMA.names)
+    assert any(one.action is Action.REPLACECOMMIT for one in foreign_archive(table))
+    table = hudi.Table.open(str(path), {**BY_HAND, "hoodie.archive.automatic": "false"})
+    assert bag(table.to_arrow(), SCHEMA.names) != expected
+    return table
+
+
+DAMAGED = [
+    *[("native", "cluster"), ("native", "insert_overwrite"), ("iceberg,delta", "cluster")],
+    *([("iceberg,delta", "insert_overwrite")] if IS_WHOLE else []),
+]
+
+
+@pytest.mark.parametrize(("table_format", "by"), DAMAGED)
+def test_a_repair_takes_out_what_has_come_back(tmp_path: Path, table_format: str, by: str) -> None:
+    path = tmp_path / "t"
+    table = damaged(path, table_format, by)
+    found = table.validate().differences
+    assert any("is the table's again" in str(one) for one in found)
+    before = sorted(path.rglob("*.parquet"))
+    planned = table.repair(dry_run=True)
+    assert (len(planned.returned), sorted(path.rglob("*.parquet"))) == (1, before)
+    done = table.repair()
+    assert (done.returned, done.left) == (planned.returned, ())
+    table = hudi.Table.open(str(path), FEW)
+    want = ["a", "b", "x"] if by == "cluster" else ["c", "x"]
+    assert sorted(table.to_arrow(["id"])["id"].to_pylist()) == want
+    agree_on(path, table_format)
+    assert table.validate(keys=True).differences == ()
+    assert not table.repair().is_needed
+    go_on(table, 6, since=20)
+    agree_on(path, table_format)
+
+
+@pytest.mark.parametrize("by", ["cluster", "insert_overwrite"])
+@pytest.mark.parametrize("indexed", ["true", "false"])
+def test_what_was_written_to_them_since_is_kept(tmp_path: Path, by: str, indexed: str) -> None:
+    path = tmp_path / "t"
+    table = damaged(path, "native", by)
+    if indexed == "true":
+        operator(path).index("record_index")
+    # of the rows that are back one is updated, one deleted; a new one may be put beside them
+    table.upsert(batch(30, "a", "d"))
+    table.delete(batch(31, "b"))
+    assert any("written to since" in str(one) for one in table.validate().differences)
+    done = table.repair()
+    assert (len(done.returned), done.left) == (1, ())
+    table = hudi.Table.open(str(path), FEW)
+    want = [("a", 30), ("d", 30), ("x", 12)] + ([("c", 2)] if by != "cluster" else [])
+    rows = table.to_arrow(["id", "ts"]).to_pylist()
+    assert sorted((row["id"], row["ts"]) for row in rows) == sorted(want)
+    assert table.validate(keys=True).differences == ()
+    agree(path)
+    table.upsert(batch(40, "a", "d"))
+    assert table.count() == len(want)
+    go_on(table, 5, since=41)
+
+
+def test_a_savepoint_that_keeps_them_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = new_table(path, "native", {**BY_HAND, "hoodie.archive.automatic": "false"})
+    saved, first = table.savepoint(), bag(table.to_arrow(), SCHEMA.names)
+    replace(table, "insert_overwrite")
+    go_on(table, 3)
+    expected = bag(table.to_arrow(), SCHEMA.names)
+    client = open_table(str(path), {}).client
+    archive(client, table.timeline.completed_writes()[1:-1])
+    assert bag(hudi.Table.open(str(path)).to_arrow(), SCHEMA.names) != expected
+    done = table.repair()
+    assert (len(done.returned), done.left) == (1, ())
+    assert bag(hudi.Table.open(str(path)).to_arrow(), SCHEMA.names) == expected
+    assert bag(table.to_arrow(as_of=saved.instant), SCHEMA.names) == first
+
+
+def test_a_repair_that_died_is_finished_by_a_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t"
+    table = damaged(path, "native", "cluster")
+
+    def die(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr("hudi_core.txn.clean.delete_cleaned", die)
+        with pytest.raises(SystemExit):
+            table.repair()
+    table.clean()
+    assert table.validate(keys=True).differences == ()
     agree(path)
