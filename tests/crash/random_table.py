@@ -6,11 +6,14 @@ for one table, a state machine of hypothesis short histories that it can make sh
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+import pyarrow as pa
 
 import hudi_core as hudi
 from hudi_core.errors import (
@@ -22,9 +25,10 @@ from hudi_core.errors import (
     TableServiceError,
 )
 from hudi_core.model.files import BaseFileName
+from hudi_core.model.instant import Instant
 from tests.crash.counting_storage import CountedSteps, Fault, in_fork
 from tests.crash.kinds import STORED, creation_options, storage_path
-from tests.crash.readers import ForeignReader, foreign_reader, read_by_hudi_rs
+from tests.crash.readers import ForeignReader, foreign_readers, read_by_hudi_rs
 from tests.crash.rows import (
     SCHEMA,
     Effect,
@@ -36,17 +40,46 @@ from tests.crash.rows import (
     putting,
     replacing,
 )
+from tests.foreign_services import VERSIONS, foreign_archive, foreign_clean
 
 PARTS: Final = ("x", "y", "z")
 WRITES: Final = ("upsert", "insert", "bulk_insert", "delete", "insert_overwrite")
 SERVICES: Final = ("clean", "archive", "cluster", "schedule", "run", "optimize")
 REPLACING: Final = ("insert_overwrite_table", "delete_partitions")
+LIMITED: Final[Mapping[str, Mapping[str, str]]] = {
+    "clean, one commit": {"hoodie.cleaner.commits.retained": "1"},
+    "clean, one version": {
+        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.cleaner.fileversions.retained": "1",
+    },
+    "clean, two versions": {
+        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.cleaner.fileversions.retained": "2",
+    },
+    "clean, by hours": {
+        "hoodie.cleaner.policy": "KEEP_LATEST_BY_HOURS",
+        "hoodie.cleaner.hours.retained": "1",
+    },
+    "archive, few": {
+        "hoodie.cleaner.commits.retained": "1",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+    },
+}
+"""Services with other limits than the table's own."""
+FOREIGN: Final = ("foreign clean", "foreign clean by versions", "foreign archive")
+"""Services of another engine, or of an earlier release."""
+_TAKING: Final = (
+    *("purge", "clean, one commit", "clean, one version", "clean, two versions"),
+    *FOREIGN[:2],
+)
+"""Services that need not keep any state but the last one, and those of savepoints."""
 _HISTORY: Final = (TableServiceError, HistoryExpiredError)
 _STATE: Final = (*_HISTORY, InstantNotFoundError)
 REFUSALS: Final[Mapping[str, tuple[type[HudiError], ...]]] = {
     **dict.fromkeys((*WRITES, *REPLACING), (PendingClusteringError,)),
     **dict.fromkeys(("savepoint", "restore"), _STATE),
-    **dict.fromkeys(("rollback", "convert"), _HISTORY),
+    **dict.fromkeys(("rollback", "convert", "purge", "delete_savepoint"), _HISTORY),
     "run": (CommitConflictError,),
 }
 """What a table may be unable to do, and stays as it is: a clustering that is scheduled stands
@@ -81,6 +114,11 @@ def _write(name: str) -> Callable[[hudi.Table, Held], object]:
     return lambda table, rows: getattr(table, name)(as_table(rows))
 
 
+def _limited(name: str) -> Callable[[hudi.Table, Any], object]:
+    service = name.partition(",")[0]
+    return lambda table, _: getattr(table, service)(options=LIMITED[name])
+
+
 _ACTS: Final[Mapping[str, Callable[[hudi.Table, Any], object]]] = {
     **{name: _write(name) for name in (*WRITES, "insert_overwrite_table")},
     "delete_partitions": lambda table, part: table.delete_partitions([{"part": part}]),
@@ -95,6 +133,11 @@ _ACTS: Final[Mapping[str, Callable[[hudi.Table, Any], object]]] = {
     "restore": lambda table, instant: table.restore(instant),
     "rollback": lambda table, instant: table.rollback(instant),
     "convert": lambda table, to: table.convert(to),
+    "purge": lambda table, savepoints: table.purge(savepoints=savepoints),
+    **{name: _limited(name) for name in LIMITED},
+    "foreign clean": lambda table, _: foreign_clean(table),
+    "foreign clean by versions": lambda table, _: foreign_clean(table, VERSIONS),
+    "foreign archive": lambda table, _: foreign_archive(table),
 }
 
 
@@ -116,7 +159,9 @@ class RandomTable:
     past
         What it held after each of its writes, by requested time.
     promised
-        Requested times of the writes whose states must still be readable.
+        Requested times of the active writes whose states must still be readable.
+    readable
+        The same of all writes, archived ones too.
     saved
         Requested times of the savepoints.
     done
@@ -130,6 +175,7 @@ class RandomTable:
     possible: list[Held] = field(default_factory=lambda: [{}])
     past: dict[str, Held] = field(default_factory=dict)
     promised: set[str] = field(default_factory=set)
+    readable: set[str] = field(default_factory=set)
     saved: set[str] = field(default_factory=set)
     done: Counter[str] = field(default_factory=Counter)
     _ts: int = 0
@@ -169,7 +215,23 @@ class RandomTable:
 
     def serve(self, name: str, argument: str = "", death: Fault | None = None) -> None:
         """Run a table service."""
+        before = sorted(self.past)
         self._do(name, argument, dict, death)
+        if name in _TAKING:
+            self._take_promises(before)
+
+    def purge(self, death: Fault | None = None) -> None:
+        """Delete all past states, and the savepoints that keep some."""
+        before, writes = sorted(self.past), self.table.timeline.completed_writes()
+        self._do("purge", sorted(self.saved), dict, death, set())
+        self._take_promises(before)
+        self._forget_names(writes)
+
+    def _take_promises(self, before: Sequence[str]) -> None:
+        """Promise no state of before but the last one."""
+        self._lost_promise |= {*before[:-1]}
+        self.promised -= self._lost_promise
+        self.readable -= self._lost_promise
 
     def save(self, which: int, death: Fault | None = None) -> None:
         """Make a savepoint of one of the last writes."""
@@ -209,10 +271,13 @@ class RandomTable:
         is_same = to == self.table.format
         if self._do("convert", to, dict, death) or is_same:
             return
-        writes = self.table.timeline.completed_writes()
+        self._forget_names(self.table.timeline.completed_writes())
+
+    def _forget_names(self, writes: Sequence[Instant]) -> None:
+        """The format was made anew: it knows the present state, and by no name."""
         before = {one.requested_time for one in writes}
         self._unnamed |= before
-        if len(self.possible) == 1:
+        if writes and len(self.possible) == 1:
             before.remove(max(writes, key=lambda one: one.effective_completion_time).requested_time)
         self._unknown_to_format |= before
 
@@ -292,6 +357,8 @@ class RandomTable:
         recent: set[str] = set(writes[-self.retained :])
         self._lost_promise |= set(writes) - recent
         self.promised = recent - self._lost_promise
+        self._lost_promise |= {*sorted(self.past)[: -self.retained]}
+        self.readable = {*sorted(self.past)[-self.retained :]} - self._lost_promise
         found: set[str] = {one.instant.requested_time for one in self.table.savepoints}
         if self._may_be_saved:  # by a writer that died at it
             self.saved, self._may_be_saved = found, False
@@ -313,16 +380,75 @@ class RandomTable:
             self.write("upsert", [0])
         now = hudi.Table.open(str(self.path))
         expected = as_rows(self.possible[0])
-        foreign = foreign_reader(self.path, now.format)
-        theirs = read_by_hudi_rs(self.path)
-        if foreign is not None:
-            theirs[now.format] = foreign.by_path()
-        for who, rows in theirs.items():
-            assert sorted(rows) == sorted(expected), who
+        self._check_readers(now, expected)
         assert now.validate().differences == ()
         self._check_past(now)
-        if foreign is not None:
-            self._check_past_of_format(foreign)
+
+    def _check_readers(self, table: hudi.Table, expected: Rows) -> None:
+        foreign = foreign_readers(self.path, table.format)
+        theirs = read_by_hudi_rs(self.path)
+        theirs |= {name: reader.by_path() for name, reader in foreign.items()}
+        for who, rows in theirs.items():
+            assert sorted(rows) == sorted(expected), who
+        for reader in foreign.values():
+            self._check_past_of_format(reader)
+
+    def look_back(self, others: Sequence[str] = ()) -> None:
+        """Let all readers read the present state, and every past one that is there.
+
+        Parameters
+        ----------
+        others
+            States that need not be there, to be read as well.
+        """
+        if len(self.possible) > 1:
+            return
+        now = hudi.Table.open(str(self.path))
+        expected = as_rows(self.possible[0])
+        self._check_readers(now, expected)
+        must = (self.readable | self.saved) & self.past.keys()
+        for time in sorted(must.union(others)):
+            try:
+                then = _rows(now.to_arrow(as_of=time).select(SCHEMA.names).to_pylist())
+                count = now.count(as_of=time)
+            except HistoryExpiredError:
+                assert time not in must, f"{time} was to be retained"
+                continue
+            assert then == as_rows(self.past[time]), f"as of {time}"
+            assert count == len(then)
+
+    def follow(self, time: str) -> None:
+        """Apply what changed since a state to it; the present state must come out."""
+        if len(self.possible) > 1 or time not in self.past:
+            return
+        now = hudi.Table.open(str(self.path))
+        begin = next((one for one in now.timeline.instants if one.requested_time == time), time)
+        expected = as_rows(self.possible[0])
+        for since in (self._fed, self._changed, self._differing):
+            try:
+                rows = since(
+                    now, begin, {(row[0], row[1]): row for row in as_rows(self.past[time])}
+                )
+            except HistoryExpiredError:
+                assert time not in self.readable, f"what changed since {time} was to be retained"
+                continue
+            assert rows == expected, f"{since.__name__} since {time}"
+
+    def _fed(self, table: hudi.Table, begin: Any, held: dict[Any, Any]) -> Rows:
+        for one in table.changes(begin).to_pylist():
+            before, after = (json.loads(one[side] or "null") for side in ("before", "after"))
+            if before is not None:
+                known = held.pop((before["id"], before["part"]), None)
+                assert known == (before["id"], before["part"], before["ts"])
+            if after is not None:
+                held[after["id"], after["part"]] = after["id"], after["part"], after["ts"]
+        return frozenset(held.values())
+
+    def _changed(self, table: hudi.Table, begin: Any, held: dict[Any, Any]) -> Rows:
+        return _applied(table.incremental(begin, deletes=True), held)
+
+    def _differing(self, table: hudi.Table, begin: Any, held: dict[Any, Any]) -> Rows:
+        return _applied(table.diff(begin), held)
 
     def _check_past_of_format(self, foreign: ForeignReader) -> None:
         """Let the format's own reader read every state that is promised."""
@@ -393,6 +519,17 @@ class Sizes:
     live: int
     files: int
     bytes: int
+
+
+def _applied(changes: pa.Table, held: dict[Any, Any]) -> Rows:
+    for row in changes.to_pylist():
+        key = row["id"], row["part"]
+        if row["_change_type"] == "delete":
+            del held[key]
+        else:
+            assert (key in held) == (row["_change_type"] == "update")
+            held[key] = (*key, row["ts"])
+    return frozenset(held.values())
 
 
 def _effect(name: str, rows: Held) -> Effect:
