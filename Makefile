@@ -47,6 +47,10 @@ writers: setup  ## Let four writers and table services work on one table, kill a
 commits: setup  ## Let a table of each format live through 500 random commits, services and deaths
 	$(RUN) -m tests.crash.random_commits $(ARGS)
 
+.PHONY: past
+past: setup  ## Look at all retained states of a table of each format after each of 2,000 random steps
+	$(RUN) -m tests.crash.random_past $(ARGS)
+
 .PHONY: matrix
 matrix: export HUDI_MATRIX ?= complete
 matrix: setup  ## Run every combination of what a write can be; hours, where make test takes a sample

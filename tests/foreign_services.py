@@ -11,13 +11,13 @@ from functools import reduce
 
 import hudi_core as hudi
 from hudi_core.actions.archive import archive
-from hudi_core.actions.clean_of_files import plan_clean
+from hudi_core.actions.clean_of_files import last_clean, plan_clean
 from hudi_core.actions.clean_plan import RETAINED_SINCE_KEY, CleanRules, Needed, retain
 from hudi_core.config.kinds import CleanPolicy
 from hudi_core.config.write import WriteConfig
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.instant import Action, Instant
-from hudi_core.model.instant_time import to_datetime
+from hudi_core.model.instant_time import EARLIEST, InstantTime, to_datetime
 from hudi_core.services.opening import open_table
 from hudi_core.timeline.serde import decode_clean, decode_savepoint, encode
 from hudi_core.txn.clean import clean
@@ -65,11 +65,19 @@ def foreign_clean(
         return clean(state, lock, plan)[1]
 
 
-def foreign_archive(table: hudi.Table, kept: int = 2) -> tuple[Instant, ...]:
+def foreign_archive(
+    table: hudi.Table, kept: int = 2, *, with_replacing: bool = False
+) -> tuple[Instant, ...]:
     """Archive all writes but the last ones, and all cleans and rollbacks before those.
 
-    As Hudi does: from the first savepoint or pending instant on everything stays, and nothing is
-    kept for a clean to go on from. Returns what was archived.
+    As Hudi does: everything stays from the first savepoint or pending instant on, and from the
+    first replacecommit that the last clean has not dealt with; nothing is kept for a clean to go on
+    from. Returns what was archived.
+
+    Parameters
+    ----------
+    with_replacing
+        Whether replacecommits go as others do, whatever is there of what they replaced.
     """
     opened, config = open_table(table.path, {}), WriteConfig.from_options({})
     lock = table_lock(opened, config)
@@ -77,6 +85,8 @@ def foreign_archive(table: hudi.Table, kept: int = 2) -> tuple[Instant, ...]:
         timeline, writes = state.timeline, state.timeline.completed_writes()
         stays = [one.requested_time for one in timeline if not one.is_completed]
         stays += [one.requested_time for one in timeline if one.action is Action.SAVEPOINT]
+        if not with_replacing:
+            stays += _not_dealt_with(state)
         first = min((*stays, *(one.requested_time for one in writes[-kept:])), default="")
         old = [one for one in writes if one.requested_time < first]
         if not old:
@@ -91,6 +101,17 @@ def foreign_archive(table: hudi.Table, kept: int = 2) -> tuple[Instant, ...]:
         now = reduce(TableState.without, archived, state)
         now.table.host.archive_instants(now.client, archived, present_version(now.table))
         return archived
+
+
+def _not_dealt_with(state: TableState) -> list[InstantTime]:
+    """Requested time of the first replacecommit whose files the last active clean left."""
+    replacing = state.timeline.completed().of_actions(Action.REPLACECOMMIT).instants
+    last = last_clean(state.client, state.timeline)
+    since = EARLIEST
+    if last is not None:
+        known = min(last.savepoints, default="9")
+        since = InstantTime(min(last.earliest_retained or last.instant.requested_time, known))
+    return [one.requested_time for one in replacing if one.requested_time >= since][:1]
 
 
 def without_own_keys(table: hudi.Table) -> None:

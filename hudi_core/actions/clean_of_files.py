@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from functools import partial
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from hudi_core.actions.clean_plan import (
     NOTHING_NEEDED,
@@ -27,6 +29,8 @@ from hudi_core.model.protocols import TimelineView
 from hudi_core.timeline.serde import decode_clean, decode_savepoint
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
+
+_READ_TOGETHER: Final = 8
 
 
 class DoneClean(NamedTuple):
@@ -84,15 +88,17 @@ def cleans_of_timeline(
 ) -> Iterator[DoneClean]:
     """Yield the completed cleans of a timeline, the newest first.
 
-    Each is read when it is asked for.
+    The first, which mostly says enough, is read alone, the others some at a time when they are
+    asked for.
 
     Parameters
     ----------
     after
         Those requested later count.
     """
-    for one in _cleans(timeline, after):
-        yield _read(client, one)
+    cleans = _cleans(timeline, after)
+    for start, end in pairwise((0, *range(1, len(cleans), _READ_TOGETHER), len(cleans))):
+        yield from client.run_map(partial(_read, client), cleans[start:end])
 
 
 def cleans_after(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.crash import many_writers, random_commits
+from tests.crash import many_writers, random_commits, random_past
 from tests.crash.campaign import (
     HOWS,
     STEPS_FILE,
@@ -47,7 +47,7 @@ from tests.crash.tables import FORMATS, SEVERAL
 
 _FORMATS = (*FORMATS, SEVERAL, *S3_FORMATS)
 _SCENES = tuple({**SCENES, **S3_SCENES})
-_PARTS = ("crashes", "histories", "commits", "writers")
+_PARTS = ("crashes", "histories", "past", "commits", "writers")
 _HISTORIES: Final = 100
 _COMMITS: Final = 500
 _SEEDS: Final = 10
@@ -81,6 +81,9 @@ def _commits() -> Iterator[str]:
 
 _OTHERS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "histories": _histories,
+    "past": lambda: random_past.campaign(
+        random_past.ALL_FORMATS, random_past.STEPS // len(random_past.SEEDS) + 1, random_past.SEEDS
+    ),
     "commits": _commits,
     "writers": lambda: many_writers.campaign(many_writers.FORMATS, _SEEDS, 4, 50),
 }

@@ -22,6 +22,8 @@ from typing import Final
 from tests.crash.counting_storage import Fault
 from tests.crash.kinds import KINDS, STORED
 from tests.crash.random_table import (
+    FOREIGN,
+    LIMITED,
     PARTS,
     REPLACING,
     SERVICES,
@@ -45,6 +47,8 @@ _WEIGHTS: Final = {
     "upsert": 40,
     **dict.fromkeys(REPLACING, 1),
     **dict.fromkeys(SERVICES, 1),
+    **dict.fromkeys((*LIMITED, *FOREIGN), 0.3),
+    "purge": 0.3,
     "run": 6,
     "savepoint": 2,
     "delete_savepoint": 2,
@@ -100,6 +104,7 @@ def run(
     table = RandomTable(path, format_name, options, kind)
     bounds = Bounds(table)
     table.write("insert", range(KEYS // 2))
+    bounds.look()
     while sum(table.done[name] for name in (*WRITES, *REPLACING)) < commits:
         step(table, chance)
         if len(table.saved) > 1:  # each holds services back
@@ -133,9 +138,11 @@ def step(table: RandomTable, chance: random.Random) -> None:
             table.roll_back(death)
         case "convert":
             table.convert(chance.choice(FORMATS), death)
+        case "purge":
+            table.purge(death)
         case "reopen":
             table.reopen()
-        case _ if name in SERVICES:
+        case _ if name in (*SERVICES, *LIMITED, *FOREIGN):
             table.serve(name, "", death)
         case _:
             table.write(name, keys, death)

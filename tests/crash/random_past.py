@@ -72,6 +72,15 @@ def run(path: Path, format_name: str, steps: int, seed: int) -> RandomTable:
     chance = random.Random(seed)
     table = RandomTable(path, format_name, options_of(seed))
     table.write("insert", range(_KEYS // 2))
+    try:
+        _live(table, steps, chance)
+    except BaseException:
+        print("\n".join(table.log), file=sys.stderr)
+        raise
+    return table
+
+
+def _live(table: RandomTable, steps: int, chance: random.Random) -> None:
     for number in range(steps):
         step(table, chance)
         if len(table.saved) > 2:  # each holds services back
@@ -84,7 +93,6 @@ def run(path: Path, format_name: str, steps: int, seed: int) -> RandomTable:
         for gone in known[:-100]:
             del table.past[gone]
     table.check()
-    return table
 
 
 def step(table: RandomTable, chance: random.Random) -> None:

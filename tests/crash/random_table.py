@@ -7,7 +7,7 @@ for one table, a state machine of hypothesis short histories that it can make sh
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +42,7 @@ from tests.crash.rows import (
 )
 from tests.foreign_services import VERSIONS, foreign_archive, foreign_clean
 
+_REMEMBERED: Final = 40
 PARTS: Final = ("x", "y", "z")
 WRITES: Final = ("upsert", "insert", "bulk_insert", "delete", "insert_overwrite")
 SERVICES: Final = ("clean", "archive", "cluster", "schedule", "run", "optimize")
@@ -166,6 +167,8 @@ class RandomTable:
         Requested times of the savepoints.
     done
         How often each thing was done, died, or was refused.
+    log
+        The last things that were done.
     """
 
     path: Path
@@ -178,6 +181,7 @@ class RandomTable:
     readable: set[str] = field(default_factory=set)
     saved: set[str] = field(default_factory=set)
     done: Counter[str] = field(default_factory=Counter)
+    log: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     _ts: int = 0
     _may_be_saved: bool = False
     _lost_promise: set[str] = field(default_factory=set)
@@ -215,21 +219,26 @@ class RandomTable:
 
     def serve(self, name: str, argument: str = "", death: Fault | None = None) -> None:
         """Run a table service."""
-        before = sorted(self.past)
+        before = self._not_last()
         self._do(name, argument, dict, death)
         if name in _TAKING:
             self._take_promises(before)
 
     def purge(self, death: Fault | None = None) -> None:
         """Delete all past states, and the savepoints that keep some."""
-        before, writes = sorted(self.past), self.table.timeline.completed_writes()
+        before, writes = self._not_last(), self.table.timeline.completed_writes()
         self._do("purge", sorted(self.saved), dict, death, set())
         self._take_promises(before)
         self._forget_names(writes)
 
-    def _take_promises(self, before: Sequence[str]) -> None:
-        """Promise no state of before but the last one."""
-        self._lost_promise |= {*before[:-1]}
+    def _not_last(self) -> Sequence[str]:
+        """The states before the last one, which may be that of a writer that died."""
+        times = sorted(self.past)
+        return times[:-1] if len(self.possible) == 1 else times
+
+    def _take_promises(self, before: Iterable[str]) -> None:
+        """Promise some states no more."""
+        self._lost_promise |= {*before}
         self.promised -= self._lost_promise
         self.readable -= self._lost_promise
 
@@ -303,6 +312,7 @@ class RandomTable:
     ) -> str:
         """Do something; return why it was refused, and is no more."""
         after = [effect(one) for one in self.possible]
+        self.log.append(f"{name} {argument}{'' if death is None else f', {death}'}")
         if death is not None:
             ended = in_fork(_act_and_die, str(self.path), self.options, name, argument, death)
             if ended.is_killed:
@@ -317,6 +327,7 @@ class RandomTable:
         else:
             refused = _act(self.table, name, argument)
         self.done[f"{name}, refused" if refused else name] += 1
+        self.log[-1] += f"; refused: {refused}" if refused else ""
         if "pending clustering" in refused and name != "rollback":
             self._do("run", "", dict, None)
             return self._do(name, argument, effect, None, saved)
@@ -326,6 +337,7 @@ class RandomTable:
         self.possible = after
         self.saved = self.saved if saved is None else saved
         self._look()
+        self.log[-1] += f" -> {self.table.timeline.instants[-1]}"
         return ""
 
     def _go_on(self) -> None:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
+    invariant,
     rule,
     run_state_machine_as_test,
 )
@@ -20,6 +21,8 @@ from hypothesis.stateful import (
 from tests.crash.counting_storage import Fault
 from tests.crash.kinds import KINDS
 from tests.crash.random_table import (
+    FOREIGN,
+    LIMITED,
     PARTS,
     REPLACING,
     SERVICES,
@@ -80,9 +83,13 @@ class TableStates(RuleBasedStateMachine):
     def delete_partition(self, part: str, death: Fault | None) -> None:
         self.table.delete_partition(part, death)
 
-    @rule(name=st.sampled_from(SERVICES), death=DEATH)
+    @rule(name=st.sampled_from([*SERVICES, *LIMITED, *FOREIGN]), death=DEATH)
     def serve(self, name: str, death: Fault | None) -> None:
         self.table.serve(name, "linear" if name == "cluster" else "", death)
+
+    @rule(death=DEATH)
+    def purge(self, death: Fault | None) -> None:
+        self.table.purge(death)
 
     @rule(which=WHICH, death=DEATH)
     def save(self, which: int, death: Fault | None) -> None:
@@ -107,6 +114,12 @@ class TableStates(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.table.reopen()
+
+    @invariant()
+    def look_back(self) -> None:
+        """Read every state that there was, or hear by name that it is gone."""
+        if hasattr(self, "table"):
+            self.table.look_back(sorted(self.table.past))
 
     @rule()
     def check(self) -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from hudi_core.services.opening import open_table
+from tests.crash import random_past
 from tests.crash.kinds import data_root
 from tests.crash.random_commits import run
-from tests.crash.random_table import TIGHT, RandomTable
+from tests.crash.random_past import ALL_FORMATS, SEEDS, STEPS
+from tests.crash.random_table import FOREIGN, LIMITED, TIGHT, RandomTable
 from tests.crash.table_states import run_histories
-from tests.crash.tables import FORMATS
+from tests.crash.tables import FORMATS, SEVERAL
 from tests.samples import IS_WHOLE
 
 pytestmark = pytest.mark.impure  # writers die in processes of their own
@@ -30,10 +32,38 @@ def test_a_table_stays_right_and_small(tmp_path: Path, table_format: str) -> Non
 )
 def test_so_does_a_table_of_another_kind(tmp_path: Path, kind: str, table_format: str) -> None:
     path, commits = tmp_path / "t", 100 if IS_WHOLE else 8
-    bounds = run(path, table_format, commits, seed=2, options=TIGHT, kind=kind)
+    bounds = run(path, table_format, commits, seed=3, options=TIGHT, kind=kind)
     assert bounds.table.done["upsert"] > 2
     assert (data_root(path) == path) == (kind != "spread")
     assert bool(list(path.glob("[xyz]/*.parquet"))) == (kind != "spread")
+
+
+@pytest.mark.parametrize("table_format", ALL_FORMATS if IS_WHOLE else ("native", SEVERAL))
+def test_all_retained_states_are_as_they_were(tmp_path: Path, table_format: str) -> None:
+    for seed in SEEDS if IS_WHOLE else SEEDS[2:]:
+        steps = STEPS // len(SEEDS) + 1 if IS_WHOLE else 15
+        table = random_past.run(tmp_path / str(seed), table_format, steps, seed)
+        assert table.done["upsert"]
+        assert {*LIMITED, *FOREIGN, "purge"} & table.done.keys()
+
+
+def test_a_past_state_that_changes_is_noticed(tmp_path: Path) -> None:
+    table = RandomTable(tmp_path / "t", "native")
+    for number in (1, 2):
+        table.write("upsert", [1, number])
+    table.look_back()
+    table.follow(min(table.past))
+    table.past[min(table.past)] = {}
+    with pytest.raises(AssertionError, match="as of"):
+        table.look_back()
+    with pytest.raises(AssertionError):
+        table.follow(min(table.past))
+    # what must stay is gone
+    table.past, promised = dict(table.past), set(table.readable)
+    table.serve("clean, one version")
+    table.readable = promised
+    with pytest.raises(AssertionError, match="was to be retained"):
+        table.look_back()
 
 
 def test_short_histories_keep_every_promise() -> None:

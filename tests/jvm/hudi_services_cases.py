@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import hudi_core as hudi
+from hudi_core.errors import HistoryExpiredError
 from hudi_core.metadata.index_definitions import IndexDefinitions
 from hudi_core.model.instant import Action
 from tests.formats.dying_writers import death_in, die
@@ -134,6 +135,49 @@ def test_we_go_on_after_services_of_hudi(hudi_spark: Engine, tmp_path: Path, ver
     hudi_spark.sql(f"call delete_savepoint(path => '{path}', instant_time => '{time}')")
     assert hudi.Table.open(str(path)).savepoints == ()
     agree(hudi_spark, path, kept)
+
+
+@versions
+def test_past_states_after_hudis_clean_and_archive(
+    hudi_spark: Engine, tmp_path: Path, version: str
+) -> None:
+    """Hudi-Spark cleans and archives, its cleans too; past states are whole or are refused."""
+    path = tmp_path / "t"
+    table, held = made(path, version, {"hoodie.clean.automatic": "false"})
+    states = {table.timeline.completed_writes()[-1].requested_time: dict(held)}
+
+    def both(ts: int) -> None:
+        changed = {0: ("A", float(ts)), 11: ("B", ts + 0.5)}
+        if ts % 2:
+            upsert_by_hudi(hudi_spark, path, held, changed)
+        else:
+            hudi.Table.open(str(path), OPTIONS).upsert(rows(changed, 500))  # as Hudi-Spark's
+            held.update(changed)
+        done = hudi.Table.open(str(path)).timeline.completed_writes()
+        states[done[-1].requested_time] = dict(held)
+
+    for ts in range(20, 28):
+        both(ts)
+    hudi_spark.sql(f"call run_clean(path => '{path}', retain_commits => 1)")
+    for ts in (28, 29):
+        both(ts)
+    few = "min_commits => 2, max_commits => 3, retain_commits => 1"
+    hudi_spark.sql(f"call archive_commits(path => '{path}', {few})")
+    now = hudi.Table.open(str(path))
+    assert not [one for one in now.timeline.instants if one.action is Action.CLEAN]
+    refused = 0
+    for time, then in states.items():
+        try:
+            past = now.to_arrow(["id", "city", "v"], as_of=time).to_pylist()
+        except HistoryExpiredError:
+            refused += 1
+            continue
+        assert {one["id"]: (one["city"], one["v"]) for one in past} == then
+    assert 5 < refused < len(states) - 1
+    hudi.Table.open(str(path), OPTIONS).clean(options={"hoodie.cleaner.commits.retained": "9"})
+    with pytest.raises(HistoryExpiredError):
+        hudi.Table.open(str(path)).count(as_of=min(states))
+    agree(hudi_spark, path, held)
 
 
 @versions

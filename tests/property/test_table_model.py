@@ -8,7 +8,7 @@ engines must have decided the same about files.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ from hypothesis import HealthCheck, example, given, settings
 import hudi_core as hudi
 from hudi_core.engine.base import Engine
 from hudi_core.engine.spark import SparkEngine
+from hudi_core.errors import HistoryExpiredError
 from tests.foreign import by_hudi_rs
+from tests.foreign_services import foreign_archive, foreign_clean
 from tests.samples import IS_WHOLE
 
 SCHEMA = pa.schema(
@@ -33,6 +35,23 @@ SCHEMA = pa.schema(
         pa.field("tags", pa.list_(pa.string())),
     ]
 )
+SMALL = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+SERVICES: Mapping[str, Callable[[hudi.Table], object]] = {
+    "purge": lambda table: table.purge(),
+    "one commit": lambda table: table.clean(options={"hoodie.cleaner.commits.retained": "1"}),
+    "one version": lambda table: table.clean(
+        options={
+            "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+            "hoodie.cleaner.fileversions.retained": "1",
+        }
+    ),
+    "archive": lambda table: table.archive(
+        options={**SMALL, "hoodie.cleaner.commits.retained": "1"}
+    ),
+    "foreign clean": foreign_clean,
+    "foreign archive": foreign_archive,
+}
+"""What changes no row, and may take past states away."""
 REPLACE = "replace"
 REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partitions")
 CITIES = ("rome", "oslo", "new york", "a%b")
@@ -75,6 +94,10 @@ EVERY = [
     _step("bulk_insert", (0, 12), 3),
     _step("delete_partitions", (3,), 3),
     _step("insert_overwrite_table", (1, 2, 3), 4),
+    *(Step(name, ()) for name in ("one version", "foreign clean", "archive", "foreign archive")),
+    _step("upsert", (1, 2, 3), 5),
+    Step("purge", ()),
+    _step("upsert", (1, 2), 6),
 ]
 """A history with every operation: few that are drawn have them all."""
 
@@ -82,7 +105,7 @@ EVERY = [
 def steps() -> st.SearchStrategy[list[Step]]:
     batch = st.lists(rows(12), min_size=1, max_size=12).map(tuple)
     often = ("upsert", "delete", "insert")
-    operation = st.sampled_from([*often, *often, "upsert", "bulk_insert", *REPLACING])
+    operation = st.sampled_from([*often, *often, "upsert", "bulk_insert", *REPLACING, *SERVICES])
     return st.lists(st.builds(Step, operation, batch), min_size=1, max_size=5)
 
 
@@ -261,13 +284,23 @@ def test_rows_and_counts_follow_the_model(
     path = tmp_path_factory.mktemp("model") / "table"
     table = new_table(path, event_time, partitioned, version)
     model = Model(event_time, partitioned)
+    past: dict[str, Counter[str]] = {}
     for drawn in plan:
         step = runnable(drawn, model)
-        if not step.rows:
+        if step.operation in SERVICES:
+            SERVICES[step.operation](table)
+        elif not step.rows:
             continue
-        result = run(table, step, event_time=event_time)
-        counts = model.apply(step)
-        assert (result.inserted, result.updated, result.deleted) == counts
+        else:
+            result = run(table, step, event_time=event_time)
+            counts = model.apply(step)
+            assert (result.inserted, result.updated, result.deleted) == counts
+            past[result.instant.requested_time] = expected(model)
+        for time, then in past.items():
+            try:
+                assert content(table.to_arrow(as_of=time)) == then
+            except HistoryExpiredError:
+                assert time != max(past)
         assert content(table.to_arrow()) == expected(model)
         foreign = by_hudi_rs(path)
         assert content(pa.Table.from_pylist(foreign, SCHEMA)) == expected(model)
@@ -290,7 +323,7 @@ def test_both_engines_decide_alike(tmp_path: Path, spark: Any) -> None:
         distributed = new_table(folder / "spark", event_time, True, 9)
         model = Model(event_time)
         for step in (runnable(step, model) for step in plan):
-            if not step.rows:
+            if not step.rows or step.operation in SERVICES:
                 continue
             here = run(local, step, event_time=event_time)
             frame = spark.createDataFrame(pa.Table.from_pylist(list(step.rows), SCHEMA))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -27,7 +27,7 @@ from hypothesis.stateful import (
 
 from hudi_conformance.formats.checks import check
 from hudi_conformance.formats.faults import AFTER, BEFORE, Death
-from hudi_conformance.formats.random_history import CITIES, KEYS, RandomHistory
+from hudi_conformance.formats.random_history import CITIES, CLEANS, KEYS, RandomHistory
 from hudi_conformance.formats.tables import OverFormat
 from hudi_conformance.formats.trace import TRACE
 from hudi_conformance.formats.under_test import FormatUnderTest, TwoStepFormat
@@ -115,9 +115,9 @@ class TableHistories(RuleBasedStateMachine):
 
     # --- services --------------------------------------------------------------------------------
 
-    @rule(death=death_at("before_clean", "complete_clean"))
-    def clean(self, death: Death | None) -> None:
-        self.history.clean(death)
+    @rule(limits=st.sampled_from(CLEANS), death=death_at("before_clean", "complete_clean"))
+    def clean(self, limits: Mapping[str, str], death: Death | None) -> None:
+        self.history.clean(death, limits)
 
     @rule(death=death_at("archive_instants"))
     def archive(self, death: Death | None) -> None:

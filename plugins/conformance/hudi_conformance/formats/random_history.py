@@ -69,6 +69,15 @@ OPTIONS: Final = {
     # what the metadata table needs is not archived
     "hoodie.metadata.compact.max.delta.commits": "2",
 }
+CLEANS: Final[Sequence[Mapping[str, str]]] = (
+    {},
+    {"hoodie.clean.commits.retained": "2"},
+    {
+        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.cleaner.fileversions.retained": "1",
+    },
+)
+"""Limits of cleans, by which the one keeps what another one need not."""
 SHARED: Final = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
 REFUSALS: Final = (TableServiceError, HistoryExpiredError)
 """What a table says to going back to a state that it need not have any more."""
@@ -292,9 +301,13 @@ class RandomHistory:
 
     # --- services --------------------------------------------------------------------------------
 
-    def clean(self, death: Death | None = None) -> None:
-        """Delete the files that the last state and the savepoints do not need."""
-        self._serve("clean", lambda: self.table.clean(options=OPTIONS), death)
+    def clean(self, death: Death | None = None, limits: Mapping[str, str] | None = None) -> None:
+        """Delete the files that the last state and the savepoints do not need.
+
+        By some limits more of them, or fewer, stay for a while.
+        """
+        options = {**OPTIONS, **(limits or {})}
+        self._serve("clean", lambda: self.table.clean(options=options), death)
         last = set(self._writes[-1:]) if self.is_known else set()
         self.promised &= last | self.saved
         self.restorable &= self.promised
