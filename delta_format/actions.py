@@ -26,8 +26,11 @@ def file_actions(meta_client: MetaClientView, head: Head, change: Change) -> lis
     CommitError
         The table names a new file already, or the store does not have it as it should be.
     """
-    old = Snapshot(head).of_groups(change.old_groups) if change.old_groups else {}
+    named = Snapshot(head) if change.old_groups or change.taken else None
+    old = {} if named is None else named.of_groups(change.old_groups)
     gone = [file for files in old.values() for file in files]
+    if named is not None and change.taken is not None:
+        gone += named.at_paths(change.taken.files)
     both = {file.path for file in gone} & {file.path for file in change.new_files}
     if both:
         raise CommitError(

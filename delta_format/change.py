@@ -17,9 +17,11 @@ from hudi_core.spi import (
     FileStats,
     MetaClientView,
     TableSchema,
+    TakenIn,
     UnsafePathError,
     WriteStat,
     WriteStatus,
+    outgoing_groups,
     touched_groups,
 )
 from hudi_core.spi.files import read_statistics
@@ -61,12 +63,18 @@ class Change:
         Columns of the files as the action leaves them; ``None`` where it says nothing of them.
     same_rows
         Whether the rows stay what they are, as in a clustering.
+    taken
+        Files of other writers that go, as the new files have their rows.
+    replaced
+        With ``taken``: the groups whose files have to be there for that.
     """
 
     new_files: tuple[NewFile, ...] = ()
     old_groups: frozenset[FileGroupId] = field(default_factory=frozenset)
     schema: pa.Schema | None = None
     same_rows: bool = False
+    taken: TakenIn | None = None
+    replaced: frozenset[FileGroupId] = field(default_factory=frozenset)
 
 
 NOTHING = Change()
@@ -100,7 +108,10 @@ def change_of_write(
         for stat in stats
         if stat.path and stat.num_writes
     ]
-    return Change(tuple(new_files), frozenset(touched_groups(metadata)), schema, same_rows)
+    taken = TakenIn.of(metadata.extra_metadata, meta_client.config.table_format)
+    groups = frozenset(touched_groups(metadata))
+    replaced = frozenset() if taken is None else outgoing_groups(metadata)
+    return Change(tuple(new_files), groups, schema, same_rows, taken, replaced)
 
 
 def _schema_of(meta_client: MetaClientView, metadata: CommitMetadata) -> pa.Schema:

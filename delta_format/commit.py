@@ -15,11 +15,13 @@ from typing import Any, Final
 from delta_format.actions import file_actions
 from delta_format.change import Change
 from delta_format.declarations import declared, next_declaration
+from delta_format.foreign import require_ours
 from delta_format.log import OF_INSTANT_KEY, REVOKED, STEP_KEY, Head, completed, open_log
 from delta_format.log_actions import LogAction
 from delta_format.schema import delta_schema, grown
 from delta_format.versions import WRITE, NewVersion, make_next
 from hudi_core.spi import (
+    TAKES_IN_KEY,
     Action,
     CommitConflictError,
     CommitStateUnknownError,
@@ -53,9 +55,10 @@ class Record:
     operation: str | None = None
     parent: str | None = None
 
-    def keys(self) -> Mapping[str, str]:
+    def keys(self, change: Change) -> Mapping[str, str]:
         """Commit information of the version."""
-        return instant_keys(self.instant, self.operation)
+        keys = instant_keys(self.instant, self.operation)
+        return keys if change.taken is None else {**keys, TAKES_IN_KEY: change.taken.version}
 
 
 def record(
@@ -71,7 +74,9 @@ def record(
     Raises
     ------
     CommitConflictError
-        The log is at another version than it should be, or a foreign writer has written to it.
+        The log is at another version than it should be.
+    ForeignCommitError
+        A foreign writer has written to it.
     IncompleteCommitError
         The instant was taken out of the log.
     CommitError, UnsupportedTableError
@@ -83,12 +88,12 @@ def record(
     found = _receipt(head, what.instant)
     if found is not None:
         return found
-    _require_recordable(head, what)
+    _require_recordable(meta_client, head, what, change)
     columns = _new_columns(meta_client, head, change)
     files = file_actions(meta_client, head, change)
     operation = _ADD_COLUMNS if columns and not files else WRITE
     actions = [completed(what.instant, meta_client.config.zone), *marks, *columns, *files]
-    return _make(meta_client, head, what, NewVersion(what.keys(), actions, operation))
+    return _make(meta_client, head, what, NewVersion(what.keys(change), actions, operation))
 
 
 def step(
@@ -162,7 +167,9 @@ def _receipt(head: Head, instant: Instant) -> FormatCommit | None:
     return None if found is None else FormatCommit(found.version, head.root)
 
 
-def _require_recordable(head: Head, what: Record) -> None:
+def _require_recordable(
+    meta_client: MetaClientView, head: Head, what: Record, change: Change
+) -> None:
     # a savepoint may be made again of the same commit
     is_savepoint = what.instant.action is Action.SAVEPOINT
     if head.recorded(what.instant) == REVOKED and not is_savepoint:
@@ -171,7 +178,7 @@ def _require_recordable(head: Head, what: Record) -> None:
             "It is being rolled back, or was. Run the write again.",
             instant=what.instant.requested_time,
         )
-    head.require_ours()
+    require_ours(meta_client, head, change.taken, change.replaced)
     head.require_parent(what.parent, what.instant)
 
 

@@ -28,6 +28,7 @@ from delta_format.declarations import (
     require_writable,
 )
 from delta_format.footers import described
+from delta_format.foreign import require_ours
 from delta_format.handles import forget_handles
 from delta_format.location import LOG_FOLDER, require_same_root, root_of
 from delta_format.log import Head, completion_millis, has_log, open_log, watermark_at
@@ -91,7 +92,7 @@ def made(meta_client: MetaClientView, view_manager: FileSystemViewManager) -> Fo
 
     Raises
     ------
-    CommitConflictError
+    ForeignCommitError
         Another writer than Hudi writes to the log.
     UnsupportedTableError
         Delta cannot hold a column or a file of the table, or the log has rules that cannot be kept;
@@ -112,13 +113,13 @@ def opened(meta_client: MetaClientView) -> FormatCommit:
     ------
     CorruptMetadataError
         There is no log, or it is damaged.
-    CommitConflictError
+    ForeignCommitError
         Another writer than Hudi has written to the log.
     UnsupportedTableError
         It has rules that cannot be kept.
     """
     head = open_log(meta_client, is_rebuilt=True)
-    head.require_ours()
+    require_ours(meta_client, head)
     require_writable(head)
     return FormatCommit(str(head.version), head.root)
 

@@ -26,6 +26,7 @@ from typing import Final
 from delta_format.commit import step
 from delta_format.declarations import declared, next_declaration
 from delta_format.entries import LONG_AGO, Entries
+from delta_format.foreign import require_ours
 from delta_format.location import LOG_FOLDER
 from delta_format.log import (
     ARCHIVE_STEP,
@@ -83,7 +84,7 @@ def forget(meta_client: MetaClientView, archived: Iterable[Instant], expected: s
     left = _leaving(meta_client, head, entries, transactions, share=0 if is_all else _SHARE)
     starts_over = is_all and not _is_archive(head)
     if rises or left or starts_over:
-        head.require_ours()
+        require_ours(meta_client, head)
         head.require_parent(expected)
         known = declared(head.table)
         # entries are only dated back where the log says that they grow old

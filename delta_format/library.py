@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from delta_format.location import LOG_FOLDER
-from hudi_core.spi import CorruptMetadataError, StorageError
+from hudi_core.spi import CorruptMetadataError, MissingMetadataError, StorageError
 
 LIBRARY_ERRORS: Final = (DeltaError, OSError, ValueError, RuntimeError, pa.ArrowException)
 """What deltalake raises; none of them tells for sure that nothing has happened."""
@@ -27,7 +27,7 @@ def translated(root: str) -> Iterator[None]:
     try:
         yield
     except TableNotFoundError as error:
-        raise CorruptMetadataError(where, f"there is no Delta log ({error})", remedy) from error
+        raise MissingMetadataError(where, f"holds no Delta log ({error})", remedy) from error
     except OSError as error:
         raise StorageError(
             f"The Delta log {where} cannot be read: {error}", "Try again once the store answers."

@@ -7,11 +7,10 @@ versions (``commitInfo``) tell the rest, and may be cleaned away.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final
 
 from deltalake import DeltaTable
@@ -33,6 +32,7 @@ from hudi_core.spi import (
     ACTION_KEY,
     COMPLETION_TIME_KEY,
     INSTANT_KEY,
+    TAKES_IN_KEY,
     WATERMARK_KEY,
     WRITE_ACTIONS,
     Action,
@@ -61,11 +61,12 @@ WRITES: Final = frozenset(one.value for one in WRITE_ACTIONS)
 REVOKED: Final = -1
 """Version of an instant's transaction once the instant is taken out of the table."""
 
+BASE: Final = "readVersion"
+"""What a version reports beside: the version that it was made on."""
 _VACUUM: Final = ("VACUUM START", "VACUUM END")
 _FEW: Final = 16
 _STAGES: Final = (1, 20, None)
 """How many versions are read at first, then, and at last."""
-_log = logging.getLogger(__name__)
 
 
 def app_id(instant: Instant) -> str:
@@ -199,9 +200,6 @@ class Head:
     def among(self, instants: int) -> Recent:
         """Commit information of the newest versions, enough for so many instants."""
         reports = self._newest_reports(_FEW + 2 * instants)
-        foreign = _foreign(reports)
-        if foreign is not None:
-            _warn_of(self.root, self.places.base_path, foreign.version, foreign.text)
         held, taken, unsaved = set(), set(), set()
         for info in reports:  # the newest first
             time = info.get(INSTANT_KEY)
@@ -251,7 +249,7 @@ class Head:
 
         Or took the log over.
         """
-        return self.watermark is not None or any(map(_is_ours, self.versions()))
+        return self.watermark is not None or any(map(is_ours, self.versions()))
 
     def report(self, instant: Instant) -> Mapping[str, Any] | None:
         """Commit information of an instant's version; ``None`` once it is cleaned."""
@@ -265,27 +263,14 @@ class Head:
             None,
         )
 
-    def require_ours(self) -> None:
-        """Refuse a log that another writer has written to.
+    @cached_property
+    def foreign(self) -> ForeignVersions | None:
+        """The versions that other writers have put on Hudi's; ``None`` for none.
 
-        A version of ours is made on a version of ours only, so that the newest tells for all. A
-        vacuum changes no rows and is passed over.
-
-        Raises
-        ------
-        CommitConflictError
-            Names the foreign version.
+        A version of ours is made on a version of ours only, or on those that it takes in, so that
+        the newest answers for all. A vacuum changes no rows and is passed over.
         """
-        foreign = _foreign(self.versions())
-        if foreign is not None:
-            raise CommitConflictError(
-                f"{foreign.text} of the Delta log of {self.root} was not written through Hudi",
-                "Nothing was written. See what that version changed; where it may go, take its "
-                f"file out of {LOG_FOLDER}, or let `hudi table repair {self.places.base_path}` "
-                "rebuild the log, and write to this table through Hudi only.",
-                version=foreign.version,
-                operation=foreign.operation,
-            )
+        return _foreign(self.versions())
 
     def require_parent(self, parent: str | None, instant: Instant | None = None) -> None:
         """Refuse another version than a change was decided on.
@@ -319,42 +304,56 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class _ForeignVersion:
-    """A version that no Hudi writer made."""
+class ForeignVersions:
+    """Versions that no Hudi writer made.
 
-    version: int
-    operation: str
-    text: str
+    Attributes
+    ----------
+    texts
+        What they are called, the oldest first.
+    hudi_version
+        The newest version that holds nothing of theirs; ``None`` where there is none.
+    """
+
+    texts: tuple[str, ...]
+    hudi_version: int | None
 
 
-def _is_ours(info: Mapping[str, Any]) -> bool:
+def _text_of(info: Mapping[str, Any]) -> str:
+    by = info.get("engineInfo") or info.get("clientVersion") or "an unknown engine"
+    return f"version {info['version']} ({info.get('operation')}, by {by})"
+
+
+def is_ours(info: Mapping[str, Any]) -> bool:
+    """Whether a Hudi writer made a version, by its report."""
     return INSTANT_KEY in info or STEP_KEY in info
 
 
-def _foreign(newest_first: Iterable[Mapping[str, Any]]) -> _ForeignVersion | None:
-    """Return the newest foreign version after our newest one."""
+def _foreign(newest_first: Iterable[Mapping[str, Any]]) -> ForeignVersions | None:
+    """Return the foreign versions that no version of ours has taken in."""
+    found: list[str] = []
+    ours: int | None = None
+    taken_up_to = -1
     for info in newest_first:
-        if _is_ours(info):
-            return None
-        operation = str(info.get("operation"))
-        if operation not in _VACUUM:
-            by = info.get("engineInfo") or info.get("clientVersion") or "an unknown engine"
-            version = int(info["version"])
-            return _ForeignVersion(version, operation, f"Version {version} ({operation}, by {by})")
-    return None
-
-
-@lru_cache(maxsize=256)
-def _warn_of(root: str, base_path: str, version: int, text: str) -> None:
-    """Warn of a foreign version, once."""
-    del version
-    _log.warning(
-        "%s of the Delta log of %s was not written through Hudi: rows that it added are not read, "
-        "and files that it removed are missing. `hudi table repair %s` rebuilds the log.",
-        text,
-        root,
-        base_path,
-    )
+        version = int(info["version"])
+        if version <= taken_up_to:
+            break
+        if is_ours(info):
+            base = info.get(BASE)
+            # a version may report nothing, and the library then counts the reports as if it were
+            # not there
+            if base is not None and int(base) + 1 != version:
+                version = int(base) + 1
+                found.append(f"a version after {version} that does not say who made it")
+            ours = version if ours is None else ours
+            if TAKES_IN_KEY not in info:
+                break
+            # others may have come between what was looked at and the version
+            taken_up_to = int(info[TAKES_IN_KEY])
+        elif info.get("operation") not in _VACUUM:
+            found.append(_text_of(info))
+            ours = None if ours is None else taken_up_to
+    return ForeignVersions(tuple(reversed(found)), ours) if found else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,14 @@ parent. What the versions of actions without files hold is the instant alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from delta_format.change import NOTHING, change_of_write
 from delta_format.commit import Record, record
 from delta_format.creation import check, check_files, made, opened
 from delta_format.expiry import forget
+from delta_format.foreign import require_ours
 from delta_format.found import find_table
 from delta_format.location import LOG_FOLDER
 from delta_format.log import open_log
@@ -48,6 +50,7 @@ from hudi_core.spi import (
     RestorePlan,
     TableFormat,
     TableSchema,
+    TakenIn,
     TouchConflicts,
     WriteStatus,
     outgoing_groups,
@@ -69,6 +72,7 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.SAVEPOINT,
     Capability.RESTORE,
     Capability.CONVERSION,
+    Capability.TAKE_IN,
     Capability.ADD_COLUMN,
     reasons={
         Capability.EMPTY_PARTITION_VALUES: "Delta's log has one word for null and the empty text",
@@ -174,6 +178,9 @@ class DeltaTableFormat(TableFormat):
         gone = outgoing_groups(commit_metadata)
         if gone:
             require_named_files(meta_client, view_manager, gone, instant)
+        taken = TakenIn.of(commit_metadata.extra_metadata, meta_client.config.table_format)
+        if taken is not None:
+            require_ours(meta_client, open_log(meta_client), taken, gone)
 
     def complete_write(
         self,
@@ -255,8 +262,13 @@ class DeltaTableFormat(TableFormat):
     def complete_rollback(
         self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
     ) -> FormatCommit:
-        """A version that holds the instant."""
-        return _mark(meta_client, instant, expected_version)
+        """A version that holds the instant, also behind versions of others."""
+        head = open_log(meta_client)
+        base = None if head.foreign is None else head.foreign.hudi_version
+        # it takes nothing of them in: they stay foreign
+        taken = None if base is None else TakenIn(str(base), ())
+        what = Record(instant, parent=expected_version)
+        return record(meta_client, what, replace(NOTHING, taken=taken))
 
     def complete_savepoint(
         self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any

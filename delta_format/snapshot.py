@@ -133,19 +133,35 @@ class Snapshot:
                 found.setdefault(file.group, []).append(file)
         return found
 
+    def at_paths(self, paths: Collection[str]) -> list[LiveFile]:
+        """Return the files of some paths, as the store names them."""
+        wanted = pa.array(sorted(paths), pa.string())
+        return [*self._files(self._actions.filter(pc.is_in(self._paths, value_set=wanted)))]
+
     def paths(self) -> frozenset[str]:
         """Return the path of every file."""
         return frozenset(self._paths.to_pylist())
 
-    def named_files(self) -> Iterator[NamedFile]:
-        """Yield every file with what the log says of it."""
+    def named_files(self, deleted: Mapping[str, int]) -> Iterator[NamedFile]:
+        """Yield every file with what the log says of it.
+
+        Parameters
+        ----------
+        deleted
+            Rows that deletion vectors take out of files, by path as the log spells it.
+        """
         table = self._actions
         leaves = _leaves(table)
         for row in table.to_pylist():
             path, is_usual = self._path(row["path"]), row["path"] == spelled(plain(row["path"]))
-            spelling = None if is_usual else row["path"]
-            columns = {leaf: _widened(one, row, leaf) for leaf, one in _stated(row, leaves).items()}
-            yield NamedFile(path, row["size_bytes"], row["num_records"], columns, spelling)
+            yield NamedFile(
+                path,
+                row["size_bytes"],
+                row["num_records"],
+                {leaf: _widened(one, row, leaf) for leaf, one in _stated(row, leaves).items()},
+                None if is_usual else row["path"],
+                deleted.get(row["path"], 0),
+            )
 
     def ranges(self, paths: pa.StringArray, column: str, kind: pa.DataType) -> ValueRanges | None:
         """Ranges of a column in some files.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from delta_format.foreign import look_for_foreign
 from delta_format.log import open_log
 from hudi_core.spi import MetaClientView, TimelineView, fence
 
@@ -16,6 +17,11 @@ class DeltaTimelineFactory:
         ------
         CorruptMetadataError
             The log is gone or damaged.
+        ForeignCommitError
+            Another writer's log has taken its place.
         """
         timeline = meta_client.timeline()
-        return fence(timeline, [open_log(meta_client).among(len(timeline.instants))])
+        head = open_log(meta_client)
+        recent = head.among(len(timeline.instants))
+        look_for_foreign(meta_client, head)
+        return fence(timeline, [recent])

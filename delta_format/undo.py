@@ -12,6 +12,7 @@ from delta_format.change import NOTHING, Change
 from delta_format.commit import Record, record, step
 from delta_format.declarations import declared, next_declaration
 from delta_format.footers import rows_of
+from delta_format.foreign import require_ours
 from delta_format.log import (
     FENCE_STEP,
     OF_INSTANT_KEY,
@@ -23,6 +24,7 @@ from delta_format.log import (
     WRITES,
     Head,
     completion_millis,
+    is_ours,
     open_log,
     revoked,
 )
@@ -69,7 +71,7 @@ def take_back(meta_client: MetaClientView, target: Instant, expected: str | None
         The log was changed in between, or the store failed.
     """
     head, zone = open_log(meta_client), meta_client.config.zone
-    head.require_ours()
+    require_ours(meta_client, head)
     if head.recorded(target) == REVOKED:
         return
     if not head.holds(target):
@@ -108,7 +110,7 @@ def restore(meta_client: MetaClientView, plan: RestorePlan, expected: str | None
         The log was changed in between, or the store failed.
     """
     head, zone = open_log(meta_client), meta_client.config.zone
-    head.require_ours()
+    require_ours(meta_client, head)
     held = _held(head, plan)
     if not held:
         return
@@ -130,7 +132,7 @@ def require_restorable(meta_client: MetaClientView, plan: RestorePlan) -> None:
         See :func:`restore`.
     """
     head = open_log(meta_client)
-    head.require_ours()
+    require_ours(meta_client, head)
     held = _held(head, plan)
     if held:
         open_log(meta_client, _base(head, held, plan.savepoint_to_restore_timestamp))
@@ -199,7 +201,7 @@ def unsave(meta_client: MetaClientView, savepoint: Instant, expected: str | None
     """
     head = open_log(meta_client)
     if head.holds(savepoint):
-        head.require_ours()
+        require_ours(meta_client, head)
         head.require_parent(expected, savepoint)
         step(
             meta_client,
@@ -286,14 +288,15 @@ def _require_not_built_upon(
 
 
 def _before(head: Head, version: int, target: Instant) -> int:
-    """Return the version before an instant, and its schema change."""
+    """Return the version of ours before an instant, and its schema change.
+
+    Versions of others in between are those that the instant has taken in.
+    """
+    of_target = (SCHEMA_STEP, target.requested_time)
     for info in head.versions():
-        if info["version"] == version - 1:
-            is_step = (info.get(STEP_KEY), info.get(OF_INSTANT_KEY)) == (
-                SCHEMA_STEP,
-                target.requested_time,
-            )
-            return version - 2 if is_step else version - 1
+        is_step = (info.get(STEP_KEY), info.get(OF_INSTANT_KEY)) == of_target
+        if info["version"] < version and is_ours(info) and not is_step:
+            return int(info["version"])
     return version - 1
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from delta_format.library import LIBRARY_ERRORS
 from delta_format.location import LOG_FOLDER, root_of
-from delta_format.log import Head
+from delta_format.log import BASE, Head
 from delta_format.log_actions import LogAction, lines, now_ms
 from delta_format.log_files import file_of, sweep
 from hudi_core.spi import AlreadyExistsError, MetaClientView, StorageError
@@ -63,7 +63,7 @@ def make_next(meta_client: MetaClientView, head: Head, new: NewVersion) -> None:
         The store failed; the version may be there, or come.
     """
     base = head.version
-    _put(meta_client, base + 1, new, {"readVersion": base})
+    _put(meta_client, base + 1, new, {BASE: base})
     if meta_client.root.head(file_of(base)) is None:
         # so late that others have gone on and deleted old versions, this one's among them: it is
         # absent for that reason, and what was put is read by nobody

@@ -19,8 +19,12 @@ from functools import cached_property
 from typing import Final, Protocol
 
 from pyiceberg.exceptions import CommitFailedException, ValidationError
-from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil, TableMetadataV2
-from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.metadata import (
+    TableMetadata,
+    TableMetadataUtil,
+    TableMetadataV2,
+    TableMetadataV3,
+)
 from pyiceberg.table.update import TableRequirement, TableUpdate, update_table_metadata
 
 from hudi_core.spi import (
@@ -33,10 +37,13 @@ from hudi_core.spi import (
     PathNotFoundError,
     StorageError,
     UnfinishedMoveError,
+    UnsupportedTableError,
 )
 from iceberg_format.files import MAX_BYTES, TableFiles, require_numbered_versions
-from iceberg_format.lineage import foreign_snapshot, lineage_of
+from iceberg_format.lineage import ForeignSnapshots, foreign_snapshots, lineage_of, newest_of_hudi
 
+WRITTEN: Final = 2
+"""Version of the Iceberg format that tables have."""
 HINT: Final = "version-hint.text"
 KEPT_VERSIONS: Final = 100
 """Older metadata files are deleted. A reader, or a writer that sleeps, may still hold one."""
@@ -65,10 +72,14 @@ class TableState:
         What it says.
     location
         URI of its metadata file.
+    format_version
+        Of the Iceberg format, as the file has it; another one than is written here is the work of
+        another writer.
     """
 
     metadata: TableMetadataV2
     location: str
+    format_version: int = WRITTEN
 
     @cached_property
     def lineage(self) -> Lineage:
@@ -76,9 +87,12 @@ class TableState:
         return lineage_of(self.metadata)
 
     @cached_property
-    def foreign(self) -> Snapshot | None:
-        """The newest snapshot of its lineage that no Hudi writer made."""
-        return foreign_snapshot(self.metadata)
+    def foreign(self) -> ForeignSnapshots | None:
+        """What others than Hudi made of it: snapshots, or another version of the format."""
+        found = foreign_snapshots(self.metadata)
+        if found is None and self.format_version != WRITTEN:
+            return ForeignSnapshots((), newest_of_hudi(self.metadata))
+        return found
 
 
 class _RecentStates:
@@ -252,7 +266,7 @@ class FolderCatalog:
         path = self._path(newest)
         uri = self.files.uri(path)
         known = RECENT.find(uri, data)
-        return known or RECENT.keep(data, TableState(parse_metadata(data, path), uri))
+        return known or RECENT.keep(data, state_of(parse_metadata(data, path), uri))
 
     def newest(self) -> int:
         return max(self._versions(), default=0)
@@ -325,24 +339,24 @@ class FolderCatalog:
         for requirement in requirements:
             requirement.validate(state.metadata)
         metadata = update_table_metadata(state.metadata, updates, metadata_location=state.location)
-        made = self._next(checked(metadata, state.location), self._number(state) + 1)
+        made = self._next(metadata, self._number(state) + 1)
         forget_older(self.files, state, made)
         return made
 
-    def _next(self, metadata: TableMetadataV2, number: int) -> TableState:
+    def _next(self, metadata: TableMetadata, number: int) -> TableState:
         """Put the next version; path readers find either."""
         made = self._put(metadata, number)
         with contextlib.suppress(StorageError):
             self._point_at(number)
         return made
 
-    def _put(self, metadata: TableMetadataV2, number: int) -> TableState:
+    def _put(self, metadata: TableMetadata, number: int) -> TableState:
         path, data = self._path(number), metadata.model_dump_json().encode()
         try:
             self.files.storage.put_if_absent(path, data)
         except AlreadyExistsError as error:
             raise CommitFailedException(f"{path} exists already") from error
-        return RECENT.keep(data, TableState(metadata, self.files.uri(path)))
+        return RECENT.keep(data, state_of(metadata, self.files.uri(path)))
 
     def _point_at(self, number: int) -> None:
         self.files.storage.put(f"{self.folder}/{HINT}", str(number).encode())
@@ -390,33 +404,43 @@ def forget_older(files: TableFiles, before: TableState, after: TableState) -> No
                 return  # left for later: no reader looks for it
 
 
-def checked(metadata: TableMetadata, where: str) -> TableMetadataV2:
-    """Return the metadata of a table that this format can have made.
+def state_of(metadata: TableMetadata, where: str) -> TableState:
+    """Return a version of the table that a metadata file holds.
+
+    Parameters
+    ----------
+    where
+        URI of the file.
 
     Raises
     ------
-    CorruptMetadataError
-        It is of another version than 2.
+    UnsupportedTableError
+        It is of version 1 of the format, or of one that is not known.
     """
-    if not isinstance(metadata, TableMetadataV2):
-        raise CorruptMetadataError(
-            where,
-            f"the table has version {metadata.format_version} of the format, not 2",
-            "Only tables that this format made are written; restore its metadata from a backup.",
-        )
-    return metadata
+    number = metadata.format_version
+    if isinstance(metadata, TableMetadataV2):
+        return TableState(metadata, where)
+    if isinstance(metadata, TableMetadataV3):
+        # what the snapshots of Hudi hold is the same in both
+        older = metadata.model_dump(by_alias=True) | {"format-version": WRITTEN}
+        return TableState(TableMetadataV2.model_validate(older), where, number)
+    raise UnsupportedTableError(
+        where,
+        f"is of version {number} of the Iceberg format, and version {WRITTEN} is written here",
+        f"Have its engine upgrade the table to version {WRITTEN}.",
+    )
 
 
-def parse_metadata(data: bytes, path: str) -> TableMetadataV2:
+def parse_metadata(data: bytes, path: str) -> TableMetadata:
     """The table metadata in a metadata file.
 
     Raises
     ------
     CorruptMetadataError
-        It is damaged, or of another version than 2.
+        It is damaged.
     """
     try:
-        return checked(TableMetadataUtil.parse_raw(data.decode("utf-8")), path)
+        return TableMetadataUtil.parse_raw(data.decode("utf-8"))
     except (ValidationError, ValueError) as error:
         raise CorruptMetadataError(
             path,
@@ -424,24 +448,6 @@ def parse_metadata(data: bytes, path: str) -> TableMetadataV2:
             "`hudi table repair` with the table's path rebuilds it from the timeline and the "
             "data files.",
         ) from error
-
-
-def missing(client: MetaClientView, folder: str) -> CorruptMetadataError:
-    """Return the error for missing Iceberg metadata."""
-    if any(key.startswith(CATALOG) for key in client.format_options):
-        return CorruptMetadataError(
-            f"{client.base_path}/{folder}",
-            "the table has the format iceberg, and the catalog of its options does not have it",
-            f"Check them; `hudi table repair {client.base_path}` with these options puts it into "
-            "that catalog.",
-        )
-    return CorruptMetadataError(
-        f"{client.base_path}/{folder}",
-        "the table has the format iceberg, and no Iceberg metadata is there",
-        "If the table is in a catalog, give its hoodie.table.format.iceberg.catalog.* options; "
-        f"otherwise `hudi table repair {client.base_path}` rebuilds it from the timeline and the "
-        "data files.",
-    )
 
 
 def _moved(root: str, name: str) -> UnfinishedMoveError:

@@ -37,13 +37,14 @@ from hudi_core.spi import (
     IncompleteCommitError,
     Instant,
     Raised,
+    TakenIn,
     attempt,
 )
 from iceberg_format.catalog import RefusedByCatalogError, TableState
+from iceberg_format.foreign import require_hudi_lineage
 from iceberg_format.lineage import (
     is_taken_out,
     records_up_to,
-    require_hudi_lineage,
     summary_of,
 )
 from iceberg_format.manifests import ManifestStore
@@ -69,6 +70,8 @@ class Change:
         The columns from now on; ``None`` where they stay. Its id does not matter.
     same_rows
         Whether the rows stay the same: a replacement.
+    taken
+        Paths of files of other writers that are taken out, as the added files have their rows.
     """
 
     keys: dict[str, str]
@@ -76,6 +79,7 @@ class Change:
     gone: frozenset[FileGroupId] = field(default_factory=frozenset)
     schema: Schema | None = None
     same_rows: bool = False
+    taken: frozenset[str] = field(default_factory=frozenset)
 
 
 def publish(
@@ -83,6 +87,7 @@ def publish(
     instant: Instant,
     make: Callable[[TableState], tuple[TableUpdate, ...]],
     expected: str | None,
+    taken: TakenIn | None = None,
 ) -> FormatCommit:
     """Make the current lineage hold an instant, if it does not yet.
 
@@ -94,6 +99,8 @@ def publish(
         Returns the updates that make it so; called where the lineage does not hold it.
     expected
         The state that the change was decided on; ``None`` for the one that is read here.
+    taken
+        What the change takes in of snapshots that no Hudi writer made.
 
     Raises
     ------
@@ -103,14 +110,14 @@ def publish(
         The instant was taken out of the lineage, or the catalog will not have it.
     CommitStateUnknownError
         Whether the commit took place cannot be told.
-    TableServiceError
+    ForeignCommitError
         The lineage has a snapshot that no Hudi writer made.
     """
     state = table.load()
     held = state.lineage.find(instant)
     if held is not None:
         return FormatCommit(held.version, table.location)
-    require_hudi_lineage(state.foreign, table.location)
+    require_hudi_lineage(table, state, taken)
     if is_taken_out(state.metadata, instant):
         raise IncompleteCommitError(
             f"Instant {instant.requested_time} was taken out of the Iceberg table at "
@@ -206,8 +213,10 @@ def change_updates(
     parent = metadata.current_snapshot()
     snapshot_id = new_snapshot_id(metadata, str(instant))
     store = ManifestStore(table.files, table.folder, metadata)
-    files = store.rewrite(parent, snapshot_id, change.added, change.gone)
+    files = store.rewrite(parent, snapshot_id, change.added, change.gone, change.taken)
     if files.missing:
+        # others may have come after those whose files are taken in
+        require_hudi_lineage(table, state)
         raise _lacking(table, files.missing, instant)
     operation, counts = change_summary(
         change.added, files.removed, summary_of(parent) if parent else {}, change.same_rows

@@ -28,14 +28,15 @@ from hudi_core.spi import (
     CorruptMetadataError,
     FileSlice,
     FileSystemViewManager,
-    TableServiceError,
+    ForeignCommitError,
     UnfinishedMoveError,
     UnsupportedTableError,
 )
 from iceberg_format.catalog import KEPT_VERSIONS, MOVED_KEY, TableState
 from iceberg_format.commit import make_snapshot, new_snapshot_id
 from iceberg_format.external import ExternalCatalog
-from iceberg_format.lineage import FIRST, STATE_KEY, require_hudi_lineage
+from iceberg_format.foreign import require_hudi_lineage
+from iceberg_format.lineage import FIRST, STATE_KEY
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.partition import partition_specs
 from iceberg_format.schema import iceberg_schema, name_mapping
@@ -91,7 +92,7 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
     seen = table.catalog.newest()
     try:
         before = table.catalog.load()
-    except (CorruptMetadataError, UnfinishedMoveError):
+    except (CorruptMetadataError, UnfinishedMoveError, UnsupportedTableError):
         before = None
     if before is not None and before.metadata.location == empty.location:
         kept = {
@@ -131,8 +132,8 @@ def _from_folder(table: IcebergTable) -> TableMetadataV2 | None:
         state = table.catalog.former.last_state()
         if state is None or state.metadata.location != table.files.root:
             return None
-        require_hudi_lineage(state.foreign, table.location)
-    except (CorruptMetadataError, TableServiceError):
+        require_hudi_lineage(table, state)
+    except (CorruptMetadataError, ForeignCommitError, UnsupportedTableError):
         return None
     lineage = state.lineage
     completed = (one for one in table.client.timeline().instants if one.is_completed)

@@ -56,10 +56,10 @@ from iceberg_format.catalog import (
     IcebergCatalog,
     RefusedByCatalogError,
     TableState,
-    checked,
     forget_older,
     metadata_folder,
     parse_metadata,
+    state_of,
 )
 from iceberg_format.connection import (
     CATALOG_FILE,
@@ -222,7 +222,7 @@ class ExternalCatalog:
         table = Table(self.identifier, state.metadata, state.location, self.files, self.catalog)
         answer = self._send(table, requirements, updates)
         where = answer.metadata_location
-        made = TableState(checked(answer.metadata, where), where)
+        made = state_of(answer.metadata, where)
         forget_older(self.files, state, made)
         return made
 
@@ -440,8 +440,7 @@ class ExternalCatalog:
 
 
 def _state(table: Table) -> TableState:
-    where = table.metadata_location
-    return TableState(checked(table.metadata, where), where)
+    return state_of(table.metadata, table.metadata_location)
 
 
 def _number(name: str) -> int:

@@ -12,7 +12,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DateType, TimestampType, TimestamptzType, TimeType
 
 from hudi_core.spi import FoundFile, FoundTable, UnsupportedTableError
-from iceberg_format.catalog import TableState
+from iceberg_format.catalog import WRITTEN, TableState
 from iceberg_format.files import require_numbered_versions
 from iceberg_format.manifests import CACHE, ManifestStore
 from iceberg_format.table import IcebergTable, version_of
@@ -27,15 +27,23 @@ def find_table(table: IcebergTable) -> FoundTable | None:
     Raises
     ------
     UnsupportedTableError
-        Rows of it are deleted by files of their own, a file is not Parquet, or which version is
-        the current one only a catalog knows.
+        Rows of it are deleted by files of their own, a file is not Parquet, its metadata is of
+        another version than 2 of the format, or which version is the current one only a catalog
+        knows.
     CorruptMetadataError
-        Its metadata is damaged, or of another version than 2 of the format.
+        Its metadata is damaged.
     """
     state = table.catalog.load()
     if state is None:
         require_numbered_versions(table.files, table.folder)
         return None
+    if state.format_version != WRITTEN:
+        raise UnsupportedTableError(
+            table.client.base_path,
+            f"is of version {state.format_version} of the Iceberg format, and version {WRITTEN} is "
+            "written here",
+            "Write its rows into a new table.",
+        )
     metadata = state.metadata
     fields = metadata.spec().fields
     identity = all(isinstance(field.transform, IdentityTransform) for field in fields)

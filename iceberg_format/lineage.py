@@ -9,10 +9,9 @@ somebody else has expired them, the oldest that is left tells of them.
 from __future__ import annotations
 
 import json
-import logging
 from collections import deque
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Final
 
 from pyiceberg.table.metadata import TableMetadata
@@ -22,17 +21,15 @@ from hudi_core.spi import (
     ACTION_KEY,
     COMPLETION_TIME_KEY,
     INSTANT_KEY,
+    TAKES_IN_KEY,
     WATERMARK_KEY,
     Action,
     Instant,
     Lineage,
     Publication,
-    TableServiceError,
     parse_instant_time,
     to_datetime,
 )
-
-_log = logging.getLogger(__name__)
 
 STATE_KEY: Final = "hudi.state"
 """Key of a snapshot that is no instant's: the first one, or one that a rollback goes on from."""
@@ -62,7 +59,7 @@ def watermark_of(metadata: TableMetadata) -> str:
     Some who expire a snapshot leave its child without a parent, as if it were the first.
     """
     noted = metadata.properties.get(WATERMARK_KEY, "")
-    oldest = next(iter(deque(ancestors(metadata), maxlen=1)), None)
+    oldest = next(iter(deque(filter(is_of_hudi, ancestors(metadata)), maxlen=1)), None)
     if oldest is None or summary_of(oldest).get(STATE_KEY) == FIRST:
         return noted
     return max(noted, newest_completion(oldest))
@@ -101,9 +98,10 @@ def _back_from(snapshot: Snapshot | None, metadata: TableMetadata) -> Iterator[S
 def kept_line(metadata: TableMetadata) -> list[Snapshot]:
     """The current lineage and older states of savepoints, the newest first.
 
-    A clean expires the snapshots between such a state and those that readers still need.
+    A clean expires the snapshots between such a state and those that readers still need. Snapshots
+    of others are left out.
     """
-    line = list(ancestors(metadata))
+    line = list(filter(is_of_hudi, ancestors(metadata)))
     if not line or summary_of(line[-1]).get(STATE_KEY) == FIRST:
         return line
     oldest = line[-1].sequence_number or 0
@@ -141,60 +139,61 @@ def is_taken_out(metadata: TableMetadata, instant: Instant) -> bool:
     return any(summary_of(one).get(STATE_KEY) == name for one in ancestors(metadata))
 
 
-def require_hudi_lineage(foreign: Snapshot | None, where: str) -> None:
-    """Refuse a lineage with a snapshot that no Hudi writer made.
+@dataclass(frozen=True, slots=True)
+class ForeignSnapshots:
+    """Snapshots that no Hudi writer made.
 
-    Parameters
+    Attributes
     ----------
-    foreign
-        What :func:`foreign_snapshot` found.
-    where
-        The Iceberg table.
-
-    Raises
-    ------
-    TableServiceError
-        Names the snapshot.
+    snapshots
+        Of the current lineage, the newest first; those that Hudi has taken in are left out.
+    hudi
+        The newest snapshot in it that holds nothing of theirs; ``None`` where there is none.
     """
-    if foreign is not None:
-        raise TableServiceError(
-            f"Snapshot {_named(foreign)} of the Iceberg table at {where} was not made by a Hudi "
-            "writer",
-            "Roll the Iceberg table back to the snapshot before it, or let `hudi table repair` "
-            "rebuild its metadata: a table of this format is written through Hudi only.",
-            snapshot_id=foreign.snapshot_id,
-        )
+
+    snapshots: tuple[Snapshot, ...]
+    hudi: Snapshot | None
 
 
-def tell_of_foreign(foreign: Snapshot | None, where: str) -> None:
-    """Warn once of a foreign snapshot; reads go on."""
-    if foreign is not None:
-        _tell_of(_named(foreign), where)
+def is_of_hudi(snapshot: Snapshot) -> bool:
+    """Whether a Hudi writer made a snapshot."""
+    summary = summary_of(snapshot)
+    return INSTANT_KEY in summary or STATE_KEY in summary
 
 
-@lru_cache(maxsize=256)
-def _tell_of(name: str, where: str) -> None:
-    _log.warning(
-        "Snapshot %s of the Iceberg table at %s was not made by a Hudi writer: rows that it added "
-        "are not read, and files that it removed are missing. `hudi table repair` rebuilds "
-        "the metadata.",
-        name,
-        where,
-    )
+def foreign_snapshots(metadata: TableMetadata) -> ForeignSnapshots | None:
+    """The snapshots of others in the lineage; ``None`` where all is Hudi's.
 
-
-def foreign_snapshot(metadata: TableMetadata) -> Snapshot | None:
-    """The newest snapshot of the lineage that no Hudi writer made."""
+    A snapshot of ours is made on one of ours only, or on those that it takes in, so that the newest
+    answers for all. A table that a Hudi writer made has a snapshot from the beginning.
+    """
+    found: list[Snapshot] = []
+    hudi: Snapshot | None = None
+    taken: Snapshot | None = None
     for snapshot in ancestors(metadata):
-        summary = summary_of(snapshot)
-        if INSTANT_KEY not in summary and STATE_KEY not in summary:
-            return snapshot
-    return None
+        if snapshot == taken:
+            break
+        if is_of_hudi(snapshot):
+            hudi = hudi or snapshot
+            # others may have come between what was looked at and the snapshot
+            known = summary_of(snapshot).get(TAKES_IN_KEY)
+            taken = next((one for one in metadata.snapshots if str(one.snapshot_id) == known), None)
+            if taken is None:
+                break
+        else:
+            found.append(snapshot)
+            hudi = hudi and taken
+    return ForeignSnapshots(tuple(found), hudi) if found or hudi is None else None
 
 
-def _named(snapshot: Snapshot) -> str:
-    operation = snapshot.summary.operation.value if snapshot.summary else "unknown"
-    return f"{snapshot.snapshot_id} ({operation})"
+def newest_of_hudi(metadata: TableMetadata) -> Snapshot | None:
+    """The newest snapshot of the lineage that a Hudi writer made."""
+    return next(filter(is_of_hudi, ancestors(metadata)), None)
+
+
+def foreign_behind(metadata: TableMetadata, kept: Snapshot) -> list[Snapshot]:
+    """The snapshots of others that a snapshot descends from."""
+    return [one for one in _back_from(kept, metadata) if not is_of_hudi(one)]
 
 
 def xtable_key(instant: Instant) -> dict[str, str]:

@@ -179,7 +179,7 @@ class ManifestStore:
         """
         left = set(groups)
         for file in self.live(snapshot) if snapshot else ():
-            left.discard(group_of(self.files, file))
+            left -= {group_of(self.files, file)}
             if not left:
                 break
         return frozenset(left)
@@ -200,6 +200,7 @@ class ManifestStore:
         snapshot_id: int,
         added: Sequence[DataFile],
         gone: frozenset[FileGroupId],
+        taken: frozenset[str] = frozenset(),
     ) -> Rewritten:
         """Return the manifests after a change of files.
 
@@ -214,22 +215,30 @@ class ManifestStore:
         gone
             File groups whose live files are taken out; a file of ``added`` may be the next of such
             a group.
+        taken
+            Paths of files of other writers that are taken out.
         """
         before = [
             one
             for one in (self.manifests(snapshot) if snapshot else ())
             if one.has_added_files() or one.has_existing_files()
         ]
+
+        def is_out(entry: ManifestEntry) -> bool:
+            file = entry.data_file
+            is_taken = bool(taken) and self.files.data_path(file.file_path) in taken
+            return is_taken or group_of(self.files, file) in gone
+
         likely = [one for one in before if self._may_hold(one, added)] if gone else []
-        touched = self._holding(likely, gone)
-        if self._missing(touched, gone):
-            touched = self._holding(before, gone)  # also in partitions without an added file
+        touched = self._holding(likely, is_out)
+        if taken or self._missing(touched, gone):
+            touched = self._holding(before, is_out)  # also in partitions without an added file
         missing = self._missing(touched, gone)
         rewritten: list[ManifestFile] = []
         removed: list[DataFile] = []
         for manifest, entries in touched:
-            out = [one for one in entries if group_of(self.files, one.data_file) in gone]
-            kept = [one for one in entries if group_of(self.files, one.data_file) not in gone]
+            out = [one for one in entries if is_out(one)]
+            kept = [one for one in entries if not is_out(one)]
             removed += [one.data_file for one in out]
             rewritten.append(self._write(manifest.partition_spec_id, snapshot_id, kept, out))
         paths = {manifest.manifest_path for manifest, _ in touched}
@@ -239,12 +248,12 @@ class ManifestStore:
         return Rewritten((*new, *rewritten, *kept_manifests), tuple(removed), missing)
 
     def _holding(
-        self, manifests: Sequence[ManifestFile], gone: frozenset[FileGroupId]
+        self, manifests: Sequence[ManifestFile], is_out: Callable[[ManifestEntry], bool]
     ) -> list[tuple[ManifestFile, Entries]]:
         found = []
         for manifest in manifests:
             entries = CACHE.entries(self.files, manifest)
-            if any(group_of(self.files, one.data_file) in gone for one in entries):
+            if any(map(is_out, entries)):
                 found.append((manifest, entries))
         return found
 

@@ -32,11 +32,11 @@ from hudi_core.spi import (
     outgoing_groups,
 )
 from iceberg_format import creation, rollback, services
-from iceberg_format.catalog import TableState, metadata_folder, missing
+from iceberg_format.catalog import TableState, metadata_folder
 from iceberg_format.commit import change_updates, publish, require_named_files
 from iceberg_format.files import TableFiles, require_one_access
+from iceberg_format.foreign import require_hudi_lineage
 from iceberg_format.found import find_table
-from iceberg_format.lineage import require_hudi_lineage
 from iceberg_format.locks import catalog_lock
 from iceberg_format.metadata import IcebergMetadataFactory
 from iceberg_format.options import OPTIONS
@@ -45,7 +45,7 @@ from iceberg_format.registration import registration
 from iceberg_format.schema import iceberg_schema
 from iceberg_format.table import IcebergTable, version_of
 from iceberg_format.timeline import IcebergTimelineFactory
-from iceberg_format.writes import change_of_write
+from iceberg_format.writes import change_of_write, taken_by
 
 _CAPABILITIES = FormatCapabilities.of(
     Capability.COPY_ON_WRITE,
@@ -62,6 +62,7 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.SAVEPOINT,
     Capability.RESTORE,
     Capability.CONVERSION,
+    Capability.TAKE_IN,
     Capability.ADD_COLUMN,
     Capability.DROP_COLUMN,
     Capability.RENAME_COLUMN,
@@ -103,8 +104,8 @@ class IcebergTableFormat(TableFormat):
         table = IcebergTable.open(meta_client)
         state = table.find()
         if state is None:
-            raise missing(meta_client, table.folder)
-        require_hudi_lineage(state.foreign, table.location)
+            raise table.missing()
+        require_hudi_lineage(table, state)
         return FormatCommit(version_of(state.metadata), table.location)
 
     def rebuild(
@@ -174,9 +175,12 @@ class IcebergTableFormat(TableFormat):
         **_: Any,
     ) -> None:
         """File groups that go have files in the current snapshot."""
-        gone = outgoing_groups(commit_metadata)
+        gone, table = outgoing_groups(commit_metadata), IcebergTable.open(meta_client)
         if gone:
-            require_named_files(IcebergTable.open(meta_client), gone, instant)
+            require_named_files(table, gone, instant)
+        taken = taken_by(table, commit_metadata)
+        if taken is not None:
+            require_hudi_lineage(table, table.load(), taken)
 
     def complete_write(
         self,
@@ -256,8 +260,9 @@ class IcebergTableFormat(TableFormat):
     def complete_rollback(
         self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
     ) -> FormatCommit:
-        """Record the rollback as a property."""
-        return services.record(IcebergTable.open(meta_client), instant, expected_version)
+        """Record the rollback as a property, also beside snapshots of others."""
+        table = IcebergTable.open(meta_client)
+        return services.record(table, instant, expected_version, over_foreign=True)
 
     def complete_savepoint(
         self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
@@ -307,4 +312,4 @@ def _publish_write(
         change = change_of_write(table, state.metadata, commit, instant, statuses)
         return change_updates(table, state, change, instant)
 
-    return publish(table, instant, updates, expected_version)
+    return publish(table, instant, updates, expected_version, taken_by(table, commit))

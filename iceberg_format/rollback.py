@@ -22,13 +22,15 @@ from iceberg_format.commit import (
     new_snapshot_id,
     tagged,
 )
+from iceberg_format.foreign import require_hudi_lineage
 from iceberg_format.leftovers import delete_unreached
 from iceberg_format.lineage import (
     STATE_KEY,
     ancestors,
     completed_up_to,
+    is_of_hudi,
     is_taken_out,
-    require_hudi_lineage,
+    kept_line,
     snapshot_of,
     summary_of,
     taken_out,
@@ -54,7 +56,7 @@ def take_out(table: IcebergTable, instant: Instant, expected: str | None) -> Non
     """
     state = table.load()
     metadata = state.metadata
-    require_hudi_lineage(state.foreign, table.location)
+    require_hudi_lineage(table, state)
     is_held = state.lineage.holds(instant)
     if is_taken_out(metadata, instant) or (is_held and not instant.is_completed):
         return
@@ -71,9 +73,10 @@ def take_out(table: IcebergTable, instant: Instant, expected: str | None) -> Non
     dropped = [*later, target]
     if tagged(metadata) & {one.snapshot_id for one in dropped}:
         raise _refused(instant, "a savepoint pins it")
-    if target.parent_snapshot_id is None:
+    line = kept_line(metadata)
+    before = next(iter(line[line.index(target) + 1 :]), None)
+    if before is None or target.parent_snapshot_id is None:
         raise _refused(instant, "the state before it has been expired")
-    before = metadata.snapshot_by_id(target.parent_snapshot_id)
     go_back(table, state, before, dropped, taken_out(instant), expected=expected)
 
 
@@ -88,10 +91,12 @@ def go_back(
 ) -> None:
     """Make a snapshot like an older one; expire those between.
 
-    With its files and columns.
+    With its files and columns. Those of others that were taken in between go, too.
     """
     to = require_kept(table, to)
     metadata = state.metadata
+    between = takewhile(lambda one: one.snapshot_id != to.snapshot_id, ancestors(metadata))
+    dropped = [*dropped, *(one for one in between if not is_of_hudi(one))]
     store = ManifestStore(table.files, table.folder, metadata)
     _, counts = change_summary((), (), summary_of(to))
     schema_id = to.schema_id if to.schema_id is not None else metadata.current_schema_id

@@ -24,17 +24,19 @@ from hudi_core.spi import (
     RestorePlan,
     State,
     TableServiceError,
+    TakenIn,
     parse_instant_time,
 )
 from iceberg_format.catalog import TableState
 from iceberg_format.commit import change_once, expiry, publish, tagged
+from iceberg_format.foreign import require_hudi_lineage
 from iceberg_format.leftovers import delete_unreached
 from iceberg_format.lineage import (
     completed_up_to,
+    foreign_behind,
     kept_line,
     newest_completion,
     record_of,
-    require_hudi_lineage,
     snapshot_of,
     summary_of,
 )
@@ -47,14 +49,24 @@ _TAG: Final = "savepoint-"
 _WRITES: Final = (Action.COMMIT, Action.REPLACECOMMIT, Action.DELTACOMMIT)
 
 
-def record(table: IcebergTable, instant: Instant, expected: str | None) -> FormatCommit:
-    """Record an instant that changes no file, as a property."""
+def record(
+    table: IcebergTable, instant: Instant, expected: str | None, *, over_foreign: bool = False
+) -> FormatCommit:
+    """Record an instant that changes no file, as a property.
+
+    Parameters
+    ----------
+    over_foreign
+        Whether snapshots of others may be there, and stay what they are: a write that failed beside
+        them is rolled back.
+    """
 
     def updates(state: TableState) -> tuple[TableUpdate, ...]:
         value = record_of(instant, version_of(state.metadata))
         return (SetPropertiesUpdate(updates=value),)
 
-    return publish(table, instant, updates, expected)
+    taken = TakenIn("", ()) if over_foreign else None
+    return publish(table, instant, updates, expected, taken)
 
 
 def stop_naming(table: IcebergTable, plan: CleanerPlan, expected: str | None) -> None:
@@ -69,7 +81,7 @@ def stop_naming(table: IcebergTable, plan: CleanerPlan, expected: str | None) ->
     """
     state = table.load()
     metadata = state.metadata
-    require_hudi_lineage(state.foreign, table.location)
+    require_hudi_lineage(table, state)
     doomed = frozenset(table.files.data_uri(path) for path in plan.paths())
     if not doomed:
         return
@@ -88,7 +100,9 @@ def stop_naming(table: IcebergTable, plan: CleanerPlan, expected: str | None) ->
         return
     if first == 0:
         raise _names(lineage[0], "the current state of the table names")
-    _expire(table, state, lineage[first:], expected)
+    _expire(
+        table, state, [*lineage[first:], *foreign_behind(metadata, lineage[first - 1])], expected
+    )
 
 
 def forget(table: IcebergTable, archived: Sequence[Instant], expected: str | None) -> None:
@@ -108,7 +122,8 @@ def forget(table: IcebergTable, archived: Sequence[Instant], expected: str | Non
         len(lineage),
     )
     pinned = tagged(metadata)
-    expired = [one for one in lineage[first:] if one.snapshot_id not in pinned]
+    oldest = [*lineage[first:], *foreign_behind(metadata, lineage[first - 1])] if lineage else []
+    expired = [one for one in oldest if one.snapshot_id not in pinned]
     updates = expiry(metadata, expired, last)
     change_once(
         table,
@@ -194,7 +209,7 @@ def _way_back(
 ) -> tuple[Snapshot | None, Sequence[Snapshot]]:
     """The snapshot of a restore, and those it takes out."""
     metadata = state.metadata
-    require_hudi_lineage(state.foreign, table.location)
+    require_hudi_lineage(table, state)
     undone = {one.commit_time for one in plan.instants_to_rollback}
     lineage = kept_line(metadata)
     dropped = list(takewhile(lambda one: _instant_of(one) in {"", *undone}, lineage))

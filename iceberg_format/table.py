@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
-from hudi_core.spi import MetaClientView
-from iceberg_format.catalog import IcebergCatalog, TableState, metadata_folder, missing
-from iceberg_format.external import open_catalog
+from hudi_core.spi import MetaClientView, MissingMetadataError
+from iceberg_format.catalog import IcebergCatalog, TableState, metadata_folder
+from iceberg_format.external import ExternalCatalog, open_catalog
 from iceberg_format.files import TableFiles
 
 
@@ -76,8 +76,27 @@ class IcebergTable:
 
     def _there(self, state: TableState | None) -> TableState:
         if state is None:
-            raise missing(self.client, self.folder)
+            raise self.missing()
         return state
+
+    def missing(self) -> MissingMetadataError:
+        """The error for a table that its folder, or its catalog, does not have."""
+        base_path = self.client.base_path
+        if isinstance(self.catalog, ExternalCatalog):
+            return MissingMetadataError(
+                f"{'.'.join(self.catalog.identifier)}, the Iceberg table of {base_path},",
+                f"is not in the {self.catalog.kind} catalog of the options: its entry was dropped, "
+                "or has another name",
+                f"Check the options; `hudi table repair {base_path}` with them puts the table into "
+                "that catalog.",
+            )
+        return MissingMetadataError(
+            f"{base_path}/{self.folder}",
+            "holds no metadata of the Iceberg table",
+            "If the table is in a catalog, give its hoodie.table.format.iceberg.catalog.* options; "
+            f"otherwise `hudi table repair {base_path}` rebuilds it from the timeline and the data "
+            "files.",
+        )
 
     def find(self) -> TableState | None:
         """Return the current version, or ``None`` where there is no table.

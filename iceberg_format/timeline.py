@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hudi_core.spi import MetaClientView, TimelineView, fence
-from iceberg_format.lineage import tell_of_foreign
+from iceberg_format.foreign import look_for_foreign
 from iceberg_format.table import IcebergTable
 
 
@@ -17,9 +17,11 @@ class IcebergTimelineFactory:
         ------
         CorruptMetadataError
             The Iceberg metadata is gone or damaged.
+        ForeignCommitError
+            Another writer has replaced the Iceberg table.
         """
         timeline = meta_client.timeline()
         table = IcebergTable.open(meta_client)
         state = table.load()
-        tell_of_foreign(state.foreign, table.location)
+        look_for_foreign(table, state)
         return fence(timeline, (state.lineage,))

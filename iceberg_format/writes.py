@@ -9,9 +9,11 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
 
 from hudi_core.spi import (
+    TAKES_IN_KEY,
     CommitMetadata,
     Instant,
     TableSchema,
+    TakenIn,
     WriteOperation,
     WriteStat,
     WriteStatus,
@@ -47,13 +49,23 @@ def change_of_write(
         for stat in commit.stats
         if stat.path
     ]
+    keys = {**instant_keys(instant, commit.operation_type), **xtable_key(instant)}
+    taken = taken_by(table, commit)
+    if taken is not None:
+        keys[TAKES_IN_KEY] = taken.version
     return Change(
-        keys={**instant_keys(instant, commit.operation_type), **xtable_key(instant)},
+        keys=keys,
         added=added,
         gone=outgoing_groups(commit),
         schema=schema,
         same_rows=commit.operation_type in (WriteOperation.CLUSTER, WriteOperation.COMPACT),
+        taken=frozenset(() if taken is None else taken.files),
     )
+
+
+def taken_by(table: IcebergTable, commit: CommitMetadata) -> TakenIn | None:
+    """What a write takes in of snapshots that no Hudi writer made."""
+    return TakenIn.of(commit.extra_metadata, table.client.config.table_format)
 
 
 def file_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +22,7 @@ from hudi_core.cli.progress import progress_bar
 from hudi_core.cli.table_validate import difference_document, differences_grid
 
 if TYPE_CHECKING:
+    from hudi_core.services.foreign_changes import ForeignChanges
     from hudi_core.services.metadata_repair import MetadataRepair
     from hudi_core.services.repair import Repair
     from hudi_core.table import Table
@@ -31,6 +33,16 @@ def repair(
     *,
     force: Annotated[
         bool, typer.Option("--force", help="Rebuild the format's metadata in any case.")
+    ] = False,
+    take_in: Annotated[
+        bool,
+        typer.Option("--take-in", help="Write rows that another writer appended into the table."),
+    ] = False,
+    discard: Annotated[
+        bool,
+        typer.Option(
+            "--discard", help="Take commits of other writers out of the format's metadata."
+        ),
     ] = False,
     metadata: Annotated[
         bool,
@@ -44,30 +56,38 @@ def repair(
 ) -> None:
     """Rebuild lost or wrong parts of metadata table and format's metadata.
 
-    Commits of other writers than Hudi are not in the format's metadata any more. Exit code 4 tells
-    that something is wrong still.
+    Where another writer than Hudi has added, deleted or changed rows in the format's metadata,
+    nothing is changed unless --take-in or --discard says what becomes of them; --dry-run counts
+    them. Exit code 4 tells that something is wrong still.
 
     With --metadata the folders are listed, footers and keys read, and the metadata table that they
     make is compared with the commits, and with the one in use, before it replaces that.
     """
-    if metadata and force:
-        raise typer.BadParameter("it rebuilds the format's metadata", param_hint="--force")
+    if take_in and discard:
+        raise typer.BadParameter("--take-in is given as well", param_hint="--discard")
+    asked = {"--force": force, "--take-in": take_in, "--discard": discard}
+    for name in (name for name, given in asked.items() if metadata and given):
+        raise typer.BadParameter("it is about the format's metadata", param_hint=name)
     table = library.Table.open(path, parse_options(option))
     if metadata:
         _repair_metadata(table, dry_run=dry_run, as_json=as_json)
         return
     with progress_bar("files") as progress:
-        done = table.repair(force=force, dry_run=dry_run, progress=progress)
+        done = table.repair(
+            force=force, take_in=take_in, discard=discard, dry_run=dry_run, progress=progress
+        )
     document = {
         "path": done.path,
         "format": done.table_format,
         "dry_run": dry_run,
+        "foreign": [_foreign_document(one) for one in done.foreign],
+        "taken_in": None if done.taken_in is None else asdict(done.taken_in),
         "found": [difference_document(one) for one in done.found],
         "rebuilt": _rebuilt(done),
         "checksums_removed": done.checksums,
         "left": [difference_document(one) for one in done.left],
     }
-    answer(as_json, document, _parts(done, dry_run))
+    answer(as_json, document, _parts(done, dry_run, is_decided=discard))
     if done.left:
         raise typer.Exit(ExitCode.VALIDATION_FAILED)
 
@@ -120,8 +140,34 @@ def _rebuilt(done: Repair) -> list[str]:
     return commits + [name for name, is_rebuilt in parts.items() if is_rebuilt]
 
 
-def _parts(done: Repair, dry_run: bool) -> Iterator[Part]:
+def _foreign_document(one: ForeignChanges) -> dict[str, Any]:
+    return {
+        "format": one.table_format,
+        "commits": list(one.commits),
+        "version": one.version,
+        "hudi_version": one.hudi_version,
+        "added_files": len(one.added),
+        "added_rows": one.added_rows,
+        "removed_files": len(one.removed),
+        "removed_rows": one.removed_rows,
+        "deleted_rows": one.deleted_rows,
+        "changes_rows": one.changes_rows,
+        "problem": one.problem,
+    }
+
+
+def _parts(done: Repair, dry_run: bool, *, is_decided: bool) -> Iterator[Part]:
     yield from differences_grid("found", done.found)
+    for one in done.foreign:
+        commits = ", ".join(one.commits)
+        yield f"Other writers in the {one.table_format} metadata ({commits}): {one.text}."
+    if done.taken_in is not None:
+        written = done.taken_in
+        what = f"{written.rows:,} rows ({written.inserted:,} new, {written.updated:,} updated)"
+        yield f"{'Would take' if dry_run else 'Took'} in {what}."
+    elif done.drops_rows and dry_run and not is_decided:
+        yield "Would be refused without --take-in or --discard. Nothing was changed (--dry-run)."
+        return
     if not done.is_needed:
         yield f"{done.path}: nothing to rebuild."
     elif dry_run:

@@ -17,6 +17,7 @@ from hudi_core.errors.commit import (
     CommitStateUnknownError,
     CommitValidationError,
     ConcurrentWriterError,
+    ForeignCommitError,
     IncompleteCommitError,
     PendingClusteringError,
     StageConflictError,
@@ -33,6 +34,7 @@ from hudi_core.errors.damage import (
     CorruptMetadataError,
     ForeignMetadataError,
     LostCompletionError,
+    MissingMetadataError,
     NotATableError,
 )
 from hudi_core.errors.metastore import (
@@ -111,6 +113,7 @@ __all__ = [
     "DataFileError",
     "DuplicateRecordKeyError",
     "ExtensionCallError",
+    "ForeignCommitError",
     "ForeignMetadataError",
     "ForkedProcessError",
     "HistoryExpiredError",
@@ -130,6 +133,7 @@ __all__ = [
     "MetastoreError",
     "MetastoreRefusalError",
     "MisplacedFileError",
+    "MissingMetadataError",
     "NotATableError",
     "OptionConflictError",
     "OutdatedScanError",

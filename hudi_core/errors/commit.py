@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hudi_core.errors.base import HudiError
 
 
@@ -54,6 +56,90 @@ class PendingClusteringError(CommitConflictError):
             file_id=file_id,
             partition=partition_path,
         )
+
+
+class ForeignCommitError(CommitError):
+    """Another writer than Hudi has committed to the metadata of a table's format.
+
+    Writes are refused, and reads go on with Hudi's last state, of which they warn once. Where the
+    format has no state of Hudi any more, reads are refused as well.
+
+    Parameters
+    ----------
+    base_path
+        The table.
+    where
+        The format's metadata, as in "the Delta log of /lake/trips".
+    commits
+        The commits that no Hudi writer made, as in "version 4 (WRITE, by delta-rs)"; oldest first.
+    version
+        The format's own id of its present state.
+    hudi_version
+        That of the newest state that a Hudi writer made; ``None`` where it is not known.
+    is_replaced
+        Whether there is none: the format's table was made again.
+    rows, hudi_rows
+        Rows of the two states; ``None`` where the format does not say.
+    changes
+        What they have done to rows and files, in words, where it was counted.
+    """
+
+    def __init__(
+        self,
+        base_path: str,
+        where: str,
+        commits: Sequence[str],
+        *,
+        version: str,
+        hudi_version: str | None = None,
+        is_replaced: bool = False,
+        rows: int | None = None,
+        hudi_rows: int | None = None,
+        changes: str | None = None,
+    ) -> None:
+        self.base_path, self.where, self.commits = base_path, where, tuple(commits)
+        self.version, self.hudi_version, self.is_replaced = version, hudi_version, is_replaced
+        self.rows, self.hudi_rows, self.changes = rows, hudi_rows, changes
+        command, ways = (
+            f"`hudi table repair {base_path}",
+            "writes rows that it appended into the table, and --discard takes its commits out.",
+        )
+        super().__init__(
+            self._text(),
+            f"Write to this table through Hudi only. {command} --dry-run` counts what the other "
+            f"writer did; --take-in {ways}"
+            if changes is None
+            else f"Nothing was changed. {command} --take-in` {ways}",
+            base_path=base_path,
+            where=where,
+            commits=self.commits,
+            version=version,
+            hudi_version=hudi_version,
+            is_replaced=is_replaced,
+            rows=rows,
+            hudi_rows=hudi_rows,
+            changes=changes,
+        )
+
+    def _text(self) -> str:
+        newest = self.commits[-1] if self.commits else "the present state"
+        others = "" if len(self.commits) < 2 else f", nor were {len(self.commits) - 1} before it"
+        text = (
+            f"{newest[:1].upper()}{newest[1:]} of {self.where} was not made by a Hudi writer"
+            f"{others}: "
+        )
+        if self.changes is not None:
+            return f"{text}{self.changes}"
+        text += f"its readers see state {self.version}{_with_rows(self.rows)}"
+        if self.is_replaced:
+            return f"{text}, and no state of Hudi's is left in it"
+        if self.hudi_version is None:
+            return text
+        return f"{text}, Hudi sees state {self.hudi_version}{_with_rows(self.hudi_rows)}"
+
+
+def _with_rows(count: int | None) -> str:
+    return "" if count is None else f" ({count:,} row{'s' * (count != 1)})"
 
 
 class CommitValidationError(CommitError):

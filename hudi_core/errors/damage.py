@@ -23,6 +23,25 @@ class CorruptMetadataError(HudiError):
         super().__init__(f"{path} is damaged: {reason}", hint, path=path, reason=reason)
 
 
+class MissingMetadataError(CorruptMetadataError):
+    """The metadata of a table's format is not where the table says that it is.
+
+    Parameters
+    ----------
+    path
+        Where it should be.
+    reason
+        What is there instead, to follow ``path``.
+    hint
+        What to do.
+    """
+
+    def __init__(self, path: str, reason: str, hint: str) -> None:
+        super().__init__(path, reason, hint)
+        self.what = f"{path} {reason}"
+        self.args = (f"{self.what}. {hint}",)
+
+
 class ForeignMetadataError(CorruptMetadataError):
     """Another engine made the metadata table of a table with storage paths.
 

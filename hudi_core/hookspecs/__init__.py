@@ -48,10 +48,11 @@ that says what to change.
   a lost answer is not a failure.
 * It returns a :class:`~hudi_core.model.format.FormatCommit`; ``None`` is a breach of contract.
 * It raises when it has not recorded the instant: ``CommitConflictError`` when another writer was
-  first, ``IncompleteCommitError`` when it *never* will, because the instant was taken out of the
-  lineage or the catalog refuses it, ``CommitStateUnknownError`` when the outcome is open and it may
-  be recorded *yet*. After *any* error the caller asks ``find_publication``, and calls the hook
-  again where that is of use; no error is believed to mean that nothing has happened.
+  first, ``ForeignCommitError`` when that was one who knows nothing of Hudi,
+  ``IncompleteCommitError`` when it *never* will, because the instant was taken out of the lineage
+  or the catalog refuses it, ``CommitStateUnknownError`` when the outcome is open and it may be
+  recorded *yet*. After *any* error the caller asks ``find_publication``, and calls the hook again
+  where that is of use; no error is believed to mean that nothing has happened.
 
 **What hooks return** (factories and what they make, locks, strategies) is called in the same way:
 errors of the project pass to the caller as they are; any other becomes a ``PluginHookError``, once.

@@ -68,8 +68,12 @@ class MetadataHooks:
         ------
         CorruptMetadataError
             The metadata is gone or damaged. It is never made here.
-        CommitConflictError, TableServiceError
-            A writer that knows nothing of Hudi has changed it: nothing may be built on it.
+        ForeignCommitError
+            A writer that knows nothing of Hudi has committed to it: nothing may be built on it. The
+            error names its commits and the present state. Reads go on with Hudi's state, and warn
+            of it (``warn_of_foreign_commits``); a repair counts rows and files by
+            :meth:`~hudi_core.model.file_index.FileIndex.named_files`, and asks what is to become
+            of them.
         """
         raise NotImplementedError
 

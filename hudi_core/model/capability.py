@@ -56,6 +56,9 @@ class Capability(StrEnum):
     RESTORE = "restore"
     CONVERSION = "conversion"
     """A table that already holds rows can be given this format."""
+    TAKE_IN = "take_in"
+    """A commit can be recorded on commits of others, and take files that these brought out of the
+    format in the same change (:class:`~hudi_core.model.taken_in.TakenIn`)."""
 
     # schema evolution
     ADD_COLUMN = "add_column"

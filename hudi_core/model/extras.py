@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.commit import SCHEMA_KEY
+from hudi_core.model.taken_in import TakenIn
 
 OWN_PREFIX: Final = "hudi."
 """Keys of extra metadata below it are the project's own."""
@@ -44,12 +45,15 @@ class CommitExtras:
         are searched for them.
     idempotency
         What makes the write one that is done once; ``None`` for a write like any other.
+    takes_in
+        The files of other writers whose rows the write brings, by format.
     """
 
     metadata: Mapping[str, str] = field(default_factory=dict)
     rolling_keys: tuple[str, ...] = ()
     lookback: int = 10
     idempotency: Idempotency | None = None
+    takes_in: Mapping[str, TakenIn] = field(default_factory=dict)
 
     def given(
         self, metadata: Mapping[str, str] | None, idempotency: tuple[str, int] | None

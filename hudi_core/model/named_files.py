@@ -43,6 +43,9 @@ class NamedFile:
     spelling
         The path as the format spells it, where some of its readers do not take that for this file;
         ``None`` where all do.
+    deleted_rows
+        Rows that the format has deleted without writing a file of the others: of ``path`` itself by
+        a vector, or of other files where ``path`` only says which; then its ``rows`` are 0.
     """
 
     path: str
@@ -50,3 +53,4 @@ class NamedFile:
     rows: int | None = None
     columns: Mapping[str, StatedColumn] = field(default_factory=dict)
     spelling: str | None = None
+    deleted_rows: int = 0

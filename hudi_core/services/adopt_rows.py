@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from hudi_core.schema.table_schema import META_COLUMNS
 from hudi_core.services.adopt_plan import Adoption, Folder
 from hudi_core.services.create import create_table
 from hudi_core.services.opening import open_table, table_exists
+from hudi_core.services.progress import Progress, no_progress
 from hudi_core.storage.location import parse_location
 from hudi_core.table_handle import OpenTable
 
@@ -109,31 +111,86 @@ class AdoptedRows:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         files = self.folder.found.table.files
-        for done, file in enumerate(files, start=1):
-            try:
-                with self.folder.opened(file.path) as source:
-                    parquet = pq.ParquetFile(source)
-                    for batch in parquet.iter_batches():
-                        yield self._fitted(batch, parquet.schema_arrow, file)
-            except (OSError, pa.ArrowInvalid) as error:
-                raise DataFileError(file.path, str(error)) from error
-            self.folder.progress(done, len(files))
+        return rows_of_files(self.folder.opened, files, self.schema, self.folder.progress)
 
-    def _fitted(self, batch: pa.RecordBatch, stored: pa.Schema, file: FoundFile) -> pa.RecordBatch:
-        """Return rows in the table's columns, matched by ids where present."""
-        by_id = {field_id(field): at for at, field in enumerate(stored) if field_id(field)}
-        columns = []
-        for field in self.schema:
-            number = field_id(field)
-            at = by_id.get(number, -1) if by_id and number else stored.get_field_index(field.name)
-            if at >= 0:
-                columns.append(_cast(batch.column(at), field, file))
-            else:
-                # where neither file nor format know a value it is null
-                columns.append(
-                    pa.repeat(pa.scalar(file.values.get(field.name), field.type), batch.num_rows)
-                )
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+def rows_of_files(
+    opened: Callable[[str], AbstractContextManager[pa.NativeFile]],
+    files: Sequence[FoundFile],
+    schema: pa.Schema,
+    progress: Progress = no_progress,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of data files in the columns of their table.
+
+    Parameters
+    ----------
+    opened
+        Opens a file by its path.
+    files, schema
+        The files, and the columns; see :class:`~hudi_core.model.found_table.FoundTable`.
+    progress
+        Called with the number of files read so far, and of all.
+
+    Raises
+    ------
+    DataFileError, SchemaError
+        A file is damaged, or holds a column in a type that does not fit.
+    """
+    for done, file in enumerate(files, start=1):
+        try:
+            with opened(file.path) as source:
+                parquet = pq.ParquetFile(source)
+                for batch in parquet.iter_batches():
+                    yield _fitted(batch, parquet.schema_arrow, file, schema)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise DataFileError(file.path, str(error)) from error
+        progress(done, len(files))
+
+
+def columns_of_file(
+    opened: Callable[[str], AbstractContextManager[pa.NativeFile]],
+    file: FoundFile,
+    schema: pa.Schema,
+) -> set[str]:
+    """Names of the columns whose values a data file, or its format, holds.
+
+    Raises
+    ------
+    DataFileError
+        The file is damaged.
+    """
+    try:
+        with opened(file.path) as source:
+            stored = pq.read_schema(source)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataFileError(file.path, str(error)) from error
+    return {*file.values, *(field.name for field in schema if _place(stored, field) >= 0)}
+
+
+def _place(stored: pa.Schema, field: pa.Field) -> int:
+    """Where a file has a column of its table, by id where it has ids; -1 where it has none."""
+    number = field_id(field)
+    by_id = {field_id(one): at for at, one in enumerate(stored) if field_id(one)}
+    if by_id and number:
+        return by_id.get(number, -1)
+    return int(stored.get_field_index(field.name))
+
+
+def _fitted(
+    batch: pa.RecordBatch, stored: pa.Schema, file: FoundFile, schema: pa.Schema
+) -> pa.RecordBatch:
+    """Return rows in the table's columns, matched by ids where present."""
+    columns = []
+    for field in schema:
+        at = _place(stored, field)
+        if at >= 0:
+            columns.append(_cast(batch.column(at), field, file))
+        else:
+            # where neither file nor format know a value it is null
+            columns.append(
+                pa.repeat(pa.scalar(file.values.get(field.name), field.type), batch.num_rows)
+            )
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def rows_written(path: str, folder: Folder) -> int | None:

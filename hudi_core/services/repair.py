@@ -19,6 +19,7 @@ from hudi_core.errors import (
     CommitStateUnknownError,
     ConcurrentWriterError,
     CorruptMetadataError,
+    ForeignCommitError,
     IncompleteCommitError,
     InvalidOptionError,
     TableServiceError,
@@ -38,10 +39,12 @@ from hudi_core.services.convert import (
     require_recoverable,
 )
 from hudi_core.services.differences import Source, TableValidation
+from hudi_core.services.foreign_changes import ForeignChanges, foreign_changes
 from hudi_core.services.lost_completions import LostCompletion, lost_completions, put_back
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.returned_groups import ReturnedGroup, find_returned, mend_returned
+from hudi_core.services.taking_in import TakeIn, finish_earlier, take_in
 from hudi_core.services.validate import checksum_folders, validate_table
 from hudi_core.storage.hadoop_checksums import stale_checksums
 from hudi_core.storage.properties_file import recover as recover_properties
@@ -74,6 +77,10 @@ class Repair:
     returned
         Ids of the file groups that came back when what replaced them was archived, and are taken
         out of the table again; see :mod:`hudi_core.services.returned_groups`.
+    foreign
+        What other writers have done to the metadata of the table's formats.
+    taken_in
+        Rows that they had appended and that are in the table then; ``None`` where none are.
     left
         What is wrong still: nothing is known from which it could be made. Of a plan: what the
         repair will not mend.
@@ -88,44 +95,72 @@ class Repair:
     commits: tuple[InstantTime, ...] = ()
     checksums: bool = False
     returned: tuple[str, ...] = ()
+    foreign: tuple[ForeignChanges, ...] = ()
+    taken_in: TakeIn | None = None
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything is rebuilt or recovered."""
+        """Whether anything is rebuilt, recovered or taken in."""
         pending = any(one.is_pending for one in self.found)
         rebuilt = self.metadata_table or self.format_metadata
-        return bool(self.commits or self.returned) or rebuilt or self.checksums or pending
+        done = bool(self.commits or self.returned) or rebuilt or self.checksums
+        return done or pending or self.taken_in is not None
+
+    @property
+    def drops_rows(self) -> bool:
+        """Whether rows of other writers are not in the format's metadata any more."""
+        return self.taken_in is None and any(one.changes_rows for one in self.foreign)
 
 
 def plan_repair(
-    path: str, options: Mapping[str, str], *, force: bool = False, progress: Progress = no_progress
+    path: str,
+    options: Mapping[str, str],
+    *,
+    force: bool = False,
+    taking_in: bool = False,
+    progress: Progress = no_progress,
 ) -> Repair:
     """Plan of a repair; nothing is written, and no lock is taken.
 
+    What other writers have done is counted whatever is to become of it.
+
     Parameters
     ----------
-    path, options, force, progress
+    path, options, force, taking_in, progress
         See :func:`repair_table`.
     """
     table = open_table(path, options)
+    foreign = foreign_changes(table)
+    taken_in = None
+    if taking_in and any(one.changes_rows for one in foreign):
+        taken_in = take_in(table, WriteConfig.from_options(options), foreign, is_planned=True)
     lost = lost_completions(table, table.client.timeline())
     plan = _plan(table, force, progress)
-    returned = _ids(find_returned(table))
     return replace(
-        plan, commits=tuple(one.instant.requested_time for one in lost), returned=returned
+        plan,
+        commits=tuple(one.instant.requested_time for one in lost),
+        returned=_ids(find_returned(table)),
+        foreign=foreign,
+        taken_in=taken_in,
     )
 
 
 def repair_table(
-    path: str, options: Mapping[str, str], *, force: bool = False, progress: Progress = no_progress
+    path: str,
+    options: Mapping[str, str],
+    *,
+    force: bool = False,
+    taking_in: bool = False,
+    discarding: bool = False,
+    progress: Progress = no_progress,
 ) -> Repair:
     """Rebuild lost or wrong parts of metadata table and format's metadata.
 
     Completed files that the timeline has lost are put back first, see
     :mod:`hudi_core.services.lost_completions`.
-    What the Hudi timeline holds as complete is complete afterwards. Commits that another writer
-    than Hudi has made to the format's metadata are not in it any more; files that they brought stay
-    in the folder, and are in no table.
+    What the Hudi timeline holds as complete is complete afterwards. Where another writer than Hudi
+    has added, deleted or changed rows in the format's metadata, the caller says what becomes of
+    them.
 
     Parameters
     ----------
@@ -134,11 +169,21 @@ def repair_table(
     force
         Whether the format's metadata is rebuilt where nothing is wrong with it, too; and all of
         it from data files that are not as their commits say, which is not done otherwise.
+    taking_in
+        Whether rows that other writers appended are written into the table.
+    discarding
+        Whether the commits of other writers are taken out of the format's metadata. Files that they
+        brought stay in the folder, and are in no table.
     progress
         Called with the number of files whose footers are read so far, and of all.
 
     Raises
     ------
+    ForeignCommitError
+        Other writers have changed rows, and nobody has said what becomes of them; says how many.
+        Nothing has changed.
+    TableServiceError, RecordKeyError, SchemaError
+        Rows of others cannot be taken in, see :func:`~hudi_core.services.taking_in.take_in`.
     UnsupportedTableError, UnsupportedCapabilityError
         The table cannot be written, or its format cannot be made from a table; nothing has changed.
     ConcurrentWriterError, LockError
@@ -147,13 +192,25 @@ def repair_table(
         The timeline or the properties are damaged; these cannot be rebuilt.
     """
     config = WriteConfig.from_options(options)
+    found: tuple[ForeignChanges, ...] = ()
+    taken_in: TakeIn | None = None
+    if taking_in:
+        if discarding:
+            raise InvalidOptionError(
+                "take_in", True, "discard is given as well", "Choose one of the two."
+            )
+        found, taken_in = _taken_in(path, options, config)
     lock = table_lock(open_table(path, options), config)
     with lock.held_by_service():
         recover_properties(open_table(path, options).client.storage)
         table = moved_on(open_table(path, options))
         require_recoverable(table.client)
+        foreign = foreign_changes(table)
+        if not discarding:
+            _require_no_loss(table, foreign)
         lost_commits = _put_back(table)
         plan = _with_commits(_plan(table, force, progress), lost_commits)
+        plan = replace(plan, foreign=(*found, *foreign), taken_in=taken_in)
         if not force and _has_lost(plan.found):
             return plan
         returned = find_returned(table)
@@ -161,7 +218,13 @@ def repair_table(
             mend_returned(table, lock, config, returned)
             table = open_table(path, options)
             again = _plan(table, force, progress)
-            plan = replace(again, found=plan.found, commits=plan.commits, returned=_ids(returned))
+            plan = replace(
+                plan,
+                metadata_table=again.metadata_table,
+                format_metadata=again.format_metadata,
+                checksums=again.checksums,
+                returned=_ids(returned),
+            )
         if plan.checksums:
             for checksum in stale_checksums(table.client.storage, *checksum_folders(table)):
                 table.client.storage.delete(checksum)
@@ -182,6 +245,40 @@ def repair_table(
             update_properties(table.client.storage, new_properties(table, host, receipt))
         after = validate_table(open_table(path, options), progress=progress)
     return replace(plan, left=(*after.differences, *lost))
+
+
+def _taken_in(
+    path: str, options: Mapping[str, str], config: WriteConfig
+) -> tuple[tuple[ForeignChanges, ...], TakeIn | None]:
+    """What other writers had done, and the rows of theirs that the table has now."""
+    table = open_table(path, options)
+    require_recoverable(table.client)
+    if foreign_changes(table, reads_rows=False):
+        finish_earlier(table, config)
+    foreign = foreign_changes(open_table(path, options))
+    if not any(one.changes_rows for one in foreign):
+        return (), None
+    return foreign, take_in(open_table(path, options), config, foreign)
+
+
+def _require_no_loss(table: OpenTable, foreign: Sequence[ForeignChanges]) -> None:
+    """Refuse to rebuild metadata that has rows of others, or lacks some that they deleted.
+
+    Raises
+    ------
+    ForeignCommitError
+        Says how many.
+    """
+    for one in foreign:
+        if one.changes_rows:
+            where = f"the {one.table_format} metadata of {table.client.base_path}"
+            raise ForeignCommitError(
+                table.client.base_path,
+                where,
+                one.commits,
+                version=one.version,
+                changes=one.text,
+            )
 
 
 def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
@@ -274,7 +371,7 @@ def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple
         is_stuck = True
     except (
         *(CorruptMetadataError, CommitConflictError, CommitStateUnknownError),
-        *(InvalidOptionError, TableServiceError, UnfinishedMoveError),
+        *(ForeignCommitError, InvalidOptionError, TableServiceError, UnfinishedMoveError),
     ):
         if not is_rebuilt:
             raise

@@ -24,6 +24,7 @@ from hudi_core.errors import (
     CommitConflictError,
     CorruptMetadataError,
     DataFileError,
+    ForeignCommitError,
     InvalidOptionError,
     LostCompletionError,
     RecordKeyError,
@@ -67,7 +68,7 @@ from hudi_core.view.unnamed import unnamed_files
 _ATTEMPTS: Final = 5
 """How often timeline and format are looked at for both to be of one moment."""
 _UNREADABLE: Final = (
-    *(CorruptMetadataError, CommitConflictError, TableServiceError),
+    *(CorruptMetadataError, CommitConflictError, ForeignCommitError, TableServiceError),
     InvalidOptionError,  # the place of the metadata, in a table that was moved
     UnsupportedTableError,  # metadata of a kind that this release does not write
 )

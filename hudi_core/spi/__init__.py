@@ -23,6 +23,7 @@ from hudi_core.errors import (
     CorruptMetadataError,
     DataFileError,
     ExtensionCallError,
+    ForeignCommitError,
     ForeignMetadataError,
     ForkedProcessError,
     HudiError,
@@ -34,6 +35,7 @@ from hudi_core.errors import (
     LockError,
     LostCompletionError,
     MisplacedFileError,
+    MissingMetadataError,
     NotATableError,
     OptionConflictError,
     PartitionValueError,
@@ -129,8 +131,10 @@ from hudi_core.model.protocols import LockProvider, Storage, TimelineView
 from hudi_core.model.ranges import ValueRanges
 from hudi_core.model.registration import NumberedFiles, Registration
 from hudi_core.model.stats import ColumnStats, FileStats, Scalar
+from hudi_core.model.taken_in import TAKES_IN_KEY, TakenIn
 from hudi_core.model.timeline_zone import TimelineZone
 from hudi_core.plugin.fenced import Lineage, fence
+from hudi_core.plugin.foreign_commits import warn_of_foreign_commits
 from hudi_core.plugin.versions import former_name
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.strategy import StorageStrategy
@@ -181,6 +185,7 @@ __all__ = [
     "OPERATION_KEY",
     "PARENT_KEY",
     "SPI_VERSION",
+    "TAKES_IN_KEY",
     "WATERMARK_KEY",
     "WRITE_ACTIONS",
     "Action",
@@ -219,6 +224,7 @@ __all__ = [
     "FileStats",
     "FileStatus",
     "FileSystemViewManager",
+    "ForeignCommitError",
     "ForeignMetadataError",
     "ForkedProcessError",
     "FormatCapabilities",
@@ -249,6 +255,7 @@ __all__ = [
     "MetaClientView",
     "MetadataFactory",
     "MisplacedFileError",
+    "MissingMetadataError",
     "NamedFile",
     "NotATableError",
     "NumberedFiles",
@@ -286,6 +293,7 @@ __all__ = [
     "TableSchema",
     "TableServiceError",
     "TableSettings",
+    "TakenIn",
     "TimelineFactory",
     "TimelineView",
     "TimelineZone",
@@ -312,5 +320,6 @@ __all__ = [
     "to_datetime",
     "to_epoch_millis",
     "touched_groups",
+    "warn_of_foreign_commits",
     "written_files",
 ]

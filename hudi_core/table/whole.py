@@ -227,18 +227,30 @@ class WholeTable(TableIndexing):
         return done
 
     def repair(
-        self, *, force: bool = False, dry_run: bool = False, progress: Progress = no_progress
+        self,
+        *,
+        force: bool = False,
+        take_in: bool = False,
+        discard: bool = False,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
     ) -> Repair:
         """Rebuild lost or wrong parts of metadata table and format's metadata.
 
         Both come from the Hudi timeline and the data files, which themselves are only checked.
-        Commits of other writers than Hudi are not in the format's metadata any more. A repair that
+        Where another writer than Hudi has added, deleted or changed rows in the format's metadata,
+        it changes nothing and says how many, unless it is told what becomes of them. A repair that
         died may be run again.
 
         Parameters
         ----------
         force
             Whether the format's metadata is rebuilt where nothing is wrong with it, too.
+        take_in
+            Whether rows that another writer appended are written into the table, by an upsert in
+            one commit of the format.
+        discard
+            Whether the commits of other writers are taken out of the format's metadata.
         dry_run
             Whether to say only what would be done.
         progress
@@ -246,6 +258,13 @@ class WholeTable(TableIndexing):
 
         Raises
         ------
+        ForeignCommitError
+            Another writer has changed rows, and neither ``take_in`` nor ``discard`` is given.
+        TableServiceError
+            Rows are to be taken in, and some were deleted or rewritten.
+        RecordKeyError, SchemaError
+            Rows that are to be taken in have no keys, share one, or are older than the stored ones;
+            or a column is missing. Nothing has changed.
         UnsupportedTableError, UnsupportedCapabilityError
             The table cannot be written, or its format cannot be made from a table.
         ConcurrentWriterError, LockError
@@ -253,10 +272,13 @@ class WholeTable(TableIndexing):
         CorruptMetadataError
             The timeline or the properties are damaged; these cannot be rebuilt.
         """
+        path, options = self._open_path, self._options
         if dry_run:
-            return plan_repair(self._open_path, self._options, force=force, progress=progress)
-        done = repair_table(self._open_path, self._options, force=force, progress=progress)
-        self._opened = open_table(self._open_path, self._options)
+            return plan_repair(path, options, force=force, taking_in=take_in, progress=progress)
+        done = repair_table(
+            path, options, force=force, taking_in=take_in, discarding=discard, progress=progress
+        )
+        self._opened = open_table(path, options)
         return done
 
     def repair_metadata(

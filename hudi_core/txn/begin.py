@@ -22,6 +22,7 @@ from hudi_core.txn.conflicts import chosen_strategy
 from hudi_core.txn.creation import end_creation
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.markers import Markers
+from hudi_core.txn.publication import opened_version
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.same_table import require_same_table
 from hudi_core.txn.state import TableState
@@ -89,7 +90,7 @@ def begin(
             inflight_body = encode(CommitMetadata(operation_type=operation.value))
             request = Request(requested_body, inflight_body)
         table, client = state.table, state.client
-        table.host.open(client)
+        opened_version(table, config.extras.takes_in)
         began = table.timeline()
         requested = request.scheduled
         if requested is None:

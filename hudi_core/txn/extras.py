@@ -15,6 +15,7 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import CommitMetadata, WriteOperation
 from hudi_core.model.extras import OWN_PREFIX, CommitExtras
 from hudi_core.model.instant import WRITE_ACTIONS, Instant
+from hudi_core.model.taken_in import taken_in_keys
 from hudi_core.txn.idempotency import (
     IDEMPOTENCY_KEY,
     AlreadyDoneError,
@@ -81,6 +82,7 @@ def with_extras(
         **_rolling(client, writes, extras),
         **extras.metadata,
         **account,
+        **taken_in_keys(extras.takes_in),
     }
     return replace(metadata, extra_metadata={**metadata.extra_metadata, **kept})
 

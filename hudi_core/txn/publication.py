@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from typing import Final
 
 from hudi_core.config.format_option import LOCATION
-from hudi_core.errors import CommitStateUnknownError, HudiError, IncompleteCommitError
+from hudi_core.errors import (
+    CommitStateUnknownError,
+    ForeignCommitError,
+    HudiError,
+    IncompleteCommitError,
+)
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
@@ -27,6 +32,8 @@ from hudi_core.model.commit import (
 )
 from hudi_core.model.format import PARENT_KEY, FormatCommit, Publication
 from hudi_core.model.instant import Instant
+from hudi_core.model.taken_in import taken_in_by_format
+from hudi_core.plugin.joint import join_versions
 from hudi_core.table_handle import OpenTable
 
 _ATTEMPTS: Final = 3
@@ -121,8 +128,13 @@ def publish_with_retry(
     raise unknown(table, instant, failed)
 
 
-def head(table: OpenTable, instant: Instant) -> str:
+def head(table: OpenTable, instant: Instant, metadata: CommitMetadata) -> str:
     """Return the version of the format's state; under the lock.
+
+    Parameters
+    ----------
+    metadata
+        The body of the instant, which may take in what others have committed to the format.
 
     Raises
     ------
@@ -130,27 +142,67 @@ def head(table: OpenTable, instant: Instant) -> str:
         It is unknown, or nothing may be built on it.
     """
     try:
-        return table.host.open(table.client).version
+        return opened_version(table, taken_in_by_format(metadata.extra_metadata))
     except HudiError as error:
         raise unknown(table, instant, error) from error
 
 
-def parent_of(table: OpenTable) -> str | None:
+def parent_of(table: OpenTable, taken: Container[str] = ()) -> str | None:
     """Return the format's version that a write builds on; under the lock.
 
     To be read before the timeline that is looked at for conflicts: a lease may run out, and what
     its old holder publishes in between then makes step 2 fail.
+
+    Parameters
+    ----------
+    taken
+        Names of the formats of which the write takes in what others have committed.
     """
     # step record-parent
-    return present_version(table)
+    return present_version(table, taken)
 
 
-def present_version(table: OpenTable) -> str | None:
+def present_version(table: OpenTable, taken: Container[str] = ()) -> str | None:
     """Return the format's present version; under the lock.
 
     ``None`` for a format without step 2.
+
+    Parameters
+    ----------
+    taken
+        Names of the formats whose present version may be another writer's.
+
+    Raises
+    ------
+    ForeignCommitError
+        That of another format is.
     """
-    return table.host.open(table.client).version if is_two_step(table) else None
+    return opened_version(table, taken) if is_two_step(table) else None
+
+
+def version_of_any_writer(table: OpenTable) -> str | None:
+    """Return the format's present version, whoever made it; under the lock."""
+    return present_version(table, [one.host.name for one in table.each()])
+
+
+def opened_version(table: OpenTable, taken: Container[str] = ()) -> str:
+    """Open the format's metadata, and return its version; see :func:`present_version`."""
+    try:
+        return table.host.open(table.client).version
+    except ForeignCommitError:
+        if not any(one.host.name in taken for one in table.each()):
+            raise
+    each = {one.host.name: _foreign_version(one, taken) for one in table.each()}
+    return join_versions(each) if len(each) > 1 else next(iter(each.values()))
+
+
+def _foreign_version(table: OpenTable, taken: Container[str]) -> str:
+    try:
+        return table.host.open(table.client).version
+    except ForeignCommitError as foreign:
+        if table.host.name not in taken:
+            raise
+        return foreign.version
 
 
 def with_current_parent(parent: str | None, metadata: CommitMetadata) -> CommitMetadata:

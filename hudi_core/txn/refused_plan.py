@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.errors import TableServiceError
+from hudi_core.errors import ForeignCommitError, TableServiceError
 from hudi_core.model.instant import Instant
 from hudi_core.table_handle import OpenTable
 
@@ -51,12 +51,19 @@ def asking_format(
 
     Raises
     ------
+    ForeignCommitError
+        Another writer than Hudi has committed to the format.
     TableServiceError
         The format refuses. For another writer's plan it says how the table becomes writable again.
     """
     answer = FormatAnswer()
     try:
         yield answer
+    except ForeignCommitError:
+        # every writer is refused until it is taken in or out; another's plan waits for that
+        if is_new:
+            table.client.active.delete_pending(plan)
+        raise
     except TableServiceError as refused:
         if is_new:
             table.client.active.delete_pending(plan)

@@ -50,6 +50,7 @@ from hudi_core.txn.publication import (
     publish_with_retry,
     receipt_of,
     unknown,
+    version_of_any_writer,
     with_parent_version,
 )
 from hudi_core.txn.refused_plan import asking_format
@@ -235,11 +236,11 @@ class PendingPublication:
         """Check that the write may be published on the present state."""
         # in this order: what lands in between makes the compare-and-set fail
         # step record-parent
-        version = head(self._table, self._instant)
+        version = head(self._table, self._instant, self._metadata)
         for _ in range(ROUNDS):
             if not self._finish_others():
                 break
-            version = head(self._table, self._instant)
+            version = head(self._table, self._instant, self._metadata)
         else:
             raise unknown(self._table, self._instant, None)
         # step decide
@@ -324,7 +325,8 @@ def _service_call(table: OpenTable, instant: Instant) -> Callable[[], FormatComm
     data, where = active.read(instant), active.path(instant)
     if instant.action is Action.ROLLBACK:
         undone = decode_rollback(data, where)
-        return lambda: host.complete_rollback(client, undone, instant, present_version(table))
+        version = version_of_any_writer
+        return lambda: host.complete_rollback(client, undone, instant, version(table))
     if instant.action is Action.CLEAN:
         cleaned = decode_clean(data, where)
         return lambda: host.complete_clean(client, cleaned, instant, present_version(table))

@@ -46,7 +46,12 @@ from hudi_core.model.instant_time import InstantTime, just_before
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.heartbeat import heartbeat_path, is_of_this_boot, remove_heartbeat
 from hudi_core.txn.markers import Markers
-from hudi_core.txn.publication import is_two_step, present_version, publish_with_retry
+from hudi_core.txn.publication import (
+    is_two_step,
+    present_version,
+    publish_with_retry,
+    version_of_any_writer,
+)
 from hudi_core.txn.refused_plan import asking_format
 from hudi_core.txn.rollback_checks import require_can_be_rolled_back
 from hudi_core.txn.state import TableState
@@ -269,7 +274,9 @@ class _Hooks(RollbackHooks):
         publish_with_retry(
             table,
             rollback,
-            lambda: host.complete_rollback(client, metadata, rollback, present_version(table)),
+            lambda: host.complete_rollback(
+                client, metadata, rollback, version_of_any_writer(table)
+            ),
         )
 
     def before_tidy(self, client: TableMetaClient, target: Instant) -> None:

@@ -204,7 +204,7 @@ class Transaction:
             self.timings["validate"] = time.monotonic() - started
         with self.lock.held() as hold:
             held = self._newly_held()
-            parent = parent_of(self.table.holding(held))
+            parent = parent_of(self.table.holding(held), self.extras.takes_in)
             # who saw an old sign of life may plan a rollback right after this
             read_at = time.monotonic() if self.heartbeat.is_fresh else -math.inf
             loaded = TableState.load(self.table, held=held)
@@ -220,7 +220,7 @@ class Transaction:
                     break
                 # the format has moved on
                 held = HeldMetadata()
-                parent = parent_of(self.table.holding(held))
+                parent = parent_of(self.table.holding(held), self.extras.takes_in)
                 loaded = now.state.reloaded(held)
                 now = roll_forward_pending(loaded)
             else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -59,20 +58,6 @@ def test_a_foreign_commit_stops_every_write_by_its_name(table: hudi.Table) -> No
     assert not [path for path in left if path.suffix == ".parquet"]
 
 
-def test_reads_go_on_and_tell_of_it_once(
-    table: hudi.Table, caplog: pytest.LogCaptureFixture
-) -> None:
-    number = FOREIGN[table.format](Path(table.path))
-    with caplog.at_level(logging.WARNING):
-        for _ in range(2):
-            found = hudi.Table.open(table.path).to_arrow()
-            assert sorted(found.column("id").to_pylist()) == ["a", "b", "x"]
-    told = [one.getMessage() for one in caplog.records if "Hudi" in one.getMessage()]
-    assert len(told) == 1
-    assert str(number) in told[0]
-    assert "hudi table repair" in told[0]
-
-
 def test_a_write_that_a_foreign_commit_came_upon_stays_as_it_is(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,7 +67,7 @@ def test_a_write_that_a_foreign_commit_came_upon_stays_as_it_is(
         table.upsert(batch(3, "b"))
     assert pending.requested_time in caught.value.what
     assert files_of(table, pending)
-    hudi.Table.open(table.path).repair()
+    hudi.Table.open(table.path).repair(discard=True)
     assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
     table.upsert(batch(3, "b"))
     assert read_at_rest(table) == {"a": 2, "b": 3, "x": 1}

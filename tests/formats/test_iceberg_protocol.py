@@ -9,9 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.table import StaticTable
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
 import hudi_core as hudi
@@ -20,6 +18,7 @@ from hudi_core.errors import (
     CommitConflictError,
     CommitStateUnknownError,
     CorruptMetadataError,
+    ForeignCommitError,
     TableServiceError,
 )
 from hudi_core.model.format import PARENT_KEY
@@ -29,6 +28,7 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.txn.publication import publish_once
 from iceberg_format.catalog import FolderCatalog, TableState
 from iceberg_format.table import IcebergTable
+from tests.formats.foreign_writers import append, iceberg
 from tests.formats.iceberg_tables import (
     Iceberg,
     agree,
@@ -257,23 +257,7 @@ def test_a_write_that_others_build_on_is_not_taken_out(path: Path) -> None:
 
 def foreign_append(path: Path) -> int:
     """Append rows as any Iceberg writer would; return the id of its snapshot."""
-
-    class Catalog(NoopCatalog):
-        def commit_table(self, table: Any, requirements: Any, updates: Any) -> Any:
-            catalog = opened_catalog(path)
-            loaded = catalog.load()
-            assert loaded is not None
-            made = catalog.commit(loaded, requirements, updates)
-            return type("Answer", (), {"metadata": made.metadata, "metadata_location": ""})()
-
-    static = StaticTable.from_metadata(str(path))
-    static.catalog = Catalog("foreign")
-    batch = static.scan(limit=1).to_arrow()
-    with static.transaction() as transaction:
-        transaction.append(batch)
-    snapshot = Iceberg(path).table.metadata.current_snapshot()
-    assert snapshot is not None
-    return snapshot.snapshot_id
+    return int(append(path, "iceberg", iceberg(path).scan(limit=1).to_arrow()))
 
 
 def opened_catalog(path: Path) -> FolderCatalog:
@@ -284,7 +268,7 @@ def opened_catalog(path: Path) -> FolderCatalog:
 
 def test_a_snapshot_of_another_writer_stops_writes_and_is_named(path: Path) -> None:
     number = foreign_append(path)
-    with pytest.raises(TableServiceError, match=str(number)):
+    with pytest.raises(ForeignCommitError, match=str(number)):
         hudi.Table.open(str(path)).upsert(rows([1], 2))
     assert len(opened(path).client.timeline().completed_writes()) == 1
     assert ours(path) == bag(rows(range(8)))
@@ -293,9 +277,9 @@ def test_a_snapshot_of_another_writer_stops_writes_and_is_named(path: Path) -> N
 def test_gone_metadata_is_an_error_and_never_an_empty_table(path: Path) -> None:
     for file in (path / "metadata").glob("*"):
         file.unlink()
-    with pytest.raises(CorruptMetadataError, match="no Iceberg metadata"):
+    with pytest.raises(CorruptMetadataError, match="no metadata of the Iceberg table"):
         hudi.Table.open(str(path)).to_arrow()
-    with pytest.raises(CorruptMetadataError, match="no Iceberg metadata"):
+    with pytest.raises(CorruptMetadataError, match="no metadata of the Iceberg table"):
         hudi.Table.open(str(path)).upsert(rows([1], 2))
 
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import hudi_core as hudi
 from hudi_core.cli.app import app
 from hudi_core.cli.exit_codes import ExitCode
-from hudi_core.errors import CorruptMetadataError, HudiError
+from hudi_core.errors import CorruptMetadataError, ForeignCommitError, HudiError
 from hudi_core.services.differences import Source
 from tests.formats.dying_writers import Died, MortalStorage, death_in
 from tests.formats.service_tables import FORMATS, agree, bag, batch, new_table
@@ -97,9 +97,9 @@ def test_commits_of_a_stranger_are_taken_out(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", "delta")
     held = agree(tmp_path / "t")
     DeltaTable(table.path).delete("id = 'a'")
-    with pytest.raises(HudiError, match="not written through Hudi"):
+    with pytest.raises(ForeignCommitError, match="not made by a Hudi writer"):
         table.upsert(batch(3, "b"))
-    hudi.Table.open(table.path).repair()
+    hudi.Table.open(table.path).repair(discard=True)
     assert agree(tmp_path / "t") == held
     hudi.Table.open(table.path).upsert(batch(3, "b"))
     agree(tmp_path / "t")

@@ -272,7 +272,7 @@ def test_a_foreign_commit_is_told(tmp_path: Path) -> None:
     table = new_table(tmp_path / "t", "delta")
     log = DeltaTable(table.path)
     log.delete("id = 'a'")
-    assert "not written through Hudi" in said(table.validate(), Source.FORMAT)
+    assert "not made by a Hudi writer" in said(table.validate(), Source.FORMAT)
 
 
 @pytest.mark.parametrize("is_indexed", [True, False])

@@ -24,6 +24,7 @@ from hudi_core.spi import (
     FileGroupId,
     FileId,
     FileIndex,
+    ForeignCommitError,
     FormatCapabilities,
     FormatCommit,
     IncompleteCommitError,
@@ -139,12 +140,11 @@ def head(client: MetaClientView) -> Version:
     return found
 
 
-def ours(version: Version) -> Version:
+def ours(client: MetaClientView, version: Version) -> Version:
     if version.made_by != OURS:
-        raise CommitConflictError(
-            f"Version {version.number} of the toy table was made by {version.made_by}",
-            "Take that version away, or rebuild the metadata.",
-        )
+        made = [f"version {version.number} (by {version.made_by})"]
+        number = str(version.number)
+        raise ForeignCommitError(client.base_path, "the toy table", made, version=number)
     return version
 
 
@@ -195,7 +195,7 @@ def record(
             "Run the write again.",
             instant=instant.requested_time,
         )
-    expect(ours(base), expected)
+    expect(ours(client, base), expected)
     groups = set(gone)
     files = sorted({*(one for one in base.files if group_of(one) not in groups), *added})
     number = base.number + 1
@@ -256,11 +256,11 @@ class ToyFormat(TableFormat):
     def create(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
         found = newest(meta_client.storage)
         if found is not None:  # of a creator that died
-            return receipt(meta_client, ours(found))
+            return receipt(meta_client, ours(meta_client, found))
         return make(meta_client, Version(1))
 
     def open(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
-        return receipt(meta_client, ours(head(meta_client)))
+        return receipt(meta_client, ours(meta_client, head(meta_client)))
 
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         base = head(meta_client)
@@ -321,7 +321,7 @@ class ToyFormat(TableFormat):
         expected_version: str | None,
         **_: Any,
     ) -> None:
-        base = ours(head(meta_client))
+        base = ours(meta_client, head(meta_client))
         last = max((one.effective_completion_time for one in archived_instants), default=None)
         if last is None or (base.watermark or "") >= last:
             return
@@ -333,7 +333,7 @@ class ToyFormat(TableFormat):
     def before_rollback(
         self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
     ) -> None:
-        base = ours(head(meta_client))
+        base = ours(meta_client, head(meta_client))
         if instant.requested_time in base.revoked:
             return
         found = base.find(instant)

@@ -93,7 +93,7 @@ class ServingToy(ToyFormat):
     def complete_delete_savepoint(
         self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
     ) -> FormatCommit:
-        base = ours(head(meta_client))
+        base = ours(meta_client, head(meta_client))
         found = base.find(instant)
         if found is None:
             return receipt(meta_client, base)
@@ -116,7 +116,7 @@ class ServingToy(ToyFormat):
     def before_rollback(
         self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
     ) -> None:
-        base = ours(head(meta_client))
+        base = ours(meta_client, head(meta_client))
         found = base.find(instant)
         if found is None or instant.state is not State.COMPLETED:
             super().before_rollback(meta_client, instant, expected_version)
@@ -137,7 +137,7 @@ class ServingToy(ToyFormat):
         expected_version: str | None,
         **_: Any,
     ) -> None:
-        base = ours(head(meta_client))
+        base = ours(meta_client, head(meta_client))
         times = [one.commit_time for one in restore_plan.instants_to_rollback]
         gone = [one for one in base.records if one.time in times and one.action in WRITES]
         missing = {*times} - {one.time for one in gone} - {*base.revoked}

@@ -57,7 +57,9 @@ def record(database: Database, what: Record) -> FormatCommit:
     Raises
     ------
     CommitConflictError
-        The table is in another state than it should be, or in one of another writer.
+        The table is in another state than it should be.
+    ForeignCommitError
+        It is in one of another writer.
     IncompleteCommitError
         The instant was taken out of the table.
     CommitStateUnknownError
@@ -73,7 +75,7 @@ def record(database: Database, what: Record) -> FormatCommit:
             "It is being rolled back, or was. Run the write again.",
             instant=instant.requested_time,
         )
-    state.require_ours(database.location)
+    state.require_ours(database)
     state.require_expected(what.expected)
     head, columns = state.head, what.columns
     is_changed = columns is not None and columns != head.columns

@@ -57,11 +57,11 @@ def opened(database: Database) -> FormatCommit:
     ------
     CorruptMetadataError
         The metadata is gone or damaged.
-    CommitConflictError
+    ForeignCommitError
         Another writer has changed it.
     """
     state = read_state(database)
-    state.require_ours(database.location)
+    state.require_ours(database)
     return FormatCommit(str(state.head.version), database.location)
 
 

@@ -42,7 +42,7 @@ class Database:
     """
 
     def __init__(self, meta_client: MetaClientView) -> None:
-        self._base_path = meta_client.base_path
+        self.base_path = meta_client.base_path
         url = URL_OPTION.read(meta_client)
         self.table = TABLE.read(meta_client) or meta_client.base_path
         self.path = None if url is not None else f"{meta_client.base_path}/{FILE}"
@@ -99,7 +99,7 @@ class Database:
         """
         if self.path is not None:
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
-            require_no_links(self._base_path, [FILE])
+            require_no_links(self.base_path, [FILE])
             sqlite3.connect(self.path).close()
         for last in range(1, _TAKEN_AT_ONCE + 1):
             try:
@@ -126,7 +126,7 @@ class Database:
                 "the database with the table's metadata is gone",
                 "Restore it from a backup, or rebuild it by `hudi table repair`.",
             )
-        require_no_links(self._base_path, [FILE])
+        require_no_links(self.base_path, [FILE])
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

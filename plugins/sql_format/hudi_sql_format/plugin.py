@@ -277,8 +277,10 @@ class SqlFactory:
 
     def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
         """Return the fenced timeline: one listing, and one look into the database."""
-        timeline = meta_client.timeline()
-        return fence(timeline, [read_state(self._plugin.database(meta_client))])
+        timeline, database = meta_client.timeline(), self._plugin.database(meta_client)
+        state = read_state(database)
+        state.look_for_foreign(database)
+        return fence(timeline, [state])
 
     def create(self, meta_client: MetaClientView) -> FileIndex:
         """Return the table's file lister, which asks on demand."""

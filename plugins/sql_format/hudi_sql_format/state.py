@@ -12,10 +12,12 @@ from hudi_core.spi import (
     Action,
     CommitConflictError,
     CorruptMetadataError,
+    ForeignCommitError,
     Instant,
     InstantTime,
     Lineage,
     Publication,
+    warn_of_foreign_commits,
 )
 from hudi_sql_format.database import Database
 from hudi_sql_format.tables import INSTANTS, TABLES
@@ -87,21 +89,38 @@ class TableState:
             return None
         return self.lineage.publication(instant, str(self.head.version))
 
-    def require_ours(self, location: str) -> None:
+    def require_ours(self, database: Database) -> None:
         """Refuse to build on a state of another writer.
 
         Raises
         ------
-        CommitConflictError
+        ForeignCommitError
             It is one.
         """
-        if self.head.version != self.head.hudi_version:
-            raise CommitConflictError(
-                f"Version {self.head.version} of the table in {location} was made by another "
-                f"writer than Hudi, whose last one is {self.head.hudi_version}",
-                "Take that version away, or rebuild the metadata by `hudi table repair`.",
-                version=self.head.version,
-            )
+        if self.is_foreign:
+            raise self._foreign(database)
+
+    def look_for_foreign(self, database: Database) -> None:
+        """Warn once of a state of another writer; reads go on."""
+        if self.is_foreign:
+            where, version = _where(database), str(self.head.version)
+            warn_of_foreign_commits(where, version, lambda: self._foreign(database))
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another writer made the state."""
+        return self.head.version != self.head.hudi_version
+
+    def _foreign(self, database: Database) -> ForeignCommitError:
+        first, last = self.head.hudi_version + 1, self.head.version
+        made = f"version {last}" if first >= last else f"versions {first} to {last}"
+        return ForeignCommitError(
+            database.base_path,
+            _where(database),
+            [made],
+            version=str(last),
+            hudi_version=str(self.head.hudi_version),
+        )
 
     def require_expected(self, expected: str | None) -> None:
         """Refuse to change another state than the one that was decided on.
@@ -117,6 +136,10 @@ class TableState:
                 "Run it again.",
                 version=self.head.version,
             )
+
+
+def _where(database: Database) -> str:
+    return f"the SQL metadata in {database.location}"
 
 
 _HEAD: Final = select(

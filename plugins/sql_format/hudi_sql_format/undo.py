@@ -44,7 +44,7 @@ def take_back(database: Database, target: Instant, expected: str | None) -> None
         The table was changed in between, or the database failed.
     """
     state = read_state(database)
-    state.require_ours(database.location)
+    state.require_ours(database)
     if key_of(target) in state.revoked:
         return
     if not state.holds(target):
@@ -90,7 +90,7 @@ def restore(database: Database, plan: RestorePlan, expected: str | None) -> None
         The table was changed in between, or the database failed.
     """
     state = read_state(database)
-    state.require_ours(database.location)
+    state.require_ours(database)
     held = _held(database, state, plan)
     if not held:
         return
@@ -107,7 +107,7 @@ def require_restorable(database: Database, plan: RestorePlan) -> None:
         See :func:`restore`.
     """
     state = read_state(database)
-    state.require_ours(database.location)
+    state.require_ours(database)
     held = _held(database, state, plan)
     if held:
         _base(database, state, plan, held)
@@ -149,7 +149,7 @@ def unsave(database: Database, savepoint: Instant, expected: str | None) -> Form
     state = read_state(database)
     number = state.head.version
     if state.names(savepoint):
-        state.require_ours(database.location)
+        state.require_ours(database)
         state.require_expected(expected)
         gone = delete(INSTANTS).where(row_of(state.head.id, key_of(savepoint)))
         number = step(database, state.head, lambda connection, _: connection.execute(gone), {})
@@ -169,7 +169,7 @@ def stop_naming(database: Database, plan: CleanerPlan) -> None:
         The table was changed in between.
     """
     state = read_state(database)
-    state.require_ours(database.location)
+    state.require_ours(database)
     head, saved = state.head, _saved(state)
     ids, oldest = [], head.oldest_version
     with database.reading() as connection:
@@ -233,7 +233,7 @@ def forget(
     ]
     if mark == head.watermark and not leaving:
         return
-    state.require_ours(database.location)
+    state.require_ours(database)
     state.require_expected(expected)
 
     def fill(connection: Connection, _: int) -> None:

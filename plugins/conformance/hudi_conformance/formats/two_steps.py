@@ -40,6 +40,7 @@ from hudi_core.spi import (
     CommitConflictError,
     CommitStateUnknownError,
     CorruptMetadataError,
+    ForeignCommitError,
     HudiError,
     IncompleteCommitError,
     InstantInfo,
@@ -392,10 +393,15 @@ class TwoStepConformance(OverFormat):
     ) -> None:
         format_under_test.intrude(path)
         before = data_files(files_of(path))
-        with pytest.raises(HudiError):
+        with pytest.raises(ForeignCommitError):
             hudi.Table.open(str(path)).upsert(rows(0, ts=2))
         assert data_files(files_of(path)) == before
         assert ours(path) == contents(rows(0, 1, 2, 3, 4))
+        if not declares(path, Capability.TAKE_IN):
+            TRACE.refused()
+            with pytest.raises(HudiError):
+                hudi.Table.open(str(path)).repair(take_in=True)
+            assert data_files(files_of(path)) == before
 
     @check("F38", "Metadata that is lost, or of another writer, gives way to rebuilt metadata.")
     def test_metadata_is_rebuilt(
@@ -405,12 +411,12 @@ class TwoStepConformance(OverFormat):
         for damage in (format_under_test.intrude, format_under_test.lose):
             damage(path)
             if declares(path, Capability.CONVERSION):
-                hudi.Table.open(str(path)).repair()
+                hudi.Table.open(str(path)).repair(discard=True)
                 assert format_under_test.rows(path) == ours(path) == expected
             else:
                 TRACE.refused()
                 with pytest.raises(UnsupportedCapabilityError):
-                    hudi.Table.open(str(path)).repair()
+                    hudi.Table.open(str(path)).repair(discard=True)
 
     def declared(self, path: Path, capability: Capability, hook: str) -> bool:
         """Whether the format declares an ability; the hook of one it does not is refused."""

@@ -1,0 +1,126 @@
+"""Versions of a log that no Hudi writer made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from delta_format.log import ForeignVersions, Head, open_log
+from delta_format.log_files import file_of
+from delta_format.snapshot import Snapshot
+from hudi_core.spi import (
+    FileGroupId,
+    ForeignCommitError,
+    HudiError,
+    MetaClientView,
+    TakenIn,
+    warn_of_foreign_commits,
+)
+
+_VECTORS = "deletionVectors"
+
+
+def require_ours(
+    meta_client: MetaClientView,
+    head: Head,
+    taken: TakenIn | None = None,
+    replaced: frozenset[FileGroupId] = frozenset(),
+) -> None:
+    """Refuse a log that another writer has written to.
+
+    Parameters
+    ----------
+    taken
+        What the change that is to be made takes in of it. It is made where all of that is there
+        still; what else has come since is foreign then, too.
+    replaced
+        Groups whose files the change takes out.
+
+    Raises
+    ------
+    ForeignCommitError
+        Names the foreign version.
+    """
+    foreign = head.foreign
+    if foreign is None:
+        return
+    if taken is None:
+        raise _error(meta_client, head, foreign)
+    if taken.version != str(head.version):
+        named = Snapshot(head)
+        is_there = named.paths().issuperset(taken.files)
+        if not is_there or replaced - named.of_groups(replaced).keys():
+            raise _error(meta_client, head, foreign)
+
+
+def look_for_foreign(meta_client: MetaClientView, head: Head) -> None:
+    """Warn once that another writer has written to the log.
+
+    Raises
+    ------
+    ForeignCommitError
+        Nothing of Hudi is left in it.
+    """
+    foreign = head.foreign
+    if foreign is None:
+        return
+    if foreign.hudi_version is None and not head.is_of_hudi:
+        raise _error(meta_client, head, foreign)
+    where = _where(head)
+    warn_of_foreign_commits(where, str(head.version), lambda: _error(meta_client, head, foreign))
+
+
+def deleted_rows(meta_client: MetaClientView, head: Head) -> dict[str, int]:
+    """Rows that deletion vectors take out of files, by their paths as the log spells them.
+
+    Hudi makes no vectors: only versions of others are looked at.
+
+    Raises
+    ------
+    StorageError
+        The log has been cleaned of such a version.
+    """
+    foreign = head.foreign
+    with head.reading():
+        features = head.table.protocol().reader_features or ()
+    if foreign is None or _VECTORS not in features:
+        return {}
+    found: dict[str, int] = {}
+    first = 0 if foreign.hudi_version is None else foreign.hudi_version + 1
+    for version in range(first, head.version + 1):
+        for line in meta_client.root.read(file_of(version)).splitlines():
+            action = json.loads(line)
+            for kind in ("remove", "add"):
+                if (one := action.get(kind)) is not None:
+                    vector = one.get("deletionVector") if kind == "add" else None
+                    found[one["path"]] = int(vector["cardinality"]) if vector else 0
+    return found
+
+
+def _error(meta_client: MetaClientView, head: Head, foreign: ForeignVersions) -> ForeignCommitError:
+    base = foreign.hudi_version
+    return ForeignCommitError(
+        meta_client.base_path,
+        _where(head),
+        foreign.texts,
+        version=str(head.version),
+        hudi_version=None if base is None else str(base),
+        is_replaced=base is None,
+        rows=_rows(lambda: head, lambda: deleted_rows(meta_client, head)),
+        # Hudi makes no vectors
+        hudi_rows=None if base is None else _rows(lambda: open_log(meta_client, base), dict),
+    )
+
+
+def _where(head: Head) -> str:
+    return f"the Delta log of {head.root}"
+
+
+def _rows(opened: Callable[[], Head], deleted: Callable[[], Mapping[str, int]]) -> int | None:
+    """Rows of a version; ``None`` where its files do not say, or the log was cleaned of it."""
+    try:
+        named = [*Snapshot(opened()).named_files(deleted())]
+    except HudiError:
+        return None
+    counts = [None if one.rows is None else one.rows - one.deleted_rows for one in named]
+    return None if None in counts else sum(filter(None, counts))

@@ -1,0 +1,260 @@
+"""What other writers have done to the metadata of a table's format, counted.
+
+The format names files that Hudi knows nothing of, or does not name files of Hudi's any more. What
+was only rewritten, as by a compaction of another engine, is told by its rows: both sides are read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hudi_core.base_file.footer import read_footer
+from hudi_core.errors import (
+    CommitConflictError,
+    CorruptMetadataError,
+    ForeignCommitError,
+    HudiError,
+    TableServiceError,
+)
+from hudi_core.model.files import FileStatus
+from hudi_core.model.found_table import FoundFile, FoundTable
+from hudi_core.model.named_files import NamedFile
+from hudi_core.model.protocols import TimelineView
+from hudi_core.services.adopt_rows import rows_of_files
+from hudi_core.table_handle import OpenTable
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.replaced import replaced_groups, written_files
+from hudi_core.view.storage_lister import StorageLister
+
+_MODULUS: Final = 1 << 128
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignChanges:
+    """What other writers have done to the metadata of one format.
+
+    Attributes
+    ----------
+    table_format
+        Name of the format.
+    commits
+        Their commits, as in "version 4 (WRITE, by delta-rs)"; oldest first.
+    version, hudi_version
+        The format's present state, and the newest one of Hudi; ``None`` where none is left, or none
+        is known.
+    added
+        Paths of the files that they brought.
+    added_rows
+        Rows in these; ``None`` where that is not known.
+    removed
+        Paths of files of Hudi's that the format does not name any more.
+    removed_rows
+        Rows in these; ``None`` where that is not known.
+    deleted_rows
+        Rows that they deleted by vectors or files of deletes.
+    is_rewrite
+        Whether the files that came have just the rows of those that went.
+    problem
+        Why files and rows could not be counted; ``None`` where they were.
+    """
+
+    table_format: str
+    commits: tuple[str, ...]
+    version: str
+    hudi_version: str | None
+    added: tuple[str, ...] = ()
+    added_rows: int | None = 0
+    removed: tuple[str, ...] = ()
+    removed_rows: int | None = 0
+    deleted_rows: int = 0
+    is_rewrite: bool = False
+    problem: str | None = None
+
+    @property
+    def changes_rows(self) -> bool:
+        """Whether rows would come or go if the table went back to Hudi's state.
+
+        Files without rows are nobody's loss.
+        """
+        if self.problem is not None:
+            return True
+        counts = (self.added_rows, self.removed_rows, self.deleted_rows)
+        return not self.is_rewrite and any(count != 0 for count in counts)
+
+    @property
+    def is_append(self) -> bool:
+        """Whether rows were added, and nothing else."""
+        is_counted = self.problem is None and not self.removed and not self.deleted_rows
+        return is_counted and bool(self.added)
+
+    @property
+    def text(self) -> str:
+        """What was done, in one sentence without its end."""
+        if self.problem is not None:
+            return f"what it changed cannot be counted ({self.problem})"
+        if self.is_rewrite:
+            return (
+                f"{_files(self.removed)} with {_rows(self.removed_rows)} rewritten as "
+                f"{_files(self.added)}, no row changed"
+            )
+        said = [
+            f"{_rows(self.added_rows)} in {_files(self.added)} added" if self.added else "",
+            f"{_files(self.removed)} with {_rows(self.removed_rows)} went" if self.removed else "",
+            f"{_rows(self.deleted_rows)} of other files deleted" if self.deleted_rows else "",
+        ]
+        return ", ".join(filter(None, said)) or "no row changed"
+
+
+def foreign_changes(table: OpenTable, *, reads_rows: bool = True) -> tuple[ForeignChanges, ...]:
+    """What other writers have done, for each format that they have written to.
+
+    Costs nothing where they have not. The metadata of a format that is damaged or missing is
+    passed over.
+
+    Parameters
+    ----------
+    reads_rows
+        Whether rows are read to tell a rewriting from a change; without it one counts as a change.
+    """
+    found = []
+    for one in table.each():
+        try:
+            one.host.open(one.client)
+        except ForeignCommitError as error:
+            found.append(_changes(one, error, reads_rows))
+        except (CommitConflictError, TableServiceError) as error:
+            # what plugins of before raise, without a word of what it was
+            name = one.host.name
+            found.append(ForeignChanges(name, (error.what,), "", None, problem="it does not say"))
+        except HudiError:
+            continue
+    return tuple(found)
+
+
+def present_files(table: OpenTable, seen: TimelineView) -> dict[str, FileStatus]:
+    """The base files of a timeline's present state, as the folders have them, by path."""
+    client = table.client
+    whole = seen if isinstance(seen, Timeline) else Timeline.of(seen.instants)
+    view = FileSystemView(
+        StorageLister(client.data, client.config.is_partitioned, client.run_map),
+        whole,
+        replaced_groups(whole, client.read_commit),
+        written_files(whole, client.read_commit),
+    )
+    bases = (one.base_file for one in view.latest_slices())
+    return {base.path: base.status for base in bases if base is not None}
+
+
+def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> ForeignChanges:
+    made = ForeignChanges(table.host.name, error.commits, error.version, error.hudi_version)
+    try:
+        try:
+            seen = table.fenced()
+        except ForeignCommitError:
+            seen = table.client.timeline()  # nothing of Hudi's is left in the format
+        present = present_files(table, seen)
+        listed = table.lister().named_files()
+    except HudiError as problem:
+        return replace(made, problem=problem.what)
+    if listed is None:
+        return replace(made, problem="the format keeps no list of its files")
+    try:
+        named = {one.path: one for one in listed}
+        added = [one for path, one in named.items() if path not in present and _has_rows(one)]
+        removed = [path for path in present if path not in named]
+        made = replace(
+            made,
+            added=tuple(sorted(one.path for one in added)),
+            added_rows=_sum(one.rows for one in added),
+            deleted_rows=sum(one.deleted_rows for one in named.values()),
+        )
+        counts = {path: _rows_of(table, path) for path in removed}
+    except HudiError as problem:
+        return replace(made, problem=problem.what)
+    # a file without rows need not be named
+    removed = sorted(path for path, rows in counts.items() if rows != 0)
+    made = replace(
+        made, removed=tuple(removed), removed_rows=_sum(counts[path] for path in removed)
+    )
+    may_be_same = bool(made.added and removed) and made.added_rows == made.removed_rows
+    if may_be_same and reads_rows and not made.deleted_rows:
+        sizes = {path: present[path].size for path in removed}
+        return replace(made, is_rewrite=_is_rewrite(table, made, sizes))
+    return made
+
+
+def _has_rows(file: NamedFile) -> bool:
+    """Whether a file is one of rows, and not one that deletes those of others."""
+    return file.rows != 0
+
+
+def _rows_of(table: OpenTable, path: str) -> int | None:
+    try:
+        return read_footer(table.client, path, pa.schema([])).rows
+    except HudiError:
+        return None  # whoever took it out may have deleted it
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    known = list(counts)
+    return None if None in known else sum(filter(None, known))
+
+
+# --- rewritten files ---------------------------------------------------------------------------
+
+
+def found_table(table: OpenTable, files: Sequence[str]) -> FoundTable:
+    """The table that readers of the format see, with some of its files.
+
+    Raises
+    ------
+    UnsupportedTableError
+        Its files alone do not tell its rows.
+    CorruptMetadataError
+        The format's metadata is damaged, or does not name one of the files.
+    """
+    found = table.host.find_table(table.client)
+    by_path = {} if found is None else {one.path: one for one in found.files}
+    missing = [path for path in files if path not in by_path]
+    if found is None or missing:
+        what = f"it does not name {missing[0]}" if missing else "there is none"
+        raise CorruptMetadataError(f"The {table.host.name} table", what)
+    return replace(found, files=tuple(by_path[path] for path in files))
+
+
+def _is_rewrite(table: OpenTable, made: ForeignChanges, removed: Mapping[str, int]) -> bool:
+    """Whether files that came have just the rows of those that went."""
+    if not table.client.files.is_plain:
+        return False  # where files of others lie is not known
+    try:
+        came = found_table(table, made.added)
+        went = replace(came, files=tuple(FoundFile(*one) for one in removed.items()))
+        return _digest(table, came) == _digest(table, went)
+    except HudiError:
+        return False
+
+
+def _digest(table: OpenTable, found: FoundTable) -> tuple[int, int]:
+    """Count and sum of the hashes of all rows, whatever their order."""
+    count = total = 0
+    for batch in rows_of_files(table.client.files.open, found.files, found.schema):
+        columns: list[list[Any]] = [column.to_pylist() for column in batch.columns]
+        for row in zip(*columns, strict=True):
+            hashed = hashlib.blake2b(repr(row).encode(), digest_size=16).digest()
+            total = (total + int.from_bytes(hashed)) % _MODULUS
+        count += batch.num_rows
+    return count, total
+
+
+def _files(paths: Sequence[str]) -> str:
+    return f"{len(paths):,} file{'s' * (len(paths) != 1)}"
+
+
+def _rows(count: int | None) -> str:
+    return "rows that nobody counted" if count is None else f"{count:,} row{'s' * (count != 1)}"

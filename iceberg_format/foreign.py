@@ -1,0 +1,101 @@
+"""Snapshots of the Iceberg table that no Hudi writer made."""
+
+from __future__ import annotations
+
+from pyiceberg.table.snapshots import Snapshot
+
+from hudi_core.spi import ForeignCommitError, TakenIn, warn_of_foreign_commits
+from iceberg_format.catalog import WRITTEN, TableState
+from iceberg_format.lineage import ForeignSnapshots, summary_of
+from iceberg_format.manifests import ManifestStore
+from iceberg_format.table import IcebergTable, version_of
+
+
+def require_hudi_lineage(
+    table: IcebergTable, state: TableState, taken: TakenIn | None = None
+) -> None:
+    """Refuse a lineage with a snapshot that no Hudi writer made.
+
+    Parameters
+    ----------
+    taken
+        What the change that is to be made takes in of it. It is made where all of that is there
+        still; what else has come since is foreign then, too.
+
+    Raises
+    ------
+    ForeignCommitError
+        Names the snapshot.
+    """
+    foreign = state.foreign
+    if foreign is None:
+        return
+    is_foreign = foreign.hudi is None or state.format_version != WRITTEN
+    if taken is None or is_foreign or not _names_all(table, state, taken):
+        raise _error(table, state, foreign)
+
+
+def look_for_foreign(table: IcebergTable, state: TableState) -> None:
+    """Warn once of a snapshot that no Hudi writer made; reads go on.
+
+    Raises
+    ------
+    ForeignCommitError
+        No snapshot of Hudi is left in the lineage: the table was replaced.
+    """
+    foreign = state.foreign
+    if foreign is None:
+        return
+    if foreign.hudi is None:
+        raise _error(table, state, foreign)
+    warn_of_foreign_commits(
+        _where(table), version_of(state.metadata), lambda: _error(table, state, foreign)
+    )
+
+
+def _names_all(table: IcebergTable, state: TableState, taken: TakenIn) -> bool:
+    current = state.metadata.current_snapshot()
+    if current is None or not taken.files:
+        return not taken.files
+    store = ManifestStore(table.files, table.folder, state.metadata)
+    named = {table.files.data_path(file.file_path) for file in store.live(current)}
+    return named.issuperset(taken.files)
+
+
+def _error(table: IcebergTable, state: TableState, foreign: ForeignSnapshots) -> ForeignCommitError:
+    hudi = foreign.hudi
+    current = state.metadata.current_snapshot()
+    made = [_named(one) for one in reversed(foreign.snapshots)]
+    if state.format_version != WRITTEN:
+        made.append(f"version {state.format_version} of the format")
+    return ForeignCommitError(
+        table.client.base_path,
+        _where(table),
+        made,
+        version=version_of(state.metadata),
+        hudi_version=None if hudi is None else str(hudi.snapshot_id),
+        is_replaced=hudi is None,
+        rows=0 if current is None else _rows(current),
+        hudi_rows=None if hudi is None else _rows(hudi),
+    )
+
+
+def _where(table: IcebergTable) -> str:
+    return f"the Iceberg table at {table.location}"
+
+
+def _named(snapshot: Snapshot) -> str:
+    operation = snapshot.summary.operation.value if snapshot.summary else "unknown"
+    engine = summary_of(snapshot).get("engine-name")
+    return f"snapshot {snapshot.snapshot_id} ({operation}{f', by {engine}' if engine else ''})"
+
+
+def _rows(snapshot: Snapshot) -> int | None:
+    """Rows of a snapshot, by its summary; ``None`` where that does not say."""
+    counts = summary_of(snapshot)
+    try:
+        deleted = int(counts.get("total-position-deletes", "0"))
+        by_value = int(counts.get("total-equality-deletes", "0"))
+        return None if by_value else int(counts["total-records"]) - deleted
+    except (KeyError, ValueError):
+        return None

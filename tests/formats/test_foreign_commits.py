@@ -1,0 +1,444 @@
+"""Commits of writers that know nothing of Hudi: counted, taken in, or taken out when asked."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyiceberg.catalog.sql import SqlCatalog
+
+import hudi_core as hudi
+from hudi_core.errors import (
+    CommitStateUnknownError,
+    CorruptMetadataError,
+    ForeignCommitError,
+    HudiError,
+    MissingMetadataError,
+    RecordKeyError,
+    TableServiceError,
+)
+from hudi_core.txn.transaction import Transaction
+from tests.formats.dying_writers import Died, death_in
+from tests.formats.foreign_writers import append, delete, rewrite, states, version
+from tests.formats.service_tables import FORMATS, SCHEMA, agree, bag, batch, new_table
+
+
+@pytest.fixture(params=FORMATS)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> hudi.Table:
+    """Rows a, b, x and y; the last write at 2."""
+    return new_table(tmp_path / "t", request.param)
+
+
+def opened(table: hudi.Table) -> hudi.Table:
+    return hudi.Table.open(table.path)
+
+
+def files(table: hudi.Table) -> set[str]:
+    root = Path(table.path)
+    return {str(one.relative_to(root)) for one in root.rglob("*") if one.is_file()}
+
+
+def keys(rows: pa.Table) -> list[str]:
+    return sorted(rows["id"].to_pylist())
+
+
+# --- what is said of them ------------------------------------------------------------------------
+
+
+def test_a_write_and_a_repair_name_the_commit_and_count(table: hudi.Table) -> None:
+    path = Path(table.path)
+    made = append(path, table.format, batch(7, "new", "zz"))
+    held = bag(opened(table).to_arrow())
+    before = files(table)
+    calls: list[Callable[[], object]] = [
+        lambda: table.upsert(batch(8, "a")),
+        lambda: table.rollback(table.timeline.completed_writes()[-1]),
+        lambda: table.alter(add_columns={"note": pa.string()}),
+        table.repair,
+        lambda: table.repair(force=True),
+    ]
+    for call in calls:
+        with pytest.raises(ForeignCommitError, match=made) as caught:
+            call()
+        assert not caught.value.retryable
+        assert caught.value.version == made
+        assert "--take-in" in caught.value.hint
+        assert "--discard" in caught.value.hint
+    assert "2 rows in 1 file" in caught.value.what
+    (counted,) = table.repair(dry_run=True).foreign
+    assert (counted.added_rows, len(counted.added)) == (2, 1)
+    assert (counted.removed_rows, counted.deleted_rows) == (0, 0)
+    assert files(table) == before
+    assert bag(opened(table).to_arrow()) == held
+    assert all(one.is_completed for one in opened(table).timeline.instants)
+
+
+def test_reads_warn_once_with_both_counts(
+    table: hudi.Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    was = version(Path(table.path), table.format)
+    made = append(Path(table.path), table.format, batch(7, "new"))
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert opened(table).count() == 4
+    (said,) = [one.getMessage() for one in caplog.records if "Hudi writer" in one.getMessage()]
+    assert f"its readers see state {made} (5 rows), Hudi sees state {was} (4 rows)" in said
+    assert f"hudi table repair {table.path} --dry-run" in said
+
+
+# --- taking in -----------------------------------------------------------------------------------
+
+
+def test_appended_rows_come_in_by_one_commit(table: hudi.Table) -> None:
+    """One key is new, one is there; no state of the format lacks the rows, or has them twice."""
+    path = Path(table.path)
+    append(path, table.format, batch(7, "new", "b"))
+    append(path, table.format, batch(8, "zz"))
+    seen, commits = len(states(path, table.format)), len(table.timeline.completed_writes())
+    plan = table.repair(dry_run=True, take_in=True).taken_in
+    assert plan is not None
+    assert (plan.rows, plan.inserted, plan.updated) == (3, 2, 1)
+    assert len(states(path, table.format)) == seen
+
+    done = table.repair(take_in=True)
+
+    assert done.taken_in is not None
+    assert (done.taken_in.inserted, done.taken_in.updated, done.left) == (2, 1, ())
+    assert not done.format_metadata
+    found = agree(path)
+    assert sum(found.values()) == 6
+    assert opened(table).to_arrow(filter=[("id", "=", "b")])["ts"].to_pylist() == [7]
+    after = states(path, table.format)[seen:]
+    assert len(after) == 1
+    assert {"new", "zz"} <= set(keys(after[0]))
+    assert len(table.timeline.completed_writes()) == commits + 1
+    assert opened(table).validate().is_valid
+    opened(table).upsert(batch(9, "new"))
+    agree(path)
+    assert opened(table).to_arrow(as_of=done.taken_in.instant).num_rows == 6
+
+
+def test_rows_without_a_key_of_their_own_are_inserted(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    made = hudi.Table.create(path, SCHEMA, format="delta")
+    made.insert(batch(1, "a"))
+    append(path, "delta", batch(2, "a", "b"))
+    done = made.repair(take_in=True).taken_in
+    assert done is not None
+    assert done.inserted == 2
+    assert len(agree(path)) == 3
+
+
+def with_null(rows: pa.Table, name: str) -> pa.Table:
+    place = rows.schema.get_field_index(name)
+    return rows.set_column(place, name, pa.nulls(rows.num_rows, rows.schema.field(name).type))
+
+
+UNFIT: dict[str, tuple[Callable[[], pa.Table], type[HudiError], str]] = {
+    "no key": (lambda: with_null(batch(7, "new"), "id"), RecordKeyError, "id"),
+    "a key twice": (lambda: batch(7, "new", "new"), RecordKeyError, "'new'"),
+    "an older row": (lambda: batch(1, "a", "new"), RecordKeyError, "later by ts, such as 'a'"),
+}
+
+
+@pytest.mark.parametrize("reason", UNFIT)
+def test_rows_that_do_not_fit_are_refused_by_name(table: hudi.Table, reason: str) -> None:
+    path = Path(table.path)
+    make, kind, words = UNFIT[reason]
+    append(path, table.format, make())
+    before = files(table)
+    for dry_run in (True, False):
+        with pytest.raises(kind, match=words):
+            table.repair(take_in=True, dry_run=dry_run)
+    assert files(table) == before
+    table.repair(discard=True)
+    assert keys(opened(table).to_arrow()) == ["a", "b", "x", "y"]
+    agree(path)
+
+
+def test_deleted_rows_are_not_taken_in(table: hudi.Table) -> None:
+    path = Path(table.path)
+    held = agree(path)
+    append(path, table.format, batch(7, "new"))
+    delete(path, table.format, "a")
+    with pytest.raises(TableServiceError, match=r"1 row in 1 file|2 rows in 2 files") as caught:
+        table.repair(take_in=True)
+    assert "1 file with 2 rows" in caught.value.what
+    with pytest.raises(ForeignCommitError, match="1 file with 2 rows"):
+        table.repair()
+    with pytest.raises(HudiError, match="discard"):
+        table.repair(take_in=True, discard=True)
+    done = table.repair(discard=True)
+    assert done.drops_rows
+    assert done.left == ()
+    assert agree(path) == held
+
+
+def test_files_that_were_only_rewritten_give_way(table: hudi.Table) -> None:
+    """Not a row would be lost; nobody is asked."""
+    path = Path(table.path)
+    opened(table).insert(batch(3, "c"), options={"hoodie.parquet.small.file.limit": "0"})
+    held = agree(path)
+    rewrite(path, table.format)
+    with pytest.raises(ForeignCommitError):
+        table.upsert(batch(7, "a"))
+    (counted,) = table.repair(dry_run=True).foreign
+    assert counted.is_rewrite
+    assert counted.added_rows == counted.removed_rows
+    assert counted.removed
+    assert table.repair().left == ()
+    assert agree(path) == held
+
+
+def test_a_row_that_was_changed_is_no_rewriting(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", "delta")
+    DeltaTable(table.path).update(updates={"value": "-1.0"}, predicate="id = 'x'")
+    with pytest.raises(ForeignCommitError, match="rows"):
+        table.repair()
+
+
+# --- deaths, and others that come in between -----------------------------------------------------
+
+
+def test_a_writer_that_dies_between_the_steps_has_taken_in(table: hudi.Table) -> None:
+    path = Path(table.path)
+    append(path, table.format, batch(7, "new"))
+    with death_in("hudi_core.plugin.host.FormatHost.complete_write"):
+        table.repair(take_in=True)
+    assert keys(states(path, table.format)[-1]) == ["a", "b", "new", "x", "y"]
+    assert opened(table).count() == 4
+    opened(table).upsert(batch(8, "a"))
+    agree(path)
+    assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y"]
+
+
+def test_a_repair_after_such_a_death_takes_nothing_in_twice(table: hudi.Table) -> None:
+    path = Path(table.path)
+    append(path, table.format, batch(7, "new"))
+    with death_in("hudi_core.plugin.host.FormatHost.complete_write"):
+        table.repair(take_in=True)
+    append(path, table.format, batch(8, "zz"))
+    done = opened(table).repair(take_in=True).taken_in
+    assert done is not None
+    assert done.rows == 1
+    agree(path)
+    assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y", "zz"]
+
+
+@pytest.mark.parametrize("other", ["append", "delete"])
+def test_what_comes_in_between_stays_foreign(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    path, real = Path(table.path), Transaction._complete
+    append(path, table.format, batch(7, "new"))
+
+    def come_between(self: Transaction, *given: object) -> object:
+        monkeypatch.setattr(Transaction, "_complete", real)
+        if other == "append":
+            append(path, table.format, batch(8, "zz"))
+        else:
+            delete(path, table.format, "x")
+        return real(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Transaction, "_complete", come_between)
+    if other == "append":
+        with pytest.raises(ForeignCommitError, match="1 row in 1 file"):
+            table.repair(take_in=True)
+        assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y"]
+        assert keys(states(path, table.format)[-1])[-1] == "zz"
+        assert opened(table).repair(take_in=True).taken_in is not None
+        assert keys(opened(table).to_arrow())[-1] == "zz"
+    else:
+        with pytest.raises(CommitStateUnknownError, match="not made by a Hudi writer"):
+            table.repair(take_in=True)
+        assert keys(opened(table).to_arrow()) == ["a", "b", "x", "y"]
+        with pytest.raises(CommitStateUnknownError):
+            opened(table).repair(take_in=True)
+        opened(table).repair(discard=True)
+        assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y"]
+    agree(path)
+
+
+def test_a_take_in_that_fails_is_rolled_back_and_made_again(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rollback is recorded in the format, whose rows of others stay what they are."""
+    path, real = Path(table.path), Transaction._record
+    append(path, table.format, batch(7, "new"))
+
+    def fail(self: Transaction, *_: object) -> object:
+        monkeypatch.setattr(Transaction, "_record", real)
+        raise Died
+
+    monkeypatch.setattr(Transaction, "_record", fail)
+    with pytest.raises(Died):
+        table.repair(take_in=True)
+    assert all(one.is_completed for one in opened(table).timeline.instants)
+    with pytest.raises(ForeignCommitError, match="1 row in 1 file"):
+        opened(table).repair()
+    assert opened(table).repair(take_in=True).left == ()
+    agree(path)
+    assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y"]
+
+
+# --- afterwards ----------------------------------------------------------------------------------
+
+
+def test_a_rollback_takes_the_rows_out_again(table: hudi.Table) -> None:
+    path = Path(table.path)
+    held = agree(path)
+    append(path, table.format, batch(7, "new"))
+    done = table.repair(take_in=True).taken_in
+    assert done is not None
+    assert done.instant is not None
+    opened(table).rollback(done.instant)
+    assert agree(path) == held
+    opened(table).upsert(batch(8, "zz"))
+    agree(path)
+    assert opened(table).validate().is_valid
+
+
+def test_a_restore_goes_back_behind_it(table: hudi.Table) -> None:
+    path = Path(table.path)
+    held, last = agree(path), table.timeline.completed_writes()[-1]
+    table.savepoint(last)
+    append(path, table.format, batch(7, "new"))
+    table.repair(take_in=True)
+    opened(table).upsert(batch(8, "zz"))
+    opened(table).restore(last)
+    assert agree(path) == held
+    opened(table).upsert(batch(9, "c"))
+    agree(path)
+
+
+def test_cleans_and_archives_go_on(table: hudi.Table) -> None:
+    path = Path(table.path)
+    append(path, table.format, batch(7, "new"))
+    table.repair(take_in=True)
+    few = {
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+    }
+    for ts in range(10, 20):
+        opened(table).upsert(batch(ts, "new", "a"), options=few)
+        agree(path)
+    assert opened(table).validate().is_valid
+    assert len(opened(table).timeline.completed_writes()) < 8
+
+
+# --- several formats -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", [("delta",), ("iceberg",), ("delta", "iceberg")])
+def test_a_table_of_several_formats(tmp_path: Path, where: tuple[str, ...]) -> None:
+    path = tmp_path / "t"
+    table = new_table(path, "iceberg,delta")
+    for number, one in enumerate(where):
+        append(path, one, batch(7, f"new{number}"))
+    with pytest.raises(ForeignCommitError):
+        table.upsert(batch(8, "a"))
+    assert [one.table_format for one in table.repair(dry_run=True).foreign] == sorted(
+        where, reverse=True
+    )
+    done = table.repair(take_in=True)
+    assert done.left == ()
+    expected = ["a", "b", *(f"new{number}" for number in range(len(where))), "x", "y"]
+    assert keys(opened(table).to_arrow()) == expected
+    for one in ("delta", "iceberg"):
+        assert keys(states(path, one)[-1]) == expected
+    opened(table).upsert(batch(8, "a"))
+    assert opened(table).validate().is_valid
+
+
+# --- tables that others replaced, upgraded or dropped --------------------------------------------
+
+PREFIX = "hoodie.table.format.iceberg.catalog."
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[tuple[SqlCatalog, hudi.Table, dict[str, str]]]:
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    options = {f"{PREFIX}type": "sql", f"{PREFIX}uri": uri, f"{PREFIX}identifier": "lake.t"}
+    options[f"{PREFIX}create-namespace"] = "true"
+    made = new_table(tmp_path / "t", "iceberg", **options)
+    catalog = SqlCatalog("hudi", uri=uri)
+    yield catalog, made, options
+    catalog.engine.dispose()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("rows", [0, 2])
+def test_a_table_that_was_made_again_is_named_by_reads(
+    lake: tuple[SqlCatalog, hudi.Table, dict[str, str]], rows: int
+) -> None:
+    """Never no rows: none of its snapshots is Hudi's."""
+    catalog, table, options = lake
+    held, first = bag(table.to_arrow()), table.timeline.completed_writes()[0]
+    catalog.drop_table("lake.t")
+    other = catalog.create_table("lake.t", SCHEMA, location=f"file://{table.path}")
+    if rows:
+        other.append(batch(7, "new", "zz"))
+    number = str(other.metadata.current_snapshot_id)
+    again = hudi.Table.open(table.path, options)
+    for call in (again.to_arrow, again.count, lambda: again.to_arrow(as_of=first)):
+        with pytest.raises(ForeignCommitError, match="no state of Hudi") as caught:
+            call()
+        assert caught.value.version == number
+    with pytest.raises(ForeignCommitError):
+        again.upsert(batch(8, "a"))
+    with pytest.raises(ForeignCommitError, match="4 rows"):
+        again.repair()
+    with pytest.raises(TableServiceError, match="4 rows"):
+        again.repair(take_in=True)
+    again.repair(discard=True)
+    assert bag(hudi.Table.open(table.path, options).to_arrow()) == held
+    assert bag(catalog.load_table("lake.t").scan().to_arrow()) == held
+
+
+def test_a_log_that_was_made_again_is_named_by_reads(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", "delta")
+    held = bag(table.to_arrow())
+    for one in (tmp_path / "t/_delta_log").iterdir():
+        one.unlink()
+    write_deltalake(table.path, batch(7, "new"), mode="append")
+    for call in (table.to_arrow, table.count, lambda: table.upsert(batch(8, "a"))):
+        with pytest.raises(ForeignCommitError, match="no state of Hudi"):
+            call()
+    table.repair(discard=True)
+    assert bag(opened(table).to_arrow()) == held
+
+
+def test_an_upgrade_of_the_format_names_the_repair(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", "iceberg")
+    held, folder = agree(tmp_path / "t"), tmp_path / "t/metadata"
+    newest = max(int(one.name.split(".")[0][1:]) for one in folder.glob("v*.metadata.json"))
+    whole = json.loads((folder / f"v{newest}.metadata.json").read_text())
+    whole |= {"format-version": 3, "next-row-id": 0}
+    (folder / f"v{newest + 1}.metadata.json").write_text(json.dumps(whole))
+    assert bag(opened(table).to_arrow(), SCHEMA.names) == held
+    with pytest.raises(ForeignCommitError, match=r"[Vv]ersion 3 of the format") as caught:
+        table.upsert(batch(8, "a"))
+    assert "hudi table repair" in caught.value.hint
+    assert opened(table).repair().left == ()
+    assert agree(tmp_path / "t") == held
+    opened(table).upsert(batch(8, "new"))
+    agree(tmp_path / "t")
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_an_entry_that_was_dropped_is_named_as_that(
+    lake: tuple[SqlCatalog, hudi.Table, dict[str, str]],
+) -> None:
+    catalog, table, options = lake
+    catalog.drop_table("lake.t")
+    with pytest.raises(MissingMetadataError, match="its entry was dropped") as caught:
+        hudi.Table.open(table.path, options).to_arrow()
+    assert "damaged" not in str(caught.value)
+    assert "hudi table repair" in caught.value.hint
+    assert isinstance(caught.value, CorruptMetadataError)
