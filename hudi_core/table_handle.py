@@ -14,8 +14,10 @@ from hudi_core.model.client import HeldMetadata
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import Storage, TimelineView
+from hudi_core.plugin.fenced import pending_publications
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.plugin.unpublished import look_at_unpublished
 from hudi_core.storage.location import parse_location
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.manager import ViewManager
@@ -56,11 +58,21 @@ class OpenTable:
         LostCompletionError
             The format holds an instant that the Hudi timeline has as pending: its completed file is
             lost, and rows of a commit that other readers see would be missing.
+        UnpublishedCommitsError
+            An engine that does not know the format has cleaned files that it names.
         """
         seen = self.fenced()
         for pending in self.lost_completions(seen):
             raise self.lost(pending, f"the {self.host.name} format holds it")
+        unpublished = pending_publications(seen)
+        if unpublished:
+            look_at_unpublished(self.client, self.each_lister, self.host.name, seen, unpublished)
         return seen
+
+    def each_lister(self) -> Iterator[FileIndex]:
+        """Yield who lists the files of each of the table's formats."""
+        for one in self.each():
+            yield one.lister()
 
     def fenced(self) -> TimelineView:
         """The timeline of :meth:`timeline`, whether completed files are lost or not."""

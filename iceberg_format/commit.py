@@ -48,7 +48,7 @@ from iceberg_format.lineage import (
     summary_of,
 )
 from iceberg_format.manifests import ManifestStore
-from iceberg_format.schema import known_schema
+from iceberg_format.schema import NAMES_KEY, known_schema, name_mapping
 from iceberg_format.summary import change_summary
 from iceberg_format.table import IcebergTable, version_of
 from iceberg_format.updates import LAST_ADDED, add_schema, as_current, remove_snapshots, set_schema
@@ -72,6 +72,8 @@ class Change:
         Whether the rows stay the same: a replacement.
     taken
         Paths of files of other writers that are taken out, as the added files have their rows.
+    by_names
+        Whether columns of an added file carry no field ids: readers find them by their names.
     """
 
     keys: dict[str, str]
@@ -80,6 +82,7 @@ class Change:
     schema: Schema | None = None
     same_rows: bool = False
     taken: frozenset[str] = field(default_factory=frozenset)
+    by_names: bool = False
 
 
 def publish(
@@ -222,6 +225,7 @@ def change_updates(
         change.added, files.removed, summary_of(parent) if parent else {}, change.same_rows
     )
     schema_updates, schema_id = _schema_updates(metadata, change.schema)
+    mapping = _mapping_updates(metadata, change)
     snapshot = make_snapshot(
         store,
         parent,
@@ -231,7 +235,7 @@ def change_updates(
         timestamp_ms=table.client.config.zone.epoch_millis(instant.effective_completion_time),
         schema_id=schema_id,
     )
-    return (*schema_updates, *as_current(snapshot))
+    return (*schema_updates, *mapping, *as_current(snapshot))
 
 
 def require_named_files(
@@ -337,6 +341,14 @@ def _schema_updates(
     if known.schema_id == metadata.current_schema_id:
         return (), known.schema_id
     return (set_schema(known.schema_id),), known.schema_id
+
+
+def _mapping_updates(metadata: TableMetadata, change: Change) -> tuple[TableUpdate, ...]:
+    """What lets readers find the columns of files without field ids, also of those to come."""
+    known = metadata.properties.get(NAMES_KEY)
+    wanted = metadata.schema() if change.schema is None else change.schema
+    mapping = name_mapping(known, wanted, takes_over=change.by_names)
+    return () if mapping == known else (SetPropertiesUpdate(updates={NAMES_KEY: mapping}),)
 
 
 def _lacking(

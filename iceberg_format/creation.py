@@ -2,8 +2,8 @@
 
 It is made with a new table, when a table that has rows is given the format, and when metadata is
 rebuilt. Files that other writers made carry no field ids; their columns are identified by name then
-(``schema.name-mapping.default``). These are the names of the day: a file without ids is as old, and
-a column that gets another name later keeps its id.
+(``schema.name-mapping.default``). A column that gets another name later keeps its former ones
+there, for files that are as old.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import DataFile
@@ -39,21 +38,29 @@ from iceberg_format.foreign import require_hudi_lineage
 from iceberg_format.lineage import FIRST, STATE_KEY
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.partition import partition_specs
-from iceberg_format.schema import iceberg_schema, name_mapping
+from iceberg_format.schema import NAMES_KEY, iceberg_schema, name_mapping
 from iceberg_format.summary import change_summary
 from iceberg_format.table import IcebergTable
-from iceberg_format.writes import file_of
+from iceberg_format.writes import AddedFile, file_of
 
 
 @dataclass(frozen=True, slots=True)
 class _First:
-    """What a table starts with."""
+    """What a table starts with.
+
+    Attributes
+    ----------
+    files
+        The present files.
+    watermark
+        Completion time up to which all is complete.
+    by_names
+        Whether columns of a file carry no field ids.
+    """
 
     files: Sequence[DataFile]
     watermark: str | None
-
-
-_NAMES: Final = "schema.name-mapping.default"
+    by_names: bool = False
 
 
 def check(table: IcebergTable) -> None:
@@ -100,6 +107,9 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
             "last_sequence_number": before.metadata.last_sequence_number,
         }
         empty = empty.model_copy(update=kept)
+        if NAMES_KEY in before.metadata.properties:
+            # files without ids that are as old know columns by their names of then
+            empty.properties[NAMES_KEY] = before.metadata.properties[NAMES_KEY]
     moved = _from_folder(table) if before is None else None
     metadata = moved or _whole(table, empty, view_manager)
     try:
@@ -192,7 +202,7 @@ def _existing(
     slices = view_manager.view().latest_slices()
     columns = client.schema
 
-    def describe(one: FileSlice) -> DataFile:
+    def describe(one: FileSlice) -> AddedFile:
         if one.base_file is None or one.log_files:
             raise UnsupportedTableError(
                 client.base_path,
@@ -206,7 +216,9 @@ def _existing(
         )
 
     files = list(client.run_map(describe, slices))
-    return _First(files, max(one.effective_completion_time for one in completed))
+    watermark = max(one.effective_completion_time for one in completed)
+    by_names = any(not one.has_ids for one in files)
+    return _First([one.file for one in files], watermark, by_names)
 
 
 def _with_snapshot(
@@ -227,8 +239,9 @@ def _with_snapshot(
         timestamp_ms=metadata.last_updated_ms,
         schema_id=metadata.current_schema_id,
     )
-    if first.files:
-        more[_NAMES] = name_mapping(metadata.schema())
+    more[NAMES_KEY] = name_mapping(
+        metadata.properties.get(NAMES_KEY), metadata.schema(), takes_over=first.by_names
+    )
     main = SnapshotRef.model_validate({"snapshot-id": snapshot_id, "type": "branch"})
     return metadata.model_copy(
         update={

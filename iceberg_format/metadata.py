@@ -31,11 +31,12 @@ from hudi_core.spi import (
     StatedColumn,
     ValueRanges,
 )
-from hudi_core.spi.files import bounds_to_array, table_lister
+from hudi_core.spi.files import bounds_to_array, field_id, leaves, table_lister
 from iceberg_format.kept_files import FilesByPartition, files_of_snapshots
 from iceberg_format.leftovers import leftovers
 from iceberg_format.lineage import watermark_of
 from iceberg_format.manifests import ManifestStore
+from iceberg_format.schema import NAMES_KEY, mapped_names, name_mapping
 from iceberg_format.table import IcebergTable
 
 
@@ -131,6 +132,19 @@ class ManifestLister(FileIndex):
                 },
             )
 
+    def unreadable(self, columns: pa.Schema) -> str | None:
+        """Whether columns without field ids are not in the name mapping."""
+        if any(field_id(field) is not None for _, field in leaves(columns)):
+            return None
+        held, wanted = columns.names, mapped_names(name_mapping(None, self._metadata.schema()))
+        for path, number in wanted.items():
+            if path.partition(".")[0] in held and self._mapped.get(path) != number:
+                return (
+                    f"no field ids, and {NAMES_KEY} does not have its column {path}: readers see "
+                    "null, or fail"
+                )
+        return None
+
     def leftovers(self) -> Iterator[str]:
         """Yield files of the metadata folder that no version reaches."""
         return leftovers(self.table)
@@ -147,6 +161,10 @@ class ManifestLister(FileIndex):
     @cached_property
     def _metadata(self) -> TableMetadataV2:
         return self.table.load().metadata
+
+    @cached_property
+    def _mapped(self) -> Mapping[str, int]:
+        return mapped_names(self._metadata.properties.get(NAMES_KEY))
 
     @cached_property
     def _earlier(self) -> FileIndex | None:

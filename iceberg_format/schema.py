@@ -6,10 +6,15 @@ reads the Iceberg table can use them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
 import pyarrow as pa
 import pyarrow.types as pt
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.name_mapping import MappedField, NameMapping, parse_mapping_from_json
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -33,6 +38,8 @@ from pyiceberg.types import (
 from hudi_core.spi import CommitMetadata, MetaClientView, SchemaError, TableSchema
 from hudi_core.spi.files import field_id
 
+NAMES_KEY: Final = "schema.name-mapping.default"
+"""Property by which readers find the columns of files without field ids."""
 _TYPES: dict[pa.DataType, type[IcebergType]] = {
     pa.bool_(): BooleanType,
     pa.int32(): IntegerType,
@@ -82,12 +89,70 @@ def known_schema(metadata: TableMetadata, wanted: Schema) -> Schema | None:
     return None
 
 
-def name_mapping(schema: Schema) -> str:
-    """Return field ids by name, for files without ids.
+def name_mapping(known: str | None, schema: Schema, *, takes_over: bool = False) -> str:
+    """Return field ids by name, for files without ids, as the property has them.
 
-    As the property has it.
+    Files of writers that know nothing of Iceberg carry none: Hudi of Java, for one. The names of
+    before stay, for files that are as old.
+
+    Parameters
+    ----------
+    known
+        The property as it is; ``None`` where the table has none, or it cannot be read.
+    takes_over
+        Whether a name that a column had before becomes that of the present column of this name, as
+        files without ids that are written now mean it.
     """
-    return schema.name_mapping.model_dump_json()
+    return _grown_mapping(known, schema.name_mapping.model_dump_json(), takes_over)
+
+
+@lru_cache(maxsize=32)
+def _grown_mapping(known: str | None, wanted: str, takes_over: bool) -> str:
+    before = _parsed(known)
+    grown = _merged(before, NameMapping.model_validate_json(wanted).root, takes_over)
+    return NameMapping(root=grown).model_dump_json()
+
+
+def mapped_names(mapping: str | None) -> dict[str, int]:
+    """Field ids by the paths of the names that a mapping has."""
+    found: dict[str, int] = {}
+
+    def walk(fields: Sequence[MappedField], above: str) -> None:
+        for field in fields:
+            for name in field.names:
+                if field.field_id is not None:
+                    found[f"{above}{name}"] = field.field_id
+                walk(field.fields, f"{above}{name}.")
+
+    walk(_parsed(mapping), "")
+    return found
+
+
+def _parsed(mapping: str | None) -> list[MappedField]:
+    try:
+        return [] if mapping is None else parse_mapping_from_json(mapping).root
+    except ValueError:
+        return []  # whoever wrote it: no reader can use it
+
+
+def _merged(
+    known: Sequence[MappedField], wanted: Sequence[MappedField], takes_over: bool
+) -> list[MappedField]:
+    """The fields of one level: those of the present columns, then those of former ones."""
+    owners = {name: field.field_id for field in known for name in field.names}
+    present = {name: field.field_id for field in wanted for name in field.names}
+    owners = owners | present if takes_over else present | owners
+    below = {field.field_id: field.fields for field in wanted}
+    before = {field.field_id: field for field in known}
+    made = []
+    for number in dict.fromkeys((*below, *before)):
+        names = [name for name, owner in owners.items() if owner == number]
+        former = before[number].fields if number in before else []
+        if names:
+            fields = _merged(former, below.get(number, []), takes_over)
+            values = {"field-id": number, "names": names, "fields": fields}
+            made.append(MappedField.model_validate(values))
+    return made
 
 
 def _field(field: pa.Field, above: str = "") -> NestedField:

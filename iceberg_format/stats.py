@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any, Final
 
@@ -118,9 +119,26 @@ def data_file(
     return found
 
 
-def read_footer(
-    storage: Storage, path: str, size: int, schema: TableSchema
-) -> tuple[int, dict[str, ColumnStats]]:
+@dataclass(frozen=True, slots=True)
+class StoredColumns:
+    """What a footer tells of a file.
+
+    Attributes
+    ----------
+    rows
+        Number of rows.
+    columns
+        Statistics by leaf path.
+    has_ids
+        Whether its columns carry field ids, as all do that are written here.
+    """
+
+    rows: int
+    columns: dict[str, ColumnStats]
+    has_ids: bool
+
+
+def read_footer(storage: Storage, path: str, size: int, schema: TableSchema) -> StoredColumns:
     """Return rows and statistics of a file from its footer.
 
     Columns that the file keeps in another type than the table has now have no statistics. Those of
@@ -152,7 +170,7 @@ def read_footer(
         name, kind = now.get(field_id(field) if by_id else old, ("", None))
         if kind == field.type:
             found[name] = by_file[old]
-    return footer.num_rows, found
+    return StoredColumns(footer.num_rows, found, by_id)
 
 
 class _StoredFile(io.RawIOBase):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
@@ -27,6 +28,22 @@ from iceberg_format.stats import data_file, read_footer
 from iceberg_format.table import IcebergTable
 
 
+@dataclass(frozen=True, slots=True)
+class AddedFile:
+    """A file as manifests have it.
+
+    Attributes
+    ----------
+    file
+        The file.
+    has_ids
+        Whether its columns carry field ids; readers find those of others by their names.
+    """
+
+    file: DataFile
+    has_ids: bool = True
+
+
 def change_of_write(
     table: IcebergTable,
     metadata: TableMetadata,
@@ -44,7 +61,7 @@ def change_of_write(
     columns = schema_left(table.client, commit)
     schema = iceberg_schema(columns, 0, with_meta=table.client.config.populate_meta_fields)
     described = {status.stat.path: status for status in statuses}
-    added = [
+    written = [
         _added(table, metadata, stat, described.get(stat.path), schema=schema, columns=columns)
         for stat in commit.stats
         if stat.path
@@ -55,11 +72,12 @@ def change_of_write(
         keys[TAKES_IN_KEY] = taken.version
     return Change(
         keys=keys,
-        added=added,
+        added=[one.file for one in written],
         gone=outgoing_groups(commit),
         schema=schema,
         same_rows=commit.operation_type in (WriteOperation.CLUSTER, WriteOperation.COMPACT),
         taken=frozenset(() if taken is None else taken.files),
+        by_names=any(not one.has_ids for one in written),
     )
 
 
@@ -76,20 +94,21 @@ def file_of(
     *,
     schema: Schema,
     columns: TableSchema,
-) -> DataFile:
+) -> AddedFile:
     """Return a stored file as manifests have it; its footer is read."""
     uri = table.files.data_uri(path)
-    rows, stats = read_footer(table.client.data, path, size, columns)
-    return data_file(
+    stored = read_footer(table.client.data, path, size, columns)
+    file = data_file(
         uri,
         size,
-        rows,
-        stats,
+        stored.rows,
+        stored.columns,
         schema=schema,
         spec=metadata.spec(),
         paths=columns.field_ids(),
         counts_nan=False,
     )
+    return AddedFile(file, stored.has_ids)
 
 
 def _added(
@@ -100,13 +119,13 @@ def _added(
     *,
     schema: Schema,
     columns: TableSchema,
-) -> DataFile:
+) -> AddedFile:
     path, size = stat.path or "", stat.file_size_in_bytes or 0
     if status is None or not status.columns:
         return file_of(table, metadata, path, size, schema=schema, columns=columns)
     uri = table.files.data_uri(path)
     rows = stat.num_writes or 0
-    return data_file(
+    file = data_file(
         uri,
         size,
         rows,
@@ -115,3 +134,4 @@ def _added(
         spec=metadata.spec(),
         paths=columns.field_ids(),
     )
+    return AddedFile(file)

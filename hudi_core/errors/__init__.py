@@ -21,6 +21,7 @@ from hudi_core.errors.commit import (
     IncompleteCommitError,
     PendingClusteringError,
     StageConflictError,
+    UnpublishedCommitsError,
 )
 from hudi_core.errors.config import (
     ConfigError,
@@ -167,6 +168,7 @@ __all__ = [
     "UnknownPartitionError",
     "UnknownStageError",
     "UnknownTableFormatError",
+    "UnpublishedCommitsError",
     "UnsafePathError",
     "UnsafeStoreError",
     "UnsupportedCapabilityError",

@@ -142,6 +142,39 @@ def _with_rows(count: int | None) -> str:
     return "" if count is None else f" ({count:,} row{'s' * (count != 1)})"
 
 
+class UnpublishedCommitsError(CommitError):
+    """An engine that ignores the table's format has cleaned files that the format names.
+
+    It completed commits on the Hudi timeline alone. What readers of the format may see is gone, and
+    the commits cannot be published one after the other any more.
+
+    Parameters
+    ----------
+    base_path, table_format
+        The table and its format.
+    instant
+        Requested time of the newest such commit.
+    file
+        One of the files that are gone.
+    """
+
+    def __init__(self, base_path: str, table_format: str, instant: str, file: str) -> None:
+        self.base_path, self.table_format = base_path, table_format
+        self.instant, self.file = instant, file
+        super().__init__(
+            f"An engine that does not know the {table_format} format wrote to the table at "
+            f"{base_path}, up to commit {instant}, and cleaned files that the format needs, such "
+            f"as {file}",
+            f"`hudi table repair {base_path}` rebuilds the {table_format} metadata with its "
+            "commits. Have whoever writes the table next publish them before such an engine "
+            "cleans it.",
+            base_path=base_path,
+            table_format=table_format,
+            instant=instant,
+            file=file,
+        )
+
+
 class CommitValidationError(CommitError):
     """A validator refused the state that a commit was about to publish.
 

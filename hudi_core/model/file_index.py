@@ -117,6 +117,20 @@ class FileIndex(Protocol):
         """
         return None
 
+    def unreadable(self, columns: pa.Schema) -> str | None:
+        """Why readers of the format misread a file with these columns; ``None`` where they do not.
+
+        Another engine may have written the file, and a later commit has published it. Asked of
+        every present file by ``validate``.
+
+        Parameters
+        ----------
+        columns
+            Those of the file, with the field ids that it carries.
+        """
+        del columns
+        return None
+
     def leftovers(self) -> Iterable[str]:
         """Paths of the format's own metadata files that nothing reaches.
 

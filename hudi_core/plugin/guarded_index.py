@@ -155,6 +155,13 @@ class GuardedIndex(FileIndex):
         wanted = "NamedFile after NamedFile, or None"
         return None if found is None else self._each(method, found, NamedFile, wanted)
 
+    def unreadable(self, columns: pa.Schema) -> str | None:
+        """Why readers of the format misread a file."""
+        method, ask = "FileIndex.unreadable", self._index.unreadable
+        found = self._guard.call(method, lambda: ask(columns))
+        self._guard.require(method, found, (str, type(None)), "a text or None")
+        return found
+
     def leftovers(self) -> Iterable[str]:
         """Files of the format's metadata that nothing reaches."""
         method, ask = "FileIndex.leftovers", self._index.leftovers

@@ -24,6 +24,7 @@ from hudi_core.errors import (
     InvalidOptionError,
     TableServiceError,
     UnfinishedMoveError,
+    UnpublishedCommitsError,
 )
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import discard_damaged
@@ -367,7 +368,7 @@ def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple
         return recover(TableState.load(table), config).timeline, False
     except ConcurrentWriterError:
         raise
-    except IncompleteCommitError:
+    except (IncompleteCommitError, UnpublishedCommitsError):
         is_stuck = True
     except (
         *(CorruptMetadataError, CommitConflictError, CommitStateUnknownError),

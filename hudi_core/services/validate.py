@@ -9,7 +9,7 @@ while the comparison runs is left out of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from hudi_core.errors import (
     RecordKeyError,
     TableServiceError,
     UnfinishedMoveError,
+    UnpublishedCommitsError,
     UnsupportedTableError,
 )
 from hudi_core.meta_client import META_FOLDER, TableMetaClient
@@ -43,7 +44,9 @@ from hudi_core.metadata.validator import ValidationReport
 from hudi_core.metadata.validator import validate as validate_metadata
 from hudi_core.model.commit import WriteStat
 from hudi_core.model.difference import Difference
+from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileGroupId, FileSlice, FileStatus
+from hudi_core.model.instant import WRITE_ACTIONS, Instant
 from hudi_core.model.named_files import NamedFile, StatedColumn
 from hudi_core.model.stats import ColumnStats
 from hudi_core.plugin.fenced import pending_publications
@@ -70,6 +73,7 @@ _ATTEMPTS: Final = 5
 _UNREADABLE: Final = (
     *(CorruptMetadataError, CommitConflictError, ForeignCommitError, TableServiceError),
     InvalidOptionError,  # the place of the metadata, in a table that was moved
+    UnpublishedCommitsError,
     UnsupportedTableError,  # metadata of a kind that this release does not write
 )
 _REPAIR: Final = "`hudi table repair` rebuilds it from the timeline."
@@ -132,6 +136,7 @@ class _Comparison:
         self._gone: set[FileGroupId] = set()  # file groups that an archived write replaced
         self._is_readable = True  # the format's metadata
         self._ahead: set[str] = set()  # formats that hold what another one lacks
+        self._listers: dict[str, FileIndex] = {}
         self._fenced = self._see_fenced()
         self._see_lost()
         # at once: what is written from now on is in neither
@@ -206,7 +211,7 @@ class _Comparison:
             return timeline
         self._checked["instants"] = len(timeline.instants)
         for instant in pending_publications(fenced):
-            is_due = can_record(table.host, instant)
+            is_due = can_record(table.host, instant) and not self._is_cleaned(instant)
             what = f"{instant.action.value} {instant.requested_time}"
             outlook = "the next write publishes it" if is_due else "and cannot be by a write"
             several = len(table.host.parts) > 1
@@ -217,6 +222,13 @@ class _Comparison:
             actual = f"it is not recorded{where}; {outlook}"
             self._found.append(Difference(Source.FORMAT, what, expected, actual, is_pending=is_due))
         return fenced if isinstance(fenced, Timeline) else timeline
+
+    def _is_cleaned(self, instant: Instant) -> bool:
+        """Whether files of a write are gone before it was published."""
+        if instant.action not in WRITE_ACTIONS:
+            return False
+        paths = [stat.path for stat in self._client.read_commit(instant).stats if stat.path]
+        return None in self._client.run_map(self._client.data.head, paths)
 
     def _see_lost(self) -> None:
         lost = lost_completions(self._now, self._timeline)
@@ -362,8 +374,9 @@ class _Comparison:
 
     def _see_named_by(self, table: OpenTable) -> dict[str, NamedFile] | None:
         found: dict[str, NamedFile] = {}
+        lister = self._listers[table.host.name] = table.lister()
         try:
-            named = table.lister().named_files()
+            named = lister.named_files()
             if named is None:
                 self._skipped[f"files of {table.host.name}"] = "the format keeps no list of its own"
                 return None
@@ -397,6 +410,7 @@ class _Comparison:
         self._checked["files of the format" if is_one else f"files of {name}"] = len(named)
         before = len(self._found)
         self._compare_files(named, stored, footers)
+        self._compare_columns(self._listers[name], named, footers or {})
         if not is_one:  # which of the formats it is about
             self._found[before:] = [
                 replace(one, subject=f"{one.subject} in {name}") for one in self._found[before:]
@@ -419,6 +433,16 @@ class _Comparison:
                 self._compare_file(file, slice_.base_file.status, footer)
             elif footer is None or footer.rows:  # a file without rows may be left out
                 self._say(Source.FORMAT, f"file {path}", "named", "not named")
+
+    def _compare_columns(
+        self, lister: FileIndex, named: Iterable[str], footers: Mapping[str, Footer]
+    ) -> None:
+        """Look for files that readers of the format misread, as another engine wrote them."""
+        for path in sorted(footers.keys() & set(named)):
+            reason = lister.unreadable(footers[path].schema)
+            if reason is not None:
+                expected = "columns that all readers of the format find"
+                self._say(Source.FORMAT, f"file {path}", expected, reason)
 
     def _compare_file(self, file: NamedFile, status: FileStatus, footer: Footer | None) -> None:
         if file.size != status.size:

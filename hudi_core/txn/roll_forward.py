@@ -17,7 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hudi_core.errors import CommitConflictError, IncompleteCommitError
+from hudi_core.errors import CommitConflictError, IncompleteCommitError, UnpublishedCommitsError
 from hudi_core.model.actions import RestorePlan, SavepointMetadata
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import CommitMetadata, WriteStatus
@@ -216,6 +216,8 @@ class PendingPublication:
 
     def publish(self, *, is_replay: bool = False) -> FormatCommit | PublicationRejectedError:
         """Publish the write, or take it back; see :func:`publish`."""
+        if is_replay and not self._knew_format and is_two_step(self._table):
+            self._require_files()
         try:
             if is_replay:
                 self._recheck()
@@ -227,6 +229,16 @@ class PendingPublication:
                 raise self._ignored(why) from why
             held = fence_and_rollback(self._state, self._instant, why.what)
             return why if held is None else receipt_of(self._table, held)
+
+    def _require_files(self) -> None:
+        """Refuse a commit whose files its engine has cleaned before they were published."""
+        client, host = self._table.client, self._table.host
+        paths = [stat.path for stat in self._metadata.stats if stat.path]
+        found = client.run_map(client.data.head, paths)
+        for path, status in zip(paths, found, strict=True):
+            if status is None:
+                time = self._instant.requested_time
+                raise UnpublishedCommitsError(client.base_path, host.name, time, path)
 
     def _call(self) -> FormatCommit:
         self._before()
