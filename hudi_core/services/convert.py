@@ -19,10 +19,16 @@ from hudi_core.config.stored_form import id_properties
 from hudi_core.config.support import require_writable_table
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import ConcurrentWriterError, TableServiceError
+from hudi_core.errors import (
+    ConcurrentWriterError,
+    ForeignCommitError,
+    HudiError,
+    TableServiceError,
+)
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.capability import Capability
+from hudi_core.model.files import BaseFileName
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Action
 from hudi_core.model.protocols import TimelineView
@@ -105,7 +111,10 @@ def plan_conversion(
     UnsupportedCapabilityError, UnsupportedTableError
         It cannot hold the table, or the table cannot be written.
     TableServiceError
-        Savepoints pin states that the format could not go back to.
+        Savepoints pin states that the format could not go back to, or metadata that is there has
+        rows of another writer.
+    ForeignCommitError
+        Another writer has committed to the format that the table has.
     StoragePathTakenError
         Another table is below a storage path, which the format needs for itself.
     """
@@ -144,7 +153,10 @@ def convert_table(
     UnknownTableFormatError, UnsupportedCapabilityError, UnsupportedTableError, SchemaError
         The format is not there, or cannot hold the table; nothing has changed.
     TableServiceError
-        Savepoints pin states that the format could not go back to; nothing has changed.
+        Savepoints pin states that the format could not go back to, or metadata that is there has
+        rows of another writer; nothing has changed.
+    ForeignCommitError
+        Another writer has committed to the format that the table has; nothing has changed.
     StoragePathTakenError
         Another table is below a storage path, which the format needs for itself.
     ConcurrentWriterError, LockError
@@ -320,6 +332,51 @@ def _require_possible_conversion(table: OpenTable, host: FormatHost, timeline: T
     host.check_options(table.client.options)
     for part in _added(table, host):
         part.check_creation(_as_format(table, part, timeline))
+    _require_no_foreign_commits(table, host, timeline)
+
+
+def _require_no_foreign_commits(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:
+    """Refuse to leave rows of other writers behind, or to take them out of old metadata.
+
+    Raises
+    ------
+    ForeignCommitError
+        The table's present format has some.
+    TableServiceError
+        Metadata that an earlier conversion has left there has some.
+    """
+    try:
+        table.host.open(table.client)
+    except ForeignCommitError:
+        raise
+    except HudiError:
+        pass  # what is damaged, or missing, may be left
+    for part in _added(table, host):
+        client = _as_format(table, part, timeline)
+        try:
+            part.open(client)
+        except ForeignCommitError as foreign:
+            _require_own_files(OpenTable(client, part), foreign)
+        except HudiError:
+            continue
+
+
+def _require_own_files(table: OpenTable, foreign: ForeignCommitError) -> None:
+    """Refuse metadata that names files of another writer."""
+    try:
+        named = [*(table.lister().named_files() or ())]
+    except HudiError:
+        return  # it is rebuilt
+    others = [one for one in named if BaseFileName.parse(one.path.rpartition("/")[2]) is None]
+    if others:
+        folders = ", ".join(table.host.get_metadata_folders(table.client))
+        raise TableServiceError(
+            f"The {table.host.name} metadata in {table.client.base_path} names {len(others):,} "
+            f"files of another writer, such as {others[0].path}: {foreign.what}",
+            f"Nothing has changed. Where their rows may go, delete {folders}; else read them with "
+            "that writer first.",
+            files=len(others),
+        ) from foreign
 
 
 def _plan(table: OpenTable, to: str, timeline: Timeline, seen: TimelineView) -> Conversion:

@@ -53,7 +53,7 @@ from hudi_core.storage.layout import Place
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.clean import continue_pending
-from hudi_core.txn.publication import is_two_step
+from hudi_core.txn.publication import is_two_step, present_version
 from hudi_core.txn.recovery import recover
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
@@ -244,6 +244,8 @@ def _at_rest(table: OpenTable, config: WriteConfig, lock: TableLock) -> TableSta
     for pending in state.timeline.pending().where(is_at_work):
         # it would write to the places that it began with
         raise ConcurrentWriterError(table.client.base_path, pending.requested_time)
+    # the metadata is rebuilt there, without what others have committed to it
+    present_version(state.table)
     state = continue_pending(state, lock)
     tables = state.metadata
     if tables is not None:

@@ -110,7 +110,10 @@ class WholeTable(TableIndexing):
         UnknownTableFormatError, UnsupportedCapabilityError, UnsupportedTableError, SchemaError
             The format is not there, or cannot hold the table; nothing has changed.
         TableServiceError
-            The table has savepoints; nothing has changed.
+            The table has savepoints, or metadata that an earlier conversion left there has rows of
+            another writer; nothing has changed.
+        ForeignCommitError
+            Another writer has committed to the present format: see :meth:`repair`.
         ConcurrentWriterError, LockError
             Another writer is at work; nothing has changed.
         CommitConflictError, CommitStateUnknownError

@@ -91,6 +91,36 @@ def test_reads_warn_once_with_both_counts(
     assert f"hudi table repair {table.path} --dry-run" in said
 
 
+def test_no_other_service_leaves_the_rows_behind(table: hudi.Table, tmp_path: Path) -> None:
+    path = Path(table.path)
+    append(path, table.format, batch(7, "new"))
+    before = files(table)
+    calls: list[Callable[[], object]] = [
+        lambda: table.convert("native"),
+        lambda: table.convert("native", dry_run=True),
+        lambda: table.convert("iceberg,delta"),
+        lambda: table.convert_storage({"hoodie.storage.path": str(tmp_path / "elsewhere")}),
+        table.purge,
+        table.archive,
+    ]
+    for call in calls:
+        with pytest.raises(ForeignCommitError):
+            call()
+    assert files(table) == before
+    assert keys(states(path, table.format)[-1])[2] == "new"
+
+
+def test_a_conversion_takes_no_rows_out_of_metadata_that_was_left(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", "native")
+    table.convert("delta")
+    table.convert("native")
+    append(tmp_path / "t", "delta", batch(7, "new"))
+    for dry_run in (True, False):
+        with pytest.raises(TableServiceError, match="delete _delta_log"):
+            opened(table).convert("delta", dry_run=dry_run)
+    assert keys(states(tmp_path / "t", "delta")[-1])[2] == "new"
+
+
 # --- taking in -----------------------------------------------------------------------------------
 
 
