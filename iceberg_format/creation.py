@@ -18,8 +18,8 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START
 from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef
-from pyiceberg.table.snapshots import Summary
-from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.table.snapshots import MetadataLogEntry, SnapshotLogEntry, Summary
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 
 from hudi_core.spi import (
     WATERMARK_KEY,
@@ -31,13 +31,14 @@ from hudi_core.spi import (
     UnfinishedMoveError,
     UnsupportedTableError,
 )
-from iceberg_format.catalog import KEPT_VERSIONS, MOVED_KEY, TableState
+from iceberg_format.catalog import KEPT_VERSIONS, MOVED_KEY, WRITTEN, TableState
 from iceberg_format.commit import make_snapshot, new_snapshot_id
 from iceberg_format.external import ExternalCatalog
+from iceberg_format.files import without_scheme
 from iceberg_format.foreign import require_hudi_lineage
-from iceberg_format.lineage import FIRST, STATE_KEY
+from iceberg_format.lineage import FIRST, STATE_KEY, newest_of_hudi
 from iceberg_format.manifests import ManifestStore
-from iceberg_format.partition import partition_specs
+from iceberg_format.partition import added_specs, partition_specs
 from iceberg_format.schema import NAMES_KEY, iceberg_schema, name_mapping
 from iceberg_format.summary import change_summary
 from iceberg_format.table import IcebergTable
@@ -101,7 +102,9 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
         before = table.catalog.load()
     except (CorruptMetadataError, UnfinishedMoveError, UnsupportedTableError):
         before = None
-    if before is not None and before.metadata.location == empty.location:
+    if before is not None and _is_of_others(before, empty.location):
+        empty = _continued(before, empty)
+    elif before is not None and before.metadata.location == empty.location:
         kept = {
             "table_uuid": before.metadata.table_uuid,
             "last_sequence_number": before.metadata.last_sequence_number,
@@ -119,6 +122,50 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
             f"Another writer changed the Iceberg table at {table.location} ({error})",
             "Nothing has changed; run it again.",
         ) from error
+
+
+def _is_of_others(state: TableState, location: str) -> bool:
+    """Whether no Hudi writer has made anything of a table: its history is not Hudi's to end."""
+    is_same = without_scheme(state.metadata.location) == without_scheme(location)
+    is_known = state.format_version == WRITTEN and newest_of_hudi(state.metadata) is None
+    return is_same and is_known and bool(state.metadata.snapshots)
+
+
+def _continued(state: TableState, empty: TableMetadataV2) -> TableMetadataV2:
+    """A table of another writer with the columns, partitions and properties of a new one.
+
+    Its snapshots stay, and none of them is an ancestor of what follows.
+    """
+    former = state.metadata
+    wanted = empty.schema()
+    number = max(one.schema_id for one in former.schemas) + 1
+    schema = wanted.model_copy(update={"schema_id": number})
+    specs, default_spec = added_specs(former.partition_specs, empty.partition_specs)
+    fields = [field.field_id for spec in specs for field in spec.fields]
+    values = {"metadata-file": state.location, "timestamp-ms": former.last_updated_ms}
+    entry = MetadataLogEntry.model_validate(values)
+    return former.model_copy(
+        update={
+            "location": empty.location,
+            "last_updated_ms": max(empty.last_updated_ms, former.last_updated_ms),
+            "last_column_id": max(empty.last_column_id, former.last_column_id),
+            "schemas": [*former.schemas, schema],
+            "current_schema_id": number,
+            "partition_specs": specs,
+            "default_spec_id": default_spec,
+            "last_partition_id": max(fields, default=PARTITION_FIELD_ID_START - 1),
+            "sort_orders": _with_unsorted(former.sort_orders),
+            "default_sort_order_id": UNSORTED_SORT_ORDER.order_id,
+            "properties": {**former.properties, **empty.properties},
+            "metadata_log": [*former.metadata_log, entry],
+        }
+    )
+
+
+def _with_unsorted(orders: Sequence[SortOrder]) -> list[SortOrder]:
+    if any(one.order_id == UNSORTED_SORT_ORDER.order_id for one in orders):
+        return [*orders]
+    return [UNSORTED_SORT_ORDER, *orders]
 
 
 def check_files(table: IcebergTable, view_manager: FileSystemViewManager) -> None:
@@ -243,12 +290,15 @@ def _with_snapshot(
         metadata.properties.get(NAMES_KEY), metadata.schema(), takes_over=first.by_names
     )
     main = SnapshotRef.model_validate({"snapshot-id": snapshot_id, "type": "branch"})
+    values = {"snapshot-id": snapshot_id, "timestamp-ms": snapshot.timestamp_ms}
+    entry = SnapshotLogEntry.model_validate(values)
     return metadata.model_copy(
         update={
             "last_sequence_number": snapshot.sequence_number,
-            "snapshots": [snapshot],
+            "snapshots": [*metadata.snapshots, snapshot],
+            "snapshot_log": [*metadata.snapshot_log, entry],
             "current_snapshot_id": snapshot_id,
-            "refs": {MAIN_BRANCH: main},
+            "refs": {**metadata.refs, MAIN_BRANCH: main},
             "properties": {**metadata.properties, **more},
         }
     )

@@ -10,7 +10,6 @@ REST catalog checks the requirements itself.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -71,7 +70,7 @@ from iceberg_format.connection import (
     named_metadata,
     new_path,
 )
-from iceberg_format.files import MAX_BYTES, TableFiles
+from iceberg_format.files import MAX_BYTES, TableFiles, without_scheme
 from iceberg_format.options import CREATE_NAMESPACE
 
 HELD_KEY: Final = "hudi.catalog"
@@ -79,7 +78,6 @@ HELD_KEY: Final = "hudi.catalog"
 FROM_FOLDER_KEY: Final = "hudi.from-folder"
 """Property of a table whose versions in its folder may not have been deleted yet."""
 _REFUSED_BY_HIVE: Final = "InvalidOperationException"
-_SCHEME: Final = re.compile(r"^([a-z0-9]+:)?/*")
 _REFUSALS: Final = (BadRequestError, ForbiddenError, NoSuchNamespaceError, UnauthorizedError)
 _Value = TypeVar("_Value")
 
@@ -409,8 +407,7 @@ class ExternalCatalog:
 
         It would be replaced, and its readers lose it.
         """
-        here, there = (_SCHEME.sub("", one).rstrip("/") for one in (self.files.root, location))
-        if here != there:
+        if without_scheme(self.files.root) != without_scheme(location):
             raise self._taken(f"a table of this name at {location}")
 
     def _taken(self, by: str) -> InvalidOptionError:

@@ -30,6 +30,14 @@ _LOCAL: Final = "file://"
 _ONE_SLASH: Final = re.compile("^file:/(?!/)")
 
 
+_ANY_SCHEME: Final = re.compile(r"^([a-z0-9]+:)?/*")
+
+
+def without_scheme(location: str) -> str:
+    """A location as clients of all kinds spell it alike."""
+    return _ANY_SCHEME.sub("", location).rstrip("/")
+
+
 def table_uri(base_path: str) -> str:
     """Return the base path as the URI that every Iceberg reader takes."""
     scheme, separator, rest = base_path.partition("://")

@@ -10,6 +10,7 @@ from pyiceberg.table.snapshots import Snapshot
 
 from hudi_core.spi import HudiError, Storage
 from iceberg_format.catalog import HINT
+from iceberg_format.lineage import ancestors, is_of_hudi
 from iceberg_format.manifests import ManifestStore
 from iceberg_format.table import IcebergTable
 
@@ -30,12 +31,14 @@ def delete_unreached(
         The state before the snapshots were expired.
     """
     gone = {one.snapshot_id for one in expired}
+    line = {one.snapshot_id for one in ancestors(metadata)}
     store = ManifestStore(table.files, table.folder, metadata)
     try:
         reached = {
             manifest.manifest_path
             for one in metadata.snapshots
-            if one.snapshot_id not in gone
+            # those of a table that another writer began share nothing with Hudi's
+            if one.snapshot_id not in gone and (is_of_hudi(one) or one.snapshot_id in line)
             for manifest in store.manifests(one)
         }
         unreached = {manifest.manifest_path for one in expired for manifest in store.manifests(one)}

@@ -16,11 +16,12 @@ January 1970, where Iceberg has null), and in the last milliseconds before 1970,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import (
     DayTransform,
     HourTransform,
@@ -47,7 +48,8 @@ from hudi_core.spi import ColumnStats, PartitionTransform, SchemaError, TableSet
 IDENTITY: Final = 0
 """Id of the specification by values; without partition fields where that is not exact."""
 WITHOUT: Final = 1
-"""Id of the specification without partition fields, for files whose values are not known."""
+"""Id of the specification without partition fields, for files whose values are not known. In a
+table that another writer began, specifications have other ids."""
 
 _EXACT: Final = (BooleanType, DateType, DecimalType, IntegerType, LongType, StringType)
 _DATED: Final = (DateType, TimestampType, TimestamptzType)
@@ -110,27 +112,56 @@ def require_free_partition_names(settings: TableSettings, before: Schema, after:
                 )
 
 
+def added_specs(
+    known: Sequence[PartitionSpec], wanted: Sequence[PartitionSpec]
+) -> tuple[list[PartitionSpec], int]:
+    """All specifications of a table that gets further ones, and the id of the first of these.
+
+    Parameters
+    ----------
+    known
+        Those that another writer gave it; its snapshots name them by their ids.
+    wanted
+        From :func:`partition_specs`.
+    """
+    specs = [*known]
+    ids = []
+    for one in wanted:
+        same = next((each for each in specs if each.fields == one.fields), None)
+        if same is None:
+            number = max((each.spec_id for each in specs), default=-1) + 1
+            same = one.model_copy(update={"spec_id": number})
+            specs.append(same)
+        ids.append(same.spec_id)
+    return specs, ids[0]
+
+
 def partition_of(
-    spec: PartitionSpec, schema: Schema, columns: Mapping[str, ColumnStats]
+    metadata: TableMetadata, schema: Schema, columns: Mapping[str, ColumnStats]
 ) -> tuple[int, Record]:
     """Return under which specification, and with which values, a file is recorded.
 
     Parameters
     ----------
-    spec
-        The table's default.
+    metadata
+        The table, with its specifications.
     columns
         Statistics of the file by leaf path.
     """
+    spec = metadata.spec()
     values: list[Any] = []
     for field in spec.fields:
         make = field.transform.transform(schema.find_type(field.source_id))
         column = columns.get(schema.find_column_name(field.source_id) or "")
         known, value = _one_value(column, make)
         if not known:
-            return WITHOUT, Record()
+            return _without_fields(metadata), Record()
         values.append(value)
     return spec.spec_id, Record(*values)
+
+
+def _without_fields(metadata: TableMetadata) -> int:
+    return next((one.spec_id for one in metadata.partition_specs if not one.fields), WITHOUT)
 
 
 def _column(schema: Schema, name: str) -> NestedField | None:

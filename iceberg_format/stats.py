@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.conversions import to_bytes
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import (
     BinaryType,
     DecimalType,
@@ -49,7 +49,7 @@ def data_file(
     columns: Mapping[str, ColumnStats],
     *,
     schema: Schema,
-    spec: PartitionSpec,
+    metadata: TableMetadata,
     paths: Mapping[str, int],
     counts_nan: bool = True,
 ) -> DataFile:
@@ -61,14 +61,14 @@ def data_file(
         Where it is, its bytes and its rows.
     columns
         Statistics by leaf path.
-    schema, spec
-        The table's schema and its default specification.
+    schema, metadata
+        The table's schema, and the table with its specifications.
     paths
         Ids of the fields by path.
     counts_nan
         Whether the statistics tell the number of NaN, as those of a footer do not.
     """
-    spec_id, partition = partition_of(spec, schema, columns)
+    spec_id, partition = partition_of(metadata, schema, columns)
     sizes: dict[int, int] = {}
     values: dict[int, int] = {}
     nulls: dict[int, int] = {}

@@ -104,7 +104,7 @@ def file_of(
         stored.rows,
         stored.columns,
         schema=schema,
-        spec=metadata.spec(),
+        metadata=metadata,
         paths=columns.field_ids(),
         counts_nan=False,
     )
@@ -131,7 +131,7 @@ def _added(
         rows,
         status.columns,
         schema=schema,
-        spec=metadata.spec(),
+        metadata=metadata,
         paths=columns.field_ids(),
     )
     return AddedFile(file)

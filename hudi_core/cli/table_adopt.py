@@ -97,6 +97,7 @@ def adopt(
         "bytes": done.size,
         "partitions": done.partitions,
         "rewritten": done.is_rewritten,
+        "keeps_history": done.keeps_history,
         "obstacles": list(done.obstacles),
     }
     answer(as_json, document, _plan_parts(done) if dry_run else _parts(done))
@@ -109,7 +110,21 @@ def _parts(done: Adoption) -> Iterator[Part]:
         f"{done.table_format} table {done.path}."
     )
     if not done.is_rewritten:
-        yield "Its files have no meta columns: this release reads it, and does not write."
+        yield "Its files have no meta columns: it has virtual keys, and no incremental queries."
+        yield from _of_history(done, "stay", "ended")
+
+
+def _of_history(done: Adoption, stay: str, end: str) -> Iterator[Part]:
+    """What becomes of the states that the format had before."""
+    if done.source == library.PLAIN:
+        return
+    if done.keeps_history:
+        yield f"Former states of the {done.source} table {stay}: files keep their former names too."
+    else:
+        yield (
+            f"Former states of the {done.source} table {end}: files lose their former names, as "
+            "the table has no metadata table (hoodie.metadata.enable=false)."
+        )
 
 
 def _plan_parts(plan: Adoption) -> Iterator[Part]:
@@ -123,6 +138,8 @@ def _plan_parts(plan: Adoption) -> Iterator[Part]:
             ("partitions", "-" if plan.partitions is None else f"{plan.partitions:,}"),
         ]
     )
+    if not plan.is_rewritten and not plan.obstacles:
+        yield from _of_history(plan, "would stay", "would end")
     for obstacle in plan.obstacles:
         yield f"not possible without --rewrite: {obstacle}"
     yield "Nothing was changed (--dry-run)."

@@ -22,6 +22,7 @@ from hudi_core.ingestion.lines import BadLineError, decoded
 from hudi_core.ingestion.source_files import SourceFolder, is_first_load
 from hudi_core.ingestion.typed_strings import BadStringError, inferred, typed
 from hudi_core.schema.absence import with_absence
+from hudi_core.schema.arrow_types import is_text, plain_type
 from hudi_core.schema.table_schema import META_COLUMNS
 
 CHANGE: Final = "Op"
@@ -126,7 +127,9 @@ class RowReader:
         with self.folder.open(path, is_seekable=True) as file:
             # of nanoseconds INT96 has too few years
             rows = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read()
-        return without_row_numbers(rows)
+        rows = without_row_numbers(rows)
+        # files of one folder may differ in what their writers noted beside the same columns
+        return rows.cast(pa.schema([one.with_type(plain_type(one.type)) for one in rows.schema]))
 
     def json(self, path: str) -> pa.Table:
         """The rows of lines that are JSON objects each."""

@@ -103,6 +103,19 @@ def with_children(kind: pa.DataType, fields: Sequence[pa.Field]) -> pa.DataType:
     return pa.list_(fields[0])
 
 
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return a type with the plain one of Arrow's several for strings, bytes and lists.
+
+    They are the same in a Parquet file, whose writer notes which one its rows had.
+    """
+    below = children(kind)
+    if below:
+        return with_children(kind, [one.with_type(plain_type(one.type)) for _, one in below])
+    if is_text(kind):
+        return pa.string()
+    return pa.binary() if pt.is_large_binary(kind) or pt.is_binary_view(kind) else kind
+
+
 def walk(fields: Sequence[pa.Field]) -> Iterator[tuple[str, pa.Field]]:
     """Yield every field with its path, depth first, parents first."""
     for field in fields:

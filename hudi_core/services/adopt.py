@@ -1,9 +1,13 @@
 """Adoption: turns a folder of rows into a Hudi table, in place.
 
 Every data file becomes a base file: it gets a second name, that of a base file in the folder of its
-partition, and loses the first one. Readers of Hudi tables know no other names; the marker that Hudi
-has for foreign names (``_hudiext``) is passed over without a word by readers outside of Java, rows
-and all, and so is not used. The files have no meta columns: the table has virtual keys.
+partition. Readers of Hudi tables know no other names; the marker that Hudi has for foreign names
+(``_hudiext``) is passed over without a word by readers outside of Java, rows and all, and so is not
+used. The files have no meta columns: the table has virtual keys.
+
+Files of a format's table keep their first name as well: by it the format's former states are read.
+Those of plain files lose it, or who reads the folder found their rows twice. So do all where the
+table has no metadata table: then readers of Hudi tables list the folders, and fail on such names.
 
 Order: record, names, timeline, metadata of the format; then the old names go, then the properties
 make it a table, and the record goes. A crash at any point leaves what the same command goes on
@@ -148,7 +152,7 @@ def _begin(folder: Folder, plan: InPlace) -> AdoptionRecord:
         for number, one in enumerate(plan.files)
     )
     properties = properties_of(plan.config)
-    record = AdoptionRecord(instant, properties, folder.found.kind, placements)
+    record = AdoptionRecord(instant, properties, folder.found.kind, placements, plan.keeps_names)
     record.put(client.storage)
     return record
 
@@ -168,7 +172,8 @@ def _carry_out(folder: Folder, record: AdoptionRecord, lock: TableLock) -> Adopt
     _commit(client, record)
     lock.require_lease()
     properties = _make_format(client, record)
-    # as long as a file has its old name readers of Hudi's own do not get along with the folder
+    # as long as a file has its old name, and there is no metadata table, readers of Hudi's own do
+    # not get along with the folder
     _remove_sources(client.storage, record)
     with contextlib.suppress(AlreadyExistsError):
         write_new(client.storage, properties)
@@ -183,6 +188,7 @@ def _carry_out(folder: Folder, record: AdoptionRecord, lock: TableLock) -> Adopt
         size=sum(one.size for one in record.placements),
         partitions=len({one.partition_path for one in record.placements}),
         is_rewritten=False,
+        keeps_history=record.keeps_names or record.source == PLAIN,
     )
 
 
@@ -318,6 +324,7 @@ def _make_format(client: TableMetaClient, record: AdoptionRecord) -> dict[str, s
 
 
 def _remove_sources(stored: Storage, record: AdoptionRecord) -> None:
+    """Take the old names away, where they are not kept for the format's former states."""
     storage = _with_names(stored)
     for one in record.placements:
         found = storage.head(one.path)
@@ -325,8 +332,9 @@ def _remove_sources(stored: Storage, record: AdoptionRecord) -> None:
             raise CorruptMetadataError(
                 f"{storage.root}/{one.path}", "it is gone, and an adoption has just placed it"
             )
-        _link(storage, one)
-        storage.delete(one.source)
+        if not record.keeps_names:
+            _link(storage, one)
+            storage.delete(one.source)
 
 
 def _make_metadata_table(folder: Folder) -> None:

@@ -21,7 +21,7 @@ from hudi_core.errors import DataFileError, HudiError
 from hudi_core.keygen import key_generator
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.found_table import FoundFile
-from hudi_core.schema.arrow_types import field_id
+from hudi_core.schema.arrow_types import children, field_id, plain_type
 from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 from hudi_core.services.adopt_source import OpenFile
 
@@ -163,22 +163,16 @@ def _reads_as(stored: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether every reader takes a stored column for one of a type."""
     if pt.is_dictionary(stored):
         return _reads_as(stored.value_type, wanted)
-    if pt.is_list(wanted):
-        is_list = pt.is_list(stored) or pt.is_large_list(stored)
-        return is_list and _reads_as(stored.value_type, wanted.value_type)
-    if pt.is_map(wanted):
+    if pt.is_fixed_size_binary(stored):
+        return bool(stored.equals(wanted))
+    mine, theirs = children(plain_type(stored)), children(wanted)
+    if mine or theirs:
         return (
-            bool(pt.is_map(stored))
-            and _reads_as(stored.key_type, wanted.key_type)
-            and _reads_as(stored.item_type, wanted.item_type)
+            (pt.is_struct(stored), pt.is_map(stored)) == (pt.is_struct(wanted), pt.is_map(wanted))
+            and [name for name, _ in mine] == [name for name, _ in theirs]
+            and all(
+                _reads_as(old.type, new.type)
+                for (_, old), (_, new) in zip(mine, theirs, strict=True)
+            )
         )
-    if pt.is_struct(wanted):
-        return (
-            bool(pt.is_struct(stored))
-            and [field.name for field in stored] == [field.name for field in wanted]
-            and all(_reads_as(old.type, new.type) for old, new in zip(stored, wanted, strict=True))
-        )
-    large = (pt.is_large_string(stored) and pt.is_string(wanted)) or (
-        pt.is_large_binary(stored) and pt.is_binary(wanted)
-    )
-    return bool(stored.equals(wanted) or large)
+    return bool(plain_type(stored).equals(wanted))

@@ -72,6 +72,9 @@ class Adoption:
         table has virtual keys, which this release reads and does not write.
     obstacles
         Of a plan: why files cannot stay as they are.
+    keeps_history
+        Whether the format's former states stay readable: their files keep their names beside the
+        new ones, or the whole folder stays as it is.
     """
 
     path: str
@@ -83,6 +86,7 @@ class Adoption:
     partitions: int | None
     is_rewritten: bool
     obstacles: tuple[str, ...] = ()
+    keeps_history: bool = True
 
 
 @dataclass(frozen=True)
@@ -210,6 +214,8 @@ class InPlace:
         What was found out of each file.
     obstacles
         Why it cannot be so; empty where it can.
+    keeps_names
+        Whether files keep their former names, by which the format's former states are read.
     """
 
     config: TableConfig
@@ -217,6 +223,7 @@ class InPlace:
     host: FormatHost
     files: tuple[Examined, ...]
     obstacles: tuple[str, ...]
+    keeps_names: bool
 
 
 def plan_in_place(folder: Folder) -> InPlace:
@@ -261,10 +268,23 @@ def plan_in_place(folder: Folder) -> InPlace:
         host.check_creation(client)  # elsewhere it cannot be anyway, and the obstacle is named
     examiner = Examiner(config, schema, folder.opened)
     files = tuple(client.run_map(examiner, list(source.table.files)))
-    return InPlace(config, schema, host, files, tuple(_obstacles(folder, client, files)))
+    # some readers of Hudi tables fail on names that are not Hudi's, unless the metadata table says
+    # what is there
+    is_listed = metadata.enabled
+    obstacles = tuple(_obstacles(folder, client, files, is_listed=is_listed))
+    keeps_names = folder.found.kind != PLAIN and (is_listed or not _among_partitions(files))
+    return InPlace(config, schema, host, files, obstacles, keeps_names)
 
 
-def _obstacles(folder: Folder, client: TableMetaClient, files: tuple[Examined, ...]) -> list[str]:
+def _among_partitions(files: tuple[Examined, ...]) -> bool:
+    """Whether a file lies in the folder of a partition already."""
+    folders = {one.partition_path for one in files}
+    return any(one.file.path.rpartition("/")[0] in folders for one in files)
+
+
+def _obstacles(
+    folder: Folder, client: TableMetaClient, files: tuple[Examined, ...], *, is_listed: bool
+) -> list[str]:
     found = []
     if not folder.is_local:
         found.append("it is in an object store, where a file has one name for ever")
@@ -283,11 +303,11 @@ def _obstacles(folder: Folder, client: TableMetaClient, files: tuple[Examined, .
     found += [f"{one.file.path}: {one.obstacle}" for one in bad[:_SHOWN]]
     if len(bad) > _SHOWN:
         found.append(f"and {len(bad) - _SHOWN} more files")
-    unnamed = _unnamed(folder, client, files)
+    unnamed = [] if is_listed else _unnamed(folder, client, files)
     if unnamed:
         found.append(
             f"{len(unnamed)} Parquet files there are none of the table's, such as {unnamed[0]}; "
-            "have its engine delete (vacuum) them first"
+            "have its engine delete (vacuum) them first, or let the table have a metadata table"
         )
     for partition, count in sorted(repeated_keys(files).items())[:_SHOWN]:
         found.append(f"partition {partition!r}: {count} rows have the key of another row")
@@ -322,4 +342,5 @@ def in_place_document(folder: Folder, plan: InPlace) -> Adoption:
         partitions=len({one.partition_path for one in plan.files}),
         is_rewritten=False,
         obstacles=plan.obstacles,
+        keeps_history=plan.keeps_names or folder.found.kind == PLAIN,
     )

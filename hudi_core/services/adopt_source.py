@@ -21,6 +21,7 @@ from hudi_core.errors import DataFileError, NotATableError, SchemaError
 from hudi_core.model.files import FileStatus
 from hudi_core.model.found_table import FoundFile, FoundTable
 from hudi_core.model.protocols import Storage
+from hudi_core.schema.arrow_types import normalise_field
 
 PLAIN: Final = "parquet"
 """What a folder of plain files is called."""
@@ -176,19 +177,23 @@ def merge_schemas(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
 
 
 def read_schema(path: str, opened: OpenFile) -> pa.Schema:
-    """Return the columns of a file.
+    """Return the columns of a file, in the types that tables have.
+
+    Of Arrow's several types for one form of the file it does not matter which one is noted in it.
 
     Raises
     ------
     DataFileError
         It is no Parquet file, or is damaged.
+    SchemaError
+        A column cannot be one of a table.
     """
     try:
         with opened(path) as file:
             schema: pa.Schema = pq.read_schema(file)
     except (OSError, pa.ArrowInvalid) as error:
         raise DataFileError(path, str(error)) from error
-    return schema.remove_metadata()
+    return pa.schema([normalise_field(field, field.name) for field in schema])
 
 
 def _hive_parts(path: str) -> dict[str, str | None]:

@@ -62,12 +62,15 @@ class AdoptionRecord:
         Format of what is adopted.
     placements
         The files.
+    keeps_names
+        Whether files keep their former names beside the new ones.
     """
 
     instant: InstantTime
     properties: Mapping[str, str]
     source: str
     placements: tuple[Placement, ...]
+    keeps_names: bool = False
 
     def put(self, storage: Storage) -> None:
         """Store the record; it stays as it is.
@@ -82,6 +85,7 @@ class AdoptionRecord:
             "instant": self.instant,
             "source": self.source,
             "properties": dict(self.properties),
+            "keeps_names": self.keeps_names,
             "files": [
                 [one.source, one.partition_path, str(one.name), one.size, one.rows]
                 for one in self.placements
@@ -136,4 +140,5 @@ class AdoptionRecord:
             properties,
             str(document["source"]),
             tuple(placements),
+            document.get("keeps_names") is True,
         )

@@ -31,6 +31,7 @@ from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.table_service import locked_for_service, planned_for_service
+from hudi_core.view.orphans import foreign_data_files
 from hudi_core.view.replaced import replaced_groups
 from hudi_core.view.storage_lister import StorageLister
 
@@ -70,6 +71,7 @@ def purge_table(
 
     Files of past states are cleaned, the logs of changes deleted, and the metadata table and the
     format's metadata rebuilt from the present files, for indexes and statistics hold values too.
+    Files that other writers of the format have left, or that only its former states name, go too.
 
     Parameters
     ----------
@@ -111,8 +113,11 @@ def purge_table(
             state = state.with_client(rebuild_metadata_table(state.client, options)[0])
         lock.require_lease()
         left = _rebuilt_format(state, progress)
+        # nothing names them any more; the format has expired its former states
+        others = _files_of_others(state.table)
+        list(state.client.run_map(DeleteFile(state.client.data), others))
         _require_no_new_stages(state)
-        return PurgeResult(state.client.base_path, done, (*files, *changes), left)
+        return PurgeResult(state.client.base_path, done, (*files, *changes, *others), left)
 
 
 def plan_purge(
@@ -141,7 +146,18 @@ def plan_purge(
     cleaned = set(files)
     # a clean takes the logs of the slices that it deletes along
     changes = [one for one in _logs_of_changes(state, older_than) if one not in cleaned]
-    return PurgeResult(state.client.base_path, None, (*files, *changes), ())
+    others = _files_of_others(state.table)
+    return PurgeResult(state.client.base_path, None, (*files, *changes, *others), ())
+
+
+def _files_of_others(table: OpenTable) -> Sequence[str]:
+    """Data files without a name of Hudi's: of other writers of the format, or of before it.
+
+    They hold rows that the table has, or had. Below storage paths other tables may have some.
+    """
+    if not is_two_step(table) or not table.client.files.is_plain:
+        return ()
+    return tuple(foreign_data_files(table.client.data))
 
 
 def _require_no_stages(state: TableState) -> None:

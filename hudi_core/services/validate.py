@@ -71,7 +71,7 @@ from hudi_core.view.unnamed import unnamed_files
 _ATTEMPTS: Final = 5
 """How often timeline and format are looked at for both to be of one moment."""
 _UNREADABLE: Final = (
-    *(CorruptMetadataError, CommitConflictError, ForeignCommitError, TableServiceError),
+    *(CorruptMetadataError, CommitConflictError, TableServiceError),
     InvalidOptionError,  # the place of the metadata, in a table that was moved
     UnpublishedCommitsError,
     UnsupportedTableError,  # metadata of a kind that this release does not write
@@ -205,6 +205,11 @@ class _Comparison:
             return timeline
         except UnfinishedMoveError:
             raise
+        except ForeignCommitError as error:
+            expected = "none but Hudi's; `hudi table repair --dry-run` counts what they changed"
+            self._say(Source.FORMAT, f"commits to {table.host.name}", expected, error.what)
+            self._is_readable = False
+            return timeline
         except _UNREADABLE as error:
             self._say(Source.FORMAT, f"metadata of {table.host.name}", _REPAIR, error.what)
             self._is_readable = False

@@ -27,6 +27,12 @@ from tests.formats.adopt_folders import ALL, ENCODED, ROWS, agree, data_of, plai
 from tests.formats.dying_writers import death_in
 from tests.formats.service_tables import bag, by_delta, by_hudi_rs
 
+FEW = {
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+}
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -180,14 +186,62 @@ def test_a_delta_table_becomes_one_as_it_is(path: Path) -> None:
     write_deltalake(str(path), ROWS.slice(0, 2))
     write_deltalake(str(path), ROWS.slice(2), mode="append")
     before, version = data_of(path), DeltaTable(str(path)).version()
+    former = set(path.glob("*.parquet"))
+    plan = hudi.Table.adopt(str(path), record_key="id", dry_run=True)
     done = hudi.Table.adopt(str(path), record_key="id")
     assert (done.source, done.table_format, done.files) == ("delta", "delta", 2)
+    assert (plan.keeps_history, done.keeps_history) == (True, True)
     agree(path)
-    assert data_of(path) == before
     # how long files are kept, and the files
     assert DeltaTable(str(path)).version() == version + 1
-    names = {one.name for one in path.glob("*.parquet")}
-    assert all(name.count("_") == 2 for name in names)
+    # each file has two names, and not a byte is copied
+    assert former < set(path.glob("*.parquet"))
+    assert {one.stat().st_nlink for one in path.glob("*.parquet")} == {2}
+    assert set(data_of(path)) == set(before)
+    for number, rows in enumerate((ROWS.slice(0, 2), ROWS)):
+        assert bag(DeltaTable(str(path), version=number).to_pyarrow_table()) == bag(rows)
+    hudi.Table.open(str(path)).upsert(ROWS)
+    assert bag(DeltaTable(str(path), version=0).to_pyarrow_table()) == bag(ROWS.slice(0, 2))
+
+
+@pytest.mark.parametrize("how", ["delete", "merge"])
+def test_files_that_delta_rs_rewrote_are_those_of_their_types(path: Path, how: str) -> None:
+    """It notes string_view beside columns whose bytes are those of any string."""
+    log = DeltaTable.create(str(path), ROWS.schema)
+    write_deltalake(log, ROWS, mode="append")
+    log = DeltaTable(str(path))
+    if how == "delete":
+        log.delete("id = 'a'")
+    else:
+        merge = log.merge(ROWS, "s.id = t.id", source_alias="s", target_alias="t")
+        merge.when_matched_update_all().execute()
+    kinds = [pq.read_schema(one).field("id").type for one in path.glob("*.parquet")]
+    assert pa.string_view() in kinds
+    rows = ROWS.slice(1) if how == "delete" else ROWS
+    assert hudi.Table.adopt(str(path), record_key="id").keeps_history
+    agree(path, rows)
+    hudi.Table.open(str(path)).upsert(ROWS.slice(0, 2))
+    agree(path)
+    states = [DeltaTable(str(path), version=one).to_pyarrow_table() for one in range(3)]
+    assert [bag(one) for one in states] == [bag(ROWS.slice(0, 0)), bag(ROWS), bag(rows)]
+
+
+def test_files_of_several_string_types_are_of_one_table(path: Path, tmp_path: Path) -> None:
+    kinds = (pa.string(), pa.large_string(), pa.string_view())
+    for number, kind in enumerate(kinds):
+        place = path / f"{number}"
+        place.mkdir(parents=True)
+        rows = ROWS.slice(number, 1).drop_columns(["tags"])
+        schema = pa.schema(
+            [one.with_type(kind) if one.name == "id" else one for one in rows.schema]
+        )
+        pq.write_table(rows.cast(schema), place / "f.parquet")
+    expected = ROWS.slice(0, 3).drop_columns(["tags"])
+    target = tmp_path / "table"
+    hudi.Table.adopt(str(path), record_key="id", rewrite=str(target))
+    agree(target, expected)
+    hudi.Table.adopt(str(path), record_key="id")
+    agree(path, expected)
 
 
 def test_a_partitioned_delta_table_is_written_anew(path: Path, tmp_path: Path) -> None:
@@ -202,14 +256,37 @@ def test_a_partitioned_delta_table_is_written_anew(path: Path, tmp_path: Path) -
     assert bag(by_delta(path)) == bag(ROWS)
 
 
-def test_files_that_a_delta_table_deleted_stand_in_the_way(path: Path) -> None:
+def test_without_a_metadata_table_former_states_end(path: Path) -> None:
+    """Then readers of Hudi tables list folders, and fail on names that are not Hudi's."""
+    without = {"hoodie.metadata.enable": "false"}
     write_deltalake(str(path), ROWS)
     write_deltalake(str(path), ROWS.slice(0, 2), mode="overwrite")
     with pytest.raises(UnsupportedTableError, match="vacuum"):
-        hudi.Table.adopt(str(path), record_key="id")
+        hudi.Table.adopt(str(path), record_key="id", options=without)
     DeltaTable(str(path)).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    plan = hudi.Table.adopt(str(path), record_key="id", options=without, dry_run=True)
+    assert not plan.keeps_history
+    shown = ["table", "adopt", str(path), "--key", "id", "--dry-run"]
+    said = CliRunner().invoke(app, [*shown, "-o", "hoodie.metadata.enable=false"]).stdout
+    assert "Former states of the delta table would end" in " ".join(said.split())
+    assert not hudi.Table.adopt(str(path), record_key="id", options=without).keeps_history
+    agree(path, ROWS.slice(0, 2))
+    assert all(one.name.count("_") == 2 for one in path.glob("*.parquet"))
+
+
+def test_a_purge_deletes_what_only_former_states_name(path: Path) -> None:
+    write_deltalake(str(path), ROWS)
+    write_deltalake(str(path), ROWS.slice(0, 2), mode="overwrite")
     hudi.Table.adopt(str(path), record_key="id")
     agree(path, ROWS.slice(0, 2))
+    table = hudi.Table.open(str(path))
+    table.delete(ROWS.slice(0, 1))
+    former = [one.name for one in path.glob("*.parquet") if one.name.count("_") != 2]
+    assert set(former) <= set(table.purge(dry_run=True).files)
+    assert set(former) <= set(table.purge().files)
+    left = pa.concat_tables([pq.read_table(one, columns=["id"]) for one in path.glob("*.parquet")])
+    assert left["id"].to_pylist() == ["b"]
+    assert bag(by_delta(path), ["id"]) == bag(ROWS.slice(1, 1), ["id"])
 
 
 @pytest.fixture
@@ -244,14 +321,14 @@ def test_an_iceberg_table_becomes_one_as_it_is(
 ) -> None:
     found, options = catalog
     iceberg_table(found, path, IdentityTransform() if is_partitioned else None)
-    before = data_of(path)
+    before, former = data_of(path), found.load_table("own.trips").metadata
     ids = {one.name: one.field_id for one in found.load_table("own.trips").schema().fields}
     uuid = found.load_table("own.trips").metadata.table_uuid
 
     done = hudi.Table.adopt(str(path), record_key="id", options=options)
 
-    assert (done.source, done.table_format) == ("iceberg", "iceberg")
-    assert data_of(path) == before
+    assert (done.source, done.table_format, done.keeps_history) == ("iceberg", "iceberg", True)
+    assert set(data_of(path)) == set(before)
     table = hudi.Table.open(str(path), options)
     assert table.config.partition_fields == (("city",) if is_partitioned else ())
     published = found.load_table("own.trips")
@@ -259,6 +336,47 @@ def test_an_iceberg_table_becomes_one_as_it_is(
     assert published.metadata.table_uuid == uuid
     for rows in (table.to_arrow(), by_hudi_rs(path), published.scan().to_arrow()):
         assert bag(rows, ROWS.column_names) == bag(ROWS)
+    assert table.validate().differences == ()
+    # its own time travel goes on
+    for one in former.snapshots:
+        assert published.snapshot_by_id(one.snapshot_id) == one
+        assert bag(published.scan(snapshot_id=one.snapshot_id).to_arrow()) == bag(ROWS)
+    for _ in range(5):
+        hudi.Table.open(str(path), options).upsert(ROWS)
+    table = hudi.Table.open(str(path), {**options, **FEW})
+    table.clean()
+    table.archive()
+    published = found.load_table("own.trips")
+    assert bag(published.scan().to_arrow(), ROWS.column_names) == bag(ROWS)
+    assert len(published.metadata.snapshots) < 7
+    first = former.snapshots[0].snapshot_id
+    assert bag(published.scan(snapshot_id=first).to_arrow()) == bag(ROWS)
+    assert hudi.Table.open(str(path), options).validate().differences == ()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_an_iceberg_table_of_several_specifications(
+    path: Path, catalog: tuple[SqlCatalog, dict[str, str]]
+) -> None:
+    """Their ids are the other writer's, and its snapshots are read by them."""
+    found, options = catalog
+    iceberg_table(found, path)
+    other = found.load_table("own.trips")
+    with other.update_spec() as update:
+        update.add_field("city", IdentityTransform(), "part")
+    other.overwrite(ROWS.slice(0, 3))
+    states = {
+        one.snapshot_id: bag(other.scan(snapshot_id=one.snapshot_id).to_arrow())
+        for one in other.metadata.snapshots
+    }
+    hudi.Table.adopt(str(path), record_key="id", partition_by="city", options=options)
+    table = hudi.Table.open(str(path), options)
+    table.upsert(ROWS.slice(1))
+    published = found.load_table("own.trips")
+    assert bag(published.scan().to_arrow(), ROWS.column_names) == bag(ROWS)
+    for number, rows in states.items():
+        assert bag(published.scan(snapshot_id=number).to_arrow()) == rows
+    assert published.scan(row_filter="city = 'rome'").to_arrow().num_rows == 2
     assert table.validate().differences == ()
 
 
@@ -334,5 +452,5 @@ def test_the_command(path: Path, tmp_path: Path) -> None:
 
     done = run(app, [*base, *encoded, "--format", "delta"])
     assert "Adopted 3 files with 4 rows, as they are, as the delta table" in done.stdout
-    assert "does not write" in done.stdout
+    assert "no incremental queries" in done.stdout
     agree(path)
