@@ -71,9 +71,9 @@ def look_for_foreign(meta_client: MetaClientView, head: Head) -> None:
 
 
 def deleted_rows(meta_client: MetaClientView, head: Head) -> dict[str, int]:
-    """Rows that deletion vectors take out of files, by their paths as the log spells them.
+    """Numbers of rows that deletion vectors take out of files.
 
-    Hudi makes no vectors: only versions of others are looked at.
+    By path as the log spells it. Hudi makes no vectors: only versions of others are looked at.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def _where(head: Head) -> str:
 
 
 def _rows(opened: Callable[[], Head], deleted: Callable[[], Mapping[str, int]]) -> int | None:
-    """Rows of a version; ``None`` where its files do not say, or the log was cleaned of it."""
+    """Rows of a version; ``None`` where they are not known."""
     try:
         named = [*Snapshot(opened()).named_files(deleted())]
     except HudiError:

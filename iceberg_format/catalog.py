@@ -88,7 +88,7 @@ class TableState:
 
     @cached_property
     def foreign(self) -> ForeignSnapshots | None:
-        """What others than Hudi made of it: snapshots, or another version of the format."""
+        """Snapshots, or a format version, that Hudi did not make."""
         found = foreign_snapshots(self.metadata)
         if found is None and self.format_version != WRITTEN:
             return ForeignSnapshots((), newest_of_hudi(self.metadata))

@@ -344,7 +344,7 @@ def _schema_updates(
 
 
 def _mapping_updates(metadata: TableMetadata, change: Change) -> tuple[TableUpdate, ...]:
-    """What lets readers find the columns of files without field ids, also of those to come."""
+    """Names by which readers find columns without field ids."""
     known = metadata.properties.get(NAMES_KEY)
     wanted = metadata.schema() if change.schema is None else change.schema
     mapping = name_mapping(known, wanted, takes_over=change.by_names)

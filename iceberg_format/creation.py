@@ -125,16 +125,17 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
 
 
 def _is_of_others(state: TableState, location: str) -> bool:
-    """Whether no Hudi writer has made anything of a table: its history is not Hudi's to end."""
+    """Whether no Hudi writer has made anything of a table."""
     is_same = without_scheme(state.metadata.location) == without_scheme(location)
     is_known = state.format_version == WRITTEN and newest_of_hudi(state.metadata) is None
     return is_same and is_known and bool(state.metadata.snapshots)
 
 
 def _continued(state: TableState, empty: TableMetadataV2) -> TableMetadataV2:
-    """A table of another writer with the columns, partitions and properties of a new one.
+    """A table of another writer, continued as Hudi's.
 
-    Its snapshots stay, and none of them is an ancestor of what follows.
+    It gets the columns, partitions and properties of a new one. Its snapshots stay, and none of
+    them is an ancestor of what follows.
     """
     former = state.metadata
     wanted = empty.schema()

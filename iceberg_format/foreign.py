@@ -36,7 +36,7 @@ def require_hudi_lineage(
 
 
 def look_for_foreign(table: IcebergTable, state: TableState) -> None:
-    """Warn once of a snapshot that no Hudi writer made; reads go on.
+    """Warn once of snapshots that no Hudi writer made.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def _named(snapshot: Snapshot) -> str:
 
 
 def _rows(snapshot: Snapshot) -> int | None:
-    """Rows of a snapshot, by its summary; ``None`` where that does not say."""
+    """Rows of a snapshot by its summary, if that says so."""
     counts = summary_of(snapshot)
     try:
         deleted = int(counts.get("total-position-deletes", "0"))

@@ -9,7 +9,7 @@ from iceberg_format.files import TableFiles
 
 
 def group_of(files: TableFiles, file: DataFile) -> FileGroupId | None:
-    """Return the file group of a file; ``None`` for one that Hudi did not name.
+    """Return a file's group; ``None`` without a name of Hudi's.
 
     Raises
     ------

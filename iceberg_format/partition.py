@@ -115,7 +115,7 @@ def require_free_partition_names(settings: TableSettings, before: Schema, after:
 def added_specs(
     known: Sequence[PartitionSpec], wanted: Sequence[PartitionSpec]
 ) -> tuple[list[PartitionSpec], int]:
-    """All specifications of a table that gets further ones, and the id of the first of these.
+    """A table's specifications with further ones, and these' first id.
 
     Parameters
     ----------

@@ -90,10 +90,10 @@ def known_schema(metadata: TableMetadata, wanted: Schema) -> Schema | None:
 
 
 def name_mapping(known: str | None, schema: Schema, *, takes_over: bool = False) -> str:
-    """Return field ids by name, for files without ids, as the property has them.
+    """Return field ids by name, for files without ids.
 
-    Files of writers that know nothing of Iceberg carry none: Hudi of Java, for one. The names of
-    before stay, for files that are as old.
+    In the form of the property. Files of writers that know nothing of Iceberg carry none: Hudi of
+    Java, for one. The names of before stay, for files that are as old.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def _parsed(mapping: str | None) -> list[MappedField]:
 def _merged(
     known: Sequence[MappedField], wanted: Sequence[MappedField], takes_over: bool
 ) -> list[MappedField]:
-    """The fields of one level: those of the present columns, then those of former ones."""
+    """Fields of one level: present columns, then former ones."""
     owners = {name: field.field_id for field in known for name in field.names}
     present = {name: field.field_id for field in wanted for name in field.names}
     owners = owners | present if takes_over else present | owners

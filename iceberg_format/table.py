@@ -80,7 +80,7 @@ class IcebergTable:
         return state
 
     def missing(self) -> MissingMetadataError:
-        """The error for a table that its folder, or its catalog, does not have."""
+        """The error for a table that its catalog does not have."""
         base_path = self.client.base_path
         if isinstance(self.catalog, ExternalCatalog):
             return MissingMetadataError(

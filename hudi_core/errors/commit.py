@@ -59,7 +59,7 @@ class PendingClusteringError(CommitConflictError):
 
 
 class ForeignCommitError(CommitError):
-    """Another writer than Hudi has committed to the metadata of a table's format.
+    """A writer other than Hudi committed to the format's metadata.
 
     Writes are refused, and reads go on with Hudi's last state, of which they warn once. Where the
     format has no state of Hudi any more, reads are refused as well.
@@ -69,9 +69,9 @@ class ForeignCommitError(CommitError):
     base_path
         The table.
     where
-        The format's metadata, as in "the Delta log of /lake/trips".
+        What the other writer committed to, in words.
     commits
-        The commits that no Hudi writer made, as in "version 4 (WRITE, by delta-rs)"; oldest first.
+        The commits that no Hudi writer made, as the format names them; oldest first.
     version
         The format's own id of its present state.
     hudi_version
@@ -143,7 +143,7 @@ def _with_rows(count: int | None) -> str:
 
 
 class UnpublishedCommitsError(CommitError):
-    """An engine that ignores the table's format has cleaned files that the format names.
+    """An engine that ignores the table's format has cleaned it.
 
     It completed commits on the Hudi timeline alone. What readers of the format may see is gone, and
     the commits cannot be published one after the other any more.

@@ -24,7 +24,7 @@ class CorruptMetadataError(HudiError):
 
 
 class MissingMetadataError(CorruptMetadataError):
-    """The metadata of a table's format is not where the table says that it is.
+    """The metadata of a table's format is not in its place.
 
     Parameters
     ----------

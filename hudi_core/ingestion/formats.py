@@ -22,7 +22,7 @@ from hudi_core.ingestion.lines import BadLineError, decoded
 from hudi_core.ingestion.source_files import SourceFolder, is_first_load
 from hudi_core.ingestion.typed_strings import BadStringError, inferred, typed
 from hudi_core.schema.absence import with_absence
-from hudi_core.schema.arrow_types import is_text, plain_type
+from hudi_core.schema.arrow_types import plain_type
 from hudi_core.schema.table_schema import META_COLUMNS
 
 CHANGE: Final = "Op"

@@ -118,7 +118,7 @@ class FileIndex(Protocol):
         return None
 
     def unreadable(self, columns: pa.Schema) -> str | None:
-        """Why readers of the format misread a file with these columns; ``None`` where they do not.
+        """Why readers misread a file; ``None`` if they do not.
 
         Another engine may have written the file, and a later commit has published it. Asked of
         every present file by ``validate``.

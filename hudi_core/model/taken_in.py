@@ -19,7 +19,7 @@ TAKES_IN_KEY: Final = "hudi.takes-in"
 
 @dataclass(frozen=True, slots=True)
 class TakenIn:
-    """What a commit takes out of a format's state, for its rows are in the commit's files.
+    """Files of other writers that a commit replaces in a format.
 
     Attributes
     ----------

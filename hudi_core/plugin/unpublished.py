@@ -1,4 +1,4 @@
-"""Commits on the Hudi timeline of an engine that does not know the table's format.
+"""Commits of engines that do not know the table's format.
 
 Readers see the state before them, as readers of the format do, until the next write publishes them.
 Where that engine has cleaned, files of that state are gone: neither fewer rows nor an error about a
@@ -82,7 +82,7 @@ def look_at_unpublished(
 
 
 def _may_be_cleaned(seen: TimelineView, unpublished: Sequence[Instant]) -> bool:
-    """Whether a clean came after the format's state, perhaps one that is archived."""
+    """Whether a clean came since, perhaps an archived one."""
     if any(one.action is Action.CLEAN for one in unpublished):
         return True
     return not seen.completed_writes()

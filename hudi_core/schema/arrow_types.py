@@ -104,9 +104,10 @@ def with_children(kind: pa.DataType, fields: Sequence[pa.Field]) -> pa.DataType:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return a type with the plain one of Arrow's several for strings, bytes and lists.
+    """Return a type with Arrow's plain strings, bytes and lists.
 
-    They are the same in a Parquet file, whose writer notes which one its rows had.
+    Arrow has several types for each. They are the same in a Parquet file, whose writer notes which
+    one its rows had.
     """
     below = children(kind)
     if below:

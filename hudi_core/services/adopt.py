@@ -324,7 +324,7 @@ def _make_format(client: TableMetaClient, record: AdoptionRecord) -> dict[str, s
 
 
 def _remove_sources(stored: Storage, record: AdoptionRecord) -> None:
-    """Take the old names away, where they are not kept for the format's former states."""
+    """Take the old names away, unless former states need them."""
     storage = _with_names(stored)
     for one in record.placements:
         found = storage.head(one.path)

@@ -152,7 +152,7 @@ def columns_of_file(
     file: FoundFile,
     schema: pa.Schema,
 ) -> set[str]:
-    """Names of the columns whose values a data file, or its format, holds.
+    """Names of the columns that a file, or its format, holds.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def columns_of_file(
 
 
 def _place(stored: pa.Schema, field: pa.Field) -> int:
-    """Where a file has a column of its table, by id where it has ids; -1 where it has none."""
+    """A column's place in a file, -1 without it."""
     number = field_id(field)
     by_id = {field_id(one): at for at, one in enumerate(stored) if field_id(one)}
     if by_id and number:

@@ -336,7 +336,7 @@ def _require_possible_conversion(table: OpenTable, host: FormatHost, timeline: T
 
 
 def _require_no_foreign_commits(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:
-    """Refuse to leave rows of other writers behind, or to take them out of old metadata.
+    """Refuse to leave rows of other writers behind, or drop them.
 
     Raises
     ------

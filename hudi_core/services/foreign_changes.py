@@ -1,4 +1,4 @@
-"""What other writers have done to the metadata of a table's format, counted.
+"""Changes of other writers to a format's metadata, counted.
 
 The format names files that Hudi knows nothing of, or does not name files of Hudi's any more. What
 was only rewritten, as by a compaction of another engine, is told by its rows: both sides are read.
@@ -44,7 +44,7 @@ class ForeignChanges:
     table_format
         Name of the format.
     commits
-        Their commits, as in "version 4 (WRITE, by delta-rs)"; oldest first.
+        Their commits, as the format names them; oldest first.
     version, hudi_version
         The format's present state, and the newest one of Hudi; ``None`` where none is left, or none
         is known.
@@ -78,7 +78,7 @@ class ForeignChanges:
 
     @property
     def changes_rows(self) -> bool:
-        """Whether rows would come or go if the table went back to Hudi's state.
+        """Whether going back to Hudi's state would change rows.
 
         Files without rows are nobody's loss.
         """
@@ -103,16 +103,16 @@ class ForeignChanges:
                 f"{_files(self.removed)} with {_rows(self.removed_rows)} rewritten as "
                 f"{_files(self.added)}, no row changed"
             )
-        said = [
+        parts = [
             f"{_rows(self.added_rows)} in {_files(self.added)} added" if self.added else "",
             f"{_files(self.removed)} with {_rows(self.removed_rows)} went" if self.removed else "",
             f"{_rows(self.deleted_rows)} of other files deleted" if self.deleted_rows else "",
         ]
-        return ", ".join(filter(None, said)) or "no row changed"
+        return ", ".join(filter(None, parts)) or "no row changed"
 
 
 def foreign_changes(table: OpenTable, *, reads_rows: bool = True) -> tuple[ForeignChanges, ...]:
-    """What other writers have done, for each format that they have written to.
+    """Changes of other writers, for each format that has some.
 
     Costs nothing where they have not. The metadata of a format that is damaged or missing is
     passed over.
@@ -138,7 +138,7 @@ def foreign_changes(table: OpenTable, *, reads_rows: bool = True) -> tuple[Forei
 
 
 def present_files(table: OpenTable, seen: TimelineView) -> dict[str, FileStatus]:
-    """The base files of a timeline's present state, as the folders have them, by path."""
+    """Stored base files of a timeline's present state, by path."""
     client = table.client
     whole = seen if isinstance(seen, Timeline) else Timeline.of(seen.instants)
     view = FileSystemView(
@@ -190,7 +190,7 @@ def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> F
 
 
 def _has_rows(file: NamedFile) -> bool:
-    """Whether a file is one of rows, and not one that deletes those of others."""
+    """Whether a file holds rows, and not deletions of others."""
     return file.rows != 0
 
 
@@ -210,7 +210,7 @@ def _sum(counts: Iterable[int | None]) -> int | None:
 
 
 def found_table(table: OpenTable, files: Sequence[str]) -> FoundTable:
-    """The table that readers of the format see, with some of its files.
+    """The table that the format's readers see, with some files.
 
     Raises
     ------

@@ -151,9 +151,10 @@ def plan_purge(
 
 
 def _files_of_others(table: OpenTable) -> Sequence[str]:
-    """Data files without a name of Hudi's: of other writers of the format, or of before it.
+    """Data files without a name of Hudi's.
 
-    They hold rows that the table has, or had. Below storage paths other tables may have some.
+    Other writers of the format have left them, or an adoption for its former states. They hold rows
+    that the table has, or had. Below storage paths other tables may have some.
     """
     if not is_two_step(table) or not table.client.files.is_plain:
         return ()

@@ -109,7 +109,7 @@ class Repair:
 
     @property
     def drops_rows(self) -> bool:
-        """Whether rows of other writers are not in the format's metadata any more."""
+        """Whether the repair takes rows of other writers out."""
         return self.taken_in is None and any(one.changes_rows for one in self.foreign)
 
 
@@ -251,7 +251,7 @@ def repair_table(
 def _taken_in(
     path: str, options: Mapping[str, str], config: WriteConfig
 ) -> tuple[tuple[ForeignChanges, ...], TakeIn | None]:
-    """What other writers had done, and the rows of theirs that the table has now."""
+    """Changes of other writers, and which of their rows came in."""
     table = open_table(path, options)
     require_recoverable(table.client)
     if foreign_changes(table, reads_rows=False):
@@ -263,7 +263,7 @@ def _taken_in(
 
 
 def _require_no_loss(table: OpenTable, foreign: Sequence[ForeignChanges]) -> None:
-    """Refuse to rebuild metadata that has rows of others, or lacks some that they deleted.
+    """Refuse to rebuild metadata in which others have changed rows.
 
     Raises
     ------

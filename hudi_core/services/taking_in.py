@@ -1,4 +1,4 @@
-"""Rows that other writers appended to a table's format, brought into the table.
+"""Rows that other writers appended, brought into the table.
 
 They are written as any rows are: by an upsert, or by an insert where the table makes keys of its
 own. The commit says whose files it takes in, and the state that names its files names these no
@@ -46,7 +46,7 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class TakeIn:
-    """Rows of other writers that were, or would be, written into the table.
+    """Rows of other writers that are written into the table.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class TakeIn:
 
 
 def finish_earlier(table: OpenTable, config: WriteConfig) -> None:
-    """Publish what a writer left between its two steps, perhaps one that took rows in.
+    """Publish what a dead writer left between its two steps.
 
     Raises
     ------
@@ -214,7 +214,9 @@ class _AppendedRows:
                 yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def checked_keys(self) -> pa.Table | None:
-        """Keys, partition paths and ordering columns of all rows; ``None`` without record keys.
+        """Keys, partition paths and ordering columns of all rows.
+
+        ``None`` in a table without record keys.
 
         Raises
         ------
@@ -273,7 +275,7 @@ class _AppendedRows:
             )
 
     def require_latest(self, keys: pa.Table, plan: DryRun) -> None:
-        """Refuse rows that an upsert would drop, as the stored ones are later.
+        """Refuse rows that an upsert would drop as too late.
 
         Raises
         ------
@@ -308,7 +310,7 @@ def _own_columns(schema: pa.Schema) -> pa.Schema:
 
 
 def _late(stored: pa.Table, keys: pa.Table, rules: MergeRules) -> list[Any]:
-    """Keys of incoming rows that are older than the stored rows with these keys."""
+    """Keys of incoming rows that are older than the stored ones."""
     places = pc.index_in(stored[RECORD_KEY].cast(pa.string()), keys[RECORD_KEY].combine_chunks())
     met = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
     had = stored.take(pa.array(met))

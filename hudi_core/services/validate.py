@@ -442,7 +442,7 @@ class _Comparison:
     def _compare_columns(
         self, lister: FileIndex, named: Iterable[str], footers: Mapping[str, Footer]
     ) -> None:
-        """Look for files that readers of the format misread, as another engine wrote them."""
+        """Look for files of other engines that readers misread."""
         for path in sorted(footers.keys() & set(named)):
             reason = lister.unreadable(footers[path].schema)
             if reason is not None:

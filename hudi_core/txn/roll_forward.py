@@ -231,7 +231,7 @@ class PendingPublication:
             return why if held is None else receipt_of(self._table, held)
 
     def _require_files(self) -> None:
-        """Refuse a commit whose files its engine has cleaned before they were published."""
+        """Refuse a commit whose files were cleaned before its publication."""
         client, host = self._table.client, self._table.host
         paths = [stat.path for stat in self._metadata.stats if stat.path]
         found = client.run_map(client.data.head, paths)
