@@ -42,7 +42,7 @@ from iceberg_format.partition import added_specs, partition_specs
 from iceberg_format.schema import NAMES_KEY, iceberg_schema, name_mapping
 from iceberg_format.summary import change_summary
 from iceberg_format.table import IcebergTable
-from iceberg_format.writes import AddedFile, file_of
+from iceberg_format.writes import AddedFile, file_of, warn_of_old_lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +264,7 @@ def _existing(
         )
 
     files = list(client.run_map(describe, slices))
+    warn_of_old_lists(table, files)
     watermark = max(one.effective_completion_time for one in completed)
     by_names = any(not one.has_ids for one in files)
     return _First([one.file for one in files], watermark, by_names)

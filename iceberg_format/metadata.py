@@ -132,6 +132,10 @@ class ManifestLister(FileIndex):
                 },
             )
 
+    def reads_old_lists(self) -> bool:
+        """Iceberg's specification wants three levels, and its Java library fails on two."""
+        return False
+
     def unreadable(self, columns: pa.Schema) -> str | None:
         """Whether columns without field ids are not in the name mapping."""
         if any(field_id(field) is not None for _, field in leaves(columns)):

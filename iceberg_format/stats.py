@@ -33,7 +33,7 @@ from pyiceberg.utils.truncate import (
 )
 
 from hudi_core.spi import ColumnStats, CorruptMetadataError, Scalar, Storage, TableSchema
-from hudi_core.spi.files import field_id, footer_statistics, leaves
+from hudi_core.spi.files import columns_of_old_lists, field_id, footer_statistics, leaves
 from iceberg_format.partition import partition_of
 
 BOUND_LENGTH: Final = 16
@@ -131,11 +131,14 @@ class StoredColumns:
         Statistics by leaf path.
     has_ids
         Whether its columns carry field ids, as all do that are written here.
+    old_lists
+        Names of columns with lists of two levels, which files that are written here have none of.
     """
 
     rows: int
     columns: dict[str, ColumnStats]
     has_ids: bool
+    old_lists: tuple[str, ...]
 
 
 def read_footer(storage: Storage, path: str, size: int, schema: TableSchema) -> StoredColumns:
@@ -170,7 +173,8 @@ def read_footer(storage: Storage, path: str, size: int, schema: TableSchema) -> 
         name, kind = now.get(field_id(field) if by_id else old, ("", None))
         if kind == field.type:
             found[name] = by_file[old]
-    return StoredColumns(footer.num_rows, found, by_id)
+    old_lists = columns_of_old_lists(stored, footer)
+    return StoredColumns(footer.num_rows, found, by_id, old_lists)
 
 
 class _StoredFile(io.RawIOBase):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
@@ -27,6 +29,8 @@ from iceberg_format.schema import iceberg_schema, schema_left
 from iceberg_format.stats import data_file, read_footer
 from iceberg_format.table import IcebergTable
 
+_log: Final = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class AddedFile:
@@ -38,10 +42,28 @@ class AddedFile:
         The file.
     has_ids
         Whether its columns carry field ids; readers find those of others by their names.
+    old_lists
+        Names of columns with lists of two levels.
     """
 
     file: DataFile
     has_ids: bool = True
+    old_lists: tuple[str, ...] = ()
+
+
+def warn_of_old_lists(table: IcebergTable, files: Sequence[AddedFile]) -> None:
+    """Log that readers fail on files of other engines that are named now."""
+    old = [one for one in files if one.old_lists]
+    if old:
+        columns = sorted({name for one in old for name in one.old_lists})
+        path = table.client.base_path
+        _log.warning(
+            "%d data file%s of %s, which another engine wrote, hold%s lists of two levels in the "
+            "columns %s: Iceberg's specification wants three, and its readers in Java fail on "
+            "them. `hudi table repair %s` rewrites such files.",
+            *(len(old), "s" * (len(old) > 1), path, "s" * (len(old) == 1)),
+            *(", ".join(columns), path),
+        )
 
 
 def change_of_write(
@@ -66,6 +88,7 @@ def change_of_write(
         for stat in commit.stats
         if stat.path
     ]
+    warn_of_old_lists(table, written)
     keys = {**instant_keys(instant, commit.operation_type), **xtable_key(instant)}
     taken = taken_by(table, commit)
     if taken is not None:
@@ -108,7 +131,7 @@ def file_of(
         paths=columns.field_ids(),
         counts_nan=False,
     )
-    return AddedFile(file, stored.has_ids)
+    return AddedFile(file, stored.has_ids, stored.old_lists)
 
 
 def _added(

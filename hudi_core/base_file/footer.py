@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_core.base_file.file_keys import FileKeys
-from hudi_core.base_file.footer_statistics import footer_statistics
+from hudi_core.base_file.footer_statistics import columns_of_old_lists, footer_statistics
 from hudi_core.base_file.key_footer import BOUNDS_FOOTER, BOUNDS_OF_ALL
 from hudi_core.base_file.statistics import leaf_columns
 from hudi_core.meta_client import TableMetaClient
@@ -104,11 +104,15 @@ class Footer:
         Number of rows.
     columns
         Statistics by leaf path, of the columns that are wanted.
+    old_lists
+        Names of the columns that hold lists of two levels, see
+        :func:`~hudi_core.base_file.footer_statistics.columns_of_old_lists`.
     """
 
     schema: pa.Schema
     rows: int
     columns: FileStats
+    old_lists: tuple[str, ...] = ()
 
 
 def read_footer(client: TableMetaClient, path: str, schema: pa.Schema) -> Footer:
@@ -144,7 +148,7 @@ def footer_of(file: pq.ParquetFile, schema: pa.Schema) -> Footer:
         for name, field in own
         if name in wanted and _is_alike(field.type, wanted[name])
     }
-    return Footer(stored, rows, columns)
+    return Footer(stored, rows, columns, columns_of_old_lists(own, file.metadata))
 
 
 def columns_with_hidden_nan(file: pq.ParquetFile) -> list[str]:

@@ -50,6 +50,31 @@ def footer_statistics(
     }
 
 
+def columns_of_old_lists(
+    leaves: Sequence[tuple[str, pa.Field]], footer: pq.FileMetaData
+) -> tuple[str, ...]:
+    """Names of the columns that hold lists of two levels.
+
+    All lists were such before the Parquet format asked for three, and those that are written by way
+    of Avro are by default, by Hudi's engines too.
+
+    Parameters
+    ----------
+    leaves
+        The leaf fields of the file, in the order of its columns.
+    footer
+        Of the file.
+    """
+    if len(leaves) != len(footer.schema):
+        return ()
+    found = (
+        path.partition(".")[0]
+        for number, (path, _) in enumerate(leaves)
+        if "." in path and footer.schema.column(number).path.count(".") < path.count(".")
+    )
+    return tuple(dict.fromkeys(found))
+
+
 def _column(
     kind: pa.DataType,
     chunks: list[pq.ColumnChunkMetaData],

@@ -84,6 +84,7 @@ def repair(
         "taken_in": None if done.taken_in is None else asdict(done.taken_in),
         "found": [difference_document(one) for one in done.found],
         "rebuilt": _rebuilt(done),
+        "rewritten": list(done.rewritten),
         "checksums_removed": done.checksums,
         "left": [difference_document(one) for one in done.left],
     }
@@ -176,6 +177,9 @@ def _parts(done: Repair, dry_run: bool, *, is_decided: bool) -> Iterator[Part]:
     else:
         what = " and ".join(_rebuilt(done)) or "nothing, but published what was pending"
         yield f"{done.path}: rebuilt: {what}."
+    if done.rewritten:
+        rewritten = "Would rewrite" if dry_run else "Rewrote"
+        yield f"{rewritten} {len(done.rewritten):,} data files, with the same rows."
     if done.checksums:
         removed = "Would remove" if dry_run else "Removed"
         yield f"{removed} the checksum files that are wrong."

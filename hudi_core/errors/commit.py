@@ -104,12 +104,18 @@ class ForeignCommitError(CommitError):
             f"`hudi table repair {base_path}",
             "writes rows that it appended into the table, and --discard takes its commits out.",
         )
+        if changes is not None:
+            hint = f"Nothing was changed. {command} --take-in` {ways}"
+        elif version == hudi_version:
+            hint = f"Write to this table through Hudi only. {command}` takes that back."
+        else:
+            hint = (
+                f"Write to this table through Hudi only. {command} --dry-run` counts what the "
+                f"other writer did; --take-in {ways}"
+            )
         super().__init__(
             self._text(),
-            f"Write to this table through Hudi only. {command} --dry-run` counts what the other "
-            f"writer did; --take-in {ways}"
-            if changes is None
-            else f"Nothing was changed. {command} --take-in` {ways}",
+            hint,
             base_path=base_path,
             where=where,
             commits=self.commits,
@@ -130,6 +136,8 @@ class ForeignCommitError(CommitError):
         )
         if self.changes is not None:
             return f"{text}{self.changes}"
+        if self.version == self.hudi_version:
+            return f"{text}it changed no file of state {self.version}"
         text += f"its readers see state {self.version}{_with_rows(self.rows)}"
         if self.is_replaced:
             return f"{text}, and no state of Hudi's is left in it"

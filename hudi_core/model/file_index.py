@@ -117,6 +117,13 @@ class FileIndex(Protocol):
         """
         return None
 
+    def reads_old_lists(self) -> bool:
+        """Whether all readers read lists of two levels in Parquet.
+
+        Files of other engines may hold such; files that are written here do not.
+        """
+        return True
+
     def unreadable(self, columns: pa.Schema) -> str | None:
         """Why readers misread a file; ``None`` if they do not.
 

@@ -162,6 +162,13 @@ class GuardedIndex(FileIndex):
         self._guard.require(method, found, (str, type(None)), "a text or None")
         return found
 
+    def reads_old_lists(self) -> bool:
+        """Whether readers of the format read lists of two levels."""
+        method = "FileIndex.reads_old_lists"
+        found = self._guard.call(method, self._index.reads_old_lists)
+        self._guard.require(method, found, (bool,), "a bool")
+        return found
+
     def leftovers(self) -> Iterable[str]:
         """Files of the format's metadata that nothing reaches."""
         method, ask = "FileIndex.leftovers", self._index.leftovers

@@ -74,6 +74,12 @@ def groups_to_rewrite(table: OpenTable, config: ClusteringConfig) -> list[Planne
     return plan_groups(view.latest_slices(partitions), config, busy)
 
 
+def can_be_clustered(table: OpenTable) -> bool:
+    """Whether the table's format knows clusterings, and it has no buckets."""
+    has_buckets = table.client.config.buckets is not None
+    return Capability.CLUSTERING in table.host.capabilities and not has_buckets
+
+
 def require_clusterable(table: OpenTable) -> None:
     """Refuse a table that cannot be clustered.
 

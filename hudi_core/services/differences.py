@@ -18,6 +18,7 @@ class Source(StrEnum):
     TIMELINE = "timeline"
     METADATA_TABLE = "metadata table"
     FORMAT = "format"
+    DATA_FILE = "data file"
     CHECKSUM = "checksum file"
     METASTORE = "metastore"
 
@@ -43,6 +44,8 @@ class TableValidation:
         another engine began and gave up. They take room, and are no difference.
     repeated_keys
         The record keys that several rows have; ``None`` where they were not looked for.
+    old_lists
+        Paths of data files that a format's readers fail on, as lists have two levels in them.
     """
 
     path: str
@@ -54,6 +57,7 @@ class TableValidation:
     skipped: Mapping[str, str] = field(default_factory=dict)
     orphans: tuple[str, ...] = ()
     repeated_keys: RepeatedKeys | None = None
+    old_lists: tuple[str, ...] = ()
 
     @property
     def is_valid(self) -> bool:

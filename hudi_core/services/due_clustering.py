@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import HudiError, InstantNotFoundError
-from hudi_core.model.capability import Capability
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.instant import Action, Instant
 from hudi_core.services.clustering import Clustering, ClusteringService
-from hudi_core.services.clustering_groups import StalePlanError
+from hudi_core.services.clustering_groups import StalePlanError, can_be_clustered
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.scheduled import is_scheduled
 from hudi_core.txn.table_lock import TableLock
@@ -49,7 +48,7 @@ def cluster_if_due(
         A clustering failed; the commit before it stands.
     """
     clustering = config.clustering
-    if not (clustering.inline or clustering.schedule_inline) or not _can_be_clustered(table):
+    if not (clustering.inline or clustering.schedule_inline) or not can_be_clustered(table):
         return ()
     service = ClusteringService(table.as_stored().afresh, lock, engine, config)
     done: list[Clustering] = []
@@ -92,11 +91,6 @@ def _is_clustering(table: OpenTable, instant: Instant) -> bool:
     if instant.action is not Action.REPLACECOMMIT or not instant.is_completed:
         return instant.action is Action.CLUSTERING
     return table.client.active.read_notes(instant).operation_type == WriteOperation.CLUSTER
-
-
-def _can_be_clustered(table: OpenTable) -> bool:
-    has_buckets = table.client.config.buckets is not None
-    return Capability.CLUSTERING in table.host.capabilities and not has_buckets
 
 
 def _run_scheduled(service: ClusteringService) -> list[Clustering]:

@@ -33,6 +33,7 @@ from hudi_core.metadata.lifecycle import rebuild_metadata_table
 from hudi_core.model.capability import Capability
 from hudi_core.model.difference import Difference
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.services.clustering_groups import can_be_clustered
 from hudi_core.services.convert import (
     build_format,
     load_format,
@@ -45,6 +46,7 @@ from hudi_core.services.lost_completions import LostCompletion, lost_completions
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.returned_groups import ReturnedGroup, find_returned, mend_returned
+from hudi_core.services.rewrite_files import rewrite_each
 from hudi_core.services.taking_in import TakeIn, finish_earlier, take_in
 from hudi_core.services.validate import checksum_folders, validate_table
 from hudi_core.storage.hadoop_checksums import stale_checksums
@@ -82,6 +84,9 @@ class Repair:
         What other writers have done to the metadata of the table's formats.
     taken_in
         Rows that they had appended and that are in the table then; ``None`` where none are.
+    rewritten
+        Paths of data files that are replaced by others with the same rows: readers of a format fail
+        on lists of two levels in them.
     left
         What is wrong still: nothing is known from which it could be made. Of a plan: what the
         repair will not mend.
@@ -98,13 +103,14 @@ class Repair:
     returned: tuple[str, ...] = ()
     foreign: tuple[ForeignChanges, ...] = ()
     taken_in: TakeIn | None = None
+    rewritten: tuple[str, ...] = ()
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything is rebuilt, recovered or taken in."""
+        """Whether anything is rebuilt, rewritten, recovered or taken in."""
         pending = any(one.is_pending for one in self.found)
         rebuilt = self.metadata_table or self.format_metadata
-        done = bool(self.commits or self.returned) or rebuilt or self.checksums
+        done = bool(self.commits or self.returned or self.rewritten) or rebuilt or self.checksums
         return done or pending or self.taken_in is not None
 
     @property
@@ -244,7 +250,9 @@ def repair_table(
             lock.require_lease()
             receipt = build_format(table, host, timeline, progress)
             update_properties(table.client.storage, new_properties(table, host, receipt))
-        after = validate_table(open_table(path, options), progress=progress)
+    if plan.rewritten:
+        rewrite_each(open_table(path, options), lock, config, plan.rewritten)
+    after = validate_table(open_table(path, options), progress=progress)
     return replace(plan, left=(*after.differences, *lost))
 
 
@@ -293,6 +301,9 @@ def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
     wrong = [one for one in found.of(Source.FORMAT) if not one.is_pending]
     is_safe = force or not _has_lost(found.differences)
     mended = {Source.TIMELINE}
+    rewritten = found.old_lists if is_safe and can_be_clustered(table) else ()
+    if rewritten:
+        mended.add(Source.DATA_FILE)
     if is_safe:
         mended |= {Source.FORMAT, Source.METADATA_TABLE, Source.CHECKSUM}
     return Repair(
@@ -301,6 +312,7 @@ def _plan(table: OpenTable, force: bool, progress: Progress) -> Repair:
         found=found.differences,
         metadata_table=is_safe and bool(found.of(Source.METADATA_TABLE)),
         format_metadata=is_safe and has_own and (force or bool(wrong)),
+        rewritten=rewritten,
         checksums=is_safe and bool(found.of(Source.CHECKSUM)),
         left=tuple(one for one in found.differences if one.source not in mended),
     )

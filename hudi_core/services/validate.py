@@ -135,6 +135,7 @@ class _Comparison:
         self._rows_of_commits: dict[str, int] = {}
         self._gone: set[FileGroupId] = set()  # file groups that an archived write replaced
         self._is_readable = True  # the format's metadata
+        self._old_lists: set[str] = set()
         self._ahead: set[str] = set()  # formats that hold what another one lacks
         self._listers: dict[str, FileIndex] = {}
         self._fenced = self._see_fenced()
@@ -176,6 +177,7 @@ class _Comparison:
             self._skipped,
             orphans,
             repeated,
+            tuple(sorted(self._old_lists)),
         )
 
     def _orphans(self) -> tuple[str, ...]:
@@ -448,6 +450,11 @@ class _Comparison:
             if reason is not None:
                 expected = "columns that all readers of the format find"
                 self._say(Source.FORMAT, f"file {path}", expected, reason)
+            if footers[path].old_lists and not lister.reads_old_lists():
+                self._old_lists.add(path)
+                actual = f"of two levels in {', '.join(footers[path].old_lists)}"
+                expected = "lists of three levels, as all readers of the format read them"
+                self._say(Source.DATA_FILE, f"file {path}", expected, actual)
 
     def _compare_file(self, file: NamedFile, status: FileStatus, footer: Footer | None) -> None:
         if file.size != status.size:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hudi_core.base_file import footer
 from hudi_core.base_file.footer import Footer
-from hudi_core.base_file.footer_statistics import footer_statistics
+from hudi_core.base_file.footer_statistics import columns_of_old_lists, footer_statistics
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.bound_forms import bound_from_text, bound_to_text, bounds_to_array
@@ -24,6 +24,7 @@ __all__ = [
     "bound_from_text",
     "bound_to_text",
     "bounds_to_array",
+    "columns_of_old_lists",
     "field_id",
     "footer_statistics",
     "leaves",

@@ -15,6 +15,7 @@ import hudi_core as hudi
 from hudi_core.schema.arrow_types import children, with_children
 from hudi_core.services.opening import open_table
 from hudi_core.storage.properties_file import update_properties
+from tests.formats.old_lists import required_elements, with_old_lists
 
 NO_SERVICES = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 
@@ -36,13 +37,33 @@ class _Writer(pq.ParquetWriter):  # type: ignore[misc]
         super().write_table(table.cast(self._columns), **given)
 
 
+class _AvroWriter(_Writer):
+    """Writes lists of two levels, as writers by way of Avro do by default."""
+
+    def __init__(self, where: Any, schema: pa.Schema, **given: Any) -> None:
+        self._to, self._file = where, pa.BufferOutputStream()
+        super().__init__(self._file, pa.schema(map(required_elements, schema)), **given)
+
+    def close(self) -> None:
+        is_open = self.is_open
+        super().close()
+        if is_open:
+            self._to.write(with_old_lists(self._file.getvalue().to_pybytes()))
+
+
 @contextmanager
-def other_engine(path: Path) -> Iterator[hudi.Table]:
-    """The table as an engine has it that does not know its format."""
+def other_engine(path: Path, *, by_avro: bool = False) -> Iterator[hudi.Table]:
+    """The table as an engine has it that does not know its format.
+
+    Parameters
+    ----------
+    by_avro
+        Whether lists have two levels in its files.
+    """
     storage, name = open_table(str(path), {}).client.storage, hudi.Table.open(path).format
     update_properties(storage, {"hoodie.table.format": "native"})
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(pq, "ParquetWriter", _Writer)
+        patched.setattr(pq, "ParquetWriter", _AvroWriter if by_avro else _Writer)
         try:
             yield hudi.Table.open(path)
         finally:

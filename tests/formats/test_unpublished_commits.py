@@ -11,12 +11,21 @@ from pyiceberg.table import StaticTable
 
 import hudi_core as hudi
 from hudi_core.errors import UnpublishedCommitsError
+from hudi_core.model.instant import Action
 from hudi_core.services.differences import Source
 from tests.formats import columns
 from tests.formats.delta_tables import row
 from tests.formats.foreign_writers import iceberg
 from tests.formats.other_engines import NO_SERVICES, other_engine
-from tests.formats.service_tables import agree, bag, batch, by_delta, by_iceberg, new_table
+from tests.formats.service_tables import (
+    SCHEMA,
+    agree,
+    bag,
+    batch,
+    by_delta,
+    by_iceberg,
+    new_table,
+)
 
 NAMES = "schema.name-mapping.default"
 FORMATS = ("iceberg", "delta", "iceberg,delta")
@@ -175,3 +184,75 @@ def test_every_commit_keeps_the_names(path: Path) -> None:
     names = StaticTable.from_metadata(str(path)).properties[NAMES]
     assert '"note"' in names
     assert '"element"' in names
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_lists_of_two_levels_are_named_and_rewritten(
+    path: Path, table_format: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Readers of Iceberg in Java fail on them; all others read them as they are."""
+    table = new_table(path, table_format)
+    with other_engine(path, by_avro=True) as theirs:
+        theirs.upsert(batch(5, "a"))
+    with caplog.at_level(logging.WARNING):
+        table.upsert(batch(6, "x"))
+    held = agree(path)
+    said = [one.getMessage() for one in caplog.records if "two levels" in one.getMessage()]
+    found = table.validate()
+    planned, left = table.repair(dry_run=True).rewritten, table.repair().left
+    assert left == ()
+    if "iceberg" not in table_format:
+        assert not said
+        assert found.is_valid
+        assert planned == ()
+        return
+    assert len(said) == 1
+    assert "the columns tags" in said[0]
+    assert f"hudi table repair {path}" in said[0]
+    (difference,) = found.of(Source.DATA_FILE)
+    assert difference.found == "of two levels in tags"
+    assert f"file {planned[0]}" in difference.subject
+    assert len(found.differences) == len(planned) == 1
+    table = hudi.Table.open(path)
+    assert table.validate().is_valid
+    assert table.repair().is_needed is False
+    assert agree(path) == held
+    last = table.timeline.completed_writes()[-1]
+    assert last.action is Action.REPLACECOMMIT
+
+
+def test_a_conversion_names_lists_of_two_levels(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = new_table(path, "native")
+    with other_engine(path, by_avro=True) as theirs:
+        theirs.upsert(batch(5, "a", "x"))
+    assert table.validate().is_valid
+    with caplog.at_level(logging.WARNING):
+        hudi.Table.open(path).convert("iceberg")
+    assert "2 data files of" in caplog.text
+    table = hudi.Table.open(path)
+    assert len(table.repair().rewritten) == 2
+    assert table.validate().is_valid
+    agree(path)
+
+
+def test_files_with_buckets_stay(path: Path) -> None:
+    """A clustering would put their rows into other file groups."""
+    table = hudi.Table.create(
+        path,
+        SCHEMA,
+        record_key="id",
+        ordering_field="ts",
+        format="iceberg",
+        options={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
+    )
+    table.insert(batch(1, "a", "b"))
+    with other_engine(path, by_avro=True) as theirs:
+        theirs.upsert(batch(5, "a"))
+    table.upsert(batch(6, "b"))
+    assert not table.repair(dry_run=True).rewritten
+    (left,) = table.repair().left
+    assert left.source is Source.DATA_FILE
+    table.upsert(batch(7, "a"))
+    assert table.validate().is_valid

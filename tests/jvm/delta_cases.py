@@ -1,7 +1,8 @@
 """Delta-Spark: tables of the format Delta.
 
 What Delta-Spark does to a table is refused by itself, or harmless, or named by our next write:
-until then our readers see what they saw before, and `hudi table repair` takes it back.
+until then our readers see what they saw before, and `hudi table repair` takes rows of it in, or
+back, as it is asked to.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pytest
 from deltalake import DeltaTable
 
 import hudi_core as hudi
-from hudi_core.errors import CommitConflictError
+from hudi_core.errors import ForeignCommitError
 from hudi_core.model.files import BaseFile
 from tests.formats.columns import SCHEMA
 from tests.formats.delta_tables import content, new_table, row
@@ -192,14 +193,17 @@ NAMED: Final[Mapping[str, str]] = {
         "when matched then update set value = -2"
     ),
     "insert overwrite": "insert overwrite delta.`{0}` select * from delta.`{0}` where ts = 1",
-    "optimize": "optimize delta.`{0}`",
-    "optimize, z-order": "optimize delta.`{0}` zorder by (id)",
+    "create or replace": (
+        "create or replace table delta.`{0}` using delta as select * from delta.`{0}` where ts = 1"
+    ),
     "restore": "restore table delta.`{0}` to version as of 1",
-    "add column": "alter table delta.`{0}` add column (more int)",
     "truncate": "delete from delta.`{0}`",
 }
-"""What stops our writes until it is taken back."""
-PROPERTIES: Final[Mapping[str, str]] = {
+"""What stops our writes until it is taken in, or dropped."""
+SAME_ROWS: Final[Mapping[str, str]] = {
+    "optimize": "optimize delta.`{0}`",
+    "optimize, z-order": "optimize delta.`{0}` zorder by (id)",
+    "add column": "alter table delta.`{0}` add column (more int)",
     "some property": "alter table delta.`{0}` set tblproperties ('some.key' = 'value')",
     "deletion vectors": (
         "alter table delta.`{0}` set tblproperties ('delta.enableDeletionVectors' = 'true')"
@@ -208,6 +212,7 @@ PROPERTIES: Final[Mapping[str, str]] = {
         "alter table delta.`{0}` set tblproperties ('delta.columnMapping.mode' = 'name')"
     ),
 }
+"""What stops our writes, and holds no change of rows that a repair might drop."""
 
 
 def prepared(path: Path) -> Counter[str]:
@@ -280,19 +285,61 @@ def present(path: Path) -> list[BaseFile]:
     return [one.base_file for one in slices if one.base_file is not None]
 
 
-@pytest.mark.parametrize("action", [*NAMED, *PROPERTIES])
-def test_what_stops_our_writes(delta_spark: Engine, tmp_path: Path, action: str) -> None:
-    """A version of Delta-Spark is named by the next write, and taken back by repair."""
-    path = tmp_path / "table"
-    before = prepared(path)
-    delta_spark.sql({**NAMED, **PROPERTIES}[action].format(path))
-    version = DeltaTable(str(path)).version()
+def met(path: Path) -> hudi.Table:
+    """Meet a version of Delta-Spark: our readers see what they saw, our writers name it."""
+    before, version = ours(path), DeltaTable(str(path)).version()
     table = hudi.Table.open(str(path))
-    assert ours(path) == before
-    with pytest.raises(CommitConflictError, match=f"[Vv]ersion {version}"):
+    with pytest.raises(ForeignCommitError, match=f"[Vv]ersion {version}"):
         table.upsert(rows(3, ts=5))
     assert ours(path) == before
     assert not table.validate().is_valid
+    return table
+
+
+@pytest.mark.parametrize("action", NAMED)
+def test_what_stops_our_writes(delta_spark: Engine, tmp_path: Path, action: str) -> None:
+    """A version of Delta-Spark is named by the next write; a repair drops it if it may."""
+    path = tmp_path / "table"
+    before = prepared(path)
+    delta_spark.sql(NAMED[action].format(path))
+    theirs = by_spark(delta_spark, path)
+    table = met(path)
+    assert table.repair(dry_run=True).drops_rows
+    with pytest.raises(ForeignCommitError):
+        table.repair()
+    assert by_spark(delta_spark, path) == theirs
+    assert not table.repair(discard=True).left
+    assert ours(path) == before
+    assert by_spark(delta_spark, path) == before
+    goes_on(delta_spark, path)
+
+
+def test_rows_that_it_appends_are_taken_in(delta_spark: Engine, tmp_path: Path) -> None:
+    """No reader of the format sees a version without the rows, whoever wrote them."""
+    path = tmp_path / "table"
+    prepared(path)
+    columns = delta_spark.query(f"select * from delta.`{path}`").column_names
+    chosen = ", ".join("concat('x', id)" if one == "id" else one for one in columns)
+    delta_spark.sql(
+        f"insert into delta.`{path}` select {chosen} from delta.`{path}` "
+        "where id in ('k001', 'k003')"
+    )
+    theirs = by_spark(delta_spark, path)
+    table = met(path)
+    (counted,) = table.repair(dry_run=True).foreign
+    assert (counted.added_rows, counted.removed_rows) == (2, 0)
+    table.repair(take_in=True)
+    assert ours(path) == theirs == by_spark(delta_spark, path)
+    goes_on(delta_spark, path)
+
+
+@pytest.mark.parametrize("action", SAME_ROWS)
+def test_what_changes_no_row(delta_spark: Engine, tmp_path: Path, action: str) -> None:
+    """Files of the same rows, and other properties, are named, and repaired unasked."""
+    path = tmp_path / "table"
+    before = prepared(path)
+    delta_spark.sql(SAME_ROWS[action].format(path))
+    table = met(path)
     assert not table.repair().left
     assert ours(path) == before
     assert by_spark(delta_spark, path) == before

@@ -2,7 +2,8 @@
 
 Tables are read by their path, and in a REST catalog, which is the Iceberg project's own. What
 Iceberg-Spark does to a table is either refused by itself, or harmless, or named by our next write:
-until then our readers see what they saw before, and `hudi table repair` takes it back.
+until then our readers see what they saw before, and `hudi table repair` takes rows of it in, or
+back, as it is asked to.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import TableServiceError
+from hudi_core.errors import ForeignCommitError, InvalidOptionError, MissingMetadataError
 from tests.formats.iceberg_tables import OPTIONS, SCHEMA, bag, create, row, rows, without_meta
 from tests.jvm.commands import is_sound
 from tests.jvm.engines import Engine, EngineError
@@ -264,14 +265,17 @@ NAMED: Final = {
     "insert overwrite": (
         "insert overwrite lake.ns.{0} select * from lake.ns.{0} where id = 'k001'"
     ),
+    "truncate": "truncate table lake.ns.{0}",
+}
+"""What stops our writes until it is taken in, or dropped."""
+REWRITES: Final = {
     "rewrite_data_files": (
         "call lake.system.rewrite_data_files(table => 'ns.{0}', "
         "options => map('rewrite-all', 'true'))"
     ),
     "rewrite_manifests": "call lake.system.rewrite_manifests('ns.{0}')",
-    "truncate": "truncate table lake.ns.{0}",
 }
-"""What stops our writes until it is taken back."""
+"""What stops our writes, and holds no change of rows that a repair might drop."""
 BACKWARDS: Final = {
     "rollback_to_snapshot": "call lake.system.rollback_to_snapshot('ns.{0}', {1})",
     "set_current_snapshot": "call lake.system.set_current_snapshot('ns.{0}', {1})",
@@ -333,25 +337,133 @@ def table_of(action: str) -> str:
     return "".join(letter if letter.isalnum() else "_" for letter in action)
 
 
-@pytest.mark.parametrize("action", NAMED)
-def test_what_stops_our_writes(lake: Lake, tmp_path: Path, action: str) -> None:
-    """A snapshot of Iceberg-Spark is named by the next write, and taken back by repair."""
-    path, name = tmp_path / "table", f"named_{table_of(action)}"
-    _, before = prepared(lake, path, name)
-    lake.engine.sql(NAMED[action].format(name))
+def met(lake: Lake, path: Path, name: str) -> hudi.Table:
+    """Meet a snapshot of Iceberg-Spark: our readers see what they saw, our writers name it."""
+    before = ours(path, lake.options(name))
     [(current,)] = lake.engine.sql(
         f"select snapshot_id from lake.ns.{name}.refs where name = 'main'"
     )
     table = hudi.Table.open(str(path), lake.options(name))
-    assert ours(path, lake.options(name)) == before
-    with pytest.raises(TableServiceError, match=str(current)):
+    with pytest.raises(ForeignCommitError, match=str(current)):
         table.upsert(rows([3], ts=5))
     assert ours(path, lake.options(name)) == before
     assert not table.validate().is_valid
-    repaired = table.repair()
-    assert not repaired.left
+    return table
+
+
+@pytest.mark.parametrize("action", NAMED)
+def test_what_stops_our_writes(lake: Lake, tmp_path: Path, action: str) -> None:
+    """A snapshot of Iceberg-Spark is named by the next write; a repair drops it if it may."""
+    path, name = tmp_path / "table", f"named_{table_of(action)}"
+    _, before = prepared(lake, path, name)
+    lake.engine.sql(NAMED[action].format(name))
+    theirs = lake.rows(name)
+    table = met(lake, path, name)
+    counted = table.repair(dry_run=True)
+    assert counted.drops_rows
+    with pytest.raises(ForeignCommitError):
+        table.repair()
+    assert lake.rows(name) == theirs
+    assert not table.repair(discard=True).left
     assert ours(path, lake.options(name)) == before
     assert lake.rows(name) == before
+    goes_on(lake, path, name)
+
+
+def test_rows_that_it_appends_are_taken_in(lake: Lake, tmp_path: Path) -> None:
+    """No reader of the format sees a snapshot without the rows, whoever wrote them."""
+    path, name = tmp_path / "table", "taken_in"
+    prepared(lake, path, name)
+    columns = lake.engine.query(f"select * from lake.ns.{name}").column_names
+    chosen = ", ".join("concat('x', id)" if one == "id" else one for one in columns)
+    lake.engine.sql(
+        f"insert into lake.ns.{name} select {chosen} from lake.ns.{name} "
+        "where id in ('k001', 'k003')"
+    )
+    theirs = lake.rows(name)
+    table = met(lake, path, name)
+    (counted,) = table.repair(dry_run=True).foreign
+    assert (counted.added_rows, counted.removed_rows) == (2, 0)
+    table.repair(take_in=True)
+    assert ours(path, lake.options(name)) == theirs == lake.rows(name)
+    goes_on(lake, path, name)
+
+
+@pytest.mark.parametrize("action", REWRITES)
+def test_what_rewrites_files(lake: Lake, tmp_path: Path, action: str) -> None:
+    """Files of the same rows are named by the next write, and repaired unasked."""
+    path, name = tmp_path / "table", f"rewritten_{table_of(action)}"
+    _, before = prepared(lake, path, name)
+    lake.engine.sql(REWRITES[action].format(name))
+    table = met(lake, path, name)
+    assert not table.repair().left
+    assert ours(path, lake.options(name)) == before == lake.rows(name)
+    goes_on(lake, path, name)
+
+
+def in_place_of_ours(path: Path, options: Mapping[str, str]) -> Iterator[Callable[[], Any]]:
+    """Give a read, a write and a repair of a table that another one took the place of."""
+    yield lambda: ours(path, options)
+    yield lambda: hudi.Table.open(str(path), options).upsert(rows([3], ts=5))
+    yield lambda: hudi.Table.open(str(path), options).repair()
+
+
+def test_a_table_that_it_creates_or_replaces(lake: Lake, tmp_path: Path) -> None:
+    """Our reads and writes name its snapshot; no read answers with no rows."""
+    path, name = tmp_path / "table", "replaced"
+    _, before = prepared(lake, path, name)
+    lake.engine.sql(f"create or replace table lake.ns.{name} using iceberg as select 'k9' id")
+    [(current,)] = lake.engine.sql(
+        f"select snapshot_id from lake.ns.{name}.refs where name = 'main'"
+    )
+    for call in in_place_of_ours(path, lake.options(name)):
+        with pytest.raises(ForeignCommitError, match=str(current)):
+            call()
+    hudi.Table.open(str(path), lake.options(name)).repair(discard=True)
+    assert ours(path, lake.options(name)) == before == lake.rows(name)
+    goes_on(lake, path, name)
+
+
+def test_a_table_that_it_drops_and_creates(lake: Lake, tmp_path: Path) -> None:
+    """The new one is somewhere else; our reads and writes name both places."""
+    path, name = tmp_path / "table", "dropped_and_created"
+    _, before = prepared(lake, path, name)
+    lake.engine.sql(f"drop table lake.ns.{name}")
+    lake.engine.sql(f"create table lake.ns.{name} using iceberg as select 'k9' id")
+    for call in in_place_of_ours(path, lake.options(name)):
+        with pytest.raises(InvalidOptionError, match=f"and not the one at file://{path}"):
+            call()
+    lake.engine.sql(f"drop table lake.ns.{name}")
+    hudi.Table.open(str(path), lake.options(name)).repair()
+    assert ours(path, lake.options(name)) == before == lake.rows(name)
+    goes_on(lake, path, name)
+
+
+def test_an_entry_that_it_drops(lake: Lake, tmp_path: Path) -> None:
+    """The error names the entry; repair makes it anew."""
+    path, name = tmp_path / "table", "dropped"
+    _, before = prepared(lake, path, name)
+    lake.engine.sql(f"drop table lake.ns.{name}")
+    table = hudi.Table.open(str(path), lake.options(name))
+    with pytest.raises(MissingMetadataError, match=f"ns.{name}"):
+        table.upsert(rows([3], ts=5))
+    table.repair()
+    assert ours(path, lake.options(name)) == before == lake.rows(name)
+    goes_on(lake, path, name)
+
+
+def test_an_upgrade_of_the_format(lake: Lake, tmp_path: Path) -> None:
+    """Version 3 is named as what it is, and repair makes it 2 again."""
+    path, name = tmp_path / "table", "upgraded"
+    _, before = prepared(lake, path, name)
+    lake.engine.sql(f"alter table lake.ns.{name} set tblproperties ('format-version' = '3')")
+    table = hudi.Table.open(str(path), lake.options(name))
+    assert ours(path, lake.options(name)) == before
+    with pytest.raises(ForeignCommitError, match="Version 3") as caught:
+        table.upsert(rows([3], ts=5))
+    assert "repair" in caught.value.hint
+    assert not table.repair().left
+    assert ours(path, lake.options(name)) == before == lake.rows(name)
     goes_on(lake, path, name)
 
 
