@@ -52,7 +52,7 @@ class AddedFile:
 
 
 def warn_of_old_lists(table: IcebergTable, files: Sequence[AddedFile]) -> None:
-    """Log that readers fail on files of other engines that are named now."""
+    """Log that readers fail on published files of other engines."""
     old = [one for one in files if one.old_lists]
     if old:
         columns = sorted({name for one in old for name in one.old_lists})

@@ -152,7 +152,7 @@ def footer_of(file: pq.ParquetFile, schema: pa.Schema) -> Footer:
 
 
 def columns_with_hidden_nan(file: pq.ParquetFile) -> list[str]:
-    """Paths of the columns of which a footer has bounds that leave NaN out.
+    """Columns of which a footer has bounds that leave NaN out.
 
     Releases before this one wrote such files, and so do other writers. Their values are read, those
     of floating-point columns alone.

@@ -64,7 +64,7 @@ class StatisticsCollector:
 
     @property
     def with_nan(self) -> frozenset[int]:
-        """Numbers of the leaf columns that hold NaN, as far as they were observed."""
+        """Numbers of the observed leaf columns that hold NaN."""
         return frozenset(leaf for leaf, count in enumerate(self._nans) if count)
 
     def observe(self, group: pa.Table) -> None:

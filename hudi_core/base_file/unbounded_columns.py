@@ -38,7 +38,7 @@ _KEY, _VALUE = 1, 2  # of KeyValue
 def unbounded_end(
     footer: pq.FileMetaData, columns: Collection[int], key_values: Mapping[str, str]
 ) -> bytes:
-    """The end of a Parquet file, to be written behind its footer, which readers then ignore.
+    """End of a Parquet file that takes the place of its footer.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def unbounded_end(
 
 
 def _without_bounds(cursor: _Cursor, columns: Collection[int]) -> Iterator[bytes]:
-    """Yield the list of row groups in pieces, without bounds of some columns."""
+    """Pieces of the list of row groups, some columns' bounds omitted."""
     data, done = cursor.data, cursor.at
     for _ in cursor.structs():
         for _ in cursor.find(_CHUNKS):
@@ -100,7 +100,10 @@ class _Cursor:
         self.at = 0
 
     def fields(self) -> Iterator[tuple[int, int]]:
-        """Yield number and type of each field of a struct; who takes one goes behind its value."""
+        """Number and type of each field of a struct.
+
+        The caller moves on behind the value of each.
+        """
         number = 0
         while (header := self.data[self.at]) != _END:
             self.at += 1
@@ -113,7 +116,7 @@ class _Cursor:
         self.at += 1
 
     def find(self, wanted: int) -> Iterator[int]:
-        """Yield a field of a struct where it is there, and go behind all others."""
+        """Yield where a field of a struct is; skip all others."""
         for number, kind in self.fields():
             if number == wanted:
                 yield number
@@ -121,7 +124,10 @@ class _Cursor:
                 self.skip(kind)
 
     def structs(self) -> Iterator[None]:
-        """Yield for each struct of a list; who takes one goes behind it."""
+        """Yield for each struct of a list.
+
+        The caller moves on behind each.
+        """
         count, _ = self._list()
         for _ in range(count):
             yield

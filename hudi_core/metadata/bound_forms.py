@@ -119,7 +119,7 @@ def has_values(one: ColumnRange) -> bool:
 
 
 def has_type(one: ColumnRange) -> bool:
-    """Whether a range records the type of its bounds, as in version 2."""
+    """Whether a range records its bounds' type (version 2)."""
     return one.value_type is not None and one.value_type.ordinal != BoundType.V1
 
 

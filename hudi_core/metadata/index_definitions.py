@@ -59,7 +59,7 @@ class IndexDefinitions:
         return self.raw.get(index, {}).get("version") == _NEWER
 
     def has_bound_types(self, index: str, config: TableConfig) -> bool:
-        """Whether an index of ranges records the types of its bounds (version 2).
+        """Whether an index of ranges records bounds' types (version 2).
 
         Hudi leaves an index as it is when it raises a table to version 9, and merges ranges of one
         form alone.

@@ -154,7 +154,7 @@ def position(write: Instant) -> InstantTime:
 
 
 def is_in_slice(write: Instant, start: str) -> bool:
-    """Whether the files of a write are in the slice that a compaction made, not merged by it."""
+    """Whether a write's files are in the slice that a compaction made."""
     # before version 8, a compaction merged all that was requested before it
     time = write.requested_time if has_suffix(start) else position(write)
     return start <= time

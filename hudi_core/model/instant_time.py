@@ -56,7 +56,7 @@ def parse_instant_time(text: str) -> InstantTime:
 
 
 def has_suffix(text: str) -> bool:
-    """Whether an instant time is one that Hudi made of another before table version 8."""
+    """Whether Hudi derived an instant time, before table version 8."""
     return len(text) > _LENGTH
 
 

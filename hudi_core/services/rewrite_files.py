@@ -18,10 +18,10 @@ from hudi_core.txn.table_lock import TableLock
 def rewrite_each(
     table: OpenTable, lock: TableLock, config: WriteConfig, paths: Collection[str]
 ) -> Clustering:
-    """Rewrite data files one by one, their rows in the same order; takes the lock itself.
+    """Rewrite data files one by one, their rows in order.
 
-    It is a clustering. Files that are the latest of their file groups no more, or that another
-    clustering is about to replace, stay as they are.
+    It is a clustering, and takes the lock itself. Files that are the latest of their file groups no
+    more, or that another clustering is about to replace, stay as they are.
 
     Parameters
     ----------
