@@ -250,9 +250,12 @@ def repair_table(
             lock.require_lease()
             receipt = build_format(table, host, timeline, progress)
             update_properties(table.client.storage, new_properties(table, host, receipt))
-    if plan.rewritten:
-        rewrite_each(open_table(path, options), lock, config, plan.rewritten)
     after = validate_table(open_table(path, options), progress=progress)
+    if after.old_lists and can_be_clustered(table):
+        # also those that metadata that is rebuilt names for the first time
+        rewrite_each(open_table(path, options), lock, config, after.old_lists)
+        plan = replace(plan, rewritten=after.old_lists)
+        after = validate_table(open_table(path, options), progress=progress)
     return replace(plan, left=(*after.differences, *lost))
 
 

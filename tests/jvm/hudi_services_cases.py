@@ -158,8 +158,10 @@ def test_past_states_after_hudis_clean_and_archive(
 
     for ts in range(20, 28):
         both(ts)
-    hudi_spark.sql(f"call run_clean(path => '{path}', retain_commits => 1)")
-    for ts in (28, 29):
+    name = f"past_{version}"
+    hudi_spark.sql(f"create table {name} using hudi location '{path}'")
+    hudi_spark.sql(f"call run_clean(table => '{name}', retain_commits => 1)")
+    for ts in range(28, 34):
         both(ts)
     few = "min_commits => 2, max_commits => 3, retain_commits => 1"
     hudi_spark.sql(f"call archive_commits(path => '{path}', {few})")
