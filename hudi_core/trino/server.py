@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -96,8 +97,16 @@ class _Calls:
         self._service, self._config = service, config
         self._turns = threading.BoundedSemaphore(config.max_requests)
 
-    def answer(self, frame: bytes) -> bytes:
-        """The frame that answers the frame of a call.
+    def answer(self, frame: bytes, send: Callable[[bytes], None]) -> None:
+        """Answer the frame of a call.
+
+        Parameters
+        ----------
+        frame
+            Of the call.
+        send
+            Sends the frame of the answer. It is part of the turn: answers that clients do not take
+            count, as their bytes are held.
 
         Raises
         ------
@@ -109,7 +118,8 @@ class _Calls:
         found = _METHODS.get(method)
         if found is None:
             code = TApplicationException.UNKNOWN_METHOD
-            return _exception(method, number, code, f"There is no method {method[:_SHOWN]}")
+            send(_exception(method, number, code, f"There is no method {method[:_SHOWN]}"))
+            return
         arguments, handle = found
         if not self._turns.acquire(timeout=self._config.queue_timeout_s):
             busy = ResourceLimitError(
@@ -117,7 +127,8 @@ class _Calls:
                 f"{self._config.queue_timeout_s:g} seconds",
                 f"Try again, or set {TrinoConfig.max_requests.key}.",
             )
-            return _frame(method, number, TMessageType.REPLY, _failure(str(busy), retryable=True))
+            send(_frame(method, number, TMessageType.REPLY, _failure(str(busy), retryable=True)))
+            return
         try:
             given = arguments()
             try:
@@ -125,8 +136,9 @@ class _Calls:
             except _UNREADABLE as error:
                 code = TApplicationException.PROTOCOL_ERROR
                 reason = f"The arguments of {method} cannot be read: {_reason(error)}"
-                return _exception(method, number, code, reason)
-            return _frame(method, number, TMessageType.REPLY, self._answered(given, handle))
+                send(_exception(method, number, code, reason))
+                return
+            send(_frame(method, number, TMessageType.REPLY, self._answered(given, handle)))
         finally:
             self._turns.release()
 
@@ -365,7 +377,7 @@ class _Connection(socketserver.BaseRequestHandler):
             while True:
                 frame = self._next_frame(config)
                 server.connections.working(self)
-                self._send(server.calls.answer(frame), config.frame_timeout_s)
+                server.calls.answer(frame, partial(self._send, timeout_s=config.frame_timeout_s))
                 server.connections.waiting(self)
         except _SilentError:
             return

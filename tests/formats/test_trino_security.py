@@ -563,6 +563,21 @@ def test_calls_wait_for_their_turn(
         assert client.trinoListSchemaNames() == ["lake"]
 
 
+def test_an_answer_that_is_not_taken_keeps_its_turn(
+    tables: dict[TableName, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TrinoService, "schemas", lambda _: ["x" * (32 << 20)])
+    limits = {"hudi.trino.max-concurrent-requests": "1", "hudi.trino.queue-timeout": "0.2s"}
+    with ThriftServer(service_of(tables, limits)).running() as address:
+        with socket.create_connection(address, timeout=20) as at:
+            at.sendall(frame("trinoListSchemaNames", b"\x00"))
+            assert at.recv(1)  # the answer has begun
+            with connected(address) as client, refused("1 calls are worked on"):
+                client.trinoListSchemaNames()
+        with connected(address) as client:
+            assert len(client.trinoListSchemaNames()) == 1
+
+
 # --- TLS -----------------------------------------------------------------------------------------
 
 
