@@ -132,7 +132,7 @@ def _parsed(mapping: str | None) -> list[MappedField]:
     try:
         return [] if mapping is None else parse_mapping_from_json(mapping).root
     except ValueError:
-        return []  # whoever wrote it: no reader can use it
+        return []  # no reader can use it, ours or another
 
 
 def _merged(

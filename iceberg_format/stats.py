@@ -121,7 +121,7 @@ def data_file(
 
 @dataclass(frozen=True, slots=True)
 class StoredColumns:
-    """What a footer tells of a file.
+    """What a footer says of a file.
 
     Attributes
     ----------

@@ -31,12 +31,13 @@ _IN_SCHEMA: Final = "hudi.read"
 _OF_CATALOG_ONLY: Final = "provider"
 """What Spark hands over for tables of its catalog, and for no read by path or temporary view."""
 _OF_WRITES: Final = (
-    "Write a DataFrame with save('/path') or hudi.write. Which table INSERT, CREATE TABLE AS or "
-    "saveAsTable mean Spark tells no source in Python: run statements with hudi.sql(spark, '...'), "
-    "or in hudi.sql_session(spark)."
+    "Write a DataFrame with save('/path') or hudi.write. Sources in Python do not learn which table "
+    "INSERT, CREATE TABLE AS or saveAsTable mean: run statements with hudi.sql(spark, '...'), or in "
+    "hudi.sql_session(spark)."
+)."
 )
 _OF_CATALOG: Final = (
-    "Give it to load(...). A name that CREATE TABLE made with columns, or saveAsTable, tells no "
+    "Give it to load(...). A name that CREATE TABLE made with columns, or saveAsTable, has no "
     "place: hudi.sql(spark, 'REFRESH TABLE name') mends it, and makes the table where there is "
     "none. hudi.sql_session(spark) makes whole tables. Without it make names without columns: "
     "CREATE TABLE t USING hudi LOCATION '/path'."
@@ -59,9 +60,9 @@ class SourceOptions:
         The save mode that the options name, because Spark lets sources in Python have only two;
         ``None`` for Spark's.
     columns
-        The columns that a name in a catalog was made with; ``None`` where it does not tell.
+        The columns that a name in a catalog was made with; ``None`` where it does not say.
     is_by_name
-        Whether a name in a catalog tells the table.
+        Whether a name in a catalog names the table.
     """
 
     path: str

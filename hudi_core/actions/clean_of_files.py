@@ -165,7 +165,7 @@ def _archived_cleans(
         if instant.action is Action.CLEAN and instant.requested_time not in known:
             path = f"{client.archived.folder}:{instant}"
             if archived.metadata is None:
-                raise CorruptMetadataError(path, "it does not tell what the clean removed")
+                raise CorruptMetadataError(path, "it does not say what the clean removed")
             yield DoneClean(instant, decode_clean(archived.metadata, path), path)
 
 

@@ -168,7 +168,7 @@ class Cleaned:
     def since(self, time: InstantTime) -> Mapping[FileGroupId, DeletedFile]:
         """Newest deleted base file of each file group up to a time.
 
-        Cleans before that time deleted nothing that was the latest then. Mostly the last one tells
+        Cleans before that time deleted nothing that was the latest then. Mostly the last one says
         that none of those after it did, and no other is read.
         """
         if time not in self._found:

@@ -4,10 +4,10 @@ Hudi joins the values of several columns as ``f1:v1,f2:v2`` and quotes nothing: 
 ``,f2:`` inside may end elsewhere, and ``__null__`` is a null or a value of these letters.
 Timestamps that are spelled as clocks show them lose their microseconds, and which of two hours it
 was that clocks show twice. The form is Hudi's and stays; but where two rows have one such key,
-their columns tell whether they are one row.
+their columns show whether they are one row.
 
 Of two rows that share a key without being one, at least one has an *odd* value: it holds ``,f2:``,
-or is a placeholder in letters, or is a timestamp that its spelling does not tell. With the first
+or is a placeholder in letters, or is a timestamp that its spelling does not give. With the first
 kind both rows have one.
 """
 

@@ -188,7 +188,7 @@ def _refuse_ambiguous(
     if count:
         names = ", ".join(column.name for column in columns)
         raise RecordKeyError(
-            f"The column {names} of the record key {what} {between!r}, which stands between the "
+            f"The column {names} of the record key {what} {between!r}, which is put between the "
             f"values of a key, in {count} of {len(ambiguous)} rows: two rows could have one key",
             "Make a table with another hoodie.recordkey.virtual.concatenator, or without.",
             columns=tuple(column.name for column in columns),

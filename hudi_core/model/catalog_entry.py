@@ -26,7 +26,7 @@ class SparkCatalogEntry:
     is_managed
         Whether Spark deletes and moves the folder with the name.
     note
-        What its columns tell a source in Python about the table; ``None`` for nothing.
+        What its columns say to a source in Python about the table; ``None`` for nothing.
     """
 
     path: str

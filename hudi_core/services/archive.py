@@ -219,7 +219,7 @@ def _undone_files(state: TableState, old: Iterable[Instant]) -> list[str]:
     """Files of undone writes that would count once others are archived.
 
     Tasks that outlived their write may have made them after its rollback, where it had files. The
-    first write of the active timeline tells what is archived, and thus complete: all that is
+    first write of the active timeline shows what is archived, and thus complete: all that is
     earlier.
     """
     client, begin = state.client, state.timeline.active_start

@@ -76,7 +76,7 @@ class Token:
 
     @property
     def value(self) -> str:
-        """What a string, a name or a word stands for."""
+        """What a string, a name or a word means."""
         if self.kind is TokenKind.NAME:
             return self.text[1:-1].replace("``", "`")
         if self.kind is not TokenKind.STRING:

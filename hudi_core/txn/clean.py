@@ -2,7 +2,7 @@
 
 A clean only goes forward. Its plan is put on the timeline; the format stops naming the files; they
 are deleted; the metadata table records that; the clean completes, and the format records it. One
-that is cut short at any point is continued from its stored plan by the next clean, and stands in
+that is cut short at any point is continued from its stored plan by the next clean, and is in
 the way of no write: nothing that a reader of a retained state needs is in a plan. Everything runs
 under the table's lock.
 """
@@ -119,7 +119,7 @@ def _unchecked(work: CleanWork) -> None:
 
 
 def _require_superfluous(state: TableState, work: CleanWork) -> None:
-    """Refuse to delete what must stay, whoever planned it and when.
+    """Refuse to delete what must stay, by whom and when it was planned.
 
     Since then what took the place of a file may have been undone.
 

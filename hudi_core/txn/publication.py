@@ -181,7 +181,7 @@ def present_version(table: OpenTable, taken: Container[str] = ()) -> str | None:
 
 
 def version_of_any_writer(table: OpenTable) -> str | None:
-    """Return the format's present version, whoever made it; under the lock."""
+    """Return the format's present version, of any writer; under the lock."""
     return present_version(table, [one.host.name for one in table.each()])
 
 

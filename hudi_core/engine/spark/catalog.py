@@ -1,7 +1,7 @@
 """Names in the catalog of a session.
 
-Spark's Python API tells neither place nor source of a name, so that the JVM is asked; a session
-without one at hand, as of Spark Connect, has no names that are known here.
+Spark's Python API gives neither place nor source of a name, so that the JVM is asked; a session
+without one, as of Spark Connect, has no names that are known here.
 """
 
 from __future__ import annotations

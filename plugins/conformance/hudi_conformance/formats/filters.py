@@ -229,7 +229,7 @@ def require_filters_find_all(path: Path, after: str) -> None:
 def _filters(rows: Sequence[Row]) -> Iterator[Sequence[Condition]]:
     """Yield filters that ask for a row by all of its columns at once.
 
-    Each column can leave a file out, so that one read tells of all of them.
+    Each column can leave a file out, so that one read shows all of them.
     """
     some = sorted(rows, key=lambda row: str(row["id"]))
     for row in (some[0], some[-1], *(one for one in some[1:-1] if one["id"] in ASKED)):
