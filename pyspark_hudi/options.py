@@ -31,10 +31,9 @@ _IN_SCHEMA: Final = "hudi.read"
 _OF_CATALOG_ONLY: Final = "provider"
 """What Spark hands over for tables of its catalog, and for no read by path or temporary view."""
 _OF_WRITES: Final = (
-    "Write a DataFrame with save('/path') or hudi.write. Sources in Python do not learn which table "
-    "INSERT, CREATE TABLE AS or saveAsTable mean: run statements with hudi.sql(spark, '...'), or in "
+    "Write a DataFrame with save('/path') or hudi.write. Sources in Python never know which table "
+    "INSERT, CREATE TABLE AS or saveAsTable mean: run them with hudi.sql(spark, '...'), or in "
     "hudi.sql_session(spark)."
-)."
 )
 _OF_CATALOG: Final = (
     "Give it to load(...). A name that CREATE TABLE made with columns, or saveAsTable, has no "

@@ -119,7 +119,7 @@ def _unchecked(work: CleanWork) -> None:
 
 
 def _require_superfluous(state: TableState, work: CleanWork) -> None:
-    """Refuse to delete what must stay, by whom and when it was planned.
+    """Refuse to delete what must stay, by any plan.
 
     Since then what took the place of a file may have been undone.
 
