@@ -61,7 +61,9 @@ def polars(
 ) -> pl.LazyFrame:
     """A table as a lazy frame of polars.
 
-    It stays at the state of the table at the time of this call.
+    It reads just the columns, files and row groups that a query needs, batch by batch. Filters mean
+    what they mean in polars' own frames. It stays at the state of the table at the time of this
+    call.
 
     Parameters
     ----------
@@ -77,6 +79,4 @@ def polars(
     NotATableError
         There is no table at the path.
     """
-    import polars as pl  # noqa: PLC0415 - nothing else needs it
-
-    return pl.scan_pyarrow_dataset(Table.open(path, options).scan(as_of=as_of))
+    return Table.open(path, options).scan(as_of=as_of).polars()

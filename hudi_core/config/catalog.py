@@ -23,6 +23,7 @@ from hudi_core.config.read import ReadConfig
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.sql import SqlConfig
+from hudi_core.config.sql_limits import SqlLimits
 from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.streaming import StreamSinkConfig, StreamSourceConfig
@@ -45,6 +46,7 @@ OPTIONS: Final[tuple[type[Options], ...]] = (
     SqlConfig,
     StreamSinkConfig,
     ValidatorsConfig,
+    SqlLimits,
     SchemaConfig,
     ClusteringConfig,
     ReadConfig,

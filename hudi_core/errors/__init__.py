@@ -69,6 +69,7 @@ from hudi_core.errors.resources import (
 )
 from hudi_core.errors.schema import (
     DuplicateRecordKeyError,
+    ExpressionLimitError,
     KeyCollisionError,
     MergeCardinalityError,
     PartitionValueError,
@@ -113,6 +114,7 @@ __all__ = [
     "CorruptMetadataError",
     "DataFileError",
     "DuplicateRecordKeyError",
+    "ExpressionLimitError",
     "ExtensionCallError",
     "ForeignCommitError",
     "ForeignMetadataError",

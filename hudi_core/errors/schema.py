@@ -15,6 +15,10 @@ class SchemaError(HudiError):
     """Rows do not match the table, or a schema change is impossible."""
 
 
+class ExpressionLimitError(SchemaError):
+    """An expression is nested too deeply, or takes more memory or time than it may."""
+
+
 class RecordKeyError(SchemaError):
     """A record key is missing or null."""
 

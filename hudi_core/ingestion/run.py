@@ -17,6 +17,7 @@ from hudi_core.config.kinds import PartialUpdateMode
 from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.schema import SchemaConfig
+from hudi_core.config.sql_limits import SqlLimits
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.datasource import write
@@ -312,7 +313,8 @@ class _Run:
         if not rows.num_columns and known is not None:
             rows = known.empty_table()
         if self.config.sql is not None and rows.num_columns:
-            rows = transformed(self.config.sql, rows)
+            limits = SqlLimits.from_options(self.options)
+            rows = transformed(self.config.sql, rows, limits)
         return rows, unchanged
 
     def _known(self) -> pa.Schema | None:

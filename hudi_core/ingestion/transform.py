@@ -7,22 +7,25 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.config.ingestion import IngestionConfig
+from hudi_core.config.sql_limits import SqlLimits
 from hudi_core.errors import InvalidOptionError, SchemaError
 from hudi_core.schema.absence import absences
 from hudi_core.write.duckdb_text import DuckDb
-from hudi_core.write.sql_text import library
+from hudi_core.write.sql_text import library, shallow
 
 PLACEHOLDER: Final = "<SRC>"
 _ROWS: Final = "incoming_rows"
 
 
-def transformed(text: str, rows: pa.Table) -> pa.Table:
+def transformed(text: str, rows: pa.Table, limits: SqlLimits) -> pa.Table:
     """The rows of a query over others.
 
     Parameters
     ----------
     text
         The query in Spark's SQL, which names the rows :data:`PLACEHOLDER`.
+    limits
+        What it may take.
 
     Raises
     ------
@@ -30,6 +33,8 @@ def transformed(text: str, rows: pa.Table) -> pa.Table:
         It is no query, or does not name the rows; or a library that runs it is missing.
     SchemaError
         It cannot be computed.
+    ExpressionLimitError
+        It is nested too deeply, or takes more time or memory than it may.
     """
     for one in absences(rows):
         raise SchemaError(
@@ -41,13 +46,16 @@ def transformed(text: str, rows: pa.Table) -> pa.Table:
     if PLACEHOLDER not in text:
         raise _refused(text, f"it does not name {PLACEHOLDER}, the rows of the files")
     try:
-        statements = sqlglot.parse(text.replace(PLACEHOLDER, _ROWS), read="spark")
+        with shallow(text):
+            statements = sqlglot.parse(text.replace(PLACEHOLDER, _ROWS), read="spark")
     except sqlglot.errors.SqlglotError as error:
         raise _refused(text, str(error).split("\n", 1)[0]) from error
     if len(statements) != 1 or not isinstance(statements[0], sqlglot.exp.Query):
         raise _refused(text, "it is not one query")
-    with DuckDb() as database:
-        return database.query(statements[0].sql("duckdb"), {_ROWS: rows})
+    with shallow(text):
+        query = statements[0].sql("duckdb")
+    with DuckDb(limits) as database:
+        return database.query(query, {_ROWS: rows})
 
 
 def _refused(text: str, reason: str) -> InvalidOptionError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +14,9 @@ from hudi_core.read.file_reader import PARQUET
 from hudi_core.read.filters import Filter, RowFilter, to_filter
 from hudi_core.read.foreign import referenced_columns
 from hudi_core.read.query import SnapshotQuery
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _BATCH_ROWS: Final = 1 << 17
 """Arrow's own default."""
@@ -138,6 +141,16 @@ class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells 
         names = self._needed(columns)
         rows = self._query.head(num_rows, names, self._both(filter), self._as_of)
         return ds.dataset(rows).to_table(columns) if columns is not None else rows
+
+    def polars(self) -> pl.LazyFrame:
+        """The rows as a lazy frame of polars.
+
+        Its filters mean what they mean in polars' own frames, which those that
+        ``polars.scan_pyarrow_dataset`` hands down to Arrow do not.
+        """
+        from hudi_core.read.polars_scan import lazy_frame  # noqa: PLC0415 - imports polars
+
+        return lazy_frame(self._query, self._condition, self._as_of)
 
     def filter(self, expression: pc.Expression) -> HudiDataset:
         """The dataset of those rows only that an expression accepts."""

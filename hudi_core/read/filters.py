@@ -6,7 +6,7 @@ parses.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from decimal import Decimal
@@ -23,10 +23,9 @@ from hudi_core.read.predicate import (
     Comparison,
     IsNull,
     Not,
-    OneOf,
     Predicate,
     columns_of,
-    is_whole,
+    one_of,
     to_arrow,
 )
 
@@ -40,6 +39,8 @@ RowFilter: TypeAlias = pc.Expression | Sequence[Condition]
 
 OPERATORS: Final = (*MIRRORED, "==", "in", "not in", "is null", "is not null")
 """The operators of a condition. As in SQL, a null value satisfies none of them but ``is null``."""
+_MAX_CONDITIONS: Final = 1_000
+"""Arrow recurses into a chain of "and", and its threads have small stacks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,27 +99,28 @@ def to_filter(row_filter: RowFilter | Filter | None, schema: pa.Schema) -> Filte
     if row_filter is None or isinstance(row_filter, Filter):
         return row_filter
     if isinstance(row_filter, pc.Expression):
+        predicate = predicate_of_expression(row_filter, schema)  # refuses what is too deep
         _require_fit(row_filter, schema)
-        predicate = predicate_of_expression(row_filter, schema)
-        if is_whole(predicate):
-            paths = columns_of(predicate)
-            columns = frozenset(
-                name
-                for name in schema.names
-                if any(f"{path}.".startswith(f"{name}.") for path in paths)
-            )
-        else:
-            columns = referenced_columns(row_filter, schema, schema.names)
+        columns = referenced_columns(row_filter, schema, schema.names)
         return Filter(predicate, row_filter, columns)
-    if isinstance(row_filter, str):
+    if isinstance(row_filter, str | bytes | Mapping) or not isinstance(row_filter, Collection):
+        kind = type(row_filter)
         raise SchemaError(
-            f"The filter {row_filter!r} is a text",
+            f"The filter {row_filter!r} is "
+            + ("a text" if kind is str else f"a {kind.__module__}.{kind.__qualname__}"),
             "Give a pyarrow.compute expression, or a list of conditions, each of which is a "
-            "tuple (column, operator, value).",
-            filter=row_filter,
+            "tuple (column, operator, value). polars and DuckDB filter what hudi_core.polars and "
+            "hudi_core.duckdb return by expressions of their own.",
+            filter=str(row_filter),
         )
     if not row_filter:
         return None
+    if len(row_filter) > _MAX_CONDITIONS:
+        raise SchemaError(
+            f"The filter has {len(row_filter):,} conditions, and {_MAX_CONDITIONS:,} is the most",
+            "Ask for one of many values by (column, 'in', values), or filter the rows that come.",
+            conditions=len(row_filter),
+        )
     parts = tuple(_predicate(each, schema) for each in row_filter)
     found = Filter.of(parts[0] if len(parts) == 1 else And(parts))
     _require_fit(found.expression, pa.schema([schema.field(name) for name in found.columns]))
@@ -193,7 +195,7 @@ def _predicate(condition: Condition, schema: pa.Schema) -> Predicate:
                     condition=condition,
                 )
             values = [_literal(each, kind, condition).as_py() for each in value]
-            found = OneOf(name, pa.array(values, kind))
+            found = one_of(name, pa.array(values, kind))
             return found if op == "in" else And((Not(found), Not(IsNull(name))))
     raise SchemaError(
         f"{op!r} in the filter {condition!r} is not an operator",

@@ -1,62 +1,59 @@
 """Predicates and columns of Arrow's own expressions.
 
-Arrow does not show what an expression is made of, but it writes it in Substrait's form: a protobuf
-message (``substrait/extended_expression.proto``, ``substrait/algebra.proto``). Only the part is
-read that filters are commonly made of; what else there is stays whole, as
-:class:`~hudi_core.read.predicate.Anything`.
+Arrow does not show what an expression is made of, but it writes it down to be pickled: columns and
+calls as metadata of a schema, in the order in which a tree is walked, and values as the one row of
+that schema. Only the part is read that filters are commonly made of; what else there is stays
+whole, as :class:`~hudi_core.read.predicate.Anything`.
+
+Substrait's form was tried: with each further call around a column Arrow takes twice as long to
+write it, which is three seconds for twenty conditions joined by "or".
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+import ctypes
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_core.protobuf import Message
+from hudi_core.errors import SchemaError
 from hudi_core.read.predicate import (
+    MAX_DEPTH,
     MIRRORED,
-    And,
     Anything,
     Comparison,
     IsNull,
-    Not,
-    OneOf,
-    Or,
     Predicate,
+    all_of,
+    any_of,
+    exactly,
+    is_like,
+    not_of,
+    one_of,
 )
-from hudi_core.schema.arrow_types import children, with_children
-
-# numbers of fields
-_EXTENSIONS, _REFERRED = 2, 3
-_FUNCTION, _ANCHOR, _NAME = 3, 2, 3
-_LITERAL, _SELECTION, _CALL, _IN_LIST = 1, 2, 3, 8
-_CALLED, _ARGUMENTS, _ARGUMENT_VALUE = 1, 4, 3
-_DIRECT, _ROOT, _STRUCT_FIELD, _CHILD = 1, 4, 2, 2
 
 _COMPARISONS: Final = {
     "equal": "=",
     "not_equal": "!=",
-    "lt": "<",
-    "lte": "<=",
-    "gt": ">",
-    "gte": ">=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
 }
-_NUMBERS: Final = {1: pa.bool_(), 2: pa.int8(), 3: pa.int16(), 5: pa.int32(), 7: pa.int64()}
-_FLOATS: Final = {10: ("<f", pa.float32()), 11: ("<d", pa.float64())}
-_CONTENTS: Final = {12: pa.string(), 13: pa.binary(), 21: pa.string(), 23: pa.binary()}
-_TIMESTAMPS: Final = {
-    14: pa.timestamp("us"),
-    16: pa.date32(),
-    17: pa.time64("us"),
-    27: pa.timestamp("us", "UTC"),
-}
-_VAR_CHAR, _DECIMAL, _PRECISE, _PRECISE_ZONED = 22, 24, 34, 35
-_UNITS: Final = {0: "s", 3: "ms", 6: "us", 9: "ns"}
-_DECIMAL_BYTES: Final = 16
+_BY_NUMBER: Final = "non-name field_refs"
+"""What Arrow says of an expression that names a column by its number."""
+_NULL_IS_NONE: Final = (0, 1)
+"""Ways of ``is_in`` to match nulls by which a null is not among values without nulls."""
+_EITHER_DEPTH: Final = 4
+_MAX_CALLS: Final = 2_000
+"""Arrow recurses into them, also into a chain of "and": with ten thousand its threads have no stack
+left, and the process dies."""
+
+Path: TypeAlias = tuple[str, ...]
 
 
 def predicate_of_expression(expression: pc.Expression, schema: pa.Schema) -> Predicate:
@@ -68,27 +65,20 @@ def predicate_of_expression(expression: pc.Expression, schema: pa.Schema) -> Pre
         Evaluates to true or false on rows of ``schema``.
     schema
         Columns of the rows.
+
+    Raises
+    ------
+    SchemaError
+        It names a column by its number.
     """
-    try:
-        data = bytes(expression.to_substrait(pa.schema(map(_bare, schema))))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ImportError):
-        return Anything()
-    message = Message(data)
-    functions: dict[int, str] = {}
-    for one in message.messages(_EXTENSIONS):
-        for declared in one.messages(_FUNCTION):
-            functions[declared.number(_ANCHOR)] = declared.text(_NAME)
-    referred = message.messages(_REFERRED)
-    inner = referred[0].messages(1) if len(referred) == 1 else ()
-    return _Reading(functions, schema).predicate(inner[0]) if len(inner) == 1 else Anything()
+    written = _written(expression)
+    return Anything() if written is None else _Reading(schema, written.values).of(written.steps)
 
 
 def referenced_columns(
     expression: pc.Expression, schema: pa.Schema, among: Collection[str]
 ) -> frozenset[str]:
     """Those of some columns that an expression depends on.
-
-    An expression does not tell its columns, but it cannot be bound to a schema without one of them.
 
     Parameters
     ----------
@@ -98,161 +88,277 @@ def referenced_columns(
         Schema of the rows.
     among
         Names of the columns in question.
+
+    Raises
+    ------
+    SchemaError
+        It names a column by its number.
     """
+    written = _written(expression)
+    if written is not None:
+        return frozenset(one.path[0] for one in written.steps if one.path).intersection(among)
     found = set()
     for name in among:
+        # without one of its columns it cannot be bound
         without = schema.remove(schema.get_field_index(name))
         try:
-            _bind(expression, without)
+            without.empty_table().filter(expression.is_valid())
         except pa.ArrowInvalid:
             found.add(name)
     return frozenset(found)
 
 
-def _bind(expression: pc.Expression, schema: pa.Schema) -> None:
-    """Bind an expression to a schema; ``ArrowInvalid`` without its columns."""
+# --- what Arrow writes ---------------------------------------------------------------------------
+
+
+class _Step(NamedTuple):
+    """A step of the walk: ``call``, ``end``, ``column``, ``literal`` or ``options``.
+
+    Attributes
+    ----------
+    word
+        Which of them.
+    text
+        Name of the function, or number of the value.
+    path
+        Of a column.
+    """
+
+    word: str
+    text: str
+    path: Path = ()
+
+
+class _Written(NamedTuple):
+    steps: Sequence[_Step]
+    values: pa.RecordBatch
+
+
+def _written(expression: pc.Expression) -> _Written | None:
+    """What Arrow pickles; ``None`` where it has no form for a part of it."""
     try:
-        # what it returns is not wanted: it runs nothing
-        expression.to_substrait(schema)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, ImportError):
-        # a column is missing, or Substrait has no word for something
-        schema.empty_table().filter(expression)
+        _, (buffer,) = expression.__reduce__()
+    except pa.ArrowException as error:
+        if _BY_NUMBER in str(error):
+            raise SchemaError(
+                f"The expression {expression} names a column by its number",
+                'Name it: pc.field("city").',
+                filter=str(expression),
+            ) from error
+        return None
+    with pa.ipc.open_file(buffer) as file:
+        steps = list(_steps(_metadata(file.schema)))
+        _require_few(steps)
+        return _Written(steps, file.get_batch(0))
 
 
-def _bare(field: pa.Field) -> pa.Field:
-    """Return a field without metadata, which Substrait structs lack."""
-    below = children(field.type)
-    kind = with_children(field.type, [_bare(child) for _, child in below]) if below else field.type
-    return pa.field(field.name, kind, field.nullable)
+def _require_few(steps: Sequence[_Step]) -> None:
+    calls = sum(step.word == "call" for step in steps)
+    if calls > _MAX_CALLS:
+        raise SchemaError(
+            f"The filter is an expression of {calls:,} calls, and {_MAX_CALLS:,} is the most",
+            "Ask for one of many values by isin, or filter the rows that come.",
+            calls=calls,
+        )
 
 
+def _steps(pairs: Sequence[tuple[str, str]]) -> Iterator[_Step]:
+    rest = iter(pairs)
+    for word, text in rest:
+        if word == "nested_field_ref":
+            yield _Step("column", "", tuple(next(rest)[1] for _ in range(int(text))))
+        elif word == "field_ref":
+            yield _Step("column", "", (text,))
+        else:
+            yield _Step(word, text)
+
+
+class _CSchema(ctypes.Structure):
+    """The begin of ``ArrowSchema`` in Arrow's C data interface."""
+
+    _fields_ = (
+        ("format", ctypes.c_char_p),
+        ("name", ctypes.c_char_p),
+        ("metadata", ctypes.c_void_p),
+    )
+
+
+def _metadata(schema: pa.Schema) -> list[tuple[str, str]]:
+    """The metadata of a schema, where keys are repeated, which pyarrow's mapping leaves out.
+
+    As C has it: the number of pairs, and of each the size of the key, the key, and the same of the
+    value.
+    """
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    capsule = schema.__arrow_c_schema__()
+    address = _CSchema.from_address(pointer(capsule, b"arrow_schema")).metadata
+    size = ctypes.sizeof(ctypes.c_int32)
+
+    def number() -> int:
+        nonlocal address
+        found = ctypes.c_int32.from_address(address).value
+        address += size
+        return found
+
+    def text() -> str:
+        nonlocal address
+        length = number()
+        found = ctypes.string_at(address, length)
+        address += length
+        return found.decode()
+
+    return [(text(), text()) for _ in range(number())] if address else []
+
+
+# --- what it means -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of an expression, as far as it is known: a column, a literal or a predicate.
+
+    Attributes
+    ----------
+    depth
+        How many predicates lie within each other, at most.
+    """
+
+    path: Path = ()
+    literal: pa.Scalar | None = None
+    predicate: Predicate = field(default_factory=Anything)
+    depth: int = 1
+
+
+@dataclass(slots=True)
+class _Call:
+    function: str
+    arguments: list[_Part] = field(default_factory=list)
+    options: pa.StructArray | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Reading:
-    def __init__(self, functions: Mapping[int, str], schema: pa.Schema) -> None:
-        self._functions, self._schema = functions, schema
+    schema: pa.Schema
+    values: pa.RecordBatch
 
-    def predicate(self, message: Message) -> Predicate:
-        kind = message.only()
-        if kind == _CALL:
-            return self._call(message.messages(_CALL)[0])
-        if kind == _SELECTION:
-            found = self._column(message)
-            if found is not None and pt.is_boolean(found[1]):
-                return Comparison(found[0], "=", pa.scalar(True))
-        elif kind == _IN_LIST:
-            return self._in_list(message.messages(_IN_LIST)[0])
-        return Anything()
+    def of(self, steps: Sequence[_Step]) -> Predicate:
+        """The predicate of a walk; not by recursion, as conditions are joined by the thousand."""
+        calls = [_Call("")]
+        for step in steps:
+            match step.word:
+                case "call":
+                    calls.append(_Call(step.text))
+                case "end":
+                    made = self._made(calls.pop())
+                    calls[-1].arguments.append(made)
+                case "column":
+                    calls[-1].arguments.append(self._column(step.path))
+                case "literal":
+                    value = self.values.column(int(step.text))[0]
+                    calls[-1].arguments.append(_Part(literal=value))
+                case "options":
+                    calls[-1].options = self.values.column(int(step.text))
+                case _:
+                    return Anything()
+        [found] = calls[0].arguments
+        return found.predicate
 
-    def _call(self, call: Message) -> Predicate:
-        name = self._functions.get(call.number(_CALLED), "").partition(":")[0]
-        arguments = [
-            value
-            for argument in call.messages(_ARGUMENTS)
-            for value in argument.messages(_ARGUMENT_VALUE)
-        ]
-        if name in ("and", "or"):
-            parts = tuple(map(self.predicate, arguments))
-            return And(parts) if name == "and" else Or(parts)
-        if name == "not" and len(arguments) == 1:
-            return Not(self.predicate(arguments[0]))
-        if name in ("is_null", "is_not_null") and len(arguments) == 1:
-            found = self._column(arguments[0])
-            if found is not None:
-                return IsNull(found[0]) if name == "is_null" else Not(IsNull(found[0]))
-        if name in _COMPARISONS and len(arguments) == 2:
-            return self._comparison(_COMPARISONS[name], arguments)
-        return Anything()
+    def _column(self, path: Path) -> _Part:
+        kind = self._kind(path)
+        if kind is not None and pt.is_boolean(kind):
+            return _Part(path, predicate=Comparison(".".join(path), "=", pa.scalar(True)))
+        return _Part(path)
 
-    def _comparison(self, op: str, sides: Sequence[Message]) -> Predicate:
-        column, value = sides
-        if self._column(column) is None:
-            op, column, value = MIRRORED[op], value, column
-        found = self._column(column)
-        if found is None:
-            return Anything()
-        literal = _literal_of(value, found[1])
-        return Anything() if literal is None else Comparison(found[0], op, literal)
-
-    def _in_list(self, message: Message) -> Predicate:
-        values = message.messages(1)
-        found = self._column(values[0]) if len(values) == 1 else None
-        if found is None:
-            return Anything()
-        options = message.messages(2)
-        # a scalar may be false, and then counts as nothing unless it is compared with None
-        given = [_literal_of(option, found[1]) for option in options]
-        known = [one.as_py() for one in given if one is not None]
-        if not known or len(known) < len(options):
-            return Anything()
-        return OneOf(found[0], pa.array(known, found[1]))
-
-    def _column(self, message: Message) -> tuple[str, pa.DataType] | None:
-        """Return an expression's column path and type, or ``None``."""
-        if message.only() != _SELECTION:
-            return None
-        selection = message.messages(_SELECTION)[0]
-        if selection.numbers() != {_DIRECT, _ROOT}:
-            return None
-        fields: Any = self._schema
-        names: list[str] = []
-        segments = selection.messages(_DIRECT)
-        while segments:
-            if len(segments) != 1 or segments[0].only() != _STRUCT_FIELD:
+    def _kind(self, path: Path) -> pa.DataType | None:
+        """The type of a column; ``None`` where there is none of the path."""
+        fields: Any = self.schema
+        for name in path:
+            place = fields.get_field_index(name)
+            if place < 0:
                 return None
-            step = segments[0].messages(_STRUCT_FIELD)[0]
-            place = step.number(1)
-            count = len(fields) if isinstance(fields, pa.Schema) else fields.num_fields
-            if not 0 <= place < count:
-                return None
-            field = fields.field(place)
-            names.append(field.name)
-            fields = field.type
-            segments = step.messages(_CHILD)
-            if segments and not pt.is_struct(fields):
-                return None
-        return (".".join(names), fields) if names else None
+            found = fields.field(place).type
+            fields = found if pt.is_struct(found) else pa.struct([])
+        return found if path else None
+
+    def _made(self, call: _Call) -> _Part:
+        found = self._of_call(call)
+        # of a chain of one kind there is one predicate
+        inner = [one.depth - (type(one.predicate) is type(found)) for one in call.arguments]
+        depth = max(inner, default=0) + (_EITHER_DEPTH if call.function == "if_else" else 1)
+        return _Part(predicate=found, depth=depth) if depth <= MAX_DEPTH else _Part()
+
+    def _of_call(self, call: _Call) -> Predicate:
+        predicates = [one.predicate for one in call.arguments]
+        match call.function, call.arguments:
+            case "and_kleene", [_, _]:
+                found = all_of(*predicates)
+            case "or_kleene", [_, _]:
+                found = any_of(*predicates)
+            case "invert", [_]:
+                found = not_of(*predicates)
+            case "if_else", [_, _, other]:
+                found = _either(*predicates, is_null=_is_null(other.literal))
+            case "is_in", [one]:
+                found = self._one_of(one, call)
+            case "is_valid" | "is_null" as name, [one]:
+                found = self._is_null(one, call)
+                found = not_of(found) if name == "is_valid" else found
+            case name, [left, right] if name in _COMPARISONS:
+                found = self._compared(left, _COMPARISONS[name], right)
+            case _:
+                found = Anything()
+        return found
+
+    def _is_null(self, one: _Part, call: _Call) -> Predicate:
+        if self._kind(one.path) is None or _option(call, "nan_is_null"):
+            return Anything()
+        return IsNull(".".join(one.path))
+
+    def _compared(self, left: _Part, op: str, right: _Part) -> Predicate:
+        if not left.path:
+            left, op, right = right, MIRRORED[op], left
+        kind = self._kind(left.path)
+        if kind is None or right.literal is None:
+            return Anything()
+        value = exactly(right.literal, kind)
+        return Anything() if value is None else Comparison(".".join(left.path), op, value)
+
+    def _one_of(self, one: _Part, call: _Call) -> Predicate:
+        kind = self._kind(one.path)
+        if kind is None or _option(call, "null_matching_behavior") not in _NULL_IS_NONE:
+            return Anything()
+        listed = _option(call, "value_set")
+        given = getattr(listed, "values", None)
+        if given is None or not len(given) or given.null_count or not is_like(given.type, kind):
+            return Anything()
+        try:
+            values = given.cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return Anything()
+        found = one_of(".".join(one.path), values)
+        # to Arrow 0.0 and -0.0 are two values, where a list has but one of them
+        return found if len(found.values) == len(values) else all_of(found, Anything())
 
 
-def _literal_of(message: Message, kind: pa.DataType) -> pa.Scalar | None:
-    """Return a literal in its column's type, or ``None``."""
-    if message.only() != _LITERAL:
+def _option(call: _Call, name: str) -> Any:
+    """An option of a call; of a list the scalar, else the Python value."""
+    if call.options is None or call.options.type.get_field_index(name) < 0:
         return None
-    found = _literal(message.messages(_LITERAL)[0])
-    if found is None or not found.is_valid:
-        return None
-    try:
-        value = found.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-    return None if pt.is_floating(kind) and value.as_py() != value.as_py() else value
+    found = call.options.field(name)[0]
+    return found if pt.is_list(found.type) else found.as_py()
 
 
-def _literal(literal: Message) -> pa.Scalar | None:
-    # beside the value a literal says whether its type may be null, and a variation of its type
-    numbers = literal.numbers() - {50, 51}
-    if len(numbers) != 1:
-        return None
-    number = next(iter(numbers))
-    if number in _NUMBERS:
-        return pa.scalar(literal.number(number), pa.int64()).cast(_NUMBERS[number])
-    if number in _TIMESTAMPS:
-        return pa.scalar(literal.number(number), _TIMESTAMPS[number])
-    if number in _FLOATS:
-        form, kind = _FLOATS[number]
-        return pa.scalar(struct.unpack(form, literal.content(number))[0], kind)
-    if number in _CONTENTS:
-        return pa.scalar(literal.content(number), pa.binary()).cast(_CONTENTS[number])
-    return _structured(number, Message(literal.content(number)))
+def _is_null(literal: pa.Scalar | None) -> bool:
+    return literal is not None and not literal.is_valid
 
 
-def _structured(number: int, inner: Message) -> pa.Scalar | None:
-    """Return a literal whose content is a message of its own."""
-    if number == _VAR_CHAR:
-        return pa.scalar(inner.content(1), pa.binary()).cast(pa.string())
-    if number == _DECIMAL and len(inner.content(1)) == _DECIMAL_BYTES:
-        kind = pa.decimal128(inner.number(2), inner.number(3))
-        data = pa.py_buffer(inner.content(1))
-        return pa.Array.from_buffers(kind, 1, [None, data])[0]
-    if number in (_PRECISE, _PRECISE_ZONED) and inner.number(1) in _UNITS:
-        zone = "UTC" if number == _PRECISE_ZONED else None
-        return pa.scalar(inner.number(2), pa.timestamp(_UNITS[inner.number(1)], zone))
-    return None
+def _either(where: Predicate, then: Predicate, other: Predicate, *, is_null: bool) -> Predicate:
+    """What a choice accepts at most.
+
+    DuckDB makes one of its ``IN``, which is null where the column is.
+    """
+    found = all_of(where, then)
+    if not is_null:
+        found = any_of(found, all_of(not_of(where), other))
+    return all_of(found, Anything())

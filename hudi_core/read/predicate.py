@@ -14,6 +14,9 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_core.schema.arrow_types import is_bytes, is_text
 
 _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "=": operator.eq,
@@ -57,7 +60,8 @@ class Comparison:
 class OneOf:
     """A column compared with some values of its type, not null.
 
-    Of a null it is false.
+    Of a null it is false. NaN is among values that have it. As in SQL, -0.0 and 0.0 are one value:
+    :func:`one_of` sees to it that both are among values that have one.
     """
 
     column: str
@@ -93,6 +97,44 @@ class Or:
 
 
 Predicate: TypeAlias = Anything | Comparison | OneOf | IsNull | Not | And | Or
+
+
+def one_of(column: str, values: pa.Array) -> OneOf:
+    """A column compared with some values, as SQL does."""
+    return OneOf(column, with_both_zeros(values))
+
+
+def with_both_zeros(values: pa.Array) -> pa.Array:
+    """Values, with 0.0 and -0.0 where one of them is among them.
+
+    Arrow looks values up by their bytes. The bounds of a file of nothing but zeros are -0.0 and
+    0.0, and Arrow takes the one for the only value of the file.
+    """
+    if not pt.is_floating(values.type):
+        return values
+    zeros = pc.unique(values.filter(pc.equal(values, pa.scalar(0.0, values.type))))
+    return pa.concat_arrays([values, pc.negate(zeros)]) if len(zeros) == 1 else values
+
+
+MAX_DEPTH: Final = 64
+"""Of what is nested deeper nothing is known, so that whoever looks into a predicate may recurse."""
+
+
+def all_of(*parts: Predicate) -> Predicate:
+    """All of some predicates, in one :class:`And`."""
+    found = [one for part in parts for one in (part.parts if isinstance(part, And) else (part,))]
+    return And(tuple(found))
+
+
+def any_of(*parts: Predicate) -> Predicate:
+    """One of some predicates, in one :class:`Or`."""
+    found = [one for part in parts for one in (part.parts if isinstance(part, Or) else (part,))]
+    return Or(tuple(found))
+
+
+def not_of(inner: Predicate) -> Predicate:
+    """The negation of a predicate; of a negation what it negates."""
+    return inner.inner if isinstance(inner, Not) else Not(inner)
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
@@ -167,3 +209,27 @@ def to_arrow(predicate: Predicate) -> pc.Expression:
             joined = operator.and_ if isinstance(predicate, And) else operator.or_
             return reduce(joined, map(to_arrow, parts))
     raise ValueError("an expression that was not taken apart filters rows by itself")
+
+
+def exactly(literal: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
+    """A literal in the type of a column; ``None`` where that compares in another way."""
+    if not literal.is_valid or not is_like(literal.type, kind):
+        return None
+    try:
+        value = literal.cast(kind)
+        is_same = value.cast(literal.type).equals(literal)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    return value if is_same else None  # so never of NaN
+
+
+def is_like(given: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether values of a type are compared with a column as values of the column's type."""
+    if given == kind:
+        return True
+    if pt.is_integer(given):
+        return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))
+    if pt.is_date(given):
+        return bool(pt.is_date(kind) or pt.is_timestamp(kind))
+    families = (pt.is_floating, pt.is_decimal, pt.is_timestamp, pt.is_time, is_text, is_bytes)
+    return any(is_one(given) and is_one(kind) for is_one in families)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import compress
+from typing import Final
 
 import pyarrow as pa
 
@@ -46,6 +47,8 @@ from hudi_core.view.replaced import replaced_groups, written_files
 
 PartitionTexts = Mapping[PartitionPath, Mapping[str, str | None]]
 """Texts of partition paths by partition field."""
+_FIRST_BATCH_ROWS: Final = 1 << 17
+"""Arrow's own default."""
 
 
 class SnapshotQuery:
@@ -280,21 +283,32 @@ class SnapshotQuery:
         as_of: str | None = None,
     ) -> pa.Table:
         """Return the first rows, reading no more files than needed."""
+        return self.first(rows, columns, row_filter, as_of).read_all()
+
+    def first(
+        self,
+        rows: int,
+        columns: Sequence[str] | None = None,
+        row_filter: RowFilter | Filter | None = None,
+        as_of: str | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return the rows of :meth:`head` as a stream."""
         wanted = to_filter(row_filter, self.schema)
         plan = self.plan(as_of, wanted)
-        scanned = file_scan(self._client, plan, columns, wanted, max(1, rows))
-        found: list[pa.RecordBatch] = []
-        missing = rows
-        for file in plan.files:
-            for batch in scanned.read([file]):
-                if missing > 0:
-                    found.append(batch.slice(0, missing))
+        scanned = file_scan(
+            self._client, plan, columns, wanted, min(max(1, rows), _FIRST_BATCH_ROWS)
+        )
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            missing = rows
+            for file in plan.files if rows > 0 else ():
+                for batch in scanned.read([file]):
+                    yield batch.slice(0, missing)
                     missing -= batch.num_rows
-                if missing <= 0:
-                    break
-            if missing <= 0:
-                break
-        return pa.Table.from_batches(found, scanned.output_schema)
+                    if missing <= 0:
+                        return
+
+        return pa.RecordBatchReader.from_batches(scanned.output_schema, batches())
 
     def diff(
         self, before: str, after: str | None = None, columns: Sequence[str] | None = None

@@ -17,6 +17,7 @@ from hudi_core.statements.session import plain_session
 from hudi_core.statements.showing import call, create_index, drop_index, show
 from hudi_core.statements.words import Scanner
 from hudi_core.table import Options, Table
+from hudi_core.write.sql_text import shallow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,6 +60,8 @@ def sql(
     ------
     SchemaError
         The statement cannot be understood, or does not fit the table. Nothing is written.
+    ExpressionLimitError
+        An expression of it is nested too deeply. Nothing is written.
     InvalidOptionError
         sqlglot is not installed, and the statement has conditions or values of columns.
     CommitConflictError
@@ -67,7 +70,8 @@ def sql(
     one = Statement.of(plain_session(spark), statement, args, tables, options)
     first = Scanner(one.text).peek()
     for action in _ACTIONS.get("" if first is None else first.word, ()):
-        found = action(one, Scanner(one.text))
+        with shallow(one.text):
+            found = action(one, Scanner(one.text))
         if found is not None:
             return found  # type: ignore[no-any-return]
     return run_query(one) if _reads(Scanner(one.text)) else one.by_spark()

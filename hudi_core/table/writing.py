@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.schema import SchemaConfig
+from hudi_core.config.sql_limits import SqlLimits
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for, engine_of
@@ -403,7 +404,7 @@ class TableWriting(TableSyncing):
         services = InlineServices(config.services)
         lock, validation = (
             table_lock(opened, config),
-            Validation(config.validators, extras.validators),
+            Validation(config.validators, extras.validators, SqlLimits.from_options(merged)),
         )
         writer = WriteClient(opened, lock, engine, config, services)
         writer.validation = None if validation.is_empty else validation

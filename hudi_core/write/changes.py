@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.config.sql_limits import SqlLimits
 from hudi_core.config.table import TableConfig
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import changed_frame
@@ -300,7 +301,7 @@ class _Where:
                 wanted=wanted,
             )
             return Found(frame, plan.files, names)
-        database = DuckDb()
+        database = DuckDb(SqlLimits.from_options(client.options))
         if text is not None:
             positions = PositionScan(scan, deciding, TextAccepts(text.sql("duckdb"), database))
         elif self.condition.expression is not None:

@@ -5,21 +5,112 @@ It sees the rows and nothing else: no files, no network, no extensions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Final, Self
 
 import pyarrow as pa
 
-from hudi_core.errors import SchemaError
+from hudi_core.config.sql_limits import SqlLimits
+from hudi_core.errors import ExpressionLimitError, SchemaError
 from hudi_core.write.sql_text import library
 
 _ROWS: Final = "rows"
-_SETTINGS: Final = (
-    "SET TimeZone = 'UTC'",
-    "SET enable_external_access = false",
-    "SET lock_configuration = true",
-)
+_LONGEST: Final = 10_000_000
+_TOO_LONG: Final = f"a value of more than {_LONGEST:,} characters or elements"
+_GROWING: Final = {
+    "repeat": {"value, times": "length(value) * times"},
+    "lpad": {"value, size, pad": "size"},
+    "rpad": {"value, size, pad": "size"},
+    "generate_series": {
+        "low, high": "TRY_CAST(high - low AS DOUBLE)",
+        "low, high, step": "TRY_CAST(high - low AS DOUBLE) / abs(TRY_CAST(step AS DOUBLE))",
+    },
+}
+"""Functions that make long values of short ones, by their arguments the length: DuckDB neither
+counts their memory nor stops them. Their second argument decides."""
+
+
+def closed_database(duckdb: Any, limits: SqlLimits, **settings: str) -> Any:
+    """A connection to a database in memory.
+
+    It sees what is registered, and no files, network or extensions.
+
+    Parameters
+    ----------
+    settings
+        Further ones.
+    """
+    connection = duckdb.connect()
+    for setting, value in (
+        *settings.items(),
+        ("temp_directory", ""),
+        ("memory_limit", limits.memory_limit),
+        ("enable_external_access", "false"),
+        ("lock_configuration", "true"),
+    ):
+        connection.execute(f"SET {setting} = '{value}'")
+    for name, forms in _GROWING.items():
+        made = [_guarded(name, arguments, size) for arguments, size in forms.items()]
+        connection.execute(f"CREATE MACRO {name} {', '.join(made)}")
+    return connection
+
+
+def _guarded(name: str, arguments: str, size: str) -> str:
+    """A form of a macro that takes a function's place."""
+    first, second, *rest = arguments.split(", ")
+    checked = f"CASE WHEN {size} > {_LONGEST} THEN error('{_TOO_LONG}') ELSE {second} END"
+    return f"({arguments}) AS system.main.{name}({', '.join([first, checked, *rest])})"
+
+
+@contextmanager
+def limited(connection: Any, limits: SqlLimits, text: str) -> Iterator[None]:
+    """Run a text within its limits.
+
+    Raises
+    ------
+    ExpressionLimitError
+        It takes more time or memory.
+    """
+    import duckdb  # noqa: PLC0415 - who has a connection has it
+
+    is_late = threading.Event()
+
+    def stop() -> None:
+        is_late.set()
+        connection.interrupt()
+
+    timer = threading.Timer(limits.timeout_s, stop) if limits.timeout_s else None
+    if timer is not None:
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    except duckdb.Error as error:
+        key, limit = None, ""
+        if is_late.is_set() and isinstance(error, duckdb.InterruptException):
+            key, limit = SqlLimits.timeout_s.key, f"{limits.timeout_s} seconds"
+        elif isinstance(error, duckdb.OutOfMemoryException):
+            key, limit = SqlLimits.memory_limit.key, f"{limits.memory_limit} of memory"
+        elif _TOO_LONG in str(error):
+            raise ExpressionLimitError(
+                f"An expression in SQL makes {_TOO_LONG}",
+                f"Make it shorter. It was run as: {text}",
+                limit=_LONGEST,
+            ) from error
+        if key is None:
+            raise
+        raise ExpressionLimitError(
+            f"An expression in SQL takes more than the {limit} that {key} gives it",
+            f"Simplify it, or give {key} more. It was run as: {text}",
+            option=key,
+            limit=limit,
+        ) from error
+    finally:
+        if timer is not None:
+            timer.cancel()
 
 
 class DuckDb:
@@ -32,9 +123,15 @@ class DuckDb:
     with a text for the rows that its source lacks, into 100 files, takes 1.1 s of a processor and
     not 3.9, and an update of half of their rows by texts 1.6 and not 6.1. Between two texts it
     holds no rows. One thread uses it at a time.
+
+    Parameters
+    ----------
+    limits
+        What each text may take.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: SqlLimits) -> None:
+        self._limits = limits
         self._connection: Any = None
 
     def __enter__(self) -> Self:
@@ -80,13 +177,16 @@ class DuckDb:
         ------
         SchemaError
             DuckDB does not understand it, or cannot compute it.
+        ExpressionLimitError
+            It takes more time or memory than it may.
         """
         duckdb = library("duckdb", text)
         connection = self._opened(duckdb)
         for name, table in tables.items():
             connection.register(name, table)
         try:
-            return connection.sql(text).to_arrow_table()
+            with limited(connection, self._limits, text):
+                return connection.sql(text).to_arrow_table()
         except duckdb.Error as error:
             reason = str(error).split("\n", 1)[0]
             raise SchemaError(
@@ -100,8 +200,5 @@ class DuckDb:
 
     def _opened(self, duckdb: Any) -> Any:
         if self._connection is None:
-            connection = duckdb.connect()
-            for setting in _SETTINGS:
-                connection.execute(setting)
-            self._connection = connection
+            self._connection = closed_database(duckdb, self._limits, TimeZone="UTC")
         return self._connection

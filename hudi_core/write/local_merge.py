@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
 
+from hudi_core.config.sql_limits import SqlLimits
 from hudi_core.engine.base import Engine
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.read.filters import Filter
@@ -47,7 +51,7 @@ def merged_rows(
 
     def tables() -> Iterator[pa.Table]:
         stored = pa.concat_tables([places.output_schema.empty_table(), *map(places.table, parts)])
-        with DuckDb() as database:
+        with DuckDb(SqlLimits.from_options(client.options)) as database:
             left, right = _matches(stored, rows, joined, join, database)
             whole = PositionScan(scan, prefix=joined.target_prefix)
             found = _Joining(whole, rows, joined, wanted, stored, left, right)
@@ -155,7 +159,32 @@ def _matches(
         left, right = {_NUMBER: numbers[0]}, {_OTHER: numbers[1]}
         for name, (target, other) in zip(names, join.pairs, strict=True):
             field = joined.target.field(target)
-            left[name] = stored.column(joined.target_prefix + target)
-            right[name] = assigned(source.column(joined.source_prefix + other), field)
+            sides = [
+                stored.column(joined.target_prefix + target),
+                source.column(joined.source_prefix + other),
+            ]
+            if any(pt.is_floating(side.type) for side in sides) and all(map(_is_number, sides)):
+                left[name], right[name] = _as_floats(sides)
+            else:
+                left[name], right[name] = sides[0], assigned(sides[1], field)
         found = pa.table(left).join(pa.table(right), names, join_type="inner")
     return tuple(found.column(name).to_numpy().astype(np.int64) for name in (_NUMBER, _OTHER))
+
+
+def _is_number(values: pa.ChunkedArray) -> bool:
+    kind = values.type
+    return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))
+
+
+def _as_floats(sides: Sequence[pa.ChunkedArray]) -> list[pa.ChunkedArray]:
+    """Numbers in the type in which SQL compares them, so that those that are equal match.
+
+    Arrow joins by bytes: to SQL -0.0 is 0.0, and NaN is NaN whatever its bits.
+    """
+    kind = sides[0].type if sides[0].type == sides[1].type else pa.float64()
+    found = []
+    for side in sides:
+        values = side.cast(kind, safe=False)
+        nan, zero = (pa.scalar(value, kind) for value in (math.nan, 0.0))
+        found.append(pc.if_else(pc.is_nan(values), nan, pc.add(values, zero)))
+    return found

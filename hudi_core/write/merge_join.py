@@ -12,7 +12,7 @@ import pyarrow.types as pt
 
 from hudi_core.errors import SchemaError
 from hudi_core.read.filters import Filter
-from hudi_core.read.predicate import And, Comparison, OneOf, Predicate
+from hudi_core.read.predicate import And, Comparison, Predicate, one_of
 from hudi_core.rows.changes import PLACE, SOURCE, Met
 from hudi_core.schema.table_schema import META_COLUMNS
 from hudi_core.write.expressions import Text
@@ -188,7 +188,7 @@ def within(
         return None
     try:
         if bounds is None:
-            return OneOf(column.name, known.cast(column.type))
+            return one_of(column.name, known.cast(column.type))
         low, high = bounds["min"].cast(column.type), bounds["max"].cast(column.type)
     except pa.ArrowInvalid:
         return None

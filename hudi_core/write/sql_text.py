@@ -11,6 +11,7 @@ import datetime as dt
 import importlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, TypeAlias
@@ -19,17 +20,17 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_core.config.extras import require_library
-from hudi_core.errors import SchemaError
+from hudi_core.errors import ExpressionLimitError, SchemaError
 from hudi_core.read.predicate import (
     MIRRORED,
-    And,
     Anything,
     Comparison,
     IsNull,
-    Not,
-    OneOf,
-    Or,
     Predicate,
+    all_of,
+    any_of,
+    not_of,
+    one_of,
 )
 from hudi_core.schema.arrow_types import is_text
 
@@ -38,6 +39,7 @@ Tree: TypeAlias = Any
 EXTRA: Final = "sql"
 _DIALECT: Final = "spark"
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_SHOWN: Final = 200
 _COMPARISONS: Final = {"EQ": "=", "NEQ": "!=", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 _REFUSED: Final = {
     "Query": "a subquery",
@@ -130,12 +132,15 @@ class SqlText:
         ------
         SchemaError
             It is no such expression, or names columns that are not there.
+        ExpressionLimitError
+            It is nested too deeply.
         InvalidOptionError
             sqlglot is not installed.
         """
         sqlglot = library("sqlglot", text)
         try:
-            tree = sqlglot.parse_one(text, dialect=_DIALECT)
+            with shallow(text):
+                tree = sqlglot.parse_one(text, dialect=_DIALECT)
         except sqlglot.errors.SqlglotError as error:
             reason = str(error).split("\n", 1)[0]
             raise SchemaError(
@@ -171,11 +176,13 @@ class SqlText:
             fields = [exp.to_identifier(one, quoted=True) for one in below]
             return exp.Dot.build([column, *fields]) if fields else column
 
-        return cls(text, tree.transform(resolved), frozenset(found))
+        with shallow(text):
+            return cls(text, tree.transform(resolved), frozenset(found))
 
     def sql(self, dialect: str) -> str:
         """The expression in the words of ``duckdb`` or ``spark``."""
-        return str(self.tree.sql(dialect=dialect))
+        with shallow(self.text):
+            return str(self.tree.sql(dialect=dialect))
 
     def predicate(self, columns: Mapping[str, pa.Field]) -> Predicate:
         """What it says of single columns, and nothing of the rest.
@@ -186,7 +193,8 @@ class SqlText:
             The columns that are known, by their names in joined rows.
         """
         reading = _Reading(importlib.import_module("sqlglot.expressions"), columns)
-        return reading.predicate(self.tree)
+        with shallow(self.text):
+            return reading.predicate(self.tree)
 
     def equalities(self) -> Iterator[tuple[str, str]]:
         """Yield the pairs of columns that all of its rows have equal.
@@ -235,14 +243,36 @@ def _path(exp: Any, tree: Tree) -> str | None:
     return None if around is None else f"{around}.{side.expression.name}"
 
 
+@contextmanager
+def shallow(text: str) -> Iterator[None]:
+    """Let sqlglot walk a text, which it does by recursion.
+
+    Raises
+    ------
+    ExpressionLimitError
+        The text is nested too deeply.
+    """
+    try:
+        yield
+    except RecursionError as error:
+        raise ExpressionLimitError(
+            f"{text[:_SHOWN]!r}{'...' if len(text) > _SHOWN else ''} is nested too deeply",
+            "Take parentheses, NOT or functions out of each other; any number of conditions may "
+            "be joined by AND and OR.",
+            text=text,
+        ) from error
+
+
 def _conjuncts(exp: Any, tree: Tree) -> Iterator[Tree]:
-    if isinstance(tree, exp.And):
-        yield from _conjuncts(exp, tree.this)
-        yield from _conjuncts(exp, tree.expression)
-    elif isinstance(tree, exp.Paren):
-        yield from _conjuncts(exp, tree.this)
-    else:
-        yield tree
+    rest = [tree]
+    while rest:
+        one = rest.pop()
+        if isinstance(one, exp.And):
+            rest += [one.expression, one.this]
+        elif isinstance(one, exp.Paren):
+            rest.append(one.this)
+        else:
+            yield one
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,10 +287,10 @@ class _Reading:
         if isinstance(tree, exp.Paren):
             return self.predicate(tree.this)
         if isinstance(tree, exp.And | exp.Or):
-            parts = self.predicate(tree.this), self.predicate(tree.expression)
-            return And(parts) if isinstance(tree, exp.And) else Or(parts)
+            parts = map(self.predicate, tree.flatten())  # not by recursion: there may be thousands
+            return all_of(*parts) if isinstance(tree, exp.And) else any_of(*parts)
         if isinstance(tree, exp.Not):
-            return Not(self.predicate(tree.this))
+            return not_of(self.predicate(tree.this))
         op = _COMPARISONS.get(type(tree).__name__)
         if op is not None:
             return self._compared(tree.this, op, tree.expression)
@@ -273,7 +303,7 @@ class _Reading:
         if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
             low, high = tree.args["low"], tree.args["high"]
             parts = self._compared(tree.this, ">=", low), self._compared(tree.this, "<=", high)
-            return And(parts)
+            return all_of(*parts)
         field = self._column(tree.this if isinstance(tree, exp.Is) else tree)
         if field is not None:
             if isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):
@@ -294,7 +324,7 @@ class _Reading:
             return Anything()
         if pt.is_floating(kind) and op in (">", ">="):
             # in SQL NaN is greater than every number, and no bound tells of it
-            return Not(Comparison(name, "<=" if op == ">" else "<", value))
+            return not_of(Comparison(name, "<=" if op == ">" else "<", value))
         return Comparison(name, op, value)
 
     def _one_of(self, tree: Tree) -> Predicate:
@@ -307,7 +337,7 @@ class _Reading:
         if not known or len(known) < len(values):
             return Anything()
         # of a null it is null, which makes no difference where it stands, and one under NOT
-        return And((OneOf(name, pa.array(known, kind)), Not(IsNull(name))))
+        return all_of(one_of(name, pa.array(known, kind)), not_of(IsNull(name)))
 
     def _column(self, tree: Tree) -> pa.Field | None:
         while isinstance(tree, self.exp.Paren):

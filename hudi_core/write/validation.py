@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.config.extras import require_library
+from hudi_core.config.sql_limits import SqlLimits
 from hudi_core.config.validators import (
     TABLE_NAME,
     FailurePolicy,
@@ -25,7 +26,7 @@ from hudi_core.config.validators import (
     ValidatorKind,
     ValidatorsConfig,
 )
-from hudi_core.errors import CommitValidationError, InvalidOptionError
+from hudi_core.errors import CommitValidationError, ExpressionLimitError, InvalidOptionError
 from hudi_core.extension.foreign import Raised, attempt
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.protocols import TimelineView
@@ -36,6 +37,7 @@ from hudi_core.read.query import SnapshotQuery
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.schema_step import SchemaStep
+from hudi_core.write.duckdb_text import closed_database, limited
 
 _log = logging.getLogger(__name__)
 
@@ -45,8 +47,6 @@ and the commit; refuses it by returning ``False`` or raising."""
 
 _BEFORE: Final = "state_before"
 _AFTER: Final = "state_after"
-_CLOSED: Final = {"enable_external_access": "false", "lock_configuration": "true"}
-"""Settings of DuckDB: queries see the table, and no files, network or extensions."""
 _KEYS: Final = {
     ValidatorKind.EQUALITY: ValidatorsConfig.equality.key,
     ValidatorKind.INEQUALITY: ValidatorsConfig.inequality.key,
@@ -64,10 +64,13 @@ class Validation:
         The queries, and what becomes of a commit that is refused.
     functions
         Validators that a caller gave.
+    limits
+        What a query may take.
     """
 
     config: ValidatorsConfig
     functions: Sequence[Validator] = ()
+    limits: SqlLimits = field(default_factory=SqlLimits)
 
     @property
     def is_empty(self) -> bool:
@@ -85,7 +88,7 @@ class Validation:
         if not self.config.sql_checks:
             return
         duckdb = _duckdb(self.config)
-        with duckdb.connect(config=_CLOSED) as connection:
+        with closed_database(duckdb, self.limits) as connection:
             for name, schema in ((_BEFORE, step.base), (_AFTER, step.new)):
                 columns = columns_read(table.client.config, schema)
                 connection.register(name, columns.empty_table())
@@ -137,13 +140,14 @@ class Validation:
             return
         duckdb = _duckdb(self.config)
         before = HudiDataset(SnapshotQuery(client, index, seen))
-        with duckdb.connect(config=_CLOSED) as connection:
+        with closed_database(duckdb, self.limits) as connection:
             connection.register(_BEFORE, before)
             connection.register(_AFTER, after)
             for check in self.config.sql_checks:
                 try:
-                    reason, cause = _result(connection, check), None
-                except duckdb.Error as error:
+                    with limited(connection, self.limits, check.query):
+                        reason, cause = _result(connection, check), None
+                except (duckdb.Error, ExpressionLimitError) as error:
                     reason, cause = str(error).split("\n", 1)[0], error
                 self._raise_or_warn(client.base_path, check.query, (reason, cause))
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import SchemaError
+from hudi_core.config.sql_limits import SqlLimits
+from hudi_core.errors import ExpressionLimitError, InvalidOptionError, SchemaError
 from hudi_core.write.duckdb_text import DuckDb
 
 ROWS = pa.table({"id": [1, 2, 3, 4], "city": ["a", "b", "c", "d"], "v": [1.0, 2.0, 3.0, 4.0]})
@@ -95,7 +96,7 @@ def test_it_is_closed_where_a_text_fails(table: hudi.Table, opened: Opened) -> N
 
 def test_what_no_text_computes_opens_none(table: hudi.Table, opened: Opened) -> None:
     table.update({"v": 5.0}, where=[("id", "=", 1)])
-    with DuckDb() as database:
+    with DuckDb(SqlLimits()) as database:
         assert database.computed(ROWS, {}) is ROWS
     assert not opened
 
@@ -103,7 +104,7 @@ def test_what_no_text_computes_opens_none(table: hudi.Table, opened: Opened) -> 
 def test_it_sees_the_rows_of_the_text_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("a\n1\n")
     outside = ROWS  # what a text of another connection would find by its name
-    with DuckDb() as database:
+    with DuckDb(SqlLimits()) as database:
         found = database.query("SELECT sum(v) AS s FROM rows", {"rows": outside})
         assert found.to_pylist() == [{"s": 10.0}]
         for text in (
@@ -119,3 +120,51 @@ def test_it_sees_the_rows_of_the_text_and_nothing_else(tmp_path: Path) -> None:
         found = database.computed(ROWS, {"w": "v + 1", "zone": "current_setting('TimeZone')"})
         assert found["w"].to_pylist() == [2.0, 3.0, 4.0, 5.0]
         assert set(found["zone"].to_pylist()) == {"UTC"}
+
+
+@pytest.mark.parametrize(
+    ("where", "options", "named"),
+    [
+        ("repeat('x', 2000000000) = 'a'", {}, "more than 10,000,000 characters"),
+        ("lpad(city, 2000000000, 'y') = 'a'", {}, "more than 10,000,000 characters"),
+        ("size(sequence(1, 2000000000, 2)) = id", {}, "more than 10,000,000 characters"),
+        (
+            "aggregate(transform(sequence(1, 999999), x -> cos(x)), id, (a, x) -> a + x) = id",
+            {"hudi.sql.timeout": "1"},
+            r"1 seconds.*hudi\.sql\.timeout",
+        ),
+        ("(" * 3000 + "v" + ")" * 3000 + " = 1", {}, "nested too deeply"),
+        ("NOT " * 5000 + "v = 1", {}, "nested too deeply"),
+        (" + ".join(["v"] * 1500) + " = 1", {}, "depth"),
+    ],
+    ids=["repeat", "lpad", "series", "time", "parentheses", "not", "sum"],
+)
+def test_a_text_that_takes_too_much_is_refused(
+    table: hudi.Table, where: str, options: dict[str, str], named: str
+) -> None:
+    with pytest.raises(SchemaError, match=named) as raised:
+        table.delete(where=where, options=options)
+    assert isinstance(raised.value, ExpressionLimitError) or named == "depth"
+    assert table.count() == 4
+    assert len(table.history()) == 1
+
+
+def test_many_conditions_are_no_deep_text(table: hudi.Table) -> None:
+    table.delete(where=" OR ".join(f"id = {number} AND v > 1" for number in range(500)))
+    assert table.to_arrow("id")["id"].to_pylist() == [1]
+
+
+def test_limits_that_are_none_are_refused_by_name(table: hudi.Table) -> None:
+    for option in ({"hudi.sql.timeout": "soon"}, {"hudi.sql.memory.limit": "much"}):
+        with pytest.raises(InvalidOptionError, match=next(iter(option))):
+            table.delete(where="v = 1", options=option)
+
+
+def test_a_query_gets_so_much_memory_and_no_disk() -> None:
+    limits = SqlLimits.from_options({"hudi.sql.memory.limit": "5MB"})
+    rows = pa.table({"id": range(1_000_000)})
+    with DuckDb(limits) as database:
+        text = "SELECT count(*) AS n FROM (SELECT DISTINCT id FROM rows)"
+        with pytest.raises(ExpressionLimitError, match=r"5MB.*hudi\.sql\.memory\.limit"):
+            database.query(text, {"rows": rows})
+        assert database.query(text, {"rows": rows.slice(0, 10)}).to_pylist() == [{"n": 10}]

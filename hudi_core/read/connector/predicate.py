@@ -38,6 +38,7 @@ from hudi_core.read.predicate import (
     OneOf,
     Or,
     Predicate,
+    one_of,
 )
 
 _BOUNDS: Final[Mapping[str, tuple[bool, bool]]] = {
@@ -307,7 +308,7 @@ def _predicate(name: str, domain: Domain) -> Predicate:
 
 
 def _any_of(name: str, domain: Domain, singles: list[Any]) -> Predicate:
-    is_one = OneOf(name, array_of(singles, domain.kind))
+    is_one = one_of(name, array_of(singles, domain.kind))
     # the bounds let a reader skip row groups by their statistics, which it cannot do for a set
     low, high = domain.scalar(singles[0]), domain.scalar(singles[-1])
     return And((Comparison(name, ">=", low), Comparison(name, "<=", high), is_one))
