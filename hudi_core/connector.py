@@ -60,7 +60,7 @@ class Connector:
     """
 
     def __init__(self, options: Options | None = None) -> None:
-        every = options_as_strings(options or {})
+        every = options_as_strings(options)
         given = GivenOptions(
             {name: text for name, text in every.items() if not is_without_meaning(name)}
         )

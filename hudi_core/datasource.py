@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import pyarrow as pa
 
 from hudi_core.config.read import ReadConfig
-from hudi_core.config.resolve import options_as_strings
+from hudi_core.config.resolve import given_options, options_as_strings
 from hudi_core.config.sync import SyncConfig
 from hudi_core.config.validators import ValidatorsConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
-from hudi_core.engine.choice import engine_for, engine_of
+from hudi_core.engine.choice import chosen_engine, engine_of
 from hudi_core.errors import (
     CommitStateUnknownError,
     ConcurrentWriterError,
@@ -99,13 +99,13 @@ def write(
         ``None`` when ``ignore`` met a table.
     """
     path = location_of(path)
-    given = options_as_strings(options or {})
+    given = options_as_strings(options)
     config = WriteConfig.from_options(given)
     extras = Extras(extra_metadata, idempotency, validators)
     config = replace(config, extras=config.extras.given(extra_metadata, idempotency))
     operation = config.operation if WriteConfig.operation.is_given(given) else None
     overwrites = operation is not None and operation.is_replacing and not operation.deletes
-    engine = engine or engine_for(data)
+    engine = chosen_engine(engine, data)
     _require_known(mode)
     exists = table_exists(path, given)
     repeated = _repeated(path, given, config) if exists else None
@@ -231,7 +231,7 @@ def read(spark: SparkSession | None, path: PathLike, options: Options | None = N
     -------
     DataFrame or pyarrow.Table
     """
-    given = options_as_strings(_resolved_times(options or {}))
+    given = options_as_strings(_resolved_times(given_options(options)))
     opened, within = open_within([location_of(path)], given)
     if spark is not None:
         # without a metadata table, its tasks list the folders

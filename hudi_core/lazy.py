@@ -23,11 +23,16 @@ def lazy_names(
 
     Returns
     -------
-    Two functions, to be assigned to ``__getattr__`` and ``__dir__`` of the module.
+    Two functions, to be assigned to ``__getattr__`` and ``__dir__`` of the module, which has an
+    ``__all__``. They also know ``__version__``, that of the distribution.
     """
 
     def find(name: str) -> Any:
         owner = sys.modules[module]
+        if name == "__version__":
+            from importlib.metadata import version  # noqa: PLC0415 - few ask, and it takes time
+
+            return version("hudi-core")
         if name not in homes:
             text = f"module {module!r} has no attribute {name!r}"
             raise AttributeError(text, name=name, obj=owner)
@@ -36,6 +41,8 @@ def lazy_names(
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[module]), *homes})
+        owner = sys.modules[module]
+        own = (name for name in vars(owner) if name.startswith("__"))
+        return sorted({*own, *owner.__all__, "__version__"})
 
     return find, names

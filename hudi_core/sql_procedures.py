@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hudi_core.config.clustering import ClusteringConfig
-from hudi_core.config.resolve import options_as_strings
+from hudi_core.config.resolve import given_options, options_as_strings
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.ttl import TtlConfig
 from hudi_core.engine.choice import catalog_of, engine_of
@@ -73,7 +73,7 @@ class Procedures:
     """
 
     def __init__(self, spark: SparkSession, options: Options | None = None) -> None:
-        self._spark, self._options = spark, dict(options or {})
+        self._spark, self._options = spark, dict(given_options(options))
 
     # --- what happened ---------------------------------------------------------------------------
 

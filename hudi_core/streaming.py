@@ -118,7 +118,7 @@ def stream_sink(path: PathLike, options: Options | None = None) -> Callable[[Dat
         An option that cannot be used, or one that makes a single write idempotent. Or, from the
         function, another sink of the query has written this batch under the same name.
     """
-    given = checked_sink_options(options_as_strings(options or {}))
+    given = checked_sink_options(options_as_strings(options))
     where = location_of(path)
     identifier = StreamSinkConfig.identifier
     name = identifier.read(given) if identifier.is_given(given) else ""

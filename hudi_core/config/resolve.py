@@ -24,7 +24,30 @@ from hudi_core.config.timebased import TimeKeys, conflicting, time_based, with_z
 from hudi_core.errors import InvalidOptionError, OptionConflictError
 
 
-def options_as_strings(options: Mapping[str, object]) -> GivenOptions:
+def given_options(options: Any) -> Mapping[str, object]:
+    """Options as a caller gave them; none for ``None``.
+
+    Raises
+    ------
+    InvalidOptionError
+        They are no mapping of names.
+    """
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        kind = type(options).__qualname__
+        raise InvalidOptionError(
+            "options", kind, "options are values by name", 'Pass a dict: {"hoodie...": "..."}.'
+        )
+    for name in options:
+        if not isinstance(name, str):
+            raise InvalidOptionError(
+                repr(name), options[name], "the name of an option is a text", "Pass its name."
+            )
+    return options
+
+
+def options_as_strings(options: Mapping[str, object] | None) -> GivenOptions:
     """Return options as text, as Spark and Hudi spell them.
 
     Truth values become ``true`` and ``false``, numbers their digits, lists of names are joined with
@@ -33,10 +56,10 @@ def options_as_strings(options: Mapping[str, object]) -> GivenOptions:
     Raises
     ------
     InvalidOptionError
-        A value of another type.
+        They are no mapping, or a value is of another type.
     """
     strings = GivenOptions()
-    for name, value in options.items():
+    for name, value in given_options(options).items():
         match value:
             case None:
                 continue

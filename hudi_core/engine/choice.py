@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from hudi_core.engine.base import Engine
 from hudi_core.engine.local import LocalEngine
+from hudi_core.errors import InvalidOptionError
 from hudi_core.model.instant_time import InstantTime
 
 if TYPE_CHECKING:
@@ -29,6 +30,29 @@ def engine_for(data: Any) -> Engine:
     from hudi_core.engine.spark import SparkEngine  # noqa: PLC0415 - pyspark is optional
 
     return SparkEngine(data.sparkSession)
+
+
+def chosen_engine(
+    engine: Engine | None, data: Any = None, *, spark: SparkSession | None = None
+) -> Engine:
+    """Return the engine that a caller gave, or that of some rows or a session.
+
+    Raises
+    ------
+    InvalidOptionError
+        It is no engine.
+    """
+    if engine is None:
+        return engine_for(data) if spark is None else engine_of(spark)
+    if not all(hasattr(engine, name) for name in ("name", "parallelism", "map_tasks")):
+        raise InvalidOptionError(
+            "engine",
+            engine if isinstance(engine, str) else type(engine).__qualname__,
+            "it is no engine",
+            "Leave it out: rows of a Spark DataFrame are written by Spark, all others in this "
+            "process. Or give hudi_core.LocalEngine(...).",
+        )
+    return engine
 
 
 def engine_of(spark: SparkSession | None) -> Engine:

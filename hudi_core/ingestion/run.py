@@ -22,7 +22,7 @@ from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.datasource import write
 from hudi_core.engine.base import Engine
-from hudi_core.engine.choice import engine_for
+from hudi_core.engine.choice import chosen_engine
 from hudi_core.errors import (
     CorruptMetadataError,
     InvalidOptionError,
@@ -124,7 +124,7 @@ def ingest(
     SchemaError
         Columns do not fit the table.
     """
-    given = dict(options_as_strings(options or {}))
+    given = dict(options_as_strings(options))
     if source_format is not None:
         given[IngestionConfig.source_format.key] = source_format
     config = IngestionConfig.from_options(given)
@@ -354,7 +354,7 @@ class _Run:
         extras = Extras(
             {CHECKPOINT_KEY: checkpoint.encode()}, (self.application, checkpoint.commits)
         )
-        engine = self.engine or engine_for(rows)
+        engine = chosen_engine(self.engine, rows)
         if self.table is not None:
             operation = WriteConfig.from_options(options).operation
             return self.table.perform(rows, operation, engine, extras)

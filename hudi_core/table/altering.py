@@ -58,7 +58,7 @@ class TableAltering(TableStaging):
         UnsupportedTableError
             A column would be renamed or dropped, and other writers' files carry no field ids.
         """
-        merged = self._options | options_as_strings(options or {})
+        merged = self._options | options_as_strings(options)
         opened = open_table(self._open_path, merged)
         config = WriteConfig.from_options(merged)
         config = replace(config, extras=config.extras.given(extra_metadata, None))

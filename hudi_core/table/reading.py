@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
@@ -49,15 +50,26 @@ class TableReading:
         self._stored = WatchedProperties()
 
     def __repr__(self) -> str:
+        return f"Table({', '.join(f'{name}={fact!r}' for name, fact in self._facts.items())})"
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        rows = (
+            f"<tr><th>{name.replace('_', ' ')}</th><td>{escape(_shown(fact))}</td></tr>"
+            for name, fact in self._facts.items()
+        )
+        return f"<table>{''.join(rows)}</table>"
+
+    @property
+    def _facts(self) -> Mapping[str, str | list[str]]:
         config = self.config
-        facts = {
+        return {
             "path": self.path,
             "name": config.name,
             "format": config.table_format,
             "record_key": list(config.record_key_fields),
             "partition_by": list(config.partition_fields),
         }
-        return f"Table({', '.join(f'{name}={fact!r}' for name, fact in facts.items())})"
 
     # --- what the table is -----------------------------------------------------------------------
 
@@ -449,3 +461,7 @@ class TableReading:
                 return opened.seeing(timeline)
             elif failure is not None:
                 raise failure
+
+
+def _shown(fact: str | list[str]) -> str:
+    return fact if isinstance(fact, str) else ", ".join(fact)

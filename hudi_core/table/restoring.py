@@ -162,7 +162,7 @@ class TableRestoring(TableAltering):
     def _for_service(
         self, options: Options | None, progress: Progress = no_progress
     ) -> tuple[OpenTable, WriteConfig]:
-        merged = self._options | options_as_strings(options or {})
+        merged = self._options | options_as_strings(options)
         opened = _counted(open_table(self._open_path, merged), progress)
         return opened, WriteConfig.from_options(merged)
 

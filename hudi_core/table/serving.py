@@ -8,9 +8,10 @@ from typing import Final
 
 from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.key import GivenOptions
+from hudi_core.config.resolve import given_options
 from hudi_core.config.ttl import TtlConfig
 from hudi_core.engine.base import Engine
-from hudi_core.engine.choice import engine_for
+from hudi_core.engine.choice import chosen_engine, engine_for
 from hudi_core.errors import InvalidOptionError
 from hudi_core.read.query_times import QueryTime, requested_time
 from hudi_core.services.archive import ArchiveResult, archive_table, plan_table_archive
@@ -106,7 +107,7 @@ class TableServing(TableRestoring):
             See :mod:`hudi_core.txn.transaction`.
         """
         given = {} if days is None else {TtlConfig.days_retained.key: days}
-        writer = self._writer({**(options or {}), **given}, engine_for(None))
+        writer = self._writer({**given_options(options), **given}, engine_for(None))
         try:
             done = expire_partitions(writer, writer.config.ttl, dry_run=dry_run, progress=progress)
         finally:
@@ -241,7 +242,7 @@ class TableServing(TableRestoring):
             ClusteringConfig.partitions.key: partitions,
         }
         given = {key: value for key, value in wanted.items() if value is not None}
-        with self._clusterings({**(options or {}), **given}, engine, progress) as service:
+        with self._clusterings({**given_options(options), **given}, engine, progress) as service:
             if dry_run:
                 return service.plan()
             if schedule_only:
@@ -292,7 +293,7 @@ class TableServing(TableRestoring):
 
         A clustering without sort columns and without a limit of groups: see :meth:`cluster`.
         """
-        limits = {ClusteringConfig.max_groups.key: _ALL_GROUPS, **(options or {})}
+        limits = {ClusteringConfig.max_groups.key: _ALL_GROUPS, **given_options(options)}
         return self.cluster(
             sort_by="",
             partitions=partitions,
@@ -362,7 +363,7 @@ class TableServing(TableRestoring):
         self, options: Options | None, engine: Engine | None, progress: Progress
     ) -> Iterator[ClusteringService]:
         """The service of a call; later reads use its table."""
-        writer = self._writer(options, engine or engine_for(None))
+        writer = self._writer(options, chosen_engine(engine))
         service = ClusteringService(
             writer.table, writer.lock, writer.engine, writer.config, progress
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.engine.base import Engine
-from hudi_core.engine.choice import engine_for
+from hudi_core.engine.choice import chosen_engine, engine_for
 from hudi_core.model.result import CommitResult
 from hudi_core.services.stage import (
     Stage,
@@ -56,10 +56,10 @@ class TableStaging(TableWriting):
         CommitValidationError
             A validator refuses the table as it would be. Nothing was staged.
         """
-        wanted, engine = staged_operation(operation), engine or engine_for(data)
+        wanted, engine = staged_operation(operation), chosen_engine(engine, data)
         data = engine.take(data, self._columns)
         writer = self._writer(options, engine, Extras(extra_metadata, None, validators))
-        given = self._options | options_as_strings(options or {})
+        given = self._options | options_as_strings(options)
         return self._staged(stage_write(writer, data, wanted, given))
 
     def stages(self) -> tuple[Stage, ...]:

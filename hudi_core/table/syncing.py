@@ -60,7 +60,7 @@ class TableSyncing(TableReading):
             raise InvalidOptionError(
                 "tool", tool, "there is no such metastore", f"Supported: {supported}."
             ) from error
-        merged = self._options | options_as_strings(options or {})
+        merged = self._options | options_as_strings(options)
         opened = open_table(self._open_path, merged)
         return sync_table(opened, kind, merged, dry_run=dry_run)
 

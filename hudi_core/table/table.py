@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from hudi_core.config.resolve import options_as_strings
+from hudi_core.config.resolve import given_options, options_as_strings
 from hudi_core.errors import HudiError
 from hudi_core.services.adopt import adopt_in_place, plan_adoption
 from hudi_core.services.adopt_plan import Adoption, Folder
@@ -106,7 +106,7 @@ class Table(WholeTable):
             The store failed, and the table may be there, without rows.
         """
         named = named_options(name, record_key, partition_by, ordering_field, format)
-        merged = options_as_strings({**(options or {}), **named})
+        merged = options_as_strings({**given_options(options), **named})
         return cls(create_table(location_of(path), as_arrow_schema(schema), merged), merged)
 
     @classmethod
@@ -131,7 +131,7 @@ class Table(WholeTable):
         OptionConflictError
             An option contradicts what the table stores.
         """
-        given = options_as_strings(options or {})
+        given = options_as_strings(options)
         return cls(open_table(location_of(path), given), given)
 
     def close(self) -> None:
@@ -221,7 +221,7 @@ class Table(WholeTable):
             What is there is damaged.
         """
         named = named_options(name, record_key, partition_by, ordering_field, format)
-        given = options_as_strings({**(options or {}), **named})
+        given = options_as_strings({**given_options(options), **named})
         folder = Folder(location_of(path), given, source, progress)
         if rewrite is None:
             return plan_adoption(folder) if dry_run else adopt_in_place(folder)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hudi_core.config.key import GivenOptions
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.engine.base import Engine
-from hudi_core.engine.choice import engine_for
+from hudi_core.engine.choice import chosen_engine
 from hudi_core.services.convert import Conversion, convert_table, plan_conversion, without_format
 from hudi_core.services.differences import TableValidation
 from hudi_core.services.drop import DropResult, drop_table, plan_drop
@@ -119,7 +119,7 @@ class WholeTable(TableIndexing):
         CommitConflictError, CommitStateUnknownError
             The metadata could not be made; the table has the format it had. Run it again.
         """
-        merged = self._options | options_as_strings(options or {})
+        merged = self._options | options_as_strings(options)
         wanted = to if isinstance(to, str) else ",".join(to)
         if dry_run:
             return plan_conversion(self._open_path, merged, wanted, progress)
@@ -173,9 +173,7 @@ class WholeTable(TableIndexing):
         wanted = options_as_strings(options)
         if dry_run:
             return plan_storage_conversion(self._open_path, merged, wanted)
-        done = convert_storage(
-            self._open_path, merged, wanted, engine or engine_for(None), progress
-        )
+        done = convert_storage(self._open_path, merged, wanted, chosen_engine(engine), progress)
         # the layout is what the table says from now on
         self._options = GivenOptions(without_placement(merged))
         self._opened = open_table(self._open_path, self._options)
@@ -219,7 +217,7 @@ class WholeTable(TableIndexing):
         ConcurrentWriterError, LockError
             Another writer is at work.
         """
-        merged = self._options | options_as_strings(options or {})
+        merged = self._options | options_as_strings(options)
         if dry_run:
             return plan_upgrade(self._open_path, merged, to)
         done = upgrade_table(self._open_path, merged, to, progress)
@@ -323,7 +321,7 @@ class WholeTable(TableIndexing):
         done = repair_metadata_table(
             self._open_path,
             self._options,
-            engine or engine_for(None),
+            chosen_engine(engine),
             dry_run=dry_run,
             progress=progress,
         )

@@ -13,7 +13,7 @@ from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.sql_limits import SqlLimits
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
-from hudi_core.engine.choice import engine_for, engine_of
+from hudi_core.engine.choice import chosen_engine, engine_for
 from hudi_core.errors import InvalidOptionError, SchemaError
 from hudi_core.model.dry_run import DryRun
 from hudi_core.model.operation import (
@@ -148,7 +148,7 @@ class TableWriting(TableSyncing):
         if where is None:
             return self._write(DELETE, data, options, engine, extras)
         changes = ChangeWhere(where, None)
-        return self.change(changes, engine or engine_of(spark), options, extras)
+        return self.change(changes, chosen_engine(engine, spark=spark), options, extras)
 
     def update(
         self,
@@ -188,7 +188,7 @@ class TableWriting(TableSyncing):
         """
         extras = Extras(extra_metadata, idempotency, validators)
         changes = ChangeWhere(where, dict(set))
-        return self.change(changes, engine or engine_of(spark), options, extras)
+        return self.change(changes, chosen_engine(engine, spark=spark), options, extras)
 
     def merge(
         self,
@@ -215,8 +215,8 @@ class TableWriting(TableSyncing):
         source_alias, target_alias
             What qualifies columns of the source and of the table.
         """
-        engine = engine or engine_for(source)
-        given = self._options | options_as_strings(options or {})
+        engine = chosen_engine(engine, source)
+        given = self._options | options_as_strings(options)
         source = _whole(engine.take(source, self._columns), SchemaConfig.from_options(given))
         merge = MergeChanges(source, engine.schema_of(source), on, source_alias, target_alias)
         extras = Extras(extra_metadata, idempotency, validators)
@@ -327,7 +327,7 @@ class TableWriting(TableSyncing):
             writer = self._writer(options, engine_for(None))
             writer.table = writer.table.as_stored()
             return dry_run_of_deletion(writer, data)
-        engine = engine or engine_for(data)
+        engine = chosen_engine(engine, data)
         data = engine.take(data, self._columns)
         writer = self._writer(options, engine)
         writer.table = writer.table.as_stored()
@@ -372,7 +372,7 @@ class TableWriting(TableSyncing):
         *,
         replaces: Sequence[PartitionLike] = (),
     ) -> CommitResult:
-        engine = engine or engine_for(data)
+        engine = chosen_engine(engine, data)
         data = engine.take(data, self._columns)
         writer = self._writer(options, engine, extras)
         writer.replaces = replaces
@@ -395,7 +395,7 @@ class TableWriting(TableSyncing):
     def _writer(
         self, options: Options | None, engine: Engine, extras: Extras = NO_EXTRAS
     ) -> WriteClient:
-        merged, opened = self._options | options_as_strings(options or {}), self._opened
+        merged, opened = self._options | options_as_strings(options), self._opened
         if merged != opened.client.options:
             opened = open_table(self._open_path, merged, opened.client.config.raw)
         config = WriteConfig.from_options(merged)

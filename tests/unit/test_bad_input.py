@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -447,3 +448,51 @@ def test_types_of_columns_have_names(path: Path) -> None:
 def test_types_that_are_none_are_refused(path: Path, change: dict[str, Any]) -> None:
     with pytest.raises(SchemaError, match=r"pyarrow"):
         hudi.Table.open(path).alter(**change)
+
+
+def test_options_are_a_mapping_and_an_engine_is_one(path: Path) -> None:
+    table, given = hudi.Table.open(path), rows({"id": "b"})
+    no_mapping: Any = [("hoodie.fs.fsync", "false")]
+    calls: list[Callable[[], object]] = [
+        lambda: hudi.Table.open(path, no_mapping),
+        lambda: hudi.Table.create(path.with_name("new"), SCHEMA, options=no_mapping),
+        lambda: table.upsert(given, options=no_mapping),
+        lambda: table.upsert(given, options={1: "false"}),  # type: ignore[dict-item]
+        lambda: table.delete(where="value = 1", options=no_mapping),
+        lambda: table.clean(options=no_mapping),
+        lambda: table.cluster(options=no_mapping),
+        lambda: hudi.write(given, path, options=no_mapping),
+        lambda: hudi.polars(path, no_mapping),
+        lambda: hudi.Connector(no_mapping),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidOptionError, match=r"options|name of an option"):
+            call()
+    engine: Any = "duckdb"
+    for call in (
+        lambda: table.upsert(given, engine=engine),
+        lambda: table.update({"value": 2.0}, where="value = 1", engine=engine),
+        lambda: table.merge(given, on="id", engine=engine),
+        lambda: table.cluster(engine=engine),
+        lambda: hudi.write(given, path, engine=engine),
+    ):
+        with pytest.raises(InvalidOptionError, match=r"'duckdb'.*no engine"):
+            call()
+    assert table.count() == 1
+    assert len(table.history()) == 1
+
+
+def test_filters_of_others_are_refused_by_name(path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    table = hudi.Table.open(path)
+    wrong: Any
+    for wrong in (polars.col("value") > 1, 5, {"value": 1}, lambda row: True):
+        with pytest.raises(SchemaError, match=r"The filter .* is a .*hudi_core\.polars"):
+            table.to_arrow(filter=wrong)
+
+
+def test_a_table_shows_itself_in_a_notebook(path: Path) -> None:
+    shown = hudi.Table.open(path)._repr_html_()
+    assert "<tr><th>record key</th><td>id</td></tr>" in shown
+    assert hudi.__version__ == version("hudi-core")
+    assert "import_module" not in dir(hudi)
