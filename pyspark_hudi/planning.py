@@ -13,7 +13,6 @@ from hudi_core.config.read import ReadConfig
 from hudi_core.errors import NotATableError, SchemaError
 from hudi_core.read.asked import feed_of, plan_of
 from hudi_core.read.change_feed import FEED_SCHEMA
-from hudi_core.read.filters import Condition
 from hudi_core.read.plan import Scan, Sized, read_schema
 from hudi_core.read.scan import file_scan
 from hudi_core.read.spark_frame import splits
@@ -54,17 +53,13 @@ def spark_schema(options: SourceOptions) -> StructType:
     return options.noted_in(columns) if options.is_of_catalog else columns
 
 
-def plan_read(
-    options: SourceOptions, columns: Sequence[str], conditions: Sequence[Condition]
-) -> PlannedRead:
+def plan_read(options: SourceOptions, columns: Sequence[str]) -> PlannedRead:
     """Plan the rows of a snapshot or time span, or its changes.
 
     Parameters
     ----------
     columns
         The columns to read.
-    conditions
-        What rows must fulfil; files that hold none such are not read.
     """
     try:
         opened, within = open_within(options.paths, options.given)
@@ -79,10 +74,8 @@ def plan_read(
     if options.is_by_name:
         known = set(read_schema(opened.client, opened.timeline()).names)
         columns = _present(options, columns, known)
-        conditions = [one for one in conditions if one[0] in known]
-    plan = plan_of(opened, query, conditions or None, within)
-    scan = file_scan(opened.client, plan, columns, conditions or None)
-    return PlannedRead(scan, splits(plan.files))
+    plan = plan_of(opened, query, within=within)
+    return PlannedRead(file_scan(opened.client, plan, columns), splits(plan.files))
 
 
 def _present(

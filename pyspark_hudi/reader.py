@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from hudi_core.engine.choice import arrow_schema
 from hudi_core.engine.plain_errors import plain_errors
 from hudi_core.errors import HudiError
-from hudi_core.read.filters import Condition
 from hudi_core.read.plan import Scan, Sized
-from pyspark_hudi.filters import conditions_of
 from pyspark_hudi.options import SourceOptions
 from pyspark_hudi.planning import PlannedRead, plan_read
 from pyspark_hudi.shipping import Shipped
@@ -31,6 +29,10 @@ class FilesPartition(InputPartition):
 class HudiReader(Shipped, DataSourceReader):
     """Reads one plan: made on the driver, run in the tasks.
 
+    It takes no filters of Spark's. Spark keeps what a source in Python planned last with the
+    DataFrame, for every other query of it: ``rows.where(...)`` would take files from ``rows``, and
+    one side of a join from the other.
+
     Parameters
     ----------
     options
@@ -43,16 +45,6 @@ class HudiReader(Shipped, DataSourceReader):
         self._options = options
         self._columns = schema.fieldNames()
         self._schema = arrow_schema(schema)
-        self._conditions: list[Condition] = []
-
-    @property
-    def pushFilters(self) -> Any:  # noqa: N802 - the name is Spark's
-        """The filter function, in a form that Spark always accepts."""
-        return _Pushdown(self)
-
-    def take(self, filters: Iterable[Filter]) -> None:
-        """Leave out files that hold no row these filters accept."""
-        self._conditions = conditions_of(filters, self._schema)
 
     def partitions(self) -> list[InputPartition]:
         """Return the files of each task."""
@@ -79,7 +71,7 @@ class HudiReader(Shipped, DataSourceReader):
 
     @cached_property
     def _plan(self) -> PlannedRead:
-        return plan_read(self._options, self._columns, self._conditions)
+        return plan_read(self._options, self._columns)
 
     @cached_property
     def _scan(self) -> Scan[Any]:
@@ -98,20 +90,3 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-class _Pushdown:
-    """Filter pushdown that hides its method where Spark disables it.
-
-    Without ``spark.sql.python.filterPushdown.enabled`` Spark refuses every read by a source that
-    has ``pushFilters``, and it finds out by this very attribute.
-    """
-
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __init__(self, reader: HudiReader) -> None:
-        self._reader = reader
-
-    def __call__(self, filters: list[Filter]) -> list[Filter]:
-        self._reader.take(filters)
-        return filters  # for Spark to apply to the rows as well

@@ -107,7 +107,7 @@ class HudiStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailable
             ReadConfig.end.key: end[_OFFSET],
         }
         with plain_errors():
-            plan = plan_read(self._options.with_options(begin), self._columns, [])
+            plan = plan_read(self._options.with_options(begin), self._columns)
             return [BatchPartition(plan.scan, parts) for parts in plan.tasks]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

@@ -104,7 +104,7 @@ class Statement:
     ) -> Statement:
         """A statement with its parameters."""
         known = {name.lower(): table for name, table in (tables or {}).items()}
-        given = options_as_strings(options or {})
+        given = options_as_strings(options)
         if not isinstance(args, Sequence) or not args:
             return cls(spark, text, text, args or None, known, given)
         names = {f"{_NAMED}{number}": value for number, value in enumerate(args)}

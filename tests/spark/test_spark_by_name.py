@@ -97,19 +97,30 @@ def test_a_name_and_a_table_see_what_is_written_later(spark: SparkSession, path:
         spark.sql("DROP TABLE lasting")
 
 
-def test_filters_are_pushed_where_spark_lets_them(spark: SparkSession, path: Path) -> None:
+@pytest.mark.parametrize("pushdown", ["false", "true"])
+def test_queries_of_one_frame_have_filters_of_their_own(
+    spark: SparkSession, path: Path, pushdown: str
+) -> None:
     key = "spark.sql.python.filterPushdown.enabled"
     before = spark.conf.get(key) or "false"
-    query = f"CREATE TEMPORARY VIEW pushed USING hudi OPTIONS (path '{path}')"
-    spark.sql(query)
+    spark.sql(f"CREATE TEMPORARY VIEW several USING hudi OPTIONS (path '{path}')")
+    spark.conf.set(key, pushdown)
     try:
-        for enabled in ("false", "true"):
-            spark.conf.set(key, enabled)
-            found = spark.sql("SELECT id FROM pushed WHERE city = 'rome' AND id = 1")
-            assert [row.id for row in found.collect()] == [1]
+        frame = spark.table("several")
+        every = [row.id for row in hudi.Table.open(path).read(spark, "id").collect()]
+        first, rest = frame.where(f"id = {every[0]}"), frame.where(f"id <> {every[0]}")
+        assert [row.id for row in first.collect()] == every[:1]
+        assert frame.count() == len(every) > 1
+        assert first.unionAll(rest).count() == len(every)
+        assert first.crossJoin(rest).count() == len(every) - 1
+        [counts] = spark.sql(
+            "SELECT (SELECT count(*) FROM several WHERE city = 'rome'), "
+            "(SELECT count(*) FROM several WHERE city <> 'rome'), count(*) FROM several"
+        ).collect()
+        assert counts[0] + counts[1] == counts[2] == len(every)
     finally:
         spark.conf.set(key, before)
-        spark.catalog.dropTempView("pushed")
+        spark.catalog.dropTempView("several")
 
 
 def test_the_metadata_table_is_a_frame(spark: SparkSession, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import hudi as hudi_rs
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
 
 import hudi_core as hudi
 
@@ -29,7 +28,6 @@ OPTIONS = {
     f"{PREFIX}output.dateformat": "yyyy/MM/dd",
     f"{PREFIX}output.timezone": "America/New_York",
 }
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("n", pa.int64())])
 START = dt.datetime(2024, 1, 15, 3, tzinfo=dt.UTC)
 """Still the 14th in New York."""
@@ -99,12 +97,6 @@ def test_filters_on_the_column_leave_out_partitions(spark: SparkSession, tmp_pat
     since = START + dt.timedelta(hours=20)
     found = hudi.Table.open(path).read(spark, filter=[("ts", ">=", since)])
     assert [row[0] for row in of_frame(found)] == ["k24", "k48"]
-    spark.conf.set(PUSHDOWN, "true")
-    try:
-        found = spark.read.format("hudi").load(path).filter(sql.col("ts") >= sql.lit(since))
-        assert sorted(row["id"] for row in found.collect()) == ["k24", "k48"]
-    finally:
-        spark.conf.unset(PUSHDOWN)
 
 
 def test_the_first_and_the_last_day_that_dates_have(spark: SparkSession, tmp_path: Path) -> None:

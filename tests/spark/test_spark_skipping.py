@@ -15,9 +15,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import input_file_name
 
 import hudi_core as hudi
-from hudi_core.read.plan import PlannedFile
-from pyspark_hudi.options import SourceOptions
-from pyspark_hudi.planning import plan_read
 
 pytestmark = pytest.mark.spark
 
@@ -75,18 +72,6 @@ def test_the_rows_are_those_that_arrow_reads(
         assert read == set(plan.uris) or (not read and not expected)
 
 
-def test_the_data_source_plans_the_same_files(spark: SparkSession, table: hudi.Table) -> None:
-    options = SourceOptions.of({"path": table.path, **OPTIONS})
-    for row_filter in ([("id", "=", 21)], [("day", ">=", "2026-01-03"), ("id", "<", 41)]):
-        read = plan_read(options, SCHEMA.names, row_filter)
-        found = {file.path for task in read.tasks for file in task if isinstance(file, PlannedFile)}
-        assert found == {file.path for file in table._snapshot().plan(None, row_filter).files}
-        assert 0 < len(found) < 4
-
-    frame = spark.read.format("hudi").options(**OPTIONS).load(table.path).where("id = 21")
-    assert [row.id for row in frame.collect()] == [21]
-
-
 def test_every_row_is_in_a_planned_file(spark: SparkSession, table: hudi.Table) -> None:
     row_filter = [("id", ">=", 30)]
     planned = set(table._snapshot().plan(None, row_filter).uris)
@@ -108,8 +93,17 @@ def test_spark_reads_the_files_of_a_record_key(spark: SparkSession, tmp_path: Pa
     read = made.read(spark, filter=[("id", "=", 7)])
     assert len(read.inputFiles()) == 1
     assert [row["x"] for row in read.collect()] == [7.0]
-    found = plan_read(SourceOptions.of({"path": made.path}), SCHEMA.names, [("id", "in", [7, 12])])
-    [planned] = [file for task in found.tasks for file in task if isinstance(file, PlannedFile)]
-    assert planned.partition_path == "p2"
-    frame = spark.read.format("hudi").load(made.path).where("id = 7")
-    assert [row.x for row in frame.collect()] == [7.0]
+
+
+@pytest.mark.parametrize("stored", [-0.0, 0.0])
+def test_the_zeros_are_one_number(spark: SparkSession, tmp_path: Path, stored: float) -> None:
+    schema = pa.schema([("id", pa.int64()), ("x", pa.float64()), ("y", pa.float32())])
+    made = hudi.Table.create(str(tmp_path / "t"), schema, record_key="id")
+    made.insert(pa.Table.from_pylist([{"id": n, "x": stored, "y": stored} for n in range(3)]))
+    frames = [
+        made.read(spark, filter=[(name, op, [zero, 7.0] if op == "in" else zero)])
+        for name in ("x", "y")
+        for op in ("=", "<=", ">=", "in")
+        for zero in (0.0, -0.0)
+    ]
+    assert [frame.count() for frame in frames] == [3] * len(frames)

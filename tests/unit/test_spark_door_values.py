@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +19,6 @@ from hudi_core.errors import InvalidOptionError
 from hudi_core.storage.hadoop import hadoop_options, hadoop_schemes, with_scheme
 from hudi_core.storage.options import StorageOptions
 from pyspark_hudi import DefaultSource
-from pyspark_hudi.filters import conditions_of
 from pyspark_hudi.options import SourceOptions
 from pyspark_hudi.reader import HudiReader
 
@@ -74,49 +72,6 @@ class TestOptions:
             SourceOptions.of({})
 
 
-NOW = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
-
-
-class TestFilters:
-    @pytest.mark.parametrize(
-        ("given", "expected"),
-        [
-            (spark.EqualTo(("s",), "a"), ("s", "=", "a")),
-            (spark.EqualNullSafe(("s",), "a"), ("s", "=", "a")),
-            (spark.GreaterThan(("n",), 3), ("n", ">", 3)),
-            (spark.GreaterThanOrEqual(("n",), 3), ("n", ">=", 3)),
-            (spark.LessThan(("at",), NOW), ("at", "<", NOW)),
-            (spark.LessThanOrEqual(("day",), NOW.date()), ("day", "<=", NOW.date())),
-            (spark.In(("s",), ("a", None, "b")), ("s", "in", ["a", "b"])),
-            (spark.IsNull(("s",)), ("s", "is null", None)),
-            (spark.IsNotNull(("box",)), ("box", "is not null", None)),
-            (spark.Not(spark.EqualTo(("s",), "a")), ("s", "!=", "a")),
-            (spark.Not(spark.In(("n",), (1, 2))), ("n", "not in", [1, 2])),
-            (spark.Not(spark.LessThan(("n",), 3)), ("n", ">=", 3)),
-        ],
-    )
-    def test_what_can_be_said_is_said(self, given: spark.Filter, expected: Any) -> None:
-        assert conditions_of([given], SCHEMA) == [expected]
-
-    @pytest.mark.parametrize(
-        "given",
-        [
-            spark.EqualTo(("f",), 1.0),  # NaN
-            spark.Not(spark.EqualNullSafe(("s",), "a")),  # accepts nulls
-            spark.EqualNullSafe(("s",), None),
-            spark.EqualTo(("s",), None),
-            spark.EqualTo(("box", "w"), 1),
-            spark.EqualTo(("n",), "a"),
-            spark.EqualTo(("nothing",), 1),
-            spark.In(("n",), ()),
-            spark.StringStartsWith(("s",), "a"),
-            spark.Not(spark.StringContains(("s",), "a")),
-        ],
-    )
-    def test_what_cannot_be_said_alike_is_left_to_spark(self, given: spark.Filter) -> None:
-        assert conditions_of([given], SCHEMA) == []
-
-
 @pytest.fixture
 def reader(tmp_path: Path) -> HudiReader:
     rows = pa.table({"id": ["a", "b", "c"], "city": ["rome", "oslo", "lima"], "n": [1, 2, 3]})
@@ -144,15 +99,7 @@ class TestReader:
             {"n": 3, "id": "c", "city": "lima"},
         ]
 
-    def test_filters_leave_out_partitions(self, reader: HudiReader) -> None:
-        filters: list[spark.Filter] = [spark.In(("city",), ("rome", "oslo"))]
-        assert list(reader.pushFilters(filters)) == filters  # for Spark to apply again
-        [task] = reader.partitions()
-        assert {file.partition_path for file in task.value} == {"rome", "oslo"}
-
     def test_no_files_are_no_rows(self, reader: HudiReader) -> None:
-        reader.pushFilters([spark.EqualTo(("city",), "atlantis")])
-        assert reader.partitions() == []
         there = cloudpickle.loads(cloudpickle.dumps(reader))  # type: ignore[no-untyped-call]
         assert list(there.read(spark.InputPartition(None))) == []
 
@@ -160,7 +107,7 @@ class TestReader:
         assert set(reader.shipped()) == {"_scan", "_schema"}
 
     def test_spark_takes_it_for_a_reader_without_filters(self, reader: HudiReader) -> None:
-        assert reader.pushFilters.__func__ is spark.DataSourceReader.pushFilters
+        assert type(reader).pushFilters is spark.DataSourceReader.pushFilters
 
 
 ELSEWHERE = """

@@ -161,9 +161,10 @@ def where(
 
 
 def _condition(column: Column, op: str, value: Any, kind: DataType) -> Column:
+    is_float = isinstance(kind, FloatType | DoubleType)
     if op in _COMPARISONS:
-        condition: Column = _COMPARISONS[op](column, lit(value).cast(kind))
-        if isinstance(kind, FloatType | DoubleType):
+        condition = _compared(column, op, value, kind)
+        if is_float:
             # to Spark NaN equals itself and is greater than every number
             is_nan = isnan(column) | isnan(lit(value).cast(kind))
             return is_nan & column.isNotNull() | condition if op == "!=" else ~is_nan & condition
@@ -173,7 +174,24 @@ def _condition(column: Column, op: str, value: Any, kind: DataType) -> Column:
     if op == "is not null":
         return column.isNotNull()
     found = column.isin([lit(each).cast(kind) for each in value])
+    if is_float and any(each == 0 for each in value):
+        found |= _compared(column, "=", 0.0, kind)
     return found if op == "in" else ~found
+
+
+def _compared(column: Column, op: str, value: Any, kind: DataType) -> Column:
+    """A comparison as Spark computes it, which leaves out no file that has such rows.
+
+    Its parquet reader looks at statistics and dictionaries in another order, in which -0.0 is less
+    than 0.0.
+    """
+    if value == 0 and isinstance(kind, FloatType | DoubleType):
+        low, high = (lit(zero).cast(kind) for zero in (-0.0, 0.0))
+        if op in ("=", "=="):
+            return (column >= low) & (column <= high)
+        value = {"<=": 0.0, ">=": -0.0}.get(op, value)
+    found: Column = _COMPARISONS[op](column, lit(value).cast(kind))
+    return found
 
 
 def _read(
