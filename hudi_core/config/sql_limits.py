@@ -20,7 +20,7 @@ def memory(text: str) -> str:
 
 
 class SqlLimits(Options, group=Group.WRITE):
-    """What DuckDB may take for texts in SQL: conditions, values, validators and transformers."""
+    """What DuckDB may take for SQL in writes."""
 
     memory_limit: Option[str] = Option(
         "hudi.sql.memory.limit",

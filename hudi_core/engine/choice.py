@@ -35,7 +35,7 @@ def engine_for(data: Any) -> Engine:
 def chosen_engine(
     engine: Engine | None, data: Any = None, *, spark: SparkSession | None = None
 ) -> Engine:
-    """Return the engine that a caller gave, or that of some rows or a session.
+    """The engine that a caller gave, or that of rows.
 
     Raises
     ------

@@ -16,7 +16,7 @@ class SchemaError(HudiError):
 
 
 class ExpressionLimitError(SchemaError):
-    """An expression is nested too deeply, or takes more memory or time than it may."""
+    """An expression is too deep, or takes too much memory or time."""
 
 
 class RecordKeyError(SchemaError):

@@ -135,7 +135,7 @@ class _Written(NamedTuple):
 
 
 def _written(expression: pc.Expression) -> _Written | None:
-    """What Arrow pickles; ``None`` where it has no form for a part of it."""
+    """What Arrow pickles; ``None`` where it cannot."""
     try:
         _, (buffer,) = expression.__reduce__()
     except pa.ArrowException as error:
@@ -152,11 +152,22 @@ def _written(expression: pc.Expression) -> _Written | None:
         return _Written(steps, file.get_batch(0))
 
 
+def require_few(expression: pc.Expression) -> None:
+    """Refuse an expression that Arrow has no stack for.
+
+    Raises
+    ------
+    SchemaError
+        It is made of too many calls.
+    """
+    _written(expression)
+
+
 def _require_few(steps: Sequence[_Step]) -> None:
     calls = sum(step.word == "call" for step in steps)
     if calls > _MAX_CALLS:
         raise SchemaError(
-            f"The filter is an expression of {calls:,} calls, and {_MAX_CALLS:,} is the most",
+            f"An expression has {calls:,} calls, and {_MAX_CALLS:,} is the most",
             "Ask for one of many values by isin, or filter the rows that come.",
             calls=calls,
         )
@@ -184,7 +195,7 @@ class _CSchema(ctypes.Structure):
 
 
 def _metadata(schema: pa.Schema) -> list[tuple[str, str]]:
-    """The metadata of a schema, where keys are repeated, which pyarrow's mapping leaves out.
+    """The metadata of a schema, with keys that are repeated.
 
     As C has it: the number of pairs, and of each the size of the key, the key, and the same of the
     value.
@@ -216,7 +227,7 @@ def _metadata(schema: pa.Schema) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of an expression, as far as it is known: a column, a literal or a predicate.
+    """A column, a literal or a predicate; what is known of it.
 
     Attributes
     ----------
@@ -243,7 +254,7 @@ class _Reading:
     values: pa.RecordBatch
 
     def of(self, steps: Sequence[_Step]) -> Predicate:
-        """The predicate of a walk; not by recursion, as conditions are joined by the thousand."""
+        """The predicate of a walk, made without recursion."""
         calls = [_Call("")]
         for step in steps:
             match step.word:
@@ -271,7 +282,7 @@ class _Reading:
         return _Part(path)
 
     def _kind(self, path: Path) -> pa.DataType | None:
-        """The type of a column; ``None`` where there is none of the path."""
+        """The type of a column; ``None`` without one."""
         fields: Any = self.schema
         for name in path:
             place = fields.get_field_index(name)
@@ -342,7 +353,7 @@ class _Reading:
 
 
 def _option(call: _Call, name: str) -> Any:
-    """An option of a call; of a list the scalar, else the Python value."""
+    """An option of a call: a list's scalar, else a value."""
     if call.options is None or call.options.type.get_field_index(name) < 0:
         return None
     found = call.options.field(name)[0]

@@ -195,7 +195,7 @@ class _Reading:
 
 
 def _values(node: Node, kind: pa.DataType) -> list[pa.Scalar] | None:
-    """A literal, or those of a list; ``None`` where a column is not compared as with its type."""
+    """Literals in the type of a column; ``None`` where that differs."""
     if set(node) != {"Literal"}:
         return None
     literal = pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")

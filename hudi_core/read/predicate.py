@@ -212,7 +212,7 @@ def to_arrow(predicate: Predicate) -> pc.Expression:
 
 
 def exactly(literal: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
-    """A literal in the type of a column; ``None`` where that compares in another way."""
+    """A literal in a column's type; ``None`` where that differs."""
     if not literal.is_valid or not is_like(literal.type, kind):
         return None
     try:
@@ -224,7 +224,7 @@ def exactly(literal: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
 
 
 def is_like(given: pa.DataType, kind: pa.DataType) -> bool:
-    """Whether values of a type are compared with a column as values of the column's type."""
+    """Whether values are compared as those of a column's type."""
     if given == kind:
         return True
     if pt.is_integer(given):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from py4j.protocol import Py4JJavaError
+
 from hudi_core.model.result import CommitResult
 from hudi_core.statements.altering import alter, refresh
 from hudi_core.statements.changing import delete, merge, update
@@ -67,14 +69,21 @@ def sql(
     CommitConflictError
         See :meth:`hudi_core.table.Table.update`.
     """
-    one = Statement.of(plain_session(spark), statement, args, tables, options)
-    first = Scanner(one.text).peek()
-    for action in _ACTIONS.get("" if first is None else first.word, ()):
-        with shallow(one.text):
+    with shallow(statement, is_too_deep=_has_no_stack_left):
+        one = Statement.of(plain_session(spark), statement, args, tables, options)
+        first = Scanner(one.text).peek()
+        for action in _ACTIONS.get("" if first is None else first.word, ()):
             found = action(one, Scanner(one.text))
-        if found is not None:
-            return found  # type: ignore[no-any-return]
-    return run_query(one) if _reads(Scanner(one.text)) else one.by_spark()
+            if found is not None:
+                return found  # type: ignore[no-any-return]
+        return run_query(one) if _reads(Scanner(one.text)) else one.by_spark()
+
+
+def _has_no_stack_left(error: Exception) -> bool:
+    """Whether Spark's own parser ran out of stack."""
+    if not isinstance(error, Py4JJavaError):
+        return False
+    return "java.lang.StackOverflowError" in str(error.java_exception)
 
 
 def _with(statement: Statement, scanner: Scanner) -> Any:

@@ -20,6 +20,7 @@ from hudi_core.write.sql_text import library
 _ROWS: Final = "rows"
 _LONGEST: Final = 10_000_000
 _TOO_LONG: Final = f"a value of more than {_LONGEST:,} characters or elements"
+_TOO_DEEP: Final = "expression depth limit"
 _GROWING: Final = {
     "repeat": {"value, times": "length(value) * times"},
     "lpad": {"value, size, pad": "size"},
@@ -94,6 +95,12 @@ def limited(connection: Any, limits: SqlLimits, text: str) -> Iterator[None]:
             key, limit = SqlLimits.timeout_s.key, f"{limits.timeout_s} seconds"
         elif isinstance(error, duckdb.OutOfMemoryException):
             key, limit = SqlLimits.memory_limit.key, f"{limits.memory_limit} of memory"
+        elif _TOO_DEEP in str(error):
+            raise ExpressionLimitError(
+                "An expression in SQL is nested too deeply for DuckDB",
+                f"Make it of fewer operations. It was run as: {text}",
+                text=text,
+            ) from error
         elif _TOO_LONG in str(error):
             raise ExpressionLimitError(
                 f"An expression in SQL makes {_TOO_LONG}",

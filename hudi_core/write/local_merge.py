@@ -177,7 +177,7 @@ def _is_number(values: pa.ChunkedArray) -> bool:
 
 
 def _as_floats(sides: Sequence[pa.ChunkedArray]) -> list[pa.ChunkedArray]:
-    """Numbers in the type in which SQL compares them, so that those that are equal match.
+    """Numbers as SQL compares them, with one zero and one NaN.
 
     Arrow joins by bytes: to SQL -0.0 is 0.0, and NaN is NaN whatever its bits.
     """

@@ -347,6 +347,6 @@ class _Resolving:
 
     def mentioned(self, texts: Sequence[Text]) -> frozenset[str]:
         """Meta columns of the table that an expression may name."""
-        words = [str(one) for one in self.given]
+        words = [one.text if isinstance(one, SqlText) else str(one) for one in self.given]
         words += [name for one in texts for name in one.sql.columns]
         return frozenset(name for name in META_COLUMNS if any(name in word for word in words))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import importlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -244,8 +244,13 @@ def _path(exp: Any, tree: Tree) -> str | None:
 
 
 @contextmanager
-def shallow(text: str) -> Iterator[None]:
+def shallow(text: str, is_too_deep: Callable[[Exception], bool] | None = None) -> Iterator[None]:
     """Let sqlglot walk a text, which it does by recursion.
+
+    Parameters
+    ----------
+    is_too_deep
+        Whether an error of another parser says as much as Python's.
 
     Raises
     ------
@@ -254,7 +259,9 @@ def shallow(text: str) -> Iterator[None]:
     """
     try:
         yield
-    except RecursionError as error:
+    except Exception as error:
+        if not isinstance(error, RecursionError) and not (is_too_deep and is_too_deep(error)):
+            raise
         raise ExpressionLimitError(
             f"{text[:_SHOWN]!r}{'...' if len(text) > _SHOWN else ''} is nested too deeply",
             "Take parentheses, NOT or functions out of each other; any number of conditions may "

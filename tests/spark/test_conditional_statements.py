@@ -15,7 +15,12 @@ from pyspark.sql import functions as sql
 
 import hudi_core as hudi
 from hudi_core.engine.spark import SparkEngine
-from hudi_core.errors import DuplicateRecordKeyError, MergeCardinalityError, SchemaError
+from hudi_core.errors import (
+    DuplicateRecordKeyError,
+    ExpressionLimitError,
+    MergeCardinalityError,
+    SchemaError,
+)
 from tests.foreign import by_hudi_rs
 
 pytestmark = pytest.mark.spark
@@ -218,3 +223,18 @@ def test_a_source_is_evaluated_once(spark: SparkSession, tmp_path: Path) -> None
         assert result.inserted + result.updated == 1
     ids = table.to_arrow(["id"]).column("id").to_pylist()
     assert len(ids) == len(set(ids)) <= 4
+
+
+def test_deep_statements_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    table = hudi.Table.create(tmp_path / "deep", SCHEMA, record_key="id")
+    deep = "NOT " * 5000 + "v = 1"
+    for statement in (
+        f"DELETE FROM t WHERE {deep}",
+        f"UPDATE t SET v = 1 WHERE {deep}",
+        f"MERGE INTO t USING (SELECT 'a' AS id) s ON {deep} WHEN MATCHED THEN DELETE",
+        f"INSERT INTO t (id) SELECT 'a' FROM (SELECT 1.0D AS v) WHERE {deep}",
+        f"SELECT 1 FROM (SELECT 1.0D AS v) WHERE {deep}",
+    ):
+        with pytest.raises(ExpressionLimitError, match="nested too deeply"):
+            hudi.sql(spark, statement, {"t": table})
+    assert not table.history()

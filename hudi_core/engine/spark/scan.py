@@ -180,10 +180,10 @@ def _condition(column: Column, op: str, value: Any, kind: DataType) -> Column:
 
 
 def _compared(column: Column, op: str, value: Any, kind: DataType) -> Column:
-    """A comparison as Spark computes it, which leaves out no file that has such rows.
+    """A comparison that is true of both zeros.
 
-    Its parquet reader looks at statistics and dictionaries in another order, in which -0.0 is less
-    than 0.0.
+    To Spark's parquet reader -0.0 is less than 0.0 where it looks at statistics and dictionaries,
+    and so it would leave out files that have such rows.
     """
     if value == 0 and isinstance(kind, FloatType | DoubleType):
         low, high = (lit(zero).cast(kind) for zero in (-0.0, 0.0))

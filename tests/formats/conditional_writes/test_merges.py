@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date
 from pathlib import Path
 
@@ -56,6 +57,16 @@ def test_clauses_are_asked_in_their_order(table: hudi.Table) -> None:
     )
     for read in READERS[table.format]:
         assert held(read(Path(table.path))) == held(table), read.__name__
+
+
+@pytest.mark.parametrize("on", ["v", "target.v = source.v"])
+def test_numbers_match_as_sql_compares_them(table: hudi.Table, on: str) -> None:
+    table.upsert(some((1, "rome", 99, -0.0, "zero"), (2, "rome", 99, math.nan, "nan")))
+    source = pa.table({"v": [0.0, math.nan], "name": ["of zero", "of nan"]})
+    merger = table.merge(source, on).when_matched_update({"name": "source.name"})
+    assert merger.execute().updated == 2
+    names = table.to_arrow(["id", "name"], [("id", "in", [1, 2])]).sort_by("id")["name"]
+    assert names.to_pylist() == ["of zero", "of nan"]
 
 
 def test_several_source_rows_for_one_row_are_refused(table: hudi.Table) -> None:
