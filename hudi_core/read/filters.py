@@ -16,7 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.errors import SchemaError
-from hudi_core.read.foreign import predicate_of_expression, referenced_columns
+from hudi_core.read.foreign import (
+    predicate_of_expression,
+    referenced_columns,
+    written_form,
+)
 from hudi_core.read.predicate import (
     MIRRORED,
     And,
@@ -72,6 +76,17 @@ class Filter:
             self.expression & other.expression,
             self.columns | other.columns,
         )
+
+
+def require_computable(expression: pc.Expression) -> None:
+    """Refuse an expression that Arrow has no stack for.
+
+    Raises
+    ------
+    SchemaError
+        It is made of too many calls, or names a column by its number.
+    """
+    written_form(expression)
 
 
 def to_filter(row_filter: RowFilter | Filter | None, schema: pa.Schema) -> Filter | None:

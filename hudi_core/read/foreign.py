@@ -71,7 +71,7 @@ def predicate_of_expression(expression: pc.Expression, schema: pa.Schema) -> Pre
     SchemaError
         It names a column by its number.
     """
-    written = _written(expression)
+    written = written_form(expression)
     return Anything() if written is None else _Reading(schema, written.values).of(written.steps)
 
 
@@ -94,7 +94,7 @@ def referenced_columns(
     SchemaError
         It names a column by its number.
     """
-    written = _written(expression)
+    written = written_form(expression)
     if written is not None:
         return frozenset(one.path[0] for one in written.steps if one.path).intersection(among)
     found = set()
@@ -134,8 +134,14 @@ class _Written(NamedTuple):
     values: pa.RecordBatch
 
 
-def _written(expression: pc.Expression) -> _Written | None:
-    """What Arrow pickles; ``None`` where it cannot."""
+def written_form(expression: pc.Expression) -> _Written | None:
+    """What Arrow pickles; ``None`` where it cannot.
+
+    Raises
+    ------
+    SchemaError
+        The expression names a column by its number, or is made of too many calls.
+    """
     try:
         _, (buffer,) = expression.__reduce__()
     except pa.ArrowException as error:
@@ -150,17 +156,6 @@ def _written(expression: pc.Expression) -> _Written | None:
         steps = list(_steps(_metadata(file.schema)))
         _require_few(steps)
         return _Written(steps, file.get_batch(0))
-
-
-def require_few(expression: pc.Expression) -> None:
-    """Refuse an expression that Arrow has no stack for.
-
-    Raises
-    ------
-    SchemaError
-        It is made of too many calls.
-    """
-    _written(expression)
 
 
 def _require_few(steps: Sequence[_Step]) -> None:

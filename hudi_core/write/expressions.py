@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.errors import SchemaError
-from hudi_core.read.filters import Condition, Filter, to_filter
-from hudi_core.read.foreign import require_few
+from hudi_core.read.filters import Condition, Filter, require_computable, to_filter
 from hudi_core.read.predicate import known_part
 from hudi_core.rows.changes import FILE, SOURCE, Met, assigned
 from hudi_core.schema.arrow_types import LIST_ELEMENT, MAP_VALUE, is_list
@@ -147,7 +146,7 @@ class Compiler:
     ) -> pc.Expression:
         """Bring the value of a column into the common form; see :meth:`condition`."""
         if isinstance(given, pc.Expression):
-            require_few(given)
+            require_computable(given)
             return given
         if isinstance(given, str):
             given = SqlText.parse(given, visible)
