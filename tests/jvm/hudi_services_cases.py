@@ -143,15 +143,16 @@ def test_past_states_after_hudis_clean_and_archive(
 ) -> None:
     """Hudi-Spark cleans and archives, its cleans too; past states are whole or are refused."""
     path = tmp_path / "t"
-    table, held = made(path, version, {"hoodie.clean.automatic": "false"})
+    by_hand = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+    table, held = made(path, version, by_hand)
     states = {table.timeline.completed_writes()[-1].requested_time: dict(held)}
 
     def both(ts: int) -> None:
         changed = {0: ("A", float(ts)), 11: ("B", ts + 0.5)}
         if ts % 2:
-            upsert_by_hudi(hudi_spark, path, held, changed)
-        else:
-            hudi.Table.open(str(path), OPTIONS).upsert(rows(changed, 500))  # as Hudi-Spark's
+            upsert_by_hudi(hudi_spark, path, held, changed, **by_hand)
+        else:  # with the ordering value of Hudi-Spark's
+            hudi.Table.open(str(path), {**OPTIONS, **by_hand}).upsert(rows(changed, 500))
             held.update(changed)
         done = hudi.Table.open(str(path)).timeline.completed_writes()
         states[done[-1].requested_time] = dict(held)
@@ -161,7 +162,7 @@ def test_past_states_after_hudis_clean_and_archive(
     name = f"past_{version}"
     hudi_spark.sql(f"create table {name} using hudi location '{path}'")
     hudi_spark.sql(f"call run_clean(table => '{name}', retain_commits => 1)")
-    for ts in range(28, 34):
+    for ts in (28, 29):
         both(ts)
     few = "min_commits => 2, max_commits => 3, retain_commits => 1"
     hudi_spark.sql(f"call archive_commits(path => '{path}', {few})")
