@@ -205,7 +205,7 @@ def require_same_merging(options: Mapping[str, str], stored: TableConfig) -> Non
     require_same_ordering(options, stored.ordering_fields)
     payload = TableKeys.payload_class.read(options)
     is_foreign = payload is not None and not isinstance(payload, Payload)
-    if is_foreign and payload != stored.merger:
+    if is_foreign and stored.payload is None and payload != stored.merger:
         raise foreign_code(TableKeys.payload_class, options, str(payload))
     if payload is not None and payload is not stored.payload:
         same = stored.payload in (None, *_PLAIN) and payload in _PLAIN

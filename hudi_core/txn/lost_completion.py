@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from hudi_core.actions.rollback import files_of_instant
+from hudi_core.actions.rollback import files_of_instant, planned
 from hudi_core.errors import CorruptMetadataError, LostCompletionError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
@@ -74,11 +74,16 @@ def require_none_lost(
         and one.completion_time is None
         and is_recorded(one)
     ]
-    # what completed between the looks at the two timelines is not lost
-    now = client.active.load() if suspects else Timeline()
+    if not suspects:
+        return
+    # what completed between the looks at the two timelines is not lost, nor what is rolled back
+    now = client.active.load()
+    undone = {one.target.requested_time for one in planned(client) if one.target is not None}
     for one in suspects:
         found = now.find(one.requested_time, one.action)
-        if found is None or found.is_completed or not is_tidied(client, found):
+        if found is None or found.is_completed or one.requested_time in undone:
+            continue
+        if not is_tidied(client, found):
             continue
         lister = StorageLister(client.data, client.config.is_partitioned, client.run_map)
         listing = lister.list_files(list(lister.list_partitions()))

@@ -107,6 +107,7 @@ READERS: dict[str, tuple[Callable[[Path], pa.Table], ...]] = {
     "native": (by_hudi_rs,),
     "iceberg": (by_hudi_rs, by_iceberg, by_iceberg_of_polars),
     "delta": (by_hudi_rs, by_delta, by_delta_of_polars),
+    "iceberg,delta": (by_hudi_rs, by_iceberg, by_delta),
 }
 
 

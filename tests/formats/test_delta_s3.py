@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 import hudi_core as hudi
-from hudi_core.errors import CommitConflictError, LockError
+from hudi_core.errors import ForeignCommitError, LockError
 from hudi_core.storage.options import StorageOptions
 from hudi_core.txn.locks import StorageLock
 from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile
@@ -68,7 +68,7 @@ def test_a_table_on_s3_is_read_by_deltalake(s3_process: S3Service) -> None:
     assert content(handle.to_pyarrow_table()) == content(expected)
 
     handle.alter.set_table_name("foreign")
-    with pytest.raises(CommitConflictError, match="Version 6"):
+    with pytest.raises(ForeignCommitError, match="Version 6"):
         table.insert(rows(4))
 
 

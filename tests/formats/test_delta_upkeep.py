@@ -17,9 +17,9 @@ import hudi_core.txn.publication
 from delta_format.log import open_log
 from delta_format.reports import forget_reports
 from hudi_core.errors import (
-    CommitConflictError,
     CommitError,
     CorruptMetadataError,
+    ForeignCommitError,
     HudiError,
     InvalidOptionError,
     StorageError,
@@ -57,7 +57,7 @@ def test_a_foreign_version_stops_writes_by_its_name(path: Path, table: hudi.Tabl
     foreign = by_deltalake(path).slice(0, 1)
     write_deltalake(str(path), foreign, mode="append")
     count = len(list(path.rglob("*.parquet")))
-    with pytest.raises(CommitConflictError, match=r"Version 2 .*WRITE"):
+    with pytest.raises(ForeignCommitError, match=r"Version 2 .*WRITE"):
         table.insert(rows(3))
     assert len(list(path.rglob("*.parquet"))) == count
     # the way out that the error names

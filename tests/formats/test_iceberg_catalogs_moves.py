@@ -93,7 +93,7 @@ def test_a_catalog_that_does_not_have_the_table_says_so(
 ) -> None:
     with pytest.raises(CorruptMetadataError, match=r"`hudi table repair .* into that catalog"):
         hudi.Table.open(str(path), options).to_arrow()
-    with pytest.raises(CorruptMetadataError, match="does not have it"):
+    with pytest.raises(CorruptMetadataError, match="is not in the sql catalog"):
         hudi.Table.open(str(path), options).upsert(rows([1], 2))
     assert by_path(path) == bag(hudi.Table.open(str(path)).to_arrow())
 
@@ -467,7 +467,7 @@ def test_what_a_refused_commit_left_does_not_block_a_renamed_table(
     theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"])
     assert theirs.load_table("lake.others").properties["hudi.catalog"] == "sql hudi lake.others"
     theirs.engine.dispose()
-    with pytest.raises(CorruptMetadataError, match="does not have it"):
+    with pytest.raises(CorruptMetadataError, match="is not in the sql catalog"):
         hudi.Table.open(str(path), options).count()
     with pytest.raises(UnsupportedTableError, match=r"catalog \(sql hudi lake\.others\)") as told:
         hudi.Table.open(str(path), options).repair()

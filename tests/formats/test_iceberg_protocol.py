@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.types import DoubleType
 
 import hudi_core as hudi
 import hudi_core.txn.publication
@@ -138,10 +139,17 @@ def test_a_write_without_step_2_is_hidden_and_replayed_to_the_same_table(path: P
     assert agree(path) == new
     again = {one.file.file_path: one.file for one in Iceberg(path).table.scan().plan_files()}
     assert again.keys() == files.keys()
+    fields = Iceberg(path).table.schema().fields
+    floating = {one.field_id for one in fields if isinstance(one.field_type, DoubleType)}
     for uri, file in files.items():
         other = again[uri]
-        assert other.lower_bounds == file.lower_bounds
-        assert other.upper_bounds == file.upper_bounds
+        # of a column with NaN the footer, from which the replay has them, holds no bounds
+        for replayed, written in (
+            (other.lower_bounds, file.lower_bounds),
+            (other.upper_bounds, file.upper_bounds),
+        ):
+            assert replayed.items() <= written.items()
+            assert written.keys() - replayed.keys() <= floating
         assert other.value_counts == file.value_counts
         assert other.null_value_counts == file.null_value_counts
         assert other.partition == file.partition

@@ -192,6 +192,7 @@ def test_lists_of_two_levels_are_named_and_rewritten(
 ) -> None:
     """Readers of Iceberg in Java fail on them; all others read them as they are."""
     table = new_table(path, table_format)
+    table.delete(where="id = 'b'")  # its NaN, without which footers are as they are written
     with other_engine(path, by_avro=True) as theirs:
         theirs.upsert(batch(5, "a"))
     with caplog.at_level(logging.WARNING):
@@ -225,6 +226,7 @@ def test_a_conversion_names_lists_of_two_levels(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = new_table(path, "native")
+    table.delete(where="id = 'b'")  # its NaN, without which footers are as they are written
     with other_engine(path, by_avro=True) as theirs:
         theirs.upsert(batch(5, "a", "x"))
     assert table.validate().is_valid

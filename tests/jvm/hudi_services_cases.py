@@ -165,7 +165,7 @@ def test_past_states_after_hudis_clean_and_archive(
     for ts in (28, 29):
         both(ts)
     few = "min_commits => 2, max_commits => 3, retain_commits => 1"
-    hudi_spark.sql(f"call archive_commits(path => '{path}', {few})")
+    hudi_spark.sql(f"call archive_commits(table => '{name}', {few})")
     now = hudi.Table.open(str(path))
     assert not [one for one in now.timeline.instants if one.action is Action.CLEAN]
     refused = 0

@@ -204,8 +204,11 @@ def spark_frame(table: hudi.Table, wanted: Predicate, spark: SparkSession) -> An
 
 def spark_sql(table: hudi.Table, wanted: Predicate, spark: SparkSession) -> Any:
     spark.read.format("hudi").load(table.path).createOrReplaceTempView("consumed")
-    found = spark.sql(f"SELECT * FROM consumed WHERE {wanted.sql}")
-    return [row.asDict() for row in found.collect()]
+    try:
+        found = spark.sql(f"SELECT * FROM consumed WHERE {wanted.sql}").collect()
+    finally:
+        spark.catalog.dropTempView("consumed")
+    return [row.asDict() for row in found]
 
 
 CONSUMERS: Mapping[str, Callable[[hudi.Table, Predicate, SparkSession], Any]] = {

@@ -31,8 +31,15 @@ from tests.formats.wrong_plugins.wrong_tables import ERROR, Fault, fails, reads,
 # --- locks ----------------------------------------------------------------------------------------
 
 
-def hearts() -> list[str]:
-    return [one.name for one in threading.enumerate() if one.name.startswith("heartbeat-")]
+def _hearts() -> set[str]:
+    return {one.name for one in threading.enumerate() if one.name.startswith("heartbeat-")}
+
+
+@pytest.fixture(autouse=True)
+def hearts() -> Callable[[], list[str]]:
+    """What beats since the test began: tests before it may have left writers that died."""
+    before = _hearts()
+    return lambda: sorted(_hearts() - before)
 
 
 def pending(table: hudi.Table) -> list[str]:
@@ -52,7 +59,9 @@ def failing_unlock(call: int) -> Fault:
     return unlock
 
 
-def test_a_lock_that_is_not_given_back_leaves_no_beating_heart(table: hudi.Table) -> None:
+def test_a_lock_that_is_not_given_back_leaves_no_beating_heart(
+    table: hudi.Table, hearts: Callable[[], list[str]]
+) -> None:
     FAULTS["unlock"] = failing_unlock(1)
     with pytest.raises(PluginHookError, match=r"LockProvider\.unlock"):
         writes(table)
@@ -65,7 +74,7 @@ def test_a_lock_that_is_not_given_back_leaves_no_beating_heart(table: hudi.Table
 
 
 def test_a_commit_that_took_place_is_no_failure(
-    table: hudi.Table, caplog: pytest.LogCaptureFixture
+    table: hudi.Table, caplog: pytest.LogCaptureFixture, hearts: Callable[[], list[str]]
 ) -> None:
     FAULTS["unlock"] = failing_unlock(2)
     assert hudi.Table.open(table.path, FAST).upsert(batch(2, "a")).updated == 1
@@ -74,7 +83,9 @@ def test_a_commit_that_took_place_is_no_failure(
     assert "could not be given back" in caplog.text
 
 
-def test_the_first_error_is_the_one_that_is_told(table: hudi.Table) -> None:
+def test_the_first_error_is_the_one_that_is_told(
+    table: hudi.Table, hearts: Callable[[], list[str]]
+) -> None:
     FAULTS["complete_write"] = fails(ERROR)
     FAULTS["unlock"] = failing_unlock(2)
     with pytest.raises(HudiError, match="does not hold it yet") as caught:

@@ -397,7 +397,9 @@ class TwoStepConformance(OverFormat):
             hudi.Table.open(str(path)).upsert(rows(0, ts=2))
         assert data_files(files_of(path)) == before
         assert ours(path) == contents(rows(0, 1, 2, 3, 4))
-        if not declares(path, Capability.TAKE_IN):
+        planned = hudi.Table.open(str(path)).repair(dry_run=True)
+        changed = any(one.changes_rows for one in planned.foreign)
+        if changed and not declares(path, Capability.TAKE_IN):
             TRACE.refused()
             with pytest.raises(HudiError):
                 hudi.Table.open(str(path)).repair(take_in=True)
