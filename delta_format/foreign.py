@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import chain
 
 from delta_format.log import ForeignVersions, Head, open_log
 from delta_format.log_files import file_of
@@ -13,6 +14,7 @@ from hudi_core.spi import (
     ForeignCommitError,
     HudiError,
     MetaClientView,
+    StorageError,
     TakenIn,
     warn_of_foreign_commits,
 )
@@ -32,7 +34,7 @@ def require_ours(
     ----------
     taken
         What the change that is to be made takes in of it. It is made where all of that is there
-        still; what else has come since is foreign then, too.
+        still, with all rows; what else has come since is foreign then, too.
     replaced
         Groups whose files the change takes out.
 
@@ -46,11 +48,8 @@ def require_ours(
         return
     if taken is None:
         raise _error(meta_client, head, foreign)
-    if taken.version != str(head.version):
-        named = Snapshot(head)
-        is_there = named.paths().issuperset(taken.files)
-        if not is_there or replaced - named.of_groups(replaced).keys():
-            raise _error(meta_client, head, foreign)
+    if taken.version != str(head.version) and not _has_all(meta_client, head, taken, replaced):
+        raise _error(meta_client, head, foreign)
 
 
 def look_for_foreign(meta_client: MetaClientView, head: Head) -> None:
@@ -88,13 +87,38 @@ def deleted_rows(meta_client: MetaClientView, head: Head) -> dict[str, int]:
     found: dict[str, int] = {}
     first = 0 if foreign.hudi_version is None else foreign.hudi_version + 1
     for version in range(first, head.version + 1):
+        removed: list[str] = []
+        added: dict[str, int] = {}
         for line in meta_client.root.read(file_of(version)).splitlines():
             action = json.loads(line)
-            for kind in ("remove", "add"):
-                if (one := action.get(kind)) is not None:
-                    vector = one.get("deletionVector") if kind == "add" else None
-                    found[one["path"]] = int(vector["cardinality"]) if vector else 0
+            if (one := action.get("remove")) is not None:
+                removed.append(one["path"])
+            elif (one := action.get("add")) is not None:
+                vector = one.get("deletionVector")
+                added[one["path"]] = int(vector["cardinality"]) if vector else 0
+        # a vector is set by removing and adding its file, in whichever order
+        found |= dict.fromkeys(removed, 0) | added
     return found
+
+
+def _has_all(
+    meta_client: MetaClientView, head: Head, taken: TakenIn, replaced: frozenset[FileGroupId]
+) -> bool:
+    """Whether the files that a change takes out are there, with all rows.
+
+    The change has the rows that they had when it was made: it would bring back what another
+    writer has deleted of them since. A version that cannot be looked at any more may have.
+    """
+    named = Snapshot(head)
+    groups = named.of_groups(replaced)
+    came = named.at_paths(taken.files)
+    if len(came) < len({*taken.files}) or replaced - groups.keys():
+        return False
+    try:
+        deleted = deleted_rows(meta_client, head) if taken.files else {}
+    except StorageError:
+        return False
+    return not any(deleted.get(one.spelling) for one in chain(came, *groups.values()))
 
 
 def _error(meta_client: MetaClientView, head: Head, foreign: ForeignVersions) -> ForeignCommitError:
@@ -122,5 +146,8 @@ def _rows(opened: Callable[[], Head], deleted: Callable[[], Mapping[str, int]]) 
         named = [*Snapshot(opened()).named_files(deleted())]
     except HudiError:
         return None
-    counts = [None if one.rows is None else one.rows - one.deleted_rows for one in named]
+    counts = [
+        None if one.rows is None or one.deleted_rows is None else one.rows - one.deleted_rows
+        for one in named
+    ]
     return None if None in counts else sum(filter(None, counts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyiceberg.manifest import DataFileContent
 from pyiceberg.table.snapshots import Snapshot
 
 from hudi_core.spi import ForeignCommitError, TakenIn, warn_of_foreign_commits
@@ -20,7 +21,7 @@ def require_hudi_lineage(
     ----------
     taken
         What the change that is to be made takes in of it. It is made where all of that is there
-        still; what else has come since is foreign then, too.
+        still, with all rows; what else has come since is foreign then, too.
 
     Raises
     ------
@@ -31,7 +32,7 @@ def require_hudi_lineage(
     if foreign is None:
         return
     is_foreign = foreign.hudi is None or state.format_version != WRITTEN
-    if taken is None or is_foreign or not _names_all(table, state, taken):
+    if taken is None or is_foreign or not _has_all(table, state, taken):
         raise _error(table, state, foreign)
 
 
@@ -53,12 +54,21 @@ def look_for_foreign(table: IcebergTable, state: TableState) -> None:
     )
 
 
-def _names_all(table: IcebergTable, state: TableState, taken: TakenIn) -> bool:
+def _has_all(table: IcebergTable, state: TableState, taken: TakenIn) -> bool:
+    """Whether the files that are taken in are there, with all rows.
+
+    Which rows a delete file is about, its own rows say, and Hudi has none: with any, a change of
+    before may bring back rows that another writer has deleted since.
+    """
     current = state.metadata.current_snapshot()
     if current is None or not taken.files:
         return not taken.files
     store = ManifestStore(table.files, table.folder, state.metadata)
-    named = {table.files.data_path(file.file_path) for file in store.live(current)}
+    named = set()
+    for file in store.live(current):
+        if file.content is not DataFileContent.DATA:
+            return False
+        named.add(table.files.data_path(file.file_path))
     return named.issuperset(taken.files)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
-from pyiceberg.manifest import DataFile
+from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.types import (
     DoubleType,
@@ -101,12 +101,13 @@ class ManifestLister(FileIndex):
         valued = np.ones(len(files), np.bool_)
         for at, path in enumerate(files.paths().to_pylist()):
             file = self._by_partition.get(PartitionPath(path.rpartition("/")[0]), {}).get(path)
-            low = file.lower_bounds.get(number) if file else None
-            high = file.upper_bounds.get(number) if file else None
+            kept = None if file is None else _Statistics.of(file)
+            low = kept.lows.get(number) if kept else None
+            high = kept.highs.get(number) if kept else None
             lows.append(None if low is None else from_bytes(field_type, low))
             highs.append(None if high is None else from_bytes(field_type, high))
-            if file is not None and number in file.null_value_counts:
-                nulls, values = file.null_value_counts[number], file.value_counts.get(number)
+            if kept is not None and number in kept.nulls:
+                nulls, values = kept.nulls[number], kept.values.get(number)
                 nullable[at] = nulls > 0
                 valued[at] = values is None or values > nulls
         return ValueRanges(
@@ -121,13 +122,21 @@ class ManifestLister(FileIndex):
         store = ManifestStore(self.table.files, self.table.folder, self._metadata)
         paths = {number: path for path, number in self.table.client.schema.field_ids().items()}
         for file in store.live(current):
-            numbers = file.null_value_counts.keys() | file.lower_bounds.keys()
+            path = self.table.files.data_path(file.file_path)
+            if file.content is not DataFileContent.DATA:
+                # rows of an equality delete are values, each of any number of rows
+                is_counted = file.content is DataFileContent.POSITION_DELETES
+                deleted = file.record_count if is_counted else None
+                yield NamedFile(path, file.file_size_in_bytes, 0, deleted_rows=deleted)
+                continue
+            kept = _Statistics.of(file)
+            numbers = kept.nulls.keys() | kept.lows.keys() | kept.highs.keys()
             yield NamedFile(
-                self.table.files.data_path(file.file_path),
+                path,
                 file.file_size_in_bytes,
                 file.record_count,
                 {
-                    paths[number]: self._stated(file, number)
+                    paths[number]: self._stated(kept, number)
                     for number in numbers & paths.keys() & self._types.keys()
                 },
             )
@@ -153,13 +162,13 @@ class ManifestLister(FileIndex):
         """Yield files of the metadata folder that no version reaches."""
         return leftovers(self.table)
 
-    def _stated(self, file: DataFile, number: int) -> StatedColumn:
+    def _stated(self, kept: _Statistics, number: int) -> StatedColumn:
         kind = self._types[number]
-        low, high = file.lower_bounds.get(number), file.upper_bounds.get(number)
+        low, high = kept.lows.get(number), kept.highs.get(number)
         return StatedColumn(
             None if low is None else _bound(kind, low),
             None if high is None else _bound(kind, high),
-            file.null_value_counts.get(number),
+            kept.nulls.get(number),
         )
 
     @cached_property
@@ -198,6 +207,24 @@ class ManifestLister(FileIndex):
                     raise
                 # a writer has expired some, with their manifests, since the metadata was read
                 metadata = now
+
+
+class _Statistics(NamedTuple):
+    """Statistics of a data file by field id; the format requires none of them."""
+
+    values: Mapping[int, int]
+    nulls: Mapping[int, int]
+    lows: Mapping[int, bytes]
+    highs: Mapping[int, bytes]
+
+    @classmethod
+    def of(cls, file: DataFile) -> _Statistics:
+        return cls(
+            file.value_counts or {},
+            file.null_value_counts or {},
+            file.lower_bounds or {},
+            file.upper_bounds or {},
+        )
 
 
 def _snapshots(metadata: TableMetadataV2) -> frozenset[int]:

@@ -46,6 +46,7 @@ class NamedFile:
     deleted_rows
         Rows that the format has deleted without writing a file of the others: of ``path`` itself by
         a vector, or of other files where ``path`` only says which; then its ``rows`` are 0.
+        ``None`` where how many these are cannot be known without reading rows.
     """
 
     path: str
@@ -53,4 +54,4 @@ class NamedFile:
     rows: int | None = None
     columns: Mapping[str, StatedColumn] = field(default_factory=dict)
     spelling: str | None = None
-    deleted_rows: int = 0
+    deleted_rows: int | None = 0

@@ -1,7 +1,7 @@
 """Changes of other writers to a format's metadata, counted.
 
 The format names files that Hudi knows nothing of, or does not name files of Hudi's any more. What
-was only rewritten, as by a compaction of another engine, is told by its rows: both sides are read.
+was only rewritten, as by a compaction of another engine, its rows show: both sides are read.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class ForeignChanges:
     removed_rows
         Rows in these; ``None`` where that is not known.
     deleted_rows
-        Rows that they deleted by vectors or files of deletes.
+        Rows that they deleted by vectors or delete files; ``None`` where that is not known, as they
+        named values and not rows.
     is_rewrite
         Whether the files that came have just the rows of those that went.
     problem
@@ -72,7 +73,7 @@ class ForeignChanges:
     added_rows: int | None = 0
     removed: tuple[str, ...] = ()
     removed_rows: int | None = 0
-    deleted_rows: int = 0
+    deleted_rows: int | None = 0
     is_rewrite: bool = False
     problem: str | None = None
 
@@ -90,7 +91,7 @@ class ForeignChanges:
     @property
     def is_append(self) -> bool:
         """Whether rows were added, and nothing else."""
-        is_counted = self.problem is None and not self.removed and not self.deleted_rows
+        is_counted = self.problem is None and not self.removed and self.deleted_rows == 0
         return is_counted and bool(self.added)
 
     @property
@@ -106,7 +107,10 @@ class ForeignChanges:
         parts = [
             f"{_rows(self.added_rows)} in {_files(self.added)} added" if self.added else "",
             f"{_files(self.removed)} with {_rows(self.removed_rows)} went" if self.removed else "",
-            f"{_rows(self.deleted_rows)} of other files deleted" if self.deleted_rows else "",
+            f"{_rows(self.deleted_rows)} deleted by vectors or delete files"
+            if self.deleted_rows
+            else "",
+            "rows deleted by value, which cannot be counted" if self.deleted_rows is None else "",
         ]
         return ", ".join(filter(None, parts)) or "no row changed"
 
@@ -172,7 +176,7 @@ def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> F
             made,
             added=tuple(sorted(one.path for one in added)),
             added_rows=_sum(one.rows for one in added),
-            deleted_rows=sum(one.deleted_rows for one in named.values()),
+            deleted_rows=_sum(one.deleted_rows for one in named.values()),
         )
         counts = {path: _rows_of(table, path) for path in removed}
     except HudiError as problem:
@@ -183,7 +187,7 @@ def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> F
         made, removed=tuple(removed), removed_rows=_sum(counts[path] for path in removed)
     )
     may_be_same = bool(made.added and removed) and made.added_rows == made.removed_rows
-    if may_be_same and reads_rows and not made.deleted_rows:
+    if may_be_same and reads_rows and made.deleted_rows == 0:
         sizes = {path: present[path].size for path in removed}
         return replace(made, is_rewrite=_is_rewrite(table, made, sizes))
     return made
@@ -198,7 +202,7 @@ def _rows_of(table: OpenTable, path: str) -> int | None:
     try:
         return read_footer(table.client, path, pa.schema([])).rows
     except HudiError:
-        return None  # whoever took it out may have deleted it
+        return None  # the writer that took it out may have deleted it
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
@@ -215,7 +219,7 @@ def found_table(table: OpenTable, files: Sequence[str]) -> FoundTable:
     Raises
     ------
     UnsupportedTableError
-        Its files alone do not tell its rows.
+        Its files alone do not have its rows.
     CorruptMetadataError
         The format's metadata is damaged, or does not name one of the files.
     """
@@ -231,7 +235,7 @@ def found_table(table: OpenTable, files: Sequence[str]) -> FoundTable:
 def _is_rewrite(table: OpenTable, made: ForeignChanges, removed: Mapping[str, int]) -> bool:
     """Whether files that came have just the rows of those that went."""
     if not table.client.files.is_plain:
-        return False  # where files of others lie is not known
+        return False  # where files of others are is not known
     try:
         came = found_table(table, made.added)
         went = replace(came, files=tuple(FoundFile(*one) for one in removed.items()))

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import DataFileStatistics
 
 import hudi_core as hudi
 from hudi_core.errors import (
@@ -24,7 +25,15 @@ from hudi_core.errors import (
 )
 from hudi_core.txn.transaction import Transaction
 from tests.formats.dying_writers import Died, death_in
-from tests.formats.foreign_writers import append, delete, rewrite, states, version
+from tests.formats.foreign_writers import (
+    append,
+    delete,
+    delete_in_place,
+    iceberg,
+    rewrite,
+    states,
+    version,
+)
 from tests.formats.service_tables import FORMATS, SCHEMA, agree, bag, batch, new_table
 
 
@@ -45,6 +54,10 @@ def files(table: hudi.Table) -> set[str]:
 
 def keys(rows: pa.Table) -> list[str]:
     return sorted(rows["id"].to_pylist())
+
+
+THEIRS, OURS = "city=oslo/", "(?<!=)oslo/"
+"""Where other writers put their files, and where ours are."""
 
 
 # --- what is said of them ------------------------------------------------------------------------
@@ -209,6 +222,58 @@ def test_deleted_rows_are_not_taken_in(table: hudi.Table) -> None:
     assert agree(path) == held
 
 
+def test_rows_that_are_deleted_in_place_are_counted_as_that(table: hudi.Table) -> None:
+    path = Path(table.path)
+    held = agree(path)
+    append(path, table.format, batch(7, "n1", "n2"))
+    delete_in_place(path, table.format, THEIRS)
+    (counted,) = table.repair(dry_run=True).foreign
+    assert (counted.added_rows, len(counted.added), counted.deleted_rows) == (2, 1, 1)
+    for words in ("2 rows in 1 file added", "1 row deleted by vectors or delete files"):
+        with pytest.raises(TableServiceError, match=words) as caught:
+            table.repair(take_in=True)
+    assert caught.value.facts["deleted_rows"] == 1
+    table.repair(discard=True)
+    assert agree(path) == held
+
+
+def test_rows_that_are_deleted_by_value_are_not_counted(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    table = new_table(path, "iceberg")
+    delete_in_place(path, "iceberg", OURS, by_value=True)
+    (counted,) = table.repair(dry_run=True).foreign
+    assert (counted.added_rows, counted.deleted_rows) == (0, None)
+    assert counted.changes_rows
+    with pytest.raises(ForeignCommitError, match="deleted by value, which cannot be counted"):
+        table.repair()
+    append(path, "iceberg", batch(7, "new"))
+    with pytest.raises(TableServiceError, match="1 row in 1 file added, rows deleted by value"):
+        table.repair(take_in=True)
+
+
+def test_files_without_statistics_are_counted_and_taken_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The format requires none of their maps."""
+    path = tmp_path / "t"
+    table = new_table(path, "iceberg")
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            DataFileStatistics,
+            "to_serialized_dict",
+            lambda self: {"record_count": self.record_count},
+        )
+        append(path, "iceberg", batch(7, "new"))
+    (file,) = (
+        one.file for one in iceberg(path).scan().plan_files() if "/data/" in one.file.file_path
+    )
+    assert not any((file.value_counts, file.null_value_counts, file.lower_bounds))
+    (counted,) = table.repair(dry_run=True).foreign
+    assert (counted.added_rows, counted.problem) == (1, None)
+    assert table.repair(take_in=True).left == ()
+    agree(path)
+
+
 def test_files_that_were_only_rewritten_give_way(table: hudi.Table) -> None:
     """Not a row would be lost; nobody is asked."""
     path = Path(table.path)
@@ -292,6 +357,38 @@ def test_what_comes_in_between_stays_foreign(
         opened(table).repair(discard=True)
         assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y"]
     agree(path)
+
+
+@pytest.mark.parametrize("part", [THEIRS, OURS])
+def test_rows_that_were_deleted_in_place_in_between_stay_deleted(
+    table: hudi.Table, part: str
+) -> None:
+    """By a vector or a delete file: the paths of the files are the same."""
+    path = Path(table.path)
+    append(path, table.format, batch(7, "n1", "n2"))
+    with death_in("hudi_core.plugin.host.FormatHost.complete_write"):
+        table.repair(take_in=True)
+    delete_in_place(path, table.format, part)
+    seen = rows_seen(path, table.format)
+    assert len(seen) == 5
+    for _ in range(2):
+        with pytest.raises(CommitStateUnknownError, match="not made by a Hudi writer"):
+            opened(table).upsert(batch(8, "a"))
+        assert rows_seen(path, table.format) == seen
+    assert keys(opened(table).to_arrow()) == ["a", "b", "x", "y"]
+    (counted,) = table.repair(dry_run=True).foreign
+    assert (counted.added_rows, len(counted.added), counted.deleted_rows) == (2, 1, 1)
+    opened(table).repair(discard=True)
+    agree(path)
+
+
+def rows_seen(path: Path, table_format: str) -> list[str]:
+    """Keys that readers of the format see, where rows are deleted in place."""
+    if table_format == "delta":
+        table = DeltaTable(str(path))
+        query = QueryBuilder().register("t", table).execute("select id from t")
+        return sorted(query.read_all()["id"].to_pylist())
+    return keys(states(path, table_format)[-1])
 
 
 def test_a_take_in_that_fails_is_rolled_back_and_made_again(
