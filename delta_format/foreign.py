@@ -104,7 +104,7 @@ def deleted_rows(meta_client: MetaClientView, head: Head) -> dict[str, int]:
 def _has_all(
     meta_client: MetaClientView, head: Head, taken: TakenIn, replaced: frozenset[FileGroupId]
 ) -> bool:
-    """Whether the files that a change takes out are there, with all rows.
+    """Whether files that are taken out have all their rows.
 
     The change has the rows that they had when it was made: it would bring back what another
     writer has deleted of them since. A version that cannot be looked at any more may have.

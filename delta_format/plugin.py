@@ -237,8 +237,8 @@ class DeltaTableFormat(TableFormat):
     def complete_clean(
         self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
     ) -> FormatCommit:
-        """A version that holds the instant."""
-        return _mark(meta_client, instant, expected_version)
+        """A version that holds the instant, also behind versions of others."""
+        return _mark_over_foreign(meta_client, instant, expected_version)
 
     def archive_instants(
         self,
@@ -263,12 +263,7 @@ class DeltaTableFormat(TableFormat):
         self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
     ) -> FormatCommit:
         """A version that holds the instant, also behind versions of others."""
-        head = open_log(meta_client)
-        base = None if head.foreign is None else head.foreign.hudi_version
-        # it takes nothing of them in: they stay foreign
-        taken = None if base is None else TakenIn(str(base), ())
-        what = Record(instant, parent=expected_version)
-        return record(meta_client, what, replace(NOTHING, taken=taken))
+        return _mark_over_foreign(meta_client, instant, expected_version)
 
     def complete_savepoint(
         self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
@@ -311,3 +306,13 @@ def _record(instant: Instant, metadata: CommitMetadata, expected: str | None) ->
 
 def _mark(meta_client: MetaClientView, instant: Instant, expected: str | None) -> FormatCommit:
     return record(meta_client, Record(instant, parent=expected), NOTHING)
+
+
+def _mark_over_foreign(
+    meta_client: MetaClientView, instant: Instant, expected: str | None
+) -> FormatCommit:
+    head = open_log(meta_client)
+    base = None if head.foreign is None else head.foreign.hudi_version
+    # it takes nothing of them in: they stay foreign
+    taken = None if base is None else TakenIn(str(base), ())
+    return record(meta_client, Record(instant, parent=expected), replace(NOTHING, taken=taken))

@@ -210,7 +210,10 @@ class ManifestLister(FileIndex):
 
 
 class _Statistics(NamedTuple):
-    """Statistics of a data file by field id; the format requires none of them."""
+    """Statistics of a data file by field id.
+
+    The format requires none of them.
+    """
 
     values: Mapping[int, int]
     nulls: Mapping[int, int]

@@ -236,8 +236,9 @@ class IcebergTableFormat(TableFormat):
     def complete_clean(
         self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
     ) -> FormatCommit:
-        """Record the clean as a property."""
-        return services.record(IcebergTable.open(meta_client), instant, expected_version)
+        """Record the clean as a property, also behind snapshots of others."""
+        table = IcebergTable.open(meta_client)
+        return services.record(table, instant, expected_version, over_foreign=True)
 
     def archive_instants(
         self,

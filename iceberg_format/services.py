@@ -32,8 +32,10 @@ from iceberg_format.commit import change_once, expiry, publish, tagged
 from iceberg_format.foreign import require_hudi_lineage
 from iceberg_format.leftovers import delete_unreached
 from iceberg_format.lineage import (
+    ancestors,
     completed_up_to,
     foreign_behind,
+    is_of_hudi,
     kept_line,
     newest_completion,
     record_of,
@@ -46,6 +48,8 @@ from iceberg_format.table import IcebergTable, version_of
 from iceberg_format.updates import remove_tag, set_tag
 
 _TAG: Final = "savepoint-"
+_NOTHING: Final = TakenIn("", ())
+"""What an action takes in of snapshots of others that stay what they are."""
 _WRITES: Final = (Action.COMMIT, Action.REPLACECOMMIT, Action.DELTACOMMIT)
 
 
@@ -58,30 +62,29 @@ def record(
     ----------
     over_foreign
         Whether snapshots of others may be there, and stay what they are: a write that failed beside
-        them is rolled back.
+        them is rolled back, and files that they do not name are cleaned.
     """
 
     def updates(state: TableState) -> tuple[TableUpdate, ...]:
         value = record_of(instant, version_of(state.metadata))
         return (SetPropertiesUpdate(updates=value),)
 
-    taken = TakenIn("", ()) if over_foreign else None
-    return publish(table, instant, updates, expected, taken)
+    return publish(table, instant, updates, expected, _NOTHING if over_foreign else None)
 
 
 def stop_naming(table: IcebergTable, plan: CleanerPlan, expected: str | None) -> None:
     """Expire snapshots with files that a clean will delete.
 
-    And all before them.
+    And all before them. Snapshots of others may be there, and stay.
 
     Raises
     ------
     TableServiceError
-        The current state or a savepoint names such a file.
+        The current state, Hudi's newest or a savepoint names such a file.
     """
     state = table.load()
     metadata = state.metadata
-    require_hudi_lineage(table, state)
+    require_hudi_lineage(table, state, _NOTHING)
     doomed = frozenset(table.files.data_uri(path) for path in plan.paths())
     if not doomed:
         return
@@ -96,10 +99,12 @@ def stop_naming(table: IcebergTable, plan: CleanerPlan, expected: str | None) ->
             raise _names(snapshot, "a savepoint pins a state that names")
     lineage = kept_line(metadata)
     first = next((number for number, one in enumerate(lineage) if is_naming(one)), None)
+    of_others = takewhile(lambda one: not is_of_hudi(one), ancestors(metadata))
+    naming = lineage[0] if first == 0 else next(filter(is_naming, of_others), None)
+    if naming is not None:
+        raise _names(naming, "the current state of the table names")
     if first is None:
         return
-    if first == 0:
-        raise _names(lineage[0], "the current state of the table names")
     _expire(
         table, state, [*lineage[first:], *foreign_behind(metadata, lineage[first - 1])], expected
     )

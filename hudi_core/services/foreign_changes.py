@@ -21,11 +21,11 @@ from hudi_core.errors import (
     HudiError,
     TableServiceError,
 )
-from hudi_core.model.files import FileStatus
 from hudi_core.model.found_table import FoundFile, FoundTable
 from hudi_core.model.named_files import NamedFile
 from hudi_core.model.protocols import TimelineView
 from hudi_core.services.adopt_rows import rows_of_files
+from hudi_core.services.returned_groups import returned_groups
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
@@ -141,18 +141,16 @@ def foreign_changes(table: OpenTable, *, reads_rows: bool = True) -> tuple[Forei
     return tuple(found)
 
 
-def present_files(table: OpenTable, seen: TimelineView) -> dict[str, FileStatus]:
-    """Stored base files of a timeline's present state, by path."""
+def _present(table: OpenTable, seen: TimelineView) -> FileSystemView:
+    """Stored files of a timeline's present state."""
     client = table.client
     whole = seen if isinstance(seen, Timeline) else Timeline.of(seen.instants)
-    view = FileSystemView(
+    return FileSystemView(
         StorageLister(client.data, client.config.is_partitioned, client.run_map),
         whole,
         replaced_groups(whole, client.read_commit),
         written_files(whole, client.read_commit),
     )
-    bases = (one.base_file for one in view.latest_slices())
-    return {base.path: base.status for base in bases if base is not None}
 
 
 def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> ForeignChanges:
@@ -162,7 +160,10 @@ def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> F
             seen = table.fenced()
         except ForeignCommitError:
             seen = table.client.timeline()  # nothing of Hudi's is left in the format
-        present = present_files(table, seen)
+        view = _present(table, seen)
+        bases = [one.base_file for one in view.latest_slices() if one.base_file is not None]
+        present = {one.path: one.status for one in bases}
+        returned = returned_groups(table.client, table.client.timeline(), view)
         listed = table.lister().named_files()
     except HudiError as problem:
         return replace(made, problem=problem.what)
@@ -171,7 +172,9 @@ def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> F
     try:
         named = {one.path: one for one in listed}
         added = [one for path, one in named.items() if path not in present and _has_rows(one)]
-        removed = [path for path in present if path not in named]
+        # the format was right to leave out what has come back
+        kept = present.keys() - {file.path for one in returned for file in one.files}
+        removed = [path for path in kept if path not in named]
         made = replace(
             made,
             added=tuple(sorted(one.path for one in added)),

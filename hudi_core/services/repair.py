@@ -47,7 +47,7 @@ from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.returned_groups import ReturnedGroup, find_returned, mend_returned
 from hudi_core.services.rewrite_files import rewrite_each
-from hudi_core.services.taking_in import TakeIn, finish_earlier, take_in
+from hudi_core.services.taking_in import TakeIn, finish_earlier, require_fit, take_in
 from hudi_core.services.validate import checksum_folders, validate_table
 from hudi_core.storage.hadoop_checksums import stale_checksums
 from hudi_core.storage.properties_file import recover as recover_properties
@@ -200,13 +200,14 @@ def repair_table(
     """
     config = WriteConfig.from_options(options)
     found: tuple[ForeignChanges, ...] = ()
+    mended: tuple[str, ...] = ()
     taken_in: TakeIn | None = None
     if taking_in:
         if discarding:
             raise InvalidOptionError(
                 "take_in", True, "discard is given as well", "Choose one of the two."
             )
-        found, taken_in = _taken_in(path, options, config)
+        found, mended, taken_in = _taken_in(path, options, config)
     lock = table_lock(open_table(path, options), config)
     with lock.held_by_service():
         recover_properties(open_table(path, options).client.storage)
@@ -217,7 +218,7 @@ def repair_table(
             _require_no_loss(table, foreign)
         lost_commits = _put_back(table)
         plan = _with_commits(_plan(table, force, progress), lost_commits)
-        plan = replace(plan, foreign=(*found, *foreign), taken_in=taken_in)
+        plan = replace(plan, foreign=(*found, *foreign), returned=mended, taken_in=taken_in)
         if not force and _has_lost(plan.found):
             return plan
         returned = find_returned(table)
@@ -230,7 +231,7 @@ def repair_table(
                 metadata_table=again.metadata_table,
                 format_metadata=again.format_metadata,
                 checksums=again.checksums,
-                returned=_ids(returned),
+                returned=(*mended, *_ids(returned)),
             )
         if plan.checksums:
             for checksum in stale_checksums(table.client.storage, *checksum_folders(table)):
@@ -261,16 +262,24 @@ def repair_table(
 
 def _taken_in(
     path: str, options: Mapping[str, str], config: WriteConfig
-) -> tuple[tuple[ForeignChanges, ...], TakeIn | None]:
-    """Changes of other writers, and which of their rows came in."""
+) -> tuple[tuple[ForeignChanges, ...], tuple[str, ...], TakeIn | None]:
+    """Changes of other writers, returned groups, and the rows that came in."""
     table = open_table(path, options)
     require_recoverable(table.client)
     if foreign_changes(table, reads_rows=False):
         finish_earlier(table, config)
-    foreign = foreign_changes(open_table(path, options))
+    table = open_table(path, options)
+    foreign = foreign_changes(table)
     if not any(one.changes_rows for one in foreign):
-        return (), None
-    return foreign, take_in(open_table(path, options), config, foreign)
+        return (), (), None
+    # rows would be put into groups that have come back, whose files the format does not name
+    returned = find_returned(table)
+    if returned:
+        require_fit(table, config, foreign)
+        mend_returned(table, table_lock(table, config), config, returned)
+        table = open_table(path, options)
+        foreign = foreign_changes(table)
+    return foreign, _ids(returned), take_in(table, config, foreign)
 
 
 def _require_no_loss(table: OpenTable, foreign: Sequence[ForeignChanges]) -> None:

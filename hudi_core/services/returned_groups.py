@@ -119,8 +119,12 @@ def mend_returned(
     Groups that nobody wrote to lose their files, as by a clean. Others, and those whose files a
     savepoint keeps, are replaced once more, with the rows that count: as by a clustering, which
     needs a table with meta columns. What can be mended in neither way is left.
+
+    Commits of other writers to the format may be there, where it can take them in, and stay what
+    they are: until the groups are gone, rows cannot be taken in.
     """
-    with locked_for_service(table, lock, config) as state:
+    over_foreign = Capability.TAKE_IN in table.host.capabilities
+    with locked_for_service(table, lock, config, over_foreign=over_foreign) as state:
         client, timeline = state.client, state.timeline
         kept = savepointed_files(client, timeline)
 
@@ -146,7 +150,7 @@ def mend_returned(
             retained_since=retained_since(client, timeline),
         )
         if plan is not None:
-            clean(state, lock, plan)
+            clean(state, lock, plan, over_foreign=over_foreign)
     left = [one for one in found if one not in gone]
     if left and _can_be_replaced(table):
         quiet = replace(config, services=replace(config.services, enabled=False))

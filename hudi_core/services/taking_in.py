@@ -109,9 +109,7 @@ def take_in(
     HudiError
         What an upsert raises. Nothing has changed.
     """
-    _require_appends(table, changes)
-    rows = _AppendedRows.of(table, changes, is_global=config.index.index_type.is_global)
-    keys = rows.checked_keys()
+    rows, keys = _checked(table, config, changes)
     operation = UPSERT if table.client.config.record_key_fields else INSERT
     writer = WriteClient(
         table,
@@ -127,6 +125,19 @@ def take_in(
         return TakeIn(rows.count, plan.inserted, plan.updated)
     done = writer.write(rows.read(), operation)
     return TakeIn(rows.count, done.inserted, done.updated, done.instant.requested_time)
+
+
+def require_fit(table: OpenTable, config: WriteConfig, changes: Sequence[ForeignChanges]) -> None:
+    """Refuse what :func:`take_in` would, whatever rows the table has."""
+    _checked(table, config, changes)
+
+
+def _checked(
+    table: OpenTable, config: WriteConfig, changes: Sequence[ForeignChanges]
+) -> tuple[_AppendedRows, pa.Table | None]:
+    _require_appends(table, changes)
+    rows = _AppendedRows.of(table, changes, is_global=config.index.index_type.is_global)
+    return rows, rows.checked_keys()
 
 
 def _require_appends(table: OpenTable, changes: Sequence[ForeignChanges]) -> None:

@@ -29,7 +29,11 @@ from hudi_core.metadata.session import MetadataSession
 from hudi_core.model.actions import CleanerPlan, CleanMetadata
 from hudi_core.model.files import join_path
 from hudi_core.model.instant import Instant
-from hudi_core.txn.publication import present_version, publish_with_retry
+from hudi_core.txn.publication import (
+    present_version,
+    publish_with_retry,
+    version_of_any_writer,
+)
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.view.file_system import FileSystemView
@@ -38,13 +42,14 @@ from hudi_core.view.storage_lister import StorageLister
 
 
 def clean(
-    state: TableState, lock: TableLock, plan: CleanerPlan
+    state: TableState, lock: TableLock, plan: CleanerPlan, *, over_foreign: bool = False
 ) -> tuple[TableState, Instant | None, CleanMetadata | None]:
     """Run a new clean; see :func:`continue_clean`."""
     client = state.client
     requested = client.clock.next_time(state.timeline)
     instant = request_clean(client, requested, plan)
-    return continue_clean(state.with_instant(instant), lock, instant, is_new=True)
+    state = state.with_instant(instant)
+    return continue_clean(state, lock, instant, is_new=True, over_foreign=over_foreign)
 
 
 def continue_pending(state: TableState, lock: TableLock) -> TableState:
@@ -61,7 +66,12 @@ def continue_pending(state: TableState, lock: TableLock) -> TableState:
 
 
 def continue_clean(
-    state: TableState, lock: TableLock, instant: Instant, *, is_new: bool = False
+    state: TableState,
+    lock: TableLock,
+    instant: Instant,
+    *,
+    is_new: bool = False,
+    over_foreign: bool = False,
 ) -> tuple[TableState, Instant | None, CleanMetadata | None]:
     """Bring a clean whose plan is on the timeline to its end.
 
@@ -69,6 +79,8 @@ def continue_clean(
     ----------
     is_new
         Whether the caller has just made the plan, under this hold of the lock.
+    over_foreign
+        Whether commits of other writers to the format may be there, and stay what they are.
 
     Returns
     -------
@@ -87,6 +99,7 @@ def continue_clean(
         The clean is complete on the Hudi timeline, and the format does not hold it yet.
     """
     client, host = state.client, state.table.host
+    version = version_of_any_writer if over_foreign else present_version
     check = _unchecked if is_new else partial(_require_superfluous, state)
     work = start_clean(client, instant, check)
     if work is None:
@@ -94,7 +107,7 @@ def continue_clean(
     state = state.with_instant(work.instant)
     client = state.client
     if work.files or work.partitions:
-        host.before_clean(client, work.plan, work.instant, present_version(state.table))
+        host.before_clean(client, work.plan, work.instant, version(state.table))
     lock.require_lease()
     metadata = delete_cleaned(client, work)
     if state.metadata is not None:
@@ -109,7 +122,7 @@ def continue_clean(
     publish_with_retry(
         table,
         completed,
-        lambda: host.complete_clean(client, metadata, completed, present_version(table)),
+        lambda: host.complete_clean(client, metadata, completed, version(table)),
     )
     return state, completed, metadata
 

@@ -335,13 +335,13 @@ def _service_call(table: OpenTable, instant: Instant) -> Callable[[], FormatComm
     if not can_record(host, instant):
         raise _unrecordable(table, instant)
     data, where = active.read(instant), active.path(instant)
+    version = version_of_any_writer  # what changes no row is recorded beside foreign commits
     if instant.action is Action.ROLLBACK:
         undone = decode_rollback(data, where)
-        version = version_of_any_writer
         return lambda: host.complete_rollback(client, undone, instant, version(table))
     if instant.action is Action.CLEAN:
         cleaned = decode_clean(data, where)
-        return lambda: host.complete_clean(client, cleaned, instant, present_version(table))
+        return lambda: host.complete_clean(client, cleaned, instant, version(table))
     if instant.action is Action.RESTORE:
         return partial(_complete_restore, table, instant)
     return partial(_complete_savepoint, table, instant, decode_savepoint(data, where))

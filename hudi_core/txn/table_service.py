@@ -17,9 +17,14 @@ from hudi_core.txn.table_lock import TableLock
 
 @contextmanager
 def locked_for_service(
-    table: OpenTable, lock: TableLock, config: WriteConfig
+    table: OpenTable, lock: TableLock, config: WriteConfig, *, over_foreign: bool = False
 ) -> Iterator[TableState]:
     """Hold a table's lock for a service, after recovery.
+
+    Parameters
+    ----------
+    over_foreign
+        Whether commits of other writers to the format may be there.
 
     Raises
     ------
@@ -39,7 +44,8 @@ def locked_for_service(
         require_same_table(table.client, state.client)
         state.client.require_writable()
         state = recover(state, config)
-        state.table.host.open(state.client)
+        if not over_foreign:
+            state.table.host.open(state.client)
         yield state
         hold.is_done = True
 

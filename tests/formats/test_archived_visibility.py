@@ -11,10 +11,11 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.actions.archive import archive
-from hudi_core.errors import TableServiceError
+from hudi_core.errors import ForeignCommitError, TableServiceError
 from hudi_core.model.instant import Action
 from hudi_core.services.opening import open_table
 from tests.foreign_services import foreign_archive, foreign_clean
+from tests.formats.foreign_writers import append
 from tests.formats.service_tables import SCHEMA, agree, bag, batch, by_hudi_rs, operator
 from tests.samples import IS_WHOLE
 
@@ -227,6 +228,38 @@ def test_a_repair_takes_out_what_has_come_back(tmp_path: Path, table_format: str
     assert not table.repair().is_needed
     go_on(table, 6, since=20)
     agree_on(path, table_format)
+
+
+BESIDE = [
+    *[("iceberg", "cluster"), ("delta", "insert_overwrite")],
+    *([("iceberg", "insert_overwrite"), ("delta", "cluster")] if IS_WHOLE else []),
+]
+
+
+@pytest.mark.parametrize(("table_format", "by"), BESIDE)
+@pytest.mark.parametrize("way", ["take_in", "discard"])
+def test_a_repair_takes_them_out_beside_rows_of_others(
+    tmp_path: Path, table_format: str, by: str, way: str
+) -> None:
+    """The format names no file of theirs, which is nobody's deletion; a key is in one of them."""
+    path = tmp_path / "t"
+    damaged(path, table_format, by)
+    append(path, table_format, batch(50, "a", "e", "z"))
+    table = hudi.Table.open(str(path))
+    (counted,) = table.repair(dry_run=True).foreign
+    assert (counted.added_rows, counted.removed) == (3, ())
+    with pytest.raises(ForeignCommitError, match=r"3 rows in 2 files added\."):
+        table.repair()
+    done = table.repair(take_in=True) if way == "take_in" else table.repair(discard=True)
+    assert (len(done.returned), done.left) == (1, ())
+    want = {"a", "b", "x"} if by == "cluster" else {"c", "x"}
+    want |= {"a", "e", "z"} if way == "take_in" else set()
+    table = hudi.Table.open(str(path), FEW)
+    assert sorted(table.to_arrow(["id"])["id"].to_pylist()) == sorted(want)
+    agree(path)
+    assert table.validate(keys=True).differences == ()
+    go_on(table, 5, since=60)
+    agree(path)
 
 
 @pytest.mark.parametrize("by", ["cluster", "insert_overwrite"])
