@@ -133,6 +133,7 @@ def _error(meta_client: MetaClientView, head: Head, foreign: ForeignVersions) ->
         rows=_rows(lambda: head, lambda: deleted_rows(meta_client, head)),
         # Hudi makes no vectors
         hudi_rows=None if base is None else _rows(lambda: open_log(meta_client, base), dict),
+        can_take_in=meta_client.files.is_plain,
     )
 
 

@@ -87,6 +87,7 @@ def _error(table: IcebergTable, state: TableState, foreign: ForeignSnapshots) ->
         is_replaced=hudi is None,
         rows=0 if current is None else _rows(current),
         hudi_rows=None if hudi is None else _rows(hudi),
+        can_take_in=table.client.files.is_plain,
     )
 
 

@@ -58,7 +58,7 @@ def repair(
 
     Where another writer than Hudi has added, deleted or changed rows in the format's metadata,
     nothing is changed unless --take-in or --discard says what becomes of them; --dry-run counts
-    them. Exit code 4 tells that something is wrong still.
+    them. Exit code 4 says that something is wrong still.
 
     With --metadata the folders are listed, footers and keys read, and the metadata table that they
     make is compared with the commits, and with the one in use, before it replaces that.
@@ -126,7 +126,7 @@ def _parts_of_metadata(done: MetadataRepair, dry_run: bool) -> Iterator[Part]:
         if made.orphans:
             yield f"Not listed, for no commit names them: {', '.join(made.orphans)}"
         if made.gone:
-            yield f"Left out, for nothing tells their column: {', '.join(made.gone)}"
+            yield f"Left out, as nothing says which column they are of: {', '.join(made.gone)}"
         rebuilt = "Would rebuild" if dry_run else "Rebuilt"
         yield f"{rebuilt} the metadata table of {done.path} from {made.files} files."
     yield f"Partitions: {', '.join(done.partitions)}"
@@ -164,10 +164,14 @@ def _parts(done: Repair, dry_run: bool, *, is_decided: bool) -> Iterator[Part]:
         yield f"Other writers in the {one.table_format} metadata ({commits}): {one.text}."
     if done.taken_in is not None:
         written = done.taken_in
-        what = f"{written.rows:,} rows ({written.inserted:,} new, {written.updated:,} updated)"
+        counts = (
+            f"{written.inserted:,} new, {written.updated:,} updated, {written.deleted:,} deleted"
+        )
+        what = f"{written.rows:,} rows ({counts})"
         yield f"{'Would take' if dry_run else 'Took'} in {what}."
     elif done.drops_rows and dry_run and not is_decided:
-        yield "Would be refused without --take-in or --discard. Nothing was changed (--dry-run)."
+        ways = "--take-in or --discard" if done.can_take_in else "--discard"
+        yield f"Would be refused without {ways}. Nothing was changed (--dry-run)."
         return
     if not done.is_needed:
         yield f"{done.path}: nothing to rebuild."

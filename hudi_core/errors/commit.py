@@ -82,6 +82,8 @@ class ForeignCommitError(CommitError):
         Rows of the two states; ``None`` where the format does not say.
     changes
         What they have done to rows and files, in words, where it was counted.
+    can_take_in
+        Whether a repair could write rows that they appended into the table.
     """
 
     def __init__(
@@ -96,22 +98,32 @@ class ForeignCommitError(CommitError):
         rows: int | None = None,
         hudi_rows: int | None = None,
         changes: str | None = None,
+        can_take_in: bool = True,
     ) -> None:
         self.base_path, self.where, self.commits = base_path, where, tuple(commits)
         self.version, self.hudi_version, self.is_replaced = version, hudi_version, is_replaced
         self.rows, self.hudi_rows, self.changes = rows, hudi_rows, changes
-        command, ways = (
-            f"`hudi table repair {base_path}",
-            "writes rows that it appended into the table, and --discard takes its commits out.",
-        )
-        if changes is not None:
-            hint = f"Nothing was changed. {command} --take-in` {ways}"
+        self.can_take_in = can_take_in
+        command = f"`hudi table repair {base_path}"
+        discards = "--discard takes its commits out."
+        takes_in = "--take-in writes rows that it appended into the table, and "
+        ways = f"{takes_in if can_take_in else ''}{discards}"
+        if changes is not None and can_take_in:
+            hint = (
+                f"Nothing was changed. {command} --take-in` writes rows that it appended into the "
+                f"table, and {discards}"
+            )
+        elif changes is not None:
+            hint = (
+                "Nothing was changed. Take its commits back with that writer, or read what it "
+                f"changed with it: {command} --discard` takes them out."
+            )
         elif version == hudi_version:
             hint = f"Write to this table through Hudi only. {command}` takes that back."
         else:
             hint = (
                 f"Write to this table through Hudi only. {command} --dry-run` counts what the "
-                f"other writer did; --take-in {ways}"
+                f"other writer did; {ways}"
             )
         super().__init__(
             self._text(),
@@ -125,6 +137,7 @@ class ForeignCommitError(CommitError):
             rows=rows,
             hudi_rows=hudi_rows,
             changes=changes,
+            can_take_in=can_take_in,
         )
 
     def _text(self) -> str:
@@ -174,8 +187,8 @@ class UnpublishedCommitsError(CommitError):
             f"{base_path}, up to commit {instant}, and cleaned files that the format needs, such "
             f"as {file}",
             f"`hudi table repair {base_path}` rebuilds the {table_format} metadata with its "
-            "commits. Have whoever writes the table next publish them before such an engine "
-            "cleans it.",
+            "commits. Write to the table here, or repair it, before such an engine cleans it "
+            "again.",
             base_path=base_path,
             table_format=table_format,
             instant=instant,

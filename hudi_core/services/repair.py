@@ -47,7 +47,13 @@ from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.returned_groups import ReturnedGroup, find_returned, mend_returned
 from hudi_core.services.rewrite_files import rewrite_each
-from hudi_core.services.taking_in import TakeIn, finish_earlier, require_fit, take_in
+from hudi_core.services.taking_in import (
+    TakeIn,
+    can_take_in,
+    finish_earlier,
+    require_fit,
+    take_in,
+)
 from hudi_core.services.validate import checksum_folders, validate_table
 from hudi_core.storage.hadoop_checksums import stale_checksums
 from hudi_core.storage.properties_file import recover as recover_properties
@@ -84,6 +90,8 @@ class Repair:
         What other writers have done to the metadata of the table's formats.
     taken_in
         Rows that they had appended and that are in the table then; ``None`` where none are.
+    can_take_in
+        Of a plan, whether rows of theirs could be.
     rewritten
         Paths of data files that are replaced by others with the same rows: readers of a format fail
         on lists of two levels in them.
@@ -104,6 +112,7 @@ class Repair:
     foreign: tuple[ForeignChanges, ...] = ()
     taken_in: TakeIn | None = None
     rewritten: tuple[str, ...] = ()
+    can_take_in: bool = False
 
     @property
     def is_needed(self) -> bool:
@@ -149,6 +158,7 @@ def plan_repair(
         returned=_ids(find_returned(table)),
         foreign=foreign,
         taken_in=taken_in,
+        can_take_in=bool(foreign) and can_take_in(table, foreign),
     )
 
 
@@ -299,6 +309,7 @@ def _require_no_loss(table: OpenTable, foreign: Sequence[ForeignChanges]) -> Non
                 one.commits,
                 version=one.version,
                 changes=one.text,
+                can_take_in=can_take_in(table, foreign),
             )
 
 

@@ -52,8 +52,9 @@ class TakeIn:
     ----------
     rows
         How many they had appended.
-    inserted, updated
-        How many of them have keys that the table did not have, and that it had.
+    inserted, updated, deleted
+        How many of them have keys that the table did not have, and that it had; and how many rows
+        of the table go, as one of them marks its key as deleted.
     instant
         Requested time of the commit; ``None`` for a plan.
     """
@@ -61,6 +62,7 @@ class TakeIn:
     rows: int
     inserted: int
     updated: int
+    deleted: int
     instant: InstantTime | None = None
 
 
@@ -122,9 +124,10 @@ def take_in(
     if keys is not None and plan.updated:
         rows.require_latest(keys, plan)
     if is_planned:
-        return TakeIn(rows.count, plan.inserted, plan.updated)
+        return TakeIn(rows.count, plan.inserted, plan.updated, plan.deleted)
     done = writer.write(rows.read(), operation)
-    return TakeIn(rows.count, done.inserted, done.updated, done.instant.requested_time)
+    time = done.instant.requested_time
+    return TakeIn(rows.count, done.inserted, done.updated, done.deleted, time)
 
 
 def require_fit(table: OpenTable, config: WriteConfig, changes: Sequence[ForeignChanges]) -> None:
@@ -138,6 +141,12 @@ def _checked(
     _require_appends(table, changes)
     rows = _AppendedRows.of(table, changes, is_global=config.index.index_type.is_global)
     return rows, rows.checked_keys()
+
+
+def can_take_in(table: OpenTable, changes: Sequence[ForeignChanges]) -> bool:
+    """Whether rows were appended alone, where they can be taken in."""
+    is_able = Capability.TAKE_IN in table.host.capabilities and table.client.files.is_plain
+    return is_able and all(one.is_append for one in changes if one.changes_rows)
 
 
 def _require_appends(table: OpenTable, changes: Sequence[ForeignChanges]) -> None:

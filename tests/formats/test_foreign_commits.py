@@ -83,7 +83,9 @@ def test_a_write_and_a_repair_name_the_commit_and_count(table: hudi.Table) -> No
         assert "--take-in" in caught.value.hint
         assert "--discard" in caught.value.hint
     assert "2 rows in 1 file" in caught.value.what
-    (counted,) = table.repair(dry_run=True).foreign
+    plan = table.repair(dry_run=True)
+    assert plan.can_take_in
+    (counted,) = plan.foreign
     assert (counted.added_rows, len(counted.added)) == (2, 1)
     assert (counted.removed_rows, counted.deleted_rows) == (0, 0)
     assert files(table) == before
@@ -166,6 +168,20 @@ def test_appended_rows_come_in_by_one_commit(table: hudi.Table) -> None:
     assert opened(table).to_arrow(as_of=done.taken_in.instant).num_rows == 6
 
 
+def test_rows_that_are_marked_as_deleted_are_counted(table: hudi.Table) -> None:
+    path = Path(table.path)
+    rows = batch(7, "b", "new")
+    flags = pa.array([True, False])
+    table.alter(add_columns={"_hoodie_is_deleted": pa.bool_()})
+    append(path, table.format, rows.append_column("_hoodie_is_deleted", flags))
+    plan = table.repair(dry_run=True, take_in=True)
+    done = table.repair(take_in=True).taken_in
+    for counted in (plan.taken_in, done):
+        assert counted is not None
+        assert (counted.rows, counted.inserted, counted.updated, counted.deleted) == (2, 1, 0, 1)
+    assert keys(opened(table).to_arrow()) == ["a", "new", "x", "y"]
+
+
 def test_rows_without_a_key_of_their_own_are_inserted(tmp_path: Path) -> None:
     path = tmp_path / "t"
     made = hudi.Table.create(path, SCHEMA, format="delta")
@@ -212,8 +228,11 @@ def test_deleted_rows_are_not_taken_in(table: hudi.Table) -> None:
     with pytest.raises(TableServiceError, match=r"1 row in 1 file|2 rows in 2 files") as caught:
         table.repair(take_in=True)
     assert "1 file with 2 rows" in caught.value.what
-    with pytest.raises(ForeignCommitError, match="1 file with 2 rows"):
+    with pytest.raises(ForeignCommitError, match="1 file with 2 rows") as refused:
         table.repair()
+    assert "--take-in" not in refused.value.hint  # which would be refused as well
+    assert "--discard" in refused.value.hint
+    assert not table.repair(dry_run=True).can_take_in
     with pytest.raises(HudiError, match="discard"):
         table.repair(take_in=True, discard=True)
     done = table.repair(discard=True)

@@ -120,6 +120,7 @@ class TableState:
             [made],
             version=str(last),
             hudi_version=str(self.head.hudi_version),
+            can_take_in=False,
         )
 
     def require_expected(self, expected: str | None) -> None:
