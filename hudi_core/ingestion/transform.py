@@ -12,6 +12,7 @@ from hudi_core.errors import InvalidOptionError, SchemaError
 from hudi_core.schema.absence import absences
 from hudi_core.write.duckdb_text import DuckDb
 from hudi_core.write.sql_text import library, shallow
+from hudi_core.write.sql_tokens import plain_strings
 
 PLACEHOLDER: Final = "<SRC>"
 _ROWS: Final = "incoming_rows"
@@ -47,7 +48,9 @@ def transformed(text: str, rows: pa.Table, limits: SqlLimits) -> pa.Table:
         raise _refused(text, f"it does not name {PLACEHOLDER}, the rows of the files")
     try:
         with shallow(text):
-            statements = sqlglot.parse(text.replace(PLACEHOLDER, _ROWS), read="spark")
+            statements = sqlglot.parse(
+                plain_strings(text.replace(PLACEHOLDER, _ROWS)), read="spark"
+            )
     except sqlglot.errors.SqlglotError as error:
         raise _refused(text, str(error).split("\n", 1)[0]) from error
     if len(statements) != 1 or not isinstance(statements[0], sqlglot.exp.Query):

@@ -17,11 +17,12 @@ from hudi_core.model.result import CommitResult
 from hudi_core.schema.arrow_types import is_text
 from hudi_core.statements.querying import query
 from hudi_core.statements.running import Statement, Target, parameters_of
-from hudi_core.statements.words import Scanner, quoted_string, spelled, tokens_of
+from hudi_core.statements.words import Scanner, spelled
 from hudi_core.table import Table
 from hudi_core.table.merging import TableMerger
 from hudi_core.write.changes import ChangeWhere
 from hudi_core.write.sql_text import Tree, library
+from hudi_core.write.sql_tokens import plain_strings, quoted_string, tokens_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -184,7 +185,7 @@ class _Change:
         """
         given = statement.given
         sqlglot, exp = library("sqlglot", given), library("sqlglot.expressions", given)
-        bound = _bound(statement, text)
+        bound = plain_strings(_bound(statement, text))
         try:
             parsed = [one for one in sqlglot.parse(bound, dialect=_DIALECT) if one is not None]
         except sqlglot.errors.SqlglotError as error:

@@ -18,9 +18,10 @@ from hudi_core.schema.table_schema import META_COLUMNS
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.statements.querying import query, run_query
 from hudi_core.statements.running import Statement, in_sql, of_tables
-from hudi_core.statements.words import Scanner, properties_of, quoted_string, spelled
+from hudi_core.statements.words import Scanner, properties_of, spelled
 from hudi_core.storage.location import location_of
 from hudi_core.table import Table
+from hudi_core.write.sql_tokens import quoted_string
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

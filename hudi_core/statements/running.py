@@ -20,9 +20,10 @@ from hudi_core.errors import NotATableError, SchemaError
 from hudi_core.model.catalog_entry import SparkCatalogEntry
 from hudi_core.read.plan import read_schema
 from hudi_core.services.opening import open_table
-from hudi_core.statements.words import Scanner, Token, TokenKind, spelled, tokens_of
+from hudi_core.statements.words import Scanner, spelled
 from hudi_core.table import Options, Table
 from hudi_core.table_handle import OpenTable
+from hudi_core.write.sql_tokens import Token, TokenKind, tokens_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,7 +16,8 @@ from hudi_core.sql_procedures import Procedures
 from hudi_core.statements.creating import PURGED
 from hudi_core.statements.partitions import show_partitions
 from hudi_core.statements.running import Statement, Target
-from hudi_core.statements.words import Scanner, items_of, properties_of, quoted_string, spelled
+from hudi_core.statements.words import Scanner, items_of, properties_of, spelled
+from hudi_core.write.sql_tokens import quoted_string
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -33,6 +33,7 @@ from hudi_core.read.predicate import (
     one_of,
 )
 from hudi_core.schema.arrow_types import is_text
+from hudi_core.write.sql_tokens import plain_strings
 
 Tree: TypeAlias = Any
 """An expression of sqlglot's, which may be missing."""
@@ -140,7 +141,7 @@ class SqlText:
         sqlglot = library("sqlglot", text)
         try:
             with shallow(text):
-                tree = sqlglot.parse_one(text, dialect=_DIALECT)
+                tree = sqlglot.parse_one(plain_strings(text), dialect=_DIALECT)
         except sqlglot.errors.SqlglotError as error:
             reason = str(error).split("\n", 1)[0]
             raise SchemaError(

@@ -118,11 +118,12 @@ def test_changes_of_dms(path: str, landing: Landing, kind: str) -> None:
 
 def test_a_query_makes_the_rows(path: str, landing: Landing) -> None:
     options = {
-        "hoodie.streamer.transformer.sql": "SELECT id, upper(name) AS name FROM <SRC> WHERE n > 1"
+        "hoodie.streamer.transformer.sql": "SELECT id, concat(upper(name), 'it''s') AS name "
+        "FROM <SRC> WHERE n > 1"
     }
     landing.json("a.json", [{"id": 1, "name": "a", "n": 1}, {"id": 2, "name": "b", "n": 2}])
     run(path, landing, options=options)
-    assert rows_of(path) == [{"id": 2, "name": "B"}]
+    assert rows_of(path) == [{"id": 2, "name": "Bit's"}]
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,23 @@ def counts(result: Any) -> tuple[int, int, int]:
     return result.inserted, result.updated, result.deleted
 
 
+def test_a_doubled_quote_is_one_quote_in_statements(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    options = {"hoodie.fs.fsync": "false"}
+    table = hudi.Table.create(path, SCHEMA, name="t", record_key="id", options=options)
+    table.insert(some(*((one, one, 1, 1.0, 1) for one in ("it's", "its", "a'", "a"))))
+    name = f"hudi.`{path}`"
+    hudi.sql(
+        spark,
+        f"""MERGE INTO {name} t USING (SELECT 'it''s' AS id) s ON t.id = s.id AND t.city = 'it''s'
+        WHEN MATCHED AND t.city LIKE '%''%' THEN UPDATE SET t.city = "o""k'"
+        WHEN NOT MATCHED THEN INSERT (id, city) VALUES ('wrong', 'it''s')""",
+    )
+    assert counts(hudi.sql(spark, f"DELETE FROM {name} WHERE id LIKE 'a''%'")) == (0, 0, 1)
+    assert counts(hudi.sql(spark, f"UPDATE {name} SET city = 'a''b' WHERE id = 'a'")) == (0, 1, 0)
+    assert {row[0]: row[1] for row in held(path)} == {"a": "a'b", "it's": "o\"k'", "its": "its"}
+
+
 def test_statements_change_tables_by_path(spark: SparkSession, path: str) -> None:
     name = f"hudi.`{path}`"
     found = hudi.sql(

@@ -8,14 +8,8 @@ from hudi_core.config.sql import options_of_properties
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.statements.running import parameters_of
-from hudi_core.statements.words import (
-    Scanner,
-    TokenKind,
-    properties_of,
-    quoted_string,
-    spelled,
-    tokens_of,
-)
+from hudi_core.statements.words import Scanner, properties_of, spelled
+from hudi_core.write.sql_tokens import TokenKind, plain_strings, quoted_string, tokens_of
 
 
 @pytest.mark.parametrize(
@@ -35,6 +29,20 @@ def test_tokens(text: str, found: list[str]) -> None:
     assert [one.value for one in tokens_of(text)] == found
     for one in tokens_of(text):
         assert text[one.start : one.end] == one.text
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("a LIKE '%''%' -- it''s", r"a LIKE '%\'%' -- it''s"),
+        ('f("a""b", `c""d`)', 'f(\'a"b\', `c""d`)'),
+        (r"r'\d+' || '\u0041\_'", r"'\\d+' || 'A\\_'"),
+        (r"X'61' 'it\'s' DATE'2020-01-01'", r"X'61' 'it\'s' DATE'2020-01-01'"),
+    ],
+)
+def test_strings_mean_to_sqlglot_what_they_mean_to_spark(text: str, plain: str) -> None:
+    assert plain_strings(text) == plain
+    assert plain_strings(plain) == plain
 
 
 def test_a_scanner_goes_past_what_it_knows() -> None:

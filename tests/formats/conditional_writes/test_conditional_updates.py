@@ -62,6 +62,19 @@ def test_of_a_null_no_condition_is_true(tmp_path: Path, where: Any, ids: set[int
     assert {row[0] for row in held(table)} == {1, 2, 3, 4} - ids
 
 
+@pytest.mark.parametrize("quoted", ["'it''s'", '"it\'s"', r"'it\'s'", "'\\u0069t''s'"])
+def test_a_quote_in_a_string_means_what_it_means_in_spark(tmp_path: Path, quoted: str) -> None:
+    table = new_table(tmp_path / "t", record_key=None)
+    rows = [(1, "rome", 1, 1.0, "its"), (2, "rome", 1, 1.0, "it's"), (3, "rome", 1, 1.0, "a")]
+    table.insert(some(*rows))
+    assert table.delete(where="name LIKE '%''%'").deleted == 1
+    table.update({"name": quoted}, where="name = 'a'")
+    source = some((3, "rome", 1, 2.0, "its"))
+    merger = table.merge(source, f"target.id = source.id AND target.name = {quoted}")
+    merger.when_matched_update({"v": "source.v"}, f"target.name = {quoted}").execute()
+    assert held(table) == [(1, "rome", 1, 1.0, "its"), (3, "rome", 1, 2.0, "it's")]
+
+
 def test_a_partition_column_that_changes_moves_the_row(table: hudi.Table) -> None:
     result = table.update({"city": "CASE WHEN id = 1 THEN 'bern' ELSE city END"}, "id < 3")
     assert (result.inserted, result.updated, result.deleted) == (1, 1, 1)
