@@ -10,6 +10,7 @@ from hudi_core.config.ingestion import IngestionConfig
 from hudi_core.config.sql_limits import SqlLimits
 from hudi_core.errors import InvalidOptionError, SchemaError
 from hudi_core.schema.absence import absences
+from hudi_core.write.duckdb_sql import in_duckdb
 from hudi_core.write.duckdb_text import DuckDb
 from hudi_core.write.sql_text import library, shallow
 from hudi_core.write.sql_tokens import plain_strings
@@ -56,7 +57,7 @@ def transformed(text: str, rows: pa.Table, limits: SqlLimits) -> pa.Table:
     if len(statements) != 1 or not isinstance(statements[0], sqlglot.exp.Query):
         raise _refused(text, "it is not one query")
     with shallow(text):
-        query = statements[0].sql("duckdb")
+        query = in_duckdb(statements[0], text)
     with DuckDb(limits) as database:
         return database.query(query, {_ROWS: rows})
 

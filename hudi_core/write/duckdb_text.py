@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from hudi_core.config.sql_limits import SqlLimits
 from hudi_core.errors import ExpressionLimitError, SchemaError
+from hudi_core.write.duckdb_sql import MACROS, PREFIX
 from hudi_core.write.sql_text import library
 
 _ROWS: Final = "rows"
@@ -140,6 +141,7 @@ class DuckDb:
     def __init__(self, limits: SqlLimits) -> None:
         self._limits = limits
         self._connection: Any = None
+        self._has_macros = False
 
     def __enter__(self) -> Self:
         return self
@@ -188,7 +190,7 @@ class DuckDb:
             It takes more time or memory than it may.
         """
         duckdb = library("duckdb", text)
-        connection = self._opened(duckdb)
+        connection = self._opened(duckdb, text)
         for name, table in tables.items():
             connection.register(name, table)
         try:
@@ -205,7 +207,11 @@ class DuckDb:
             for name in tables:
                 connection.unregister(name)
 
-    def _opened(self, duckdb: Any) -> Any:
+    def _opened(self, duckdb: Any, text: str) -> Any:
         if self._connection is None:
             self._connection = closed_database(duckdb, self._limits, TimeZone="UTC")
+        if PREFIX in text and not self._has_macros:
+            made = (f"CREATE MACRO {name} {body}" for name, body in MACROS.items())
+            self._connection.execute("; ".join(made))
+            self._has_macros = True
         return self._connection

@@ -33,6 +33,7 @@ from hudi_core.read.predicate import (
     one_of,
 )
 from hudi_core.schema.arrow_types import is_text
+from hudi_core.write.duckdb_sql import in_duckdb
 from hudi_core.write.sql_tokens import plain_strings
 
 Tree: TypeAlias = Any
@@ -183,6 +184,8 @@ class SqlText:
     def sql(self, dialect: str) -> str:
         """The expression in the words of ``duckdb`` or ``spark``."""
         with shallow(self.text):
+            if dialect == "duckdb":
+                return in_duckdb(self.tree, self.text)
             return str(self.tree.sql(dialect=dialect))
 
     def predicate(self, columns: Mapping[str, pa.Field]) -> Predicate:
