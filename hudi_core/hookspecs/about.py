@@ -152,9 +152,13 @@ class RefusalHooks:
 
         Called without lock when a restore is only planned. What :meth:`before_restore` would refuse
         about the same plan, it refuses here, and changes nothing. Without it the plan of a restore
-        may promise what the restore then refuses. Added to RFC-93, where nothing is planned.
+        may promise what the restore then refuses. Rollbacks of completed writes ask as well when
+        they are only planned. In a table of several formats all are asked, under the lock, before
+        the first of them goes back: what one has done and another refuses, only a repair mends.
+        Added to RFC-93, where nothing is planned.
 
-        ``restore_plan`` is the one that ``before_restore`` would get; it is not on the timeline.
+        ``restore_plan`` is the one that ``before_restore`` would get, or names the one write of a
+        rollback, and no state to go back to; it is not on the timeline.
 
         Raises
         ------

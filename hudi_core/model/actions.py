@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from hudi_core.model.instant import Instant
+
 
 @dataclass(frozen=True, slots=True)
 class InstantInfo:
@@ -392,6 +394,11 @@ class RestorePlan:
     instants_to_rollback: tuple[InstantInfo, ...] = ()
     version: int | None = 2
     savepoint_to_restore_timestamp: str | None = None
+
+    @classmethod
+    def of_write(cls, instant: Instant) -> RestorePlan:
+        """The plan that goes back behind one write, as its rollback does."""
+        return cls((InstantInfo(instant.requested_time, instant.action.value),))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from hudi_core.errors import IncompleteCommitError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.actions import RestorePlan
 from hudi_core.model.client import HeldMetadata, MetaClientView
 from hudi_core.model.format import FormatCommit
-from hudi_core.model.instant import Instant
 from hudi_core.plugin.hook_methods import HookMethods
 from hudi_core.plugin.joint import JointCommit, split_versions
 
@@ -52,10 +52,14 @@ class OneAfterTheOther:
         return {name: answers[name] for name in self.hosts}
 
     def _taken_back(
-        self, hook: str, meta_client: MetaClientView, instant: Instant, given: Mapping[str, Any]
+        self,
+        hook: str,
+        meta_client: MetaClientView,
+        plan: RestorePlan,
+        given: Mapping[str, Any],
     ) -> None:
-        """Call the last format first, which alone may refuse."""
-        given = {**given, "instant": instant}
+        """Call the last format first, after all have checked the plan."""
+        self._in_turn("check_restore", meta_client, {"restore_plan": plan}, last_first=True)
         done: list[str] = []
         for name in reversed(tuple(self.hosts)):
             try:
@@ -68,7 +72,7 @@ class OneAfterTheOther:
                     f"already: {refused.what}",
                     "No file was deleted. `hudi table repair --force` finishes it from the Hudi "
                     "timeline alone, and rebuilds the metadata of all formats.",
-                    instant=instant.requested_time,
+                    instant=given["instant"].requested_time,
                 ) from refused
             done.append(name)
 

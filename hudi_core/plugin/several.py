@@ -28,6 +28,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from hudi_core.hookspecs import TableFormat
+from hudi_core.model.actions import RestorePlan
 from hudi_core.model.capability import FormatCapabilities
 from hudi_core.model.client import MetaClientView, TableSettings
 from hudi_core.model.format import (
@@ -179,12 +180,14 @@ class SeveralFormats(OneAfterTheOther, TableFormat):
     ) -> None:
         """Fence all against an instant, or take it out, last first."""
         if instant.is_completed:
-            self._taken_back("before_rollback", meta_client, instant, given)
+            plan = RestorePlan.of_write(instant)
+            self._taken_back("before_rollback", meta_client, plan, {**given, "instant": instant})
         else:
             self._in_turn("before_rollback", meta_client, {**given, "instant": instant})
 
     def before_restore(
-        self, *, meta_client: MetaClientView, instant: Instant, **given: Any
+        self, *, meta_client: MetaClientView, restore_plan: RestorePlan, **given: Any
     ) -> None:
         """Have all of them return to the savepoint, the last format first."""
-        self._taken_back("before_restore", meta_client, instant, given)
+        given = {**given, "restore_plan": restore_plan}
+        self._taken_back("before_restore", meta_client, restore_plan, given)

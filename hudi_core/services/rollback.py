@@ -9,6 +9,7 @@ from typing import Final
 from hudi_core.actions.rollback import unfinished
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, InstantNotFoundError
+from hudi_core.model.actions import RestorePlan
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
@@ -117,6 +118,8 @@ def plan_rollback(table: OpenTable, config: WriteConfig, instant: str) -> Rollba
     """
     state = planned_for_service(table)
     target = _target(state, config, parse_instant_time(instant))
+    if target.is_completed:
+        state.table.host.check_restore(state.client, RestorePlan.of_write(target))
     written = rollback.files_written(state.table, target)
     files = {partition: tuple(names) for partition, names in sorted(written.items())}
     return RollbackPreview(state.client.base_path, target, files)

@@ -232,8 +232,11 @@ class RandomTable:
         self._forget_names(writes)
 
     def _not_last(self) -> Sequence[str]:
-        """The states before the last one, which may be that of a writer that died."""
-        times = sorted(self.past)
+        """The states before the last one, which may be that of a writer that died.
+
+        A write that died and that the next writer finished is promised, and was never looked at.
+        """
+        times = sorted(self.past.keys() | self.promised)
         return times[:-1] if len(self.possible) == 1 else times
 
     def _take_promises(self, before: Iterable[str]) -> None:

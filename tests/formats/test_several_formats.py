@@ -323,6 +323,24 @@ def test_a_rollback_that_the_first_format_refuses_later_goes_on(
     assert agreed(table.path) == {"a": 1, "b": 1, "x": 1, "z": 3}
 
 
+@pytest.mark.parametrize("way", ["rollback", "restore"])
+def test_what_any_format_cannot_go_back_behind_is_refused_before_one_has(
+    table: hudi.Table, formats: str, failing: Callable[..., None], way: str
+) -> None:
+    """Iceberg may have expired the state that the other format keeps."""
+    before = table.timeline.completed_writes()[-1]
+    done = table.upsert(batch(2, "a")).instant
+    instant = done if way == "rollback" else before
+    lost = TableServiceError("No", "It is gone.")
+    for dry_run in (True, False):
+        failing(formats.split(",", maxsplit=1)[0], "check_restore", lost)
+        with pytest.raises(TableServiceError, match="No"):
+            getattr(table, way)(instant, dry_run=dry_run)
+        assert agreed(table.path) == {"a": 2, "b": 1, "x": 1}
+    hudi.Table.open(table.path).upsert(batch(3, "z"))
+    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1, "z": 3}
+
+
 # --- names and abilities -------------------------------------------------------------------------
 
 
