@@ -8,7 +8,7 @@ decides: the answer to a commit that took place may be lost.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -44,6 +44,7 @@ from iceberg_format.catalog import RefusedByCatalogError, TableState
 from iceberg_format.foreign import require_hudi_lineage
 from iceberg_format.lineage import (
     is_taken_out,
+    record_of,
     records_up_to,
     summary_of,
 )
@@ -284,21 +285,27 @@ def make_snapshot(
 
 
 def expiry(
-    metadata: TableMetadata, expired: Sequence[Snapshot], up_to: str
+    metadata: TableMetadata,
+    expired: Sequence[Snapshot],
+    up_to: str,
+    archived: Iterable[Instant] = (),
 ) -> tuple[TableUpdate, ...]:
     """Return updates that expire snapshots and set the watermark.
 
     Parameters
     ----------
     up_to
-        Completion time of the last instant that is forgotten.
+        Completion time of the last write that is forgotten.
+    archived
+        Instants whose records go, also those that completed later.
     """
     before = metadata.properties.get(WATERMARK_KEY, "")
     watermark = max(before, up_to)
     updates: list[TableUpdate] = []
     if watermark != before:  # guard has-watermark
         updates.append(SetPropertiesUpdate(updates={WATERMARK_KEY: watermark}))
-    records = records_up_to(metadata, watermark)
+    gone = {key for one in archived for key in record_of(one, "")} & metadata.properties.keys()
+    records = sorted(gone.union(records_up_to(metadata, watermark)))
     if records:
         updates.append(RemovePropertiesUpdate(removals=records))
     if expired:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from itertools import takewhile
 from typing import Final
 
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.table.update import (
     RemovePropertiesUpdate,
@@ -16,7 +17,7 @@ from pyiceberg.table.update import (
 from hudi_core.spi import (
     COMPLETION_TIME_KEY,
     INSTANT_KEY,
-    WATERMARK_KEY,
+    WRITE_ACTIONS,
     Action,
     CleanerPlan,
     FormatCommit,
@@ -111,33 +112,36 @@ def stop_naming(table: IcebergTable, plan: CleanerPlan, expected: str | None) ->
 
 
 def forget(table: IcebergTable, archived: Sequence[Instant], expected: str | None) -> None:
-    """Expire snapshots of archived instants, except current and pinned ones."""
+    """Expire snapshots of archived writes, except current and pinned ones.
+
+    Cleans may be archived before older writes: those keep their states, and no watermark covers
+    them, as a write that is covered cannot be taken out any more.
+    """
     state = table.load()
     metadata = state.metadata
     if not archived:
         return
-    last = max(one.effective_completion_time for one in archived)
+    done = (one.effective_completion_time for one in archived if one.action in WRITE_ACTIONS)
+    last = max(done, default="")
     lineage = kept_line(metadata)
     first = next(
         (
             number
             for number, snapshot in enumerate(lineage)
-            if number and newest_completion(snapshot) <= last
+            if number and last and newest_completion(snapshot) <= last
         ),
         len(lineage),
     )
     pinned = tagged(metadata)
     oldest = [*lineage[first:], *foreign_behind(metadata, lineage[first - 1])] if lineage else []
-    expired = [one for one in oldest if one.snapshot_id not in pinned]
-    updates = expiry(metadata, expired, last)
-    change_once(
-        table,
-        state,
-        updates,
-        lambda now: now.properties.get(WATERMARK_KEY, "") >= last,
-        expected,
-    )
-    delete_unreached(table, metadata, expired)
+    expired = {one.snapshot_id: one for one in oldest if one.snapshot_id not in pinned}
+
+    def updates(now: TableMetadata) -> tuple[TableUpdate, ...]:
+        left = [one for one in now.snapshots if one.snapshot_id in expired]
+        return expiry(now, left, last, archived)
+
+    change_once(table, state, updates(metadata), lambda now: not updates(now), expected)
+    delete_unreached(table, metadata, [*expired.values()])
 
 
 def tag(table: IcebergTable, instant: Instant, expected: str | None) -> FormatCommit:

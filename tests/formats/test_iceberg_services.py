@@ -126,7 +126,8 @@ def test_a_clean_is_recorded_once(path: Path) -> None:
 
 def test_archived_instants_are_forgotten_and_stay_complete(path: Path) -> None:
     table = opened(path)
-    table.host.complete_clean(table.client, CLEANED, service(path, Action.CLEAN))
+    clean = service(path, Action.CLEAN)
+    table.host.complete_clean(table.client, CLEANED, clean)
     gone = writes(path)[:3]
     table.host.archive_instants(table.client, gone)
     assert instants(path) == [one.requested_time for one in writes(path)[3:]]
@@ -138,13 +139,26 @@ def test_archived_instants_are_forgotten_and_stay_complete(path: Path) -> None:
     assert len(Iceberg(path).table.metadata.snapshots) == 1
     assert opened(path).timeline().completed_writes() == writes(path)
     assert bag(Iceberg(path).rows(["id"])) == bag(rows([0, 5, 1]).select(["id"]))
-    late = service(path, Action.CLEAN)
-    far = type(late.requested_time)("29991231235959999")
+    far = type(clean.requested_time)("29991231235959999")
     last = Instant(far, Action.CLEAN, State.COMPLETED, far)
     table.host.complete_clean(table.client, CLEANED, last)
-    table.host.archive_instants(table.client, [last])
+    table.host.archive_instants(table.client, [clean, last])
     properties = Iceberg(path).table.metadata.properties
     assert not [key for key in properties if key.startswith("hudi.instant.")]
+
+
+def test_cleans_that_are_archived_before_older_writes_take_no_state_along(path: Path) -> None:
+    table = opened(path)
+    clean = service(path, Action.CLEAN)
+    table.host.complete_clean(table.client, CLEANED, clean)
+    first, *kept = writes(path)
+    table.host.archive_instants(table.client, [first, clean])
+    assert instants(path) == [one.requested_time for one in kept]
+    properties = Iceberg(path).table.metadata.properties
+    assert not [key for key in properties if key.startswith("hudi.instant.")]
+    hudi.Table.open(str(path)).rollback(kept[-1])
+    assert ours(path) == bag(pa.concat_tables([rows([0], 3), rows([5])]))
+    assert hudi.Table.open(str(path)).validate().differences == ()
 
 
 def test_a_savepoint_is_restored_in_one_change(path: Path) -> None:
