@@ -81,7 +81,8 @@ class ServiceHooks:
         A crash before it means that these instants are never given again, so the format goes by
         what is on the timeline, not only by this list. RFC-93 ``archiveInstants``.
 
-        ``archived_instants`` are in the order of requested times.
+        ``archived_instants`` are in the order of requested times. Cleans may be among them before
+        older writes are: these can still be rolled back, so no watermark may cover them.
         """
 
     @hook(is_required=True)

@@ -248,6 +248,22 @@ class UndoesTheUnknown(toy.ToyFormat):
         return super().find_publication(meta_client, instant)
 
 
+class CoversYoungerWrites(toy.ToyFormat):
+    """Takes all up to an archived clean for archived."""
+
+    def archive_instants(
+        self,
+        meta_client: MetaClientView,
+        archived_instants: Sequence[Instant],
+        expected_version: str | None,
+        **_: Any,
+    ) -> None:
+        base = toy.head(meta_client)
+        last = max(one.effective_completion_time for one in archived_instants)
+        kept = tuple(one for one in base.records if one.completion > last)
+        toy.make(meta_client, replace(base, number=base.number + 1, records=kept, watermark=last))
+
+
 class ForgetsTooMuch(toy.ToyFormat):
     """Takes for complete whatever comes, once something was archived."""
 
@@ -408,5 +424,6 @@ MISTAKES: Final = (
     Mistake(NarrowPartitionRanges, "F60", "the range of the partition"),
     Mistake(SeesNoNulls, "F60", "a null is left out of the file"),
     Mistake(ForgetsTooMuch, "F61"),
+    Mistake(CoversYoungerWrites, "F62"),
     Mistake(RebuiltForGood, "F61"),
 )

@@ -291,6 +291,21 @@ class TwoStepConformance(OverFormat):
         hudi.Table.open(str(path)).insert(rows(9))
         assert format_under_test.rows(path) == ours(path) == before + contents(rows(9))
 
+    @check("F62", "A write can be undone although a later clean is archived already.")
+    def test_a_clean_is_archived_before_older_writes(
+        self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
+    ) -> None:
+        """As it is where there are many cleans."""
+        before = ours(path)
+        last = table.upsert(rows(0, 6, ts=2)).instant
+        opened, clean = open_at(path), after_all(path, Action.CLEAN)
+        body = CleanMetadata(clean.requested_time, 0, 0, "")
+        opened.host.complete_clean(opened.client, body, clean)
+        opened.host.archive_instants(opened.client, [clean])
+        assert opened.host.find_publication(opened.client, last) is not None
+        hudi.Table.open(str(path)).rollback(last)
+        assert format_under_test.rows(path) == ours(path) == before
+
     @check("F35", "A clustering puts files in the place of others, and is recorded once.")
     def test_a_clustering_is_recorded_once(
         self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
