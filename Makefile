@@ -23,7 +23,7 @@ demo: setup  ## A year of real flights: load, upsert, delete, travel in time, co
 	@$(RUN) examples/flights.py --format $(FORMAT) $(ARGS)
 
 test: setup  ## Run all tests
-	$(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal --durations=25 --session-timeout=3600 $(ARGS)
+	$(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal --durations=25 --session-timeout=7200 $(ARGS)
 
 .PHONY: check
 check: export HYPOTHESIS_PROFILE = quick

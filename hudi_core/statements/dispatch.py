@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from py4j.protocol import Py4JJavaError
-
 from hudi_core.model.result import CommitResult
 from hudi_core.statements.altering import alter, refresh
 from hudi_core.statements.changing import delete, merge, update
@@ -81,9 +79,7 @@ def sql(
 
 def _has_no_stack_left(error: Exception) -> bool:
     """Whether Spark's own parser ran out of stack."""
-    if not isinstance(error, Py4JJavaError):
-        return False
-    return "java.lang.StackOverflowError" in str(error.java_exception)
+    return "java.lang.StackOverflowError" in str(getattr(error, "java_exception", ""))
 
 
 def _with(statement: Statement, scanner: Scanner) -> Any:

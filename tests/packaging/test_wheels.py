@@ -57,6 +57,7 @@ NEEDS_CLIENT = (
     "hudi_core/metastore/glue",
     "hudi_core/metastore/hive",
     "hudi_core/metastore/thrift_calls",
+    "hudi_core/read/polars_scan",
     "hudi_core/trino/",
     "hudi_conformance/glue",
     "hudi_conformance/hive_metastore",

@@ -160,7 +160,8 @@ def check_ranges(
     for partition, files in stored.items():
         for name in files:
             table = pq.ParquetFile(path / partition / name).read()
-            for column in columns:
+            # a file without rows has no row group, and its footer no statistics
+            for column in columns if table.num_rows else ():
                 wanted[column_stats_key(column, partition, name)] = told(table.column(column))
     assert {key: range_of(one) for key, one in found.items()} == wanted
 

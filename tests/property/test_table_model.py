@@ -328,7 +328,7 @@ def test_both_engines_decide_alike(tmp_path: Path, spark: Any) -> None:
             here = run(local, step, event_time=event_time)
             frame = spark.createDataFrame(pa.Table.from_pylist(list(step.rows), SCHEMA))
             engine = SparkEngine(spark, tasks_on_driver=len(drawn) % 2 == 0)
-            there = run(distributed, step, engine, frame.coalesce(1))
+            there = run(distributed, step, engine, frame.coalesce(1), event_time)
             counts = model.apply(step)
             assert (there.inserted, there.updated, there.deleted) == counts
             assert decisions(here) == decisions(there)
