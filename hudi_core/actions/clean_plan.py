@@ -107,11 +107,15 @@ class Needed:
     ----------
     savepointed
         Partition and name of every file that a savepoint keeps.
+    saved
+        Requested times of the savepointed writes. What was requested before one and completed after
+        its savepoint is part of the state since, and in no list of the savepoint.
     compactions
         Base instant of the slice that a pending compaction of a file group reads.
     """
 
     savepointed: Collection[tuple[str, str]] = frozenset()
+    saved: Collection[InstantTime] = ()
     compactions: Mapping[FileGroupId, str] = field(default_factory=dict)
 
 
@@ -323,7 +327,8 @@ def clean_partition(
                 old = _old_versions(group, rules.file_versions_retained, needed)
                 gone = [one for one in old if one in gone]
         # guard clean-spares-savepoints
-        going = [one for one in gone if not _is_savepointed(one, needed)]
+        saved = _saved_slices(group, by, needed)
+        going = [one for one in gone if not (one in saved or _is_savepointed(one, needed))]
         superfluous += going
         if going:
             since.append(_superseded(group, going[0], by))
@@ -436,6 +441,15 @@ def _superseded(group: FileGroup, one: FileSlice, by: Instant | None) -> Instant
 def _is_compacted(one: FileSlice, needed: Needed) -> bool:
     base = needed.compactions.get(one.group)
     return base is not None and one.base_instant >= base
+
+
+def _saved_slices(group: FileGroup, by: Instant | None, needed: Needed) -> list[FileSlice]:
+    """The slices of a group that savepointed states have now."""
+    times = (time for time in needed.saved if by is None or by.requested_time > time)
+    found = (
+        next((one for one in group.slices if one.base_instant <= time), None) for time in times
+    )
+    return [one for one in found if one is not None]
 
 
 def _is_savepointed(one: FileSlice, needed: Needed) -> bool:

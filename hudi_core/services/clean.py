@@ -135,7 +135,8 @@ def _planned(
     retention = _retention(state, config, since)
     if not retention.releases_files:
         return retention, None
-    savepoints = timeline.completed().of_actions(Action.SAVEPOINT).instants
+    saved = timeline.completed().of_actions(Action.SAVEPOINT).instants
+    savepoints = [one.requested_time for one in saved]
     plan = plan_clean(
         client,
         timeline,
@@ -143,8 +144,8 @@ def _planned(
         retention,
         last if config.clean_incremental else None,
         replaced=lambda: replaced_groups(timeline, client.read_commit),
-        needed=lambda: Needed(savepointed_files(client, timeline).keys()),
-        savepoints=[one.requested_time for one in savepoints],
+        needed=lambda: Needed(savepointed_files(client, timeline).keys(), savepoints),
+        savepoints=savepoints,
         retained_since=since,
         empty_after=_EMPTY_AFTER,
         also=files_to_be_gone(state, config, last),

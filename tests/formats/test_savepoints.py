@@ -51,6 +51,33 @@ def filled(path: Path, table_format: str, **options: str) -> hudi.Table:
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
+def test_a_savepoint_keeps_what_completes_later_under_an_earlier_time(
+    tmp_path: Path, table_format: str
+) -> None:
+    """A clustering that was scheduled before belongs to the state, and to no list of it."""
+    path = tmp_path / "t"
+    table = new_table(path, table_format, **{"hoodie.parquet.small.file.limit": "0"})
+    table.cluster(schedule_only=True)
+    saved = table.insert(batch(3, "c")).instant.requested_time
+    then = bag(table.to_arrow(as_of=saved), SCHEMA.names)
+    table.savepoint()
+    table.run_clusterings()
+    for ts in (4, 5):
+        table.upsert(batch(ts, "a", "b", "c", "x", "y"))
+    versions = {
+        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.cleaner.fileversions.retained": "1",
+    }
+    assert table.clean(options=versions).files
+    assert bag(table.to_arrow(as_of=saved), SCHEMA.names) == then
+    agree(path)
+    table.delete_savepoint(saved)
+    table.clean(options={**versions, "hoodie.cleaner.incremental.mode": "false"})
+    with pytest.raises(HistoryExpiredError):
+        table.to_arrow(as_of=saved)
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
 def test_a_table_goes_back_to_its_savepoint(tmp_path: Path, table_format: str) -> None:
     path = tmp_path / "t"
     table = filled(path, table_format)
