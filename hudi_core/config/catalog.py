@@ -22,8 +22,7 @@ from hudi_core.config.placement import PlacementKeys
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.services import ServicesConfig
-from hudi_core.config.sql import SqlConfig
-from hudi_core.config.sql_limits import SqlLimits
+from hudi_core.config.sql import SqlConfig, SqlLimits
 from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.streaming import StreamSinkConfig, StreamSourceConfig

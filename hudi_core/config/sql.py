@@ -1,7 +1,8 @@
-"""Options of statements in SQL, and Hudi's short words for table properties."""
+"""Options of SQL: its statements, its limits, and Hudi's short words for properties."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from hudi_core.config.key import Group
 from hudi_core.config.kinds import TableType
 from hudi_core.config.options import Option, Options
+from hudi_core.config.parsers import integer
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.model.operation import BULK_INSERT, INSERT, UPSERT, Operation
 
@@ -27,6 +29,7 @@ _WORDS: Final = {
     "recordmergemode": TableKeys.merge_mode.key,
     "recordmergestrategyid": TableKeys.merge_strategy.key,
 }
+_MEMORY: Final = re.compile(r"[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)", re.IGNORECASE)
 _TYPES: Final = {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ}
 
 
@@ -48,6 +51,13 @@ def _overwrite_mode(text: str) -> OverwriteMode:
     if text.upper() not in tuple(OverwriteMode):
         raise ValueError(f"supported are {', '.join(OverwriteMode)}")
     return OverwriteMode(text.upper())
+
+
+def _memory(text: str) -> str:
+    """Check an amount of memory, as DuckDB writes it."""
+    if _MEMORY.fullmatch(text.strip()) is None:
+        raise ValueError("it is no amount of memory, such as 500MB, 2GB or 50%")
+    return text.strip()
 
 
 class SqlConfig(Options, group=Group.WRITE):
@@ -72,10 +82,31 @@ class SqlConfig(Options, group=Group.WRITE):
     )
 
 
+class SqlLimits(Options, group=Group.WRITE):
+    """What DuckDB may take for SQL in writes."""
+
+    memory_limit: Option[str] = Option(
+        "hudi.sql.memory.limit",
+        default="50%",
+        parse=_memory,
+        doc="Memory that DuckDB takes at most for one write with texts in SQL (conditions, values, "
+        "validators, transformers): an amount, or a part of the machine's. Nothing is spilled to a "
+        "disk. On Spark texts are run by Spark.",
+    )
+    timeout_s: Option[int] = Option(
+        "hudi.sql.timeout",
+        default=600,
+        parse=integer(0),
+        doc="Seconds after which DuckDB gives up on a text in SQL, which is run file by file; 0 "
+        "for no limit. It looks at the clock between batches of rows, not within one function of "
+        "one row.",
+    )
+
+
 def options_of_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """The options among the properties of a table in a catalog.
 
-    Hudi's short words, such as ``primaryKey``, are told apart in any case, since data sources get
+    Hudi's short words, such as ``primaryKey``, are recognised in any case, since data sources get
     names in lower case.
     """
     found: dict[str, str] = {}

@@ -17,7 +17,7 @@ from hudi_core.config.kinds import PartialUpdateMode
 from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.schema import SchemaConfig
-from hudi_core.config.sql_limits import SqlLimits
+from hudi_core.config.sql import SqlLimits
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
 from hudi_core.datasource import write

@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.config.ingestion import IngestionConfig
-from hudi_core.config.sql_limits import SqlLimits
+from hudi_core.config.sql import SqlLimits
 from hudi_core.errors import InvalidOptionError, SchemaError
 from hudi_core.schema.absence import absences
 from hudi_core.write.duckdb_sql import in_duckdb

@@ -117,7 +117,7 @@ def with_both_zeros(values: pa.Array) -> pa.Array:
 
 
 MAX_DEPTH: Final = 64
-"""Of what is nested deeper nothing is known, so that whoever looks into a predicate may recurse."""
+"""Nothing is known of what is nested deeper, so that code may recurse into a predicate."""
 
 
 def all_of(*parts: Predicate) -> Predicate:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeAlias
 
-from hudi_core.actions.clustering import plan_body, read_clustering
+from hudi_core.actions.clustering import groups_under_clustering, plan_body, read_clustering
 from hudi_core.actions.clustering_plan import PlannedGroup, stored_plan, with_stored_order
 from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine, TaskContext
+from hudi_core.engine.choice import engine_for
 from hudi_core.errors import CommitConflictError, InstantNotFoundError
 from hudi_core.model.commit import WriteOperation, WriteStatus
 from hudi_core.model.instant import Action, Instant
@@ -378,3 +379,35 @@ def _given_up_on_conflict(transaction: Transaction) -> Iterator[None]:
     except CommitConflictError:
         transaction.scheduled = None
         raise
+
+
+def rewrite_each(
+    table: OpenTable, lock: TableLock, config: WriteConfig, paths: Collection[str]
+) -> Clustering:
+    """Rewrite data files one by one, their rows in order.
+
+    It is a clustering, and takes the lock itself. Files that are the latest of their file groups no
+    more, or that another clustering is about to replace, stay as they are.
+
+    Parameters
+    ----------
+    paths
+        Of the files, relative to the table.
+
+    Raises
+    ------
+    HudiError
+        What a clustering raises.
+    """
+
+    def choose(now: OpenTable, _: ClusteringConfig) -> list[PlannedGroup]:
+        timeline = now.timeline()
+        busy = groups_under_clustering(now.client, timeline)
+        return [
+            PlannedGroup(one.partition_path, (one.base_file,), 1)
+            for one in now.views().view(timeline).latest_slices()
+            if one.base_file is not None and one.base_file.path in paths and one.group not in busy
+        ]
+
+    given = replace(config, clustering=replace(config.clustering, sort_columns=()))
+    return ClusteringService(table, lock, engine_for(None), given, choose=choose).cluster()

@@ -124,7 +124,7 @@ def foreign_changes(table: OpenTable, *, reads_rows: bool = True) -> tuple[Forei
     Parameters
     ----------
     reads_rows
-        Whether rows are read to tell a rewriting from a change; without it one counts as a change.
+        Whether rows are read to distinguish a rewriting from a change; else one counts as a change.
     """
     found = []
     for one in table.each():

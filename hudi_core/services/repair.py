@@ -33,6 +33,7 @@ from hudi_core.metadata.lifecycle import rebuild_metadata_table
 from hudi_core.model.capability import Capability
 from hudi_core.model.difference import Difference
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.services.clustering import rewrite_each
 from hudi_core.services.clustering_groups import can_be_clustered
 from hudi_core.services.convert import (
     build_format,
@@ -46,7 +47,6 @@ from hudi_core.services.lost_completions import LostCompletion, lost_completions
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.returned_groups import ReturnedGroup, find_returned, mend_returned
-from hudi_core.services.rewrite_files import rewrite_each
 from hudi_core.services.taking_in import (
     TakeIn,
     can_take_in,

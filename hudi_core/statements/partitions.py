@@ -67,7 +67,7 @@ def matching_partitions(table: Table, values: Mapping[str, Any]) -> list[Partiti
     Raises
     ------
     PartitionValueError
-        Paths do not tell the columns apart.
+        The columns cannot be derived from a path.
     """
     paths = sorted({one.partition_path for one in table.file_slices()})
     config, schema = table.config, TableSchema.create(table.schema)
@@ -88,7 +88,7 @@ def matching_partitions(table: Table, values: Mapping[str, Any]) -> list[Partiti
         parts = path.split("/")
         if len(parts) != len(fields):
             raise PartitionValueError(
-                f"The partition {path!r} does not tell its columns {', '.join(fields)} apart",
+                f"The columns {', '.join(fields)} cannot be derived from the partition {path!r}",
                 "Give values for all of them.",
             )
         if all(parts[place] == segment for place, segment in segments.items()):

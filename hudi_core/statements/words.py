@@ -1,6 +1,6 @@
 """A statement as words, and a place among them.
 
-Only what a statement begins with, and its clauses, are told apart here; expressions and queries are
+Only what a statement begins with, and its clauses, are recognised here; expressions and queries are
 handed on as they are written. So nothing that Spark understands is ever refused for its spelling,
 and whatever is not recognised is Spark's.
 """

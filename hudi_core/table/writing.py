@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.schema import SchemaConfig
-from hudi_core.config.sql_limits import SqlLimits
+from hudi_core.config.sql import SqlLimits
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import chosen_engine, engine_for

@@ -27,7 +27,7 @@ from hudi_core.read.connector.splits import Split
 from hudi_core.trino.blocks import page
 from hudi_core.trino.names import names_of_columns
 from hudi_core.trino.positions import Continued, Position
-from hudi_core.trino.signing import TokenKind, TokenSigner
+from hudi_core.trino.signing import SignedKind, TokenSigner
 
 _READERS: Final = 16
 """Open readers of splits, which hold what Arrow has read ahead: tens of megabytes each."""
@@ -150,7 +150,7 @@ class TrinoService:
         position = (
             Position(0, *manager.latest_state(handle))
             if token is None
-            else Position.decode(self._signer.verified(TokenKind.MORE_SPLITS, token, scan))
+            else Position.decode(self._signer.verified(SignedKind.MORE_SPLITS, token, scan))
         )
         query = Query(as_of=position.state)
 
@@ -166,14 +166,14 @@ class TrinoService:
             one = next(iterator, None)
             if one is None:
                 return SplitPage(found, None)
-            found.append(self._signer.sign(TokenKind.SPLIT, _split_body(name, one)))
+            found.append(self._signer.sign(SignedKind.SPLIT, _split_body(name, one)))
             size += len(found[-1])
         following = next(iterator, None)
         if following is None:
             return SplitPage(found, None)
         position = replace(position, count=position.count + len(found))
         self._splits.keep(scan, position, chain([following], iterator))
-        return SplitPage(found, self._signer.sign(TokenKind.MORE_SPLITS, position.encode(), scan))
+        return SplitPage(found, self._signer.sign(SignedKind.MORE_SPLITS, position.encode(), scan))
 
     def rows(
         self, split: bytes, columns: Sequence[str], max_bytes: int, token: bytes | None
@@ -200,11 +200,11 @@ class TrinoService:
         """
         names, read = self._names(columns), split + json.dumps(columns).encode()
         max_bytes = max(1, min(max_bytes, self.config.max_page_size) - _HEAD_BYTES)
-        body = self._signer.verified(TokenKind.SPLIT, split)
+        body = self._signer.verified(SignedKind.SPLIT, split)
         position = (
             Position()
             if token is None
-            else Position.decode(self._signer.verified(TokenKind.MORE_ROWS, token, read))
+            else Position.decode(self._signer.verified(SignedKind.MORE_ROWS, token, read))
         )
 
         def begin(count: int) -> Iterator[pa.RecordBatch]:
@@ -222,7 +222,7 @@ class TrinoService:
             more = (
                 None
                 if following is None
-                else self._signer.sign(TokenKind.MORE_ROWS, after.encode(), read)
+                else self._signer.sign(SignedKind.MORE_ROWS, after.encode(), read)
             )
             found = page(batch.slice(0, count).columns, count, more)
             if len(found) <= max_bytes or count == 1:

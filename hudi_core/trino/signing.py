@@ -34,7 +34,7 @@ _STEPS: Final = 16
 """Expiry is rounded up to a sixteenth of the lifetime: calls that are repeated get equal tokens."""
 
 
-class TokenKind(StrEnum):
+class SignedKind(StrEnum):
     """What a token is for; none is taken for another."""
 
     SPLIT = "split"
@@ -82,7 +82,7 @@ class TokenSigner:
             keys = [secrets.token_bytes(_LEAST_KEY)]
         return cls(keys, config.split_lifetime_s)
 
-    def sign(self, kind: TokenKind, body: bytes, made_for: bytes = b"") -> bytes:
+    def sign(self, kind: SignedKind, body: bytes, made_for: bytes = b"") -> bytes:
         """The token of a body.
 
         Parameters
@@ -93,7 +93,7 @@ class TokenSigner:
         signed = _HEAD.pack(self._until(), _DIGEST(made_for).digest()) + body
         return _VERSION + _mac(self._keys[0], kind, signed) + signed
 
-    def verified(self, kind: TokenKind, token: bytes, made_for: bytes = b"") -> bytes:
+    def verified(self, kind: SignedKind, token: bytes, made_for: bytes = b"") -> bytes:
         """The body of a token.
 
         Raises
@@ -134,7 +134,7 @@ class TokenSigner:
         return int((self._clock() // step + 1) * step + self._lifetime_s) + 1
 
 
-def _mac(key: bytes, kind: TokenKind, signed: bytes) -> bytes:
+def _mac(key: bytes, kind: SignedKind, signed: bytes) -> bytes:
     found = hmac.new(key, _VERSION + kind.encode() + b"\x00", _DIGEST)
     found.update(signed)
     return found.digest()

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.config.sql_limits import SqlLimits
+from hudi_core.config.sql import SqlLimits
 from hudi_core.config.table import TableConfig
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import changed_frame

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
-from hudi_core.config.sql_limits import SqlLimits
+from hudi_core.config.sql import SqlLimits
 from hudi_core.errors import ExpressionLimitError, SchemaError
 from hudi_core.write.duckdb_sql import MACROS, PREFIX
 from hudi_core.write.sql_text import library

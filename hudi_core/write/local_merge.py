@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_core.config.sql_limits import SqlLimits
+from hudi_core.config.sql import SqlLimits
 from hudi_core.engine.base import Engine
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.read.filters import Filter

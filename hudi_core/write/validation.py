@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.config.extras import require_library
-from hudi_core.config.sql_limits import SqlLimits
+from hudi_core.config.sql import SqlLimits
 from hudi_core.config.validators import (
     TABLE_NAME,
     FailurePolicy,

@@ -1,4 +1,4 @@
-"""Statements as words: what is told apart, and what is left to Spark as it is written."""
+"""Statements as words: what is recognised, and what goes to Spark as it is written."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.sql_limits import SqlLimits
+from hudi_core.config.sql import SqlLimits
 from hudi_core.errors import ExpressionLimitError, InvalidOptionError, SchemaError
 from hudi_core.write.duckdb_text import DuckDb
 

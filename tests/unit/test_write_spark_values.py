@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.config.sql_limits import SqlLimits
+from hudi_core.config.sql import SqlLimits
 from hudi_core.errors import SchemaError
 from hudi_core.write.duckdb_text import DuckDb
 from hudi_core.write.sql_text import SqlText, Visible
