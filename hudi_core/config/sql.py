@@ -1,4 +1,4 @@
-"""Options of SQL: its statements, its limits, and Hudi's short words for properties."""
+"""Options of SQL: statements, limits, Hudi's short words for properties."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from hudi_core.model.files import BaseFileName
+
 STORED: Final = "plain"
 SPREAD: Final = "spread"
 VIRTUAL: Final = "virtual"
@@ -53,11 +55,18 @@ def hudi_rs_reads(table: Path) -> bool:
     """Return whether hudi-rs finds the rows.
 
     It looks for files in the table's folder alone, and takes the partition fields of a custom key
-    generator (``city:SIMPLE``) for names of columns, which it says.
+    generator (``city:SIMPLE``) for names of columns, which it says. Where there is no metadata
+    table it fails on files of other writers, as it does in tables of Hudi's own making: see
+    ``test_hudi_rs_fails_on_files_of_others_without_a_metadata_table``.
     """
     stored = _properties(table)
     is_custom = ":" in stored.get("hoodie.table.partition.fields", "")
-    return _STORAGE_PATH not in stored and not is_custom
+    if _STORAGE_PATH in stored or is_custom:
+        return False
+    if "files" in stored.get("hoodie.table.metadata.partitions", "").split(","):
+        return True
+    files = (one for one in table.rglob("*.parquet") if ".hoodie" not in one.parts)
+    return all(BaseFileName.parse(one.name) for one in files)
 
 
 def _properties(table: Path) -> Mapping[str, str]:

@@ -1,7 +1,8 @@
 """Random histories whose past states are looked at after every step: ``make past``.
 
-Cleans by every policy, purges, archives with small limits, savepoints that come and go, and what
-another engine's clean and archive leave follow each other on one table. After every step all
+Cleans by every policy, purges, archives with small limits, savepoints that come and go, what
+another engine's clean and archive leave, and rows that another writer of the format appends follow
+each other on one table. After every step all
 readers read the present state and every state that is retained, some older ones are read or refused
 by name, and what changed since one of the states leads from it to the present.
 """
@@ -20,6 +21,7 @@ from typing import Final
 
 from tests.crash.counting_storage import Fault
 from tests.crash.random_table import (
+    BY_OTHERS,
     FOREIGN,
     LIMITED,
     PARTS,
@@ -53,6 +55,7 @@ _WEIGHTS: Final = {
     "archive, few": 5,
     **dict.fromkeys(FOREIGN, 2),
     "purge": 1,
+    **dict.fromkeys(BY_OTHERS, 2),
     "savepoint": 4,
     "delete_savepoint": 4,
     "restore": 2,
@@ -115,6 +118,8 @@ def step(table: RandomTable, chance: random.Random) -> None:
             table.roll_back(death)
         case "purge":
             table.purge(death)
+        case _ if name in BY_OTHERS:
+            table.append_by_others(name, keys, chance.randrange(2))
         case "reopen":
             table.reopen()
         case _ if name in (*WRITES, *REPLACING):

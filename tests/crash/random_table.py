@@ -41,6 +41,7 @@ from tests.crash.rows import (
     replacing,
 )
 from tests.foreign_services import VERSIONS, foreign_archive, foreign_clean
+from tests.formats.foreign_writers import append
 
 _REMEMBERED: Final = 40
 PARTS: Final = ("x", "y", "z")
@@ -70,6 +71,8 @@ LIMITED: Final[Mapping[str, Mapping[str, str]]] = {
 """Services with other limits than the table's own."""
 FOREIGN: Final = ("foreign clean", "foreign clean by versions", "foreign archive")
 """Services of another engine, or of an earlier release."""
+BY_OTHERS: Final = ("take in", "discard")
+"""What a repair does with rows that another writer of the format has appended."""
 _TAKING: Final = (
     *("purge", "clean, one commit", "clean, one version", "clean, two versions"),
     *FOREIGN[:2],
@@ -139,7 +142,16 @@ _ACTS: Final[Mapping[str, Callable[[hudi.Table, Any], object]]] = {
     "foreign clean": lambda table, _: foreign_clean(table),
     "foreign clean by versions": lambda table, _: foreign_clean(table, VERSIONS),
     "foreign archive": lambda table, _: foreign_archive(table),
+    "take in": lambda table, given: _append_and_repair(table, *given),
+    "discard": lambda table, given: _append_and_repair(table, *given, discard=True),
 }
+
+
+def _append_and_repair(
+    table: hudi.Table, format_name: str, rows: Held, *, discard: bool = False
+) -> None:
+    append(Path(table.path), format_name, as_table(rows))
+    table.repair(take_in=not discard, discard=discard)
 
 
 def part_of(key: str) -> str:
@@ -242,6 +254,20 @@ class RandomTable:
                 for one in writes
             )
         }
+
+    def append_by_others(self, way: str, numbers: Iterable[int], which: int) -> None:
+        """Let another writer of a format append rows, and have a repair take them in or out."""
+        formats = [one for one in self.table.format.split(",") if one != "native"]
+        if not formats or len(self.possible) > 1:
+            return
+        self._do("run", "", dict, None)  # its files are not rewritten while there are such rows
+        self._ts += 1
+        rows = {key: (part_of(key), self._ts) for key in (f"k{one}" for one in sorted({*numbers}))}
+        effect = putting(rows) if way == "take in" else dict
+        writes = self.table.timeline.completed_writes()
+        self._do(way, (formats[which % len(formats)], rows), effect, None)
+        if way == "discard":  # it rebuilds the format's metadata
+            self._forget_names(writes)
 
     def purge(self, death: Fault | None = None) -> None:
         """Delete all past states, and the savepoints that keep some."""

@@ -391,3 +391,17 @@ def test_replacecommits_alone_are_read_for_a_snapshot(
     monkeypatch.setattr(TableMetaClient, "read_commit", note)
     assert len(query.plan().files) == 5
     assert read == [Action.REPLACECOMMIT] * 2
+
+
+def test_hudi_rs_fails_on_files_of_others_without_a_metadata_table(real_tables: RealTables) -> None:
+    """The control of what random histories leave to it: Hudi wrote all but that file."""
+    path = real_tables("cow__v8_complexkeygen_hivestyle")
+    assert not (path / ".hoodie/metadata").exists()
+    table = hudi.HudiTableBuilder.from_base_uri(str(path)).build()
+    assert sum(one.num_rows for one in table.read()) == 4
+    own = next(one for one in path.rglob("*.parquet") if ".hoodie" not in one.parts)
+    other = path / "data/part=x/00000-2-65b4cfeb-233e-4fc6-a657-0dbb891eb8a7.parquet"
+    other.parent.mkdir(parents=True)
+    other.write_bytes(own.read_bytes())
+    with pytest.raises(Exception, match="Failed to parse file name"):
+        hudi.HudiTableBuilder.from_base_uri(str(path)).build().read()
