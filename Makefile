@@ -22,7 +22,8 @@ setup:  ## Create .venv with the locked packages and find Java, where that is no
 demo: setup  ## A year of real flights: load, upsert, delete, travel in time, compare readers (FORMAT=iceberg)
 	@$(RUN) examples/flights.py --format $(FORMAT) $(ARGS)
 
-test: setup  ## Run all tests
+test: export HUDI_CAMPAIGN ?= third
+test: setup  ## Run all tests; of matrices and campaigns a third, another one for each commit
 	$(RUN) -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal --durations=25 --session-timeout=7200 $(ARGS)
 
 .PHONY: check

@@ -71,6 +71,7 @@ pytest_plugins = [
     "tests.purity",
     "tests.folder_seconds",
     "tests.shared_services",
+    "tests.samples",
 ]
 
 

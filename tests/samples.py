@@ -1,22 +1,51 @@
-"""What make test takes of a campaign, and whether all of it was asked for."""
+"""Which cells of matrices and campaigns a run takes, and whether all of them were asked for.
+
+``make test`` takes a third of the cells of each parametrised test that needs more than this
+process, and a sample of each campaign. The turn chooses them: a number of the tree's hash, so that
+commits take turns. ``HUDI_TURN`` repeats one; ``make campaigns`` takes all.
+"""
 
 from __future__ import annotations
 
 import os
+import subprocess
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import product
+from pathlib import Path
 from typing import Final, TypeVar
+from zlib import crc32
+
+import pytest
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 IS_WHOLE: Final = os.environ.get("HUDI_CAMPAIGN") == "whole"
-"""Whether campaigns run as a whole (``make campaigns``); ``make test`` takes a sample of each."""
+"""Whether campaigns run as a whole (``make campaigns``)."""
+TAKES_A_THIRD: Final = os.environ.get("HUDI_CAMPAIGN") == "third"
+"""Whether parametrised tests take a third of their cells (``make test``); else all run."""
+
+
+@cache
+def turn() -> int:
+    """Number that chooses the cells: ``HUDI_TURN``, or of the tree that is checked out."""
+    if chosen := os.environ.get("HUDI_TURN"):
+        return int(chosen)
+    command = ["git", "rev-parse", "HEAD^{tree}"]
+    try:
+        tree = subprocess.run(
+            command, cwd=Path(__file__).parent, check=True, capture_output=True, text=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return 0  # no checkout
+    return int(tree[:6], 16)
 
 
 def sampled(cases: Sequence[T], one_in: int, first: int = 0) -> list[T]:
     """Every ``one_in``-th of the cases of a campaign, or all of them where that is asked for."""
-    return list(cases) if IS_WHOLE else list(cases[first::one_in])
+    return list(cases) if IS_WHOLE else list(cases[(turn() + first) % one_in :: one_in])
 
 
 def paired(some: Iterable[T], others: Iterable[U], first: int = 0) -> list[tuple[T, U]]:
@@ -24,4 +53,40 @@ def paired(some: Iterable[T], others: Iterable[U], first: int = 0) -> list[tuple
     ones, rest = list(some), list(others)
     if IS_WHOLE:
         return list(product(ones, rest))
-    return [(one, rest[(first + n) % len(rest)]) for n, one in enumerate(ones)]
+    return [(one, rest[(turn() + first + n) % len(rest)]) for n, one in enumerate(ones)]
+
+
+def pytest_report_header() -> str | None:
+    """Say which cells run, and how to run them again."""
+    if not TAKES_A_THIRD:
+        return None
+    return f"cells: a third of each matrix; these again: HUDI_TURN={turn()} make test"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hand the turn on to the processes that run the tests."""
+    os.environ["HUDI_TURN"] = str(turn())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the cells whose turn it is not."""
+    if not TAKES_A_THIRD:
+        return
+    matrices: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("pure") is None:
+            matrices[item.nodeid.partition("[")[0]].append(item)
+    left_out: set[str] = set()
+    for name, cells in matrices.items():
+        if len(cells) >= 3:
+            shuffled = sorted(cells, key=lambda cell: crc32(cell.nodeid.encode()))
+            taken = (crc32(name.encode()) + turn()) % 3
+            left_out.update(cell.nodeid for n, cell in enumerate(shuffled) if n % 3 != taken)
+    others = [item for item in items if item.nodeid in left_out]
+    left_out.difference_update(
+        cell.nodeid for cell in others if cell.get_closest_marker("found_a_fault")
+    )
+    if left_out:
+        config.hook.pytest_deselected(items=[one for one in others if one.nodeid in left_out])
+        items[:] = [item for item in items if item.nodeid not in left_out]
