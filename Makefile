@@ -90,11 +90,12 @@ model: export HUDI_MODEL = 3
 model: setup  ## Take every path of the two-step commit with three writers; make test takes two
 	$(RUN) -m pytest -s tests/model $(ARGS)
 
-lint: setup  ## Check style, types, and who imports whom
+lint: setup  ## Check style, types, who imports whom, and what rooms hold
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/rooms.py
 
 format: setup  ## Put the code into its one layout
 	$(BIN)/ruff check --fix .

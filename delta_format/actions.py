@@ -19,13 +19,7 @@ from hudi_core.spi import CommitError, MetaClientView
 
 
 def file_actions(meta_client: MetaClientView, head: Head, change: Change) -> list[LogAction]:
-    """Delta actions that replace a change's old files by new ones.
-
-    Raises
-    ------
-    CommitError
-        The table names a new file already, or the store does not have it as it should be.
-    """
+    """Delta actions that replace a change's old files by new ones."""
     named = Snapshot(head) if change.old_groups or change.taken else None
     old = {} if named is None else named.of_groups(change.old_groups)
     gone = [file for files in old.values() for file in files]
@@ -46,13 +40,7 @@ def file_actions(meta_client: MetaClientView, head: Head, change: Change) -> lis
 def new_adds(
     meta_client: MetaClientView, change: Change, partition_by: Sequence[str]
 ) -> list[LogAction]:
-    """Delta actions that add the new files of a change.
-
-    Raises
-    ------
-    CommitError
-        A file is not in the store as the commit describes it.
-    """
+    """Delta actions that add the new files of a change."""
     schema = change.schema
     if schema is None:
         return []
@@ -91,10 +79,7 @@ def remove_action(file: LiveFile, is_change: bool = True) -> LogAction:
 
     Its path is spelled as the log spells it: no engine takes it for the file's otherwise.
 
-    Parameters
-    ----------
-    is_change
-        Whether rows go with it.
+    ``is_change``: rows go with it.
     """
     return {
         "remove": {

@@ -31,16 +31,7 @@ from hudi_core.spi.files import read_statistics
 class NewFile:
     """A file that a write made.
 
-    Attributes
-    ----------
-    path
-        Relative to the table.
-    size
-        Bytes.
-    rows
-        Number of rows.
-    columns
-        Statistics by leaf path.
+    ``path`` is relative to the table; ``columns`` are statistics by leaf path.
     """
 
     path: str
@@ -53,20 +44,9 @@ class NewFile:
 class Change:
     """What one action does to the files of a table.
 
-    Attributes
-    ----------
-    new_files
-        Files that come; those without rows are left out.
-    old_groups
-        File groups whose files go: replaced by a new slice, or taken out of the table.
-    schema
-        Columns of the files as the action leaves them; ``None`` where it says nothing of them.
-    same_rows
-        Whether the rows stay what they are, as in a clustering.
-    taken
-        Files of other writers that go, as the new files have their rows.
-    replaced
-        With ``taken``: the groups whose files have to be there for that.
+    ``new_files`` without rows are left out. ``schema`` is ``None`` where the action does not change
+    it. ``same_rows``: as in a clustering. ``taken`` are files of other writers, whose rows the new
+    files have; the groups in ``replaced`` have to be there for that.
     """
 
     new_files: tuple[NewFile, ...] = ()
@@ -90,15 +70,7 @@ def change_of_write(
 ) -> Change:
     """The files that a write adds and removes.
 
-    Parameters
-    ----------
-    statuses
-        With the statistics of its files; of those that are not among them the footer is read.
-
-    Raises
-    ------
-    CommitError
-        The metadata names a file that cannot be one of the table, or not the number of its rows.
+    Statistics that ``statuses`` lack are read from the footers.
     """
     schema = _schema_of(meta_client, metadata)
     known = {status.stat.path: status.columns for status in statuses if status.columns}

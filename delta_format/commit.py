@@ -41,14 +41,8 @@ _ADD_COLUMNS: Final = "ADD COLUMNS"
 class Record:
     """What is recorded of an instant.
 
-    Attributes
-    ----------
-    instant
-        The completed instant.
-    operation
-        The write operation; ``None`` where the action has none.
-    parent
-        The version it builds on; ``None`` for the one that is read here.
+    ``operation`` is ``None`` where the action has none; ``parent`` is the version it builds on,
+    ``None`` for the one that is read here.
     """
 
     instant: Instant
@@ -66,23 +60,8 @@ def record(
 ) -> FormatCommit:
     """Record an instant in the log, unless it is there.
 
-    Parameters
-    ----------
-    marks
-        Further transactions of the version.
-
-    Raises
-    ------
-    CommitConflictError
-        The log is at another version than it should be.
-    ForeignCommitError
-        A foreign writer has written to it.
-    IncompleteCommitError
-        The instant was taken out of the log.
-    CommitError, UnsupportedTableError
-        What the commit says does not agree with its files, or Delta cannot hold it.
-    CommitStateUnknownError
-        The store failed, and whether the version is there cannot be told.
+    ``marks`` are further transactions of the version. After :class:`CommitStateUnknownError` the
+    version may be there.
     """
     head = open_log(meta_client)
     found = _receipt(head, what.instant)
@@ -108,21 +87,9 @@ def step(
 ) -> None:
     """Make a version that holds no instant.
 
-    Parameters
-    ----------
-    what
-        Why it is made.
-    of
-        The instant, or instants, it is made for.
-    with_checkpoint
-        Whether a checkpoint is made of it in any case.
-
-    Raises
-    ------
-    CommitConflictError
-        Another version is there now, which may be the one.
-    CommitStateUnknownError
-        The store failed.
+    ``of`` are the instants it is made for, ``what`` is why. ``with_checkpoint``: a checkpoint is
+    made even when none is due. The version behind a :class:`CommitConflictError` may be this very
+    one.
     """
     base = head.version
     new = NewVersion(step_keys(what, of), actions, operation, with_checkpoint)

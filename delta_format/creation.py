@@ -69,15 +69,7 @@ class _First:
 
 
 def check(meta_client: MetaClientView) -> None:
-    """Refuse a table that can have no log; nothing is changed.
-
-    Raises
-    ------
-    InvalidOptionError, SchemaError
-        Names what is in the way.
-    UnsupportedTableError
-        The log of another writer that is there has rules that cannot be kept.
-    """
+    """Refuse a table that can have no log; nothing is changed."""
     _properties(meta_client)
     require_same_root(meta_client)
     delta_schema(file_schema(meta_client))
@@ -90,13 +82,7 @@ def check(meta_client: MetaClientView) -> None:
 def made(meta_client: MetaClientView, view_manager: FileSystemViewManager) -> FormatCommit:
     """Make, or go on with, a log of the present files.
 
-    Raises
-    ------
-    ForeignCommitError
-        Another writer than Hudi writes to the log.
-    UnsupportedTableError
-        Delta cannot hold a column or a file of the table, or the log has rules that cannot be kept;
-        nothing has changed.
+    When it raises :class:`UnsupportedTableError`, nothing has changed.
     """
     first = _first(meta_client, view_manager)
     if has_log(meta_client):
@@ -107,17 +93,7 @@ def made(meta_client: MetaClientView, view_manager: FileSystemViewManager) -> Fo
 
 
 def opened(meta_client: MetaClientView) -> FormatCommit:
-    """The newest version of the log.
-
-    Raises
-    ------
-    CorruptMetadataError
-        There is no log, or it is damaged.
-    ForeignCommitError
-        Another writer than Hudi has written to the log.
-    UnsupportedTableError
-        It has rules that cannot be kept.
-    """
+    """The newest version of the log."""
     head = open_log(meta_client, is_rebuilt=True)
     require_ours(meta_client, head)
     require_writable(head)
@@ -125,13 +101,7 @@ def opened(meta_client: MetaClientView) -> FormatCommit:
 
 
 def check_files(meta_client: MetaClientView, view_manager: FileSystemViewManager) -> None:
-    """Refuse a table whose files cannot be in a log; nothing changes.
-
-    Raises
-    ------
-    UnsupportedTableError, CommitError
-        Delta cannot hold a file, or the log that is there has rules that cannot be kept.
-    """
+    """Refuse a table whose files cannot be in a log; nothing changes."""
     first = _first(meta_client, view_manager)
     _declaration(meta_client, first)
     _adds(meta_client, first)

@@ -39,17 +39,7 @@ _APPEND_ONLY: Final = "delta.appendOnly"
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What a log says of its table as a whole.
-
-    Attributes
-    ----------
-    schema
-        Columns.
-    partition_by
-        Partition columns.
-    configuration
-        Properties.
-    """
+    """What a log says of its table as a whole."""
 
     schema: Document
     partition_by: Sequence[str]
@@ -64,13 +54,7 @@ def declared(table: DeltaTable) -> Declaration:
 
 
 def first_declaration(name: str, wanted: Declaration) -> list[LogAction]:
-    """The actions that begin a log.
-
-    Parameters
-    ----------
-    name
-        Of the table.
-    """
+    """The actions that begin a log."""
     protocol: LogAction = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
     if _has_zoneless(wanted.schema):
         protocol = _protocol({_ZONELESS}, {_ZONELESS})
@@ -117,13 +101,7 @@ def is_plain(head: Head) -> bool:
 
 
 def require_writable(head: Head) -> None:
-    """Refuse a log with rules for writers that are not kept here.
-
-    Raises
-    ------
-    UnsupportedTableError
-        Names the features, or the property.
-    """
+    """Refuse a log with rules for writers that are not kept here."""
     with head.reading():
         unknown = _unknown_features(head.table.protocol())
     if unknown:
@@ -140,11 +118,6 @@ def require_removals_allowed(head: Head) -> None:
     """Refuse a log from which no file may be removed.
 
     Upserts remove files, and so do inserts: a new file takes the place of a small one.
-
-    Raises
-    ------
-    UnsupportedTableError
-        It is such a log.
     """
     with head.reading():
         configuration = head.table.metadata().configuration

@@ -29,12 +29,8 @@ _COLUMNS: Final = ("remove.path", "txn.appId", "txn.version")
 class Entries:
     """Removed files and transactions of a log's newest version.
 
-    Attributes
-    ----------
-    removed
-        Paths of removed files, as the log spells them. Some may have been added again.
-    transactions
-        The version of each application.
+    ``removed`` are spelled as in the log, and some may have been added again. ``transactions``
+    gives the version of each application.
     """
 
     removed: set[str] = field(default_factory=set)
@@ -42,20 +38,7 @@ class Entries:
 
     @classmethod
     def read(cls, meta_client: MetaClientView, files: Iterable[FileStatus]) -> Self:
-        """Read the last checkpoint and the versions behind it.
-
-        Parameters
-        ----------
-        files
-            All of the log.
-
-        Raises
-        ------
-        CorruptMetadataError
-            A file is damaged.
-        StorageError
-            The store does not answer.
-        """
+        """Read the last checkpoint and the versions behind it."""
         numbers = {one.path: number_of(one.name, CHECKPOINT) for one in files}
         last = max(numbers, key=lambda path: numbers[path], default=None)
         storage, found = meta_client.root, cls()

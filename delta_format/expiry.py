@@ -59,12 +59,7 @@ _SCHEMA_AND_INSTANT: Final = 2
 def forget(meta_client: MetaClientView, archived: Iterable[Instant], expected: str | None) -> None:
     """Take archived instants out of the log, and what only they needed.
 
-    Raises
-    ------
-    CommitConflictError, CommitStateUnknownError
-        The log was changed in between, or the store failed.
-    StorageError
-        The store failed; the next archive goes on.
+    After :class:`StorageError` the next archive continues.
     """
     old = tuple(archived)
     head = open_log(meta_client)

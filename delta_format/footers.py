@@ -18,19 +18,8 @@ from hudi_core.spi.files import field_id, leaves, read_footer
 def described(meta_client: MetaClientView, path: str, schema: pa.Schema) -> tuple[int, FileStats]:
     """Return a file's row count and statistics by leaf path.
 
-    Parameters
-    ----------
-    path
-        Relative to the table.
-    schema
-        Columns of the table's files, with their field ids.
-
-    Raises
-    ------
-    UnsupportedTableError
-        Delta would read a column of the file wrongly; names it.
-    DataFileError
-        The file is damaged or missing.
+    ``path`` is relative to the table; ``schema`` has the field ids. A column that Delta would read
+    wrongly is refused.
     """
     footer = read_footer(meta_client, path, schema)
     _require_table_columns(meta_client, path, footer.schema, schema)

@@ -30,18 +30,9 @@ def require_ours(
 ) -> None:
     """Refuse a log that another writer has written to.
 
-    Parameters
-    ----------
-    taken
-        What the change that is to be made takes in of it. It is made where all of that is there
-        still, with all rows; what else has come since is foreign then, too.
-    replaced
-        Groups whose files the change takes out.
-
-    Raises
-    ------
-    ForeignCommitError
-        Names the foreign version.
+    ``taken`` is what the coming change takes in. It is allowed only while all of that is still
+    there, with all rows; anything else that came since is foreign as well. ``replaced`` are the
+    groups whose files the change takes out.
     """
     foreign = head.foreign
     if foreign is None:
@@ -55,10 +46,7 @@ def require_ours(
 def look_for_foreign(meta_client: MetaClientView, head: Head) -> None:
     """Warn once that another writer has written to the log.
 
-    Raises
-    ------
-    ForeignCommitError
-        Nothing of Hudi is left in it.
+    A log without anything of Hudi is an error.
     """
     foreign = head.foreign
     if foreign is None:
@@ -73,11 +61,6 @@ def deleted_rows(meta_client: MetaClientView, head: Head) -> dict[str, int]:
     """Numbers of rows that deletion vectors take out of files.
 
     By path as the log spells it. Hudi makes no vectors: only versions of others are looked at.
-
-    Raises
-    ------
-    StorageError
-        The log has been cleaned of such a version.
     """
     foreign = head.foreign
     with head.reading():

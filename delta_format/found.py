@@ -15,13 +15,8 @@ _PREFIX = "partition."
 def find_table(meta_client: MetaClientView) -> FoundTable | None:
     """Return the newest version of a folder's table, or ``None``.
 
-    Raises
-    ------
-    UnsupportedTableError
-        Its files alone do not tell its rows: deletion vectors, mapped columns and the like; or none
-        of them may be replaced.
-    CorruptMetadataError
-        Its log is damaged.
+    Refused are tables whose files alone do not show their rows (deletion vectors, mapped columns),
+    and those of which no file may be replaced.
     """
     if not has_log(meta_client):
         return None

@@ -35,15 +35,9 @@ _Key = tuple[str, tuple[tuple[str, str], ...]]
 class Handle:
     """A handle, and what proves which log it is of.
 
-    Attributes
-    ----------
-    table
-        The library's object.
-    version
-        The version that it was at when it was lent.
-    tag
-        The store's tag of that version's file. Versions never change: with another tag it is
-        another log. ``None`` where nothing proves that the handle has read that file.
+    ``version`` is that of when it was lent. ``tag`` is the store's tag of that version's file:
+    versions never change, so another tag means another log. ``None`` where nothing proves that the
+    handle has read that file.
     """
 
     table: DeltaTable
@@ -83,12 +77,8 @@ def opened(meta_client: MetaClientView) -> Handle:
 def at_version(meta_client: MetaClientView, version: int | None = None) -> DeltaTable:
     """An unshared handle at an older version, or the newest.
 
-    Raises
-    ------
-    UnsafePathError, CorruptMetadataError
-        See :func:`~delta_format.log_files.require_readable_log`.
-    ForkedProcessError
-        The process was forked from one that had used the library.
+    A process that was forked from one that had used the library is refused
+    (:class:`ForkedProcessError`).
     """
     require_same_process(_LIBRARY)
     require_readable_log(meta_client)

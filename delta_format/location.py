@@ -21,13 +21,7 @@ def root_of(meta_client: MetaClientView) -> str:
 
 
 def require_same_root(meta_client: MetaClientView) -> None:
-    """Refuse an option that names another root.
-
-    Raises
-    ------
-    InvalidOptionError
-        It does.
-    """
+    """Refuse an option that names another root."""
     root, given = root_of(meta_client), LOCATION.read(meta_client)
     place = "table's folder" if meta_client.files.is_plain else "storage path"
     if given is not None and given.rstrip("/") not in (root, f"file://{root}", ""):

@@ -107,18 +107,9 @@ def watermark_at(millis: int) -> LogAction:
 class Head:
     """The newest version of a log at its opening.
 
-    Attributes
-    ----------
-    table
-        The library's handle, which stays at that version until something is written by it.
-    root
-        Path or URI of the table.
-    places
-        Where the table's data files are.
-    reports
-        What that version and those before it report of themselves.
-    handle
-        What a later look under the same write's locks may go on from.
+    ``table`` stays at that version until something is written with it. ``reports`` are those of
+    that version and the ones before. ``handle`` is what a later look under the same write's locks
+    may continue from.
     """
 
     table: DeltaTable
@@ -276,11 +267,6 @@ class Head:
         """Refuse another version than a change was decided on.
 
         A vacuum and the schema step of this very instant may have come in between.
-
-        Raises
-        ------
-        CommitConflictError
-            Something else has.
         """
         if parent is None or parent == str(self.version):
             return
@@ -307,12 +293,8 @@ class Head:
 class ForeignVersions:
     """Versions that no Hudi writer made.
 
-    Attributes
-    ----------
-    texts
-        What they are called, the oldest first.
-    hudi_version
-        The newest version that holds nothing of theirs; ``None`` where there is none.
+    ``texts`` are their names, the oldest first. ``hudi_version`` is the newest that holds nothing
+    of theirs; ``None`` where there is none.
     """
 
     texts: tuple[str, ...]
@@ -362,12 +344,8 @@ class Recent:
 
     Looking up one transaction takes as long as reading many reports.
 
-    Attributes
-    ----------
-    head
-        Is asked for an instant that the reports do not name.
-    held
-        Requested times and completed actions that they do name.
+    ``held`` gives completed actions by requested time, as the reports have them; ``head`` is asked
+    for other instants.
     """
 
     head: Head
@@ -395,21 +373,8 @@ def open_log(
 ) -> Head:
     """Open a table's log.
 
-    Parameters
-    ----------
-    version
-        A version to go back to; the newest by default.
-    is_anew
-        Whether all of it is read, also where this process knows a part; damage shows only so.
-
-    Raises
-    ------
-    CorruptMetadataError
-        There is no log, or it is damaged.
-    UnsafePathError
-        See :func:`~delta_format.log_files.require_readable_log`.
-    StorageError
-        The store does not answer.
+    ``version`` is one to go back to, by default the newest. ``is_rebuilt`` reads all of it, also
+    where this process knows a part, as damage shows only then.
     """
     held = meta_client.held
     if version is None and held is not None and isinstance(held.value, Head):

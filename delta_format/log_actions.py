@@ -17,10 +17,7 @@ LogAction = Mapping[str, Any]
 def transaction(app_id: str, version: int, last_updated: int) -> LogAction:
     """The action that sets the version of an application.
 
-    Parameters
-    ----------
-    last_updated
-        Milliseconds since the epoch.
+    ``last_updated`` is in milliseconds since the epoch.
     """
     return {"txn": {"appId": app_id, "version": version, "lastUpdated": last_updated}}
 

@@ -40,18 +40,9 @@ def number_of(name: str, kind: re.Pattern[str]) -> int:
 def require_readable_log(meta_client: MetaClientView, since: int | None = None) -> None:
     """Refuse a log with files that deltalake must not open.
 
-    Parameters
-    ----------
-    since
-        The newest version when the log was last opened; with it nothing is looked at again unless
-        there is a newer one.
-
-    Raises
-    ------
-    UnsafePathError
-        A symbolic link leads the log, or a file of it, out of the table.
-    CorruptMetadataError
-        A file is too large.
+    ``since`` is the newest version when the log was last opened; with it nothing is checked again
+    unless there is a newer one. A symbolic link out of the table is an :class:`UnsafePathError`, a
+    file that is too large a :class:`CorruptMetadataError`.
     """
     if since is not None and meta_client.root.head(file_of(since + 1)) is None:
         return
@@ -72,13 +63,7 @@ def _all(meta_client: MetaClientView) -> list[FileStatus]:
 
 
 def sweep(meta_client: MetaClientView) -> None:
-    """Delete files that writers were at when they died.
-
-    Raises
-    ------
-    StorageError
-        The store does not answer.
-    """
+    """Delete files that writers were at when they died."""
     before = time.time() * 1000 - _DEAD_MS
     for one in meta_client.root.list(LOG_FOLDER):
         if one.modified_ms < before and _STAGED.fullmatch(one.name):
@@ -91,17 +76,7 @@ def prune(meta_client: MetaClientView, files: Iterable[FileStatus], needed: int)
     Checkpoints go first, then versions, the oldest first: who reads an older version meanwhile
     sees it, or fails.
 
-    Parameters
-    ----------
-    files
-        All of the log.
-    needed
-        The oldest version that must stay readable.
-
-    Raises
-    ------
-    StorageError
-        The store does not answer.
+    ``needed`` is the oldest version that must stay readable; ``files`` are all of the log.
     """
     found = list(files)
     checkpoints = (number_of(one.name, CHECKPOINT) for one in found)

@@ -45,11 +45,6 @@ class DeltaLister(FileIndex):
 
     A version does not name the files of earlier ones, which time travel, cleaning and rollback look
     for. These come from the table's metadata table, or its folders.
-
-    Parameters
-    ----------
-    meta_client
-        The table.
     """
 
     def __init__(self, meta_client: MetaClientView) -> None:
@@ -86,13 +81,7 @@ class DeltaLister(FileIndex):
         return found
 
     def list_partitions(self) -> Sequence[PartitionPath]:
-        """Return every partition path, sorted; ``[""]`` for a table without partitions.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The log is gone or damaged.
-        """
+        """Return every partition path, sorted; ``[""]`` for a table without partitions."""
         return sorted({*self._present, *self._earlier.list_partitions()})
 
     def list_files(

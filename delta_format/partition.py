@@ -49,17 +49,8 @@ def partition_values(
 ) -> dict[str, str | None]:
     """Return the partition values of one file: those that its rows have.
 
-    Parameters
-    ----------
-    path
-        Of the file, for errors.
-    columns
-        Statistics of the file, which tell the one value that all rows have.
-
-    Raises
-    ------
-    CommitError
-        The rows have more than one value, or their value is not known.
+    The statistics in ``columns`` must show one value for all rows; otherwise it is a
+    :class:`CommitError`.
     """
     values: dict[str, str | None] = {}
     for name in partition_by:

@@ -23,13 +23,7 @@ _BLANK: Final = frozenset({"Zs", "Zl", "Zp", "Cc"})
 
 
 def spelled(path: str) -> str:
-    """A path as the log names it.
-
-    Parameters
-    ----------
-    path
-        Relative to the table, as the store names it.
-    """
+    """A path as the log names it."""
     text = _ESCAPED.sub(lambda found: _escaped(found[0]), path)
     first, slash, rest = text.partition("/")
     # what precedes a colon in the first name would be taken for the scheme of a URI
@@ -37,13 +31,7 @@ def spelled(path: str) -> str:
 
 
 def plain(text: str) -> str:
-    """A path as the store names it.
-
-    Parameters
-    ----------
-    text
-        The path as the log names it, in whatever spelling.
-    """
+    """A path as the store names it."""
     return unquote(text)
 
 

@@ -25,14 +25,8 @@ _MOST: Final = 2048
 class _Known:
     """Reports of a log, and what proves which one it is.
 
-    Attributes
-    ----------
-    version, tag
-        The newest version, and the store's tag of its file: with another tag it is another log.
-    reports
-        From that version back, one for each.
-    is_all
-        Whether there are no older ones.
+    ``tag`` is the store's tag of the file of ``version``: another tag means another log.
+    ``reports`` go back from that version, one for each; ``is_all``: there are no older ones.
     """
 
     version: int
@@ -57,13 +51,6 @@ class Reports:
     The library reads the file of each version again, and every look at a table needs twice as many
     as its timeline has instants: after 200 commits 6 ms, of which each commit had two. Versions
     never change, so only those since the last look are read.
-
-    Parameters
-    ----------
-    meta_client
-        The table.
-    table
-        The library's handle.
     """
 
     def __init__(self, meta_client: MetaClientView, table: DeltaTable) -> None:

@@ -26,24 +26,13 @@ def file_schema(meta_client: MetaClientView, schema: TableSchema | None = None) 
     """Return the columns of the table's files, meta columns first.
 
     Where it has these.
-
-    Parameters
-    ----------
-    schema
-        The table's; by default as it is now.
     """
     found = meta_client.schema if schema is None else schema
     return found.with_meta() if meta_client.config.populate_meta_fields else found.arrow
 
 
 def delta_schema(schema: pa.Schema) -> Document:
-    """The Delta schema of files with these columns.
-
-    Raises
-    ------
-    SchemaError
-        See :func:`require_supported_columns`.
-    """
+    """The Delta schema of files with these columns."""
     require_supported_columns(schema)
     found = Schema.from_arrow(pa.schema([_plain(field) for field in schema]))
     document: Document = json.loads(found.to_json())
@@ -51,24 +40,14 @@ def delta_schema(schema: pa.Schema) -> Document:
 
 
 def require_supported_columns(schema: pa.Schema) -> None:
-    """Refuse columns that a Delta table cannot have.
-
-    Raises
-    ------
-    SchemaError
-        A column has a type that Delta lacks, or a name that differs from another in case only;
-        names both.
-    """
+    """Refuse columns that a Delta table cannot have."""
     _require_distinct_members(list(schema), "")
 
 
 def grown(meta_client: MetaClientView, old: Document, new: Document) -> Document:
     """A schema with the columns of another one behind its own.
 
-    Raises
-    ------
-    UnsupportedTableError
-        A column changes its type, which Delta cannot express without rewriting files.
+    A changed type is refused: Delta cannot express it without rewriting files.
     """
     return {**old, "fields": _fields(meta_client, old["fields"], new["fields"], "")}
 

@@ -39,16 +39,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class LiveFile:
     """A file that a version names.
 
-    Attributes
-    ----------
-    path
-        Relative to the table, as the store names it.
-    spelling
-        The path as the log spells it.
-    size
-        Bytes.
-    partition_values
-        Values of the partition columns, as the log keeps them.
+    ``path`` is relative to the table, as the store names it; ``spelling`` is as in the log.
+    ``partition_values`` are as the log keeps them.
     """
 
     path: str
@@ -76,10 +68,7 @@ class LiveFile:
 class Snapshot:
     """The files of one version, kept as columns.
 
-    Parameters
-    ----------
-    head
-        The version; it is read now, and free for others afterwards.
+    ``head`` is read now, and free for others afterwards.
     """
 
     def __init__(self, head: Head) -> None:
@@ -145,10 +134,7 @@ class Snapshot:
     def named_files(self, deleted: Mapping[str, int]) -> Iterator[NamedFile]:
         """Yield every file with what the log says of it.
 
-        Parameters
-        ----------
-        deleted
-            Rows that deletion vectors take out of files, by path as the log spells it.
+        ``deleted`` are rows that deletion vectors take out, by path as the log spells it.
         """
         table = self._actions
         leaves = _leaves(table)
@@ -168,17 +154,8 @@ class Snapshot:
 
         Unknown in those that the version does not name.
 
-        Parameters
-        ----------
-        paths
-            As the store names them.
-        column, kind
-            Path of the column, with dots, and its type in the table's schema.
-
-        Returns
-        -------
-        ValueRanges or None
-            ``None`` where the version has no statistics of the column.
+        ``paths`` are as the store names them; ``column`` is dotted and ``kind`` its type in the
+        table's schema. ``None`` where the version has no statistics of it.
         """
         table = self._actions
         if not {f"{_LOW}{column}", f"{_HIGH}{column}"} <= {*table.column_names}:
@@ -206,10 +183,7 @@ class Snapshot:
     def described(self, paths: Collection[str]) -> tuple[NewFile, ...]:
         """Files of this version, as they may be added again.
 
-        Parameters
-        ----------
-        paths
-            As the store names them.
+        ``paths`` are as the store names them.
         """
         table = self._actions
         leaves = _leaves(table)

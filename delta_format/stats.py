@@ -25,19 +25,7 @@ _LEFT_OUT: Final = frozenset(
 def statistics(
     rows: int, columns: FileStats, schema: pa.Schema, partition_by: Iterable[str]
 ) -> str:
-    """Return the statistics of one file.
-
-    Parameters
-    ----------
-    rows
-        Number of rows.
-    columns
-        By leaf path; those that are missing get no bounds.
-    schema
-        Columns of the file.
-    partition_by
-        Columns whose values the log keeps by themselves.
-    """
+    """Return the statistics of one file."""
     out = {*_LEFT_OUT, *partition_by}
     fields = [field for field in schema if field.name not in out]
     low, high, nulls = _members(fields, "", columns)
@@ -79,13 +67,7 @@ def _leaf(field: pa.Field, known: ColumnStats, low: Shaped, high: Shaped, nulls:
 
 
 def without_float_bounds(columns: FileStats, schema: pa.Schema) -> FileStats:
-    """Statistics that a footer has for sure: not whether there is NaN.
-
-    Parameters
-    ----------
-    schema
-        Columns of the file.
-    """
+    """Statistics that a footer has for sure: not whether there is NaN."""
     floating = set(_floating_paths(schema, ""))
     return {
         path: replace(known, min_value=None, max_value=None) if path in floating else known

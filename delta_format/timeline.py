@@ -11,15 +11,7 @@ class DeltaTimelineFactory:
     """Returns the Hudi timeline, fenced by the Delta log."""
 
     def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
-        """Return the fenced timeline: one listing, and the log's newest version.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The log is gone or damaged.
-        ForeignCommitError
-            Another writer's log has taken its place.
-        """
+        """Return the fenced timeline: one listing, and the log's newest version."""
         timeline = meta_client.timeline()
         head = open_log(meta_client)
         recent = head.among(len(timeline.instants))

@@ -62,13 +62,6 @@ def take_back(meta_client: MetaClientView, target: Instant, expected: str | None
     request that is still travelling finds another parent than its own. Either way the instant can
     never be recorded again. One that is only to be fenced off, which its state tells, is left alone
     where the log holds it.
-
-    Raises
-    ------
-    TableServiceError
-        Later versions build on it.
-    CommitConflictError, CommitStateUnknownError
-        The log was changed in between, or the store failed.
     """
     head, zone = open_log(meta_client), meta_client.config.zone
     require_ours(meta_client, head)
@@ -102,12 +95,8 @@ def restore(meta_client: MetaClientView, plan: RestorePlan, expected: str | None
     That is the version before its instants where the log does not name the commit. No effect where
     that has happened. The instants can never be recorded again.
 
-    Raises
-    ------
-    TableServiceError
-        The log has been cleaned of that version, or instants in between are to stay.
-    CommitConflictError, CommitStateUnknownError
-        The log was changed in between, or the store failed.
+    :class:`TableServiceError`: the log has been cleaned of that version, or instants in between are
+    to stay.
     """
     head, zone = open_log(meta_client), meta_client.config.zone
     require_ours(meta_client, head)
@@ -124,13 +113,7 @@ def restore(meta_client: MetaClientView, plan: RestorePlan, expected: str | None
 
 
 def require_restorable(meta_client: MetaClientView, plan: RestorePlan) -> None:
-    """Refuse a restore as :func:`restore` would; changes nothing.
-
-    Raises
-    ------
-    TableServiceError
-        See :func:`restore`.
-    """
+    """Refuse a restore as :func:`restore` would; changes nothing."""
     head = open_log(meta_client)
     require_ours(meta_client, head)
     held = _held(head, plan)
@@ -145,13 +128,7 @@ def _held(head: Head, plan: RestorePlan) -> dict[str, Instant]:
 
 
 def _base(head: Head, held: dict[str, Instant], commit: str | None) -> int:
-    """The version that a restore to a commit returns to.
-
-    Raises
-    ------
-    TableServiceError
-        The log has been cleaned of it, or instants in between are to stay.
-    """
+    """The version that a restore to a commit returns to."""
     oldest: tuple[int, Instant] | None = None
     seen: set[str] = set()
     taken: set[str] = set()
@@ -179,12 +156,7 @@ def save(meta_client: MetaClientView, savepoint: Instant, expected: str | None) 
 
     Files are kept by Hudi's cleans, which alone delete them.
 
-    Raises
-    ------
-    TableServiceError
-        The log has no version of that state: it was made, or rebuilt, of later commits.
-    CommitConflictError, CommitStateUnknownError
-        The log was changed in between, or the store failed.
+    A log that was made or rebuilt of later commits has no version of that state, which is an error.
     """
     _require_state(meta_client, savepoint.requested_time)
     mark = transaction(_SAVEPOINTS, 1, completion_millis(savepoint))
@@ -192,13 +164,7 @@ def save(meta_client: MetaClientView, savepoint: Instant, expected: str | None) 
 
 
 def unsave(meta_client: MetaClientView, savepoint: Instant, expected: str | None) -> FormatCommit:
-    """Take a savepoint out of the log.
-
-    Raises
-    ------
-    CommitConflictError, CommitStateUnknownError
-        The log was changed in between, or the store failed.
-    """
+    """Take a savepoint out of the log."""
     head = open_log(meta_client)
     if head.holds(savepoint):
         require_ours(meta_client, head)
@@ -301,13 +267,7 @@ def _before(head: Head, version: int, target: Instant) -> int:
 
 
 def require_no_live_files(meta_client: MetaClientView, plan: CleanerPlan) -> None:
-    """Refuse a clean that deletes a present or saved file.
-
-    Raises
-    ------
-    TableServiceError
-        Names the file.
-    """
+    """Refuse a clean that deletes a present or saved file."""
     head = open_log(meta_client)
     kept = frozenset(Snapshot(head).paths()).union(*_saved(meta_client, head))
     wrong = next((path for path in _planned(meta_client, plan) if path in kept), None)
@@ -348,11 +308,6 @@ def require_named_files(
 
     A file without rows is never named; with rows, those of its group would come back by the write,
     though the log took them out.
-
-    Raises
-    ------
-    CorruptMetadataError
-        Names one.
     """
     missing = gone - Snapshot(open_log(meta_client)).of_groups(gone).keys()
     if not missing:

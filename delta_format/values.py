@@ -42,12 +42,8 @@ def encode(value: Json) -> str:
 def partition_text(value: Scalar, kind: pa.DataType) -> str:
     """Return a partition value as the log keeps it.
 
-    Parameters
-    ----------
-    value
-        In internal form (:class:`~hudi_core.spi.ColumnStats`).
-    kind
-        Type of the column: one of :func:`~delta_format.partition.is_partition_type`.
+    ``value`` is in internal form (:class:`~hudi_core.spi.ColumnStats`); ``kind`` is one of
+    :func:`~delta_format.partition.is_partition_type`.
     """
     if pt.is_date(kind) and isinstance(value, int):
         return (_EPOCH_DAY + timedelta(days=value)).isoformat()
@@ -59,18 +55,8 @@ def partition_text(value: Scalar, kind: pa.DataType) -> str:
 def bounds(low: Scalar, high: Scalar, kind: pa.DataType) -> tuple[Json, Json | None] | None:
     """Return lower and upper bound as statistics have them.
 
-    Parameters
-    ----------
-    low, high
-        In internal form.
-    kind
-        Type of the column.
-
-    Returns
-    -------
-    tuple or None
-        ``None`` where the type has no bounds in Delta, or a bound cannot be written; the upper
-        bound alone is ``None`` for a text that has no short successor.
+    Bounds are given in internal form. ``None`` where the type has no bounds in Delta, or one cannot
+    be written; the upper bound alone is ``None`` for a string that has no short successor.
     """
     match low, high:
         case str(), str() if pt.is_string(kind):

@@ -34,16 +34,9 @@ _log = logging.getLogger(__name__)
 class NewVersion:
     """A version that is to be made.
 
-    Attributes
-    ----------
-    report
-        What it says of itself in this project's words.
-    actions
-        What it changes; empty for a version that only reports.
-    operation
-        How engines name it in the log's history.
-    with_checkpoint
-        Whether a checkpoint is made of it, whether or not one is due.
+    ``report`` is in this project's words, ``operation`` as engines name it in the log's history.
+    ``actions`` is empty for a version that only reports. ``with_checkpoint``: even when none is
+    due.
     """
 
     report: Mapping[str, Any]
@@ -55,12 +48,7 @@ class NewVersion:
 def make_next(meta_client: MetaClientView, head: Head, new: NewVersion) -> None:
     """Put a version behind the newest one that was read.
 
-    Raises
-    ------
-    AlreadyExistsError
-        Another writer has made it.
-    StorageError
-        The store failed; the version may be there, or come.
+    After :class:`StorageError` the version may be there, or appear later.
     """
     base = head.version
     _put(meta_client, base + 1, new, {BASE: base})
@@ -72,13 +60,7 @@ def make_next(meta_client: MetaClientView, head: Head, new: NewVersion) -> None:
 
 
 def make_first(meta_client: MetaClientView, new: NewVersion) -> None:
-    """Put the first version of a log.
-
-    Raises
-    ------
-    AlreadyExistsError, StorageError
-        See :func:`make_next`.
-    """
+    """Put the first version of a log."""
     _put(meta_client, 0, new, {})
 
 

@@ -30,15 +30,7 @@ _servers: Final[dict[tuple[str, int], Any]] = {}
 
 @dataclass(frozen=True, slots=True)
 class PrometheusMeter:
-    """Adds up what is measured of one table.
-
-    Attributes
-    ----------
-    table, base_path
-        Its name, and where it is.
-    prefix
-        What the names of the metrics begin with.
-    """
+    """Adds up what is measured of one table."""
 
     table: str
     base_path: str
@@ -63,21 +55,7 @@ class PrometheusMeter:
 
 
 def meter_of(options: Mapping[str, str], table: str, base_path: str) -> Meter:
-    """Meter that a table's options ask for; by default none.
-
-    Parameters
-    ----------
-    options
-        Of the session.
-    table, base_path
-        Name and place of the table.
-
-    Raises
-    ------
-    InvalidOptionError
-        Metrics are requested and prometheus-client is not installed, or its registry has another
-        metric of one of the names, or the port cannot be listened on.
-    """
+    """Meter that a table's options ask for; by default none."""
     config = MetricsConfig.from_options(options)
     if not config.enabled:
         return NO_METER

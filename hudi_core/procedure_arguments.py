@@ -17,18 +17,7 @@ _BOTH: Final = "scheduleandexecute"
 def clustering_operation(
     op: str | None, instants: str | None, plan: Mapping[str, str | None]
 ) -> str:
-    """What ``run_clustering`` is to do.
-
-    Parameters
-    ----------
-    plan
-        Arguments of a new plan by name.
-
-    Raises
-    ------
-    InvalidOptionError
-        There is no such operation, or it does not go with another argument.
-    """
+    """What ``run_clustering`` is to do."""
     named = instants is not None
     operation = (EXECUTE if named else _BOTH) if op is None else op.lower()
     if operation not in (SCHEDULE, EXECUTE, _BOTH):
@@ -58,13 +47,7 @@ def listed(text: str) -> list[str]:
 
 
 def options_of(given: Mapping[str, Any], more: str | None) -> dict[str, str]:
-    """Options of arguments that were given, and of Hudi's text ``key=value,key=value``.
-
-    Raises
-    ------
-    InvalidOptionError
-        The text has a part that is no ``key=value``.
-    """
+    """Options of arguments that were given, and of Hudi's text ``key=value,key=value``."""
     found = {key: str(value) for key, value in given.items() if value is not None}
     for part in filter(None, (part.strip() for part in (more or "").split(","))):
         key, equals, value = part.partition("=")

@@ -37,16 +37,6 @@ class Message:
     """The fields of a message by number; absent ones are zero.
 
     Or empty, where the field is made of bytes.
-
-    Parameters
-    ----------
-    data
-        The message.
-
-    Raises
-    ------
-    WireError
-        It is cut off or damaged.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -82,13 +72,7 @@ class Message:
 
 
 def decode_fields(message: bytes) -> list[Field]:
-    """The fields of a message, in their order.
-
-    Raises
-    ------
-    WireError
-        The message is cut off or damaged.
-    """
+    """The fields of a message, in their order."""
     fields, position = [], 0
     while position < len(message):
         tag, position = _decode_varint(message, position)
@@ -126,13 +110,7 @@ def encode_delimited(message: bytes) -> bytes:
 
 
 def take(data: bytes, position: int, length: int) -> tuple[bytes, int]:
-    """Some bytes at a position, and the position after them.
-
-    Raises
-    ------
-    WireError
-        There are fewer.
-    """
+    """Some bytes at a position, and the position after them."""
     if not 0 <= length <= len(data) - position:
         raise WireError(f"{length} bytes are announced and {len(data) - position} are left")
     return data[position : position + length], position + length

@@ -101,13 +101,7 @@ class Procedures:
         instant_time: str | None = None,
         metadata_key: str | None = None,
     ) -> DataFrame:
-        """What the last commit, or a named one, keeps for its caller.
-
-        Raises
-        ------
-        InstantNotFoundError
-            There is no such completed write.
-        """
+        """What the last commit, or a named one, keeps for its caller."""
         opened = self._opened(table)
         found = [
             one
@@ -217,18 +211,9 @@ class Procedures:
     ) -> DataFrame:
         """Rewrite small files, on the executors of the session.
 
-        Parameters
-        ----------
-        op
-            ``schedule``, ``execute`` (what is scheduled) or ``scheduleAndExecute``; by default
-            ``execute`` where ``instants`` are named, and ``scheduleAndExecute`` where not.
-        instants
-            Which scheduled ones ``execute`` runs, separated by commas; all by default.
-
-        Raises
-        ------
-        InvalidOptionError
-            There is no such operation, or it does not go with another argument.
+        ``op`` is ``schedule``, ``execute`` or ``scheduleAndExecute``; by default ``execute`` where
+        ``instants`` (separated by commas) are named, else ``scheduleAndExecute``. Without
+        ``instants``, ``execute`` runs all that are scheduled.
         """
         plan = {
             "order": order,
@@ -315,13 +300,7 @@ class Procedures:
         return self._did(handle.delete_savepoint, "delete_savepoint_result", time)
 
     def rollback_to_savepoint(self, table: str, instant_time: str | None = None) -> DataFrame:
-        """Take the table back to a savepoint, by default the last one.
-
-        Raises
-        ------
-        InstantNotFoundError
-            There is no such savepoint.
-        """
+        """Take the table back to a savepoint, by default the last one."""
         handle = self._table(table)
         time = instant_time or _last_savepoint(handle)
         if time not in {one.instant.requested_time for one in handle.savepoints}:

@@ -61,14 +61,8 @@ _APPLICATION: Final = "spark-stream:"
 class StreamBatch:
     """One batch of a streaming query.
 
-    Attributes
-    ----------
-    query
-        The query's id, the same after each restart from its checkpoint.
-    number
-        Its number, one more for each batch.
-    sink
-        Name of one of several sinks that the query has; empty for an only one.
+    ``query`` is the same after each restart from the checkpoint; ``number`` grows by one. ``sink``
+    is empty for an only sink.
     """
 
     query: str
@@ -152,11 +146,6 @@ def _turn(path: str, batch: StreamBatch, turn: _Turn) -> Iterator[None]:
 
     Another sink's write of it would be taken for a repetition, and its rows be lost. A batch that
     failed may be written by another one, and so may one that a restarted query repeats.
-
-    Raises
-    ------
-    InvalidOptionError
-        Another sink has written the batch, in this run of the query.
     """
     key = path, batch.idempotency.application
     with _turns_lock:
@@ -184,13 +173,7 @@ def _turn(path: str, batch: StreamBatch, turn: _Turn) -> Iterator[None]:
 
 
 def checked_sink_options(options: dict[str, str]) -> dict[str, str]:
-    """Options of a sink, none of which makes a single write idempotent.
-
-    Raises
-    ------
-    InvalidOptionError
-        An option that cannot be used.
-    """
+    """Options of a sink, none of which makes a single write idempotent."""
     StreamSinkConfig.from_options(options)
     for key in (CommitConfig.application, CommitConfig.version):
         if key.is_given(options):
@@ -206,11 +189,8 @@ def checked_sink_options(options: dict[str, str]) -> dict[str, str]:
 def written_before(path: str, options: dict[str, str], batch: StreamBatch) -> bool:
     """Whether a batch is in the table already.
 
-    Raises
-    ------
-    InvalidOptionError
-        Hudi's own sink wrote that batch, or a later one, under the same identifier, and it is not
-        certain that this is the same query.
+    A batch that Hudi's own sink wrote under the same identifier, or a later one, is an error unless
+    it is certain that this is the same query.
     """
     if not table_exists(path, options):
         return False
@@ -230,20 +210,9 @@ def write_batch(
 ) -> CommitResult | None:
     """Write the rows of a batch, unless that was done before.
 
-    Parameters
-    ----------
-    rows
-        Gives the rows, for each try again; not called where there is nothing to write.
-
-    Returns
-    -------
-    CommitResult or None
-        ``None`` for a batch that was written before, or that failed and is left out.
-
-    Raises
-    ------
-    HudiError
-        As of :func:`hudi_core.write`, after as many tries as the options say.
+    ``rows`` is called for each try, and not at all where there is nothing to write. ``None`` for a
+    batch that was written before, or that failed and is left out; otherwise errors of
+    :func:`hudi_core.write` are raised after as many tries as the options say.
     """
     config = StreamSinkConfig.from_options(options)
     wait_s = config.retry_interval_ms / 1000

@@ -66,15 +66,8 @@ class RefusedByCatalogError(Exception):
 class TableState:
     """One version of the Iceberg table.
 
-    Attributes
-    ----------
-    metadata
-        What it says.
-    location
-        URI of its metadata file.
-    format_version
-        Of the Iceberg format, as the file has it; another one than is written here is the work of
-        another writer.
+    ``location`` is the URI of the metadata file. A ``format_version`` other than the one written
+    here is the work of another writer.
     """
 
     metadata: TableMetadataV2
@@ -138,25 +131,11 @@ class IcebergCatalog(Protocol):
         ...
 
     def check(self) -> None:
-        """Refuse a table that could not be made here; nothing is changed.
-
-        Raises
-        ------
-        InvalidOptionError
-            There is another table of the name, or nothing that it could be in.
-        StorageError
-            The catalog does not answer.
-        """
+        """Refuse a table that could not be made here; nothing is changed."""
         ...
 
     def create(self, metadata: TableMetadataV2) -> TableState:
-        """Make the first version.
-
-        Raises
-        ------
-        CommitFailedException
-            There is a table already.
-        """
+        """Make the first version."""
         ...
 
     def newest(self) -> int:
@@ -168,19 +147,9 @@ class IcebergCatalog(Protocol):
 
         Damaged or not.
 
-        Parameters
-        ----------
-        seen
-            What :meth:`newest` said before the metadata was made.
-
-        Raises
-        ------
-        CommitFailedException
-            Another writer was at work.
-        InvalidOptionError
-            The catalog has another table of the name.
-        UnsupportedTableError
-            Another catalog has the table, and knows which version is the current one.
+        ``seen`` is what :meth:`newest` returned before the metadata was made;
+        :class:`CommitFailedException` means another writer was at work. A table that is in another
+        catalog is refused, as that one knows which version is current.
         """
         ...
 
@@ -192,12 +161,8 @@ class IcebergCatalog(Protocol):
     ) -> TableState:
         """Replace ``state`` by what the updates make of it; one attempt.
 
-        Raises
-        ------
-        CommitFailedException
-            The table is not in that state any more: nothing has changed.
-        RefusedByCatalogError
-            The catalog will not have it: nothing has changed.
+        :class:`CommitFailedException` (the table is not in ``state`` any more) and
+        :class:`RefusedByCatalogError` mean that nothing has changed.
         """
         ...
 
@@ -207,11 +172,6 @@ def metadata_folder(client: MetaClientView, files: TableFiles) -> str:
 
     ``hoodie.table.format.iceberg.location`` names the folder above it: the base path itself, which
     is the default, or a folder below it.
-
-    Raises
-    ------
-    InvalidOptionError
-        The location is not in the table.
     """
     given = client.format_options.get("location", "").rstrip("/")
     for root in (client.base_path, files.root):
@@ -234,12 +194,7 @@ def metadata_folder(client: MetaClientView, files: TableFiles) -> str:
 class FolderCatalog:
     """The table's own folder.
 
-    Attributes
-    ----------
-    files
-        The table's files.
-    folder
-        That of the metadata, relative to the base path.
+    ``folder`` is that of the metadata, relative to the base path.
     """
 
     files: TableFiles
@@ -272,30 +227,13 @@ class FolderCatalog:
         return max(self._versions(), default=0)
 
     def close(self, metadata: TableMetadataV2, name: str, seen: int) -> TableState:
-        """Put a last version before a named catalog takes over.
-
-        Parameters
-        ----------
-        seen
-            Number of the version that the state was made of.
-
-        Raises
-        ------
-        CommitFailedException
-            Another writer was at work.
-        """
+        """Put a last version before a named catalog takes over."""
         properties = {**metadata.properties, MOVED_KEY: name}
         last = metadata.model_copy(update={"properties": properties})
         return self._next(last, seen + 1)
 
     def reopen(self, metadata: TableMetadataV2, closed: TableState) -> None:
-        """Put the version after the last one: no catalog has taken over.
-
-        Raises
-        ------
-        CommitFailedException
-            Another writer was at work.
-        """
+        """Put the version after the last one: no catalog has taken over."""
         self._next(metadata, self._number(closed) + 1)
 
     def remove(self) -> None:
@@ -405,18 +343,7 @@ def forget_older(files: TableFiles, before: TableState, after: TableState) -> No
 
 
 def state_of(metadata: TableMetadata, where: str) -> TableState:
-    """Return a version of the table that a metadata file holds.
-
-    Parameters
-    ----------
-    where
-        URI of the file.
-
-    Raises
-    ------
-    UnsupportedTableError
-        It is of version 1 of the format, or of one that is not known.
-    """
+    """Return a version of the table that a metadata file holds."""
     number = metadata.format_version
     if isinstance(metadata, TableMetadataV2):
         return TableState(metadata, where)
@@ -432,13 +359,7 @@ def state_of(metadata: TableMetadata, where: str) -> TableState:
 
 
 def parse_metadata(data: bytes, path: str) -> TableMetadata:
-    """The table metadata in a metadata file.
-
-    Raises
-    ------
-    CorruptMetadataError
-        It is damaged.
-    """
+    """The table metadata in a metadata file."""
     try:
         return TableMetadataUtil.parse_raw(data.decode("utf-8"))
     except (ValidationError, ValueError) as error:

@@ -59,22 +59,11 @@ from iceberg_format.updates import LAST_ADDED, add_schema, as_current, remove_sn
 class Change:
     """What an instant does to the table.
 
-    Attributes
-    ----------
-    keys
-        What the snapshot's summary records besides the counts.
-    added
-        Files that become live.
-    gone
-        File groups whose live files are taken out.
-    schema
-        The columns from now on; ``None`` where they stay. Its id does not matter.
-    same_rows
-        Whether the rows stay the same: a replacement.
-    taken
-        Paths of files of other writers that are taken out, as the added files have their rows.
-    by_names
-        Whether columns of an added file carry no field ids: readers find them by their names.
+    ``keys`` are added to the counts in the snapshot's summary. ``gone`` are file groups whose live
+    files are taken out; ``taken`` are paths of other writers' files, whose rows the ``added`` files
+    have. ``schema`` is ``None`` where the columns stay, and its id does not matter. ``same_rows``:
+    a replacement. ``by_names``: columns of an added file carry no field ids, and readers find them
+    by their names.
     """
 
     keys: dict[str, str]
@@ -95,27 +84,13 @@ def publish(
 ) -> FormatCommit:
     """Make the current lineage hold an instant, if it does not yet.
 
-    Parameters
-    ----------
-    instant
-        Completed in step 1.
-    make
-        Returns the updates that make it so; called where the lineage does not hold it.
-    expected
-        The state that the change was decided on; ``None`` for the one that is read here.
-    taken
-        What the change takes in of snapshots that no Hudi writer made.
+    ``make`` is called only where the lineage does not hold the instant. ``expected`` is the state
+    that the change was decided on, ``None`` for the one read here; ``taken`` is what the change
+    takes in of snapshots that no Hudi writer made.
 
-    Raises
-    ------
-    CommitConflictError
-        Another writer was first. Nothing has changed.
-    IncompleteCommitError
-        The instant was taken out of the lineage, or the catalog will not have it.
-    CommitStateUnknownError
-        Whether the commit took place cannot be told.
-    ForeignCommitError
-        The lineage has a snapshot that no Hudi writer made.
+    :class:`CommitConflictError`: another writer was first, and nothing has changed.
+    :class:`IncompleteCommitError`: the instant was taken out of the lineage, or the catalog refuses
+    it. :class:`CommitStateUnknownError`: the commit may have taken place.
     """
     state = table.load()
     held = state.lineage.find(instant)
@@ -206,13 +181,7 @@ def requirements(metadata: TableMetadata) -> tuple[TableRequirement, ...]:
 def change_updates(
     table: IcebergTable, state: TableState, change: Change, instant: Instant
 ) -> tuple[TableUpdate, ...]:
-    """Return the updates that make a change as one snapshot.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A file group that goes has no live file.
-    """
+    """Return the updates that make a change as one snapshot."""
     metadata = state.metadata
     parent = metadata.current_snapshot()
     snapshot_id = new_snapshot_id(metadata, str(instant))
@@ -245,11 +214,6 @@ def require_named_files(
     """Refuse to replace file groups without a live file.
 
     Nothing is changed.
-
-    Raises
-    ------
-    CorruptMetadataError
-        Names those.
     """
     metadata = table.load().metadata
     store = ManifestStore(table.files, table.folder, metadata)
@@ -292,12 +256,8 @@ def expiry(
 ) -> tuple[TableUpdate, ...]:
     """Return updates that expire snapshots and set the watermark.
 
-    Parameters
-    ----------
-    up_to
-        Completion time of the last write that is forgotten.
-    archived
-        Instants whose records go, also those that completed later.
+    ``up_to`` is the completion time of the last write that is forgotten. Records of ``archived``
+    instants go, also of those that completed later.
     """
     before = metadata.properties.get(WATERMARK_KEY, "")
     watermark = max(before, up_to)

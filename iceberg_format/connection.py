@@ -93,10 +93,7 @@ def new_path(folder: str, number: int) -> str:
 def kind_of_catalog(options: dict[str, str]) -> str:
     """Return the kind of catalog that options describe.
 
-    Raises
-    ------
-    InvalidOptionError
-        There is no such kind, or an option names code to load.
+    An option that names code to load is refused.
     """
     for key, value in options.items():
         if key.endswith(("-impl", ".impl")):
@@ -120,20 +117,7 @@ def kind_of_catalog(options: dict[str, str]) -> str:
 
 
 def connect(client: MetaClientView, options: dict[str, str], kind: str, folder: str) -> Catalog:
-    """Return the catalog that options describe, for this one table.
-
-    Parameters
-    ----------
-    folder
-        That of the table's metadata, relative to the base path.
-
-    Raises
-    ------
-    InvalidOptionError
-        The options do not make a catalog.
-    StorageError
-        It does not answer.
-    """
+    """Return the catalog that options describe, for this one table."""
     given = {key: value for key, value in options.items() if key not in _OURS}
     # a sql catalog reads metadata files itself
     store = client.storage_options.for_object_store()
@@ -260,12 +244,6 @@ def failed_catalog(kind: str, outcome: Raised) -> StorageError:
 
 
 def identifier_of_table(client: MetaClientView, options: dict[str, str]) -> Identifier:
-    """Return namespace and name of the table in its catalog.
-
-    Raises
-    ------
-    InvalidOptionError
-        One of them is missing.
-    """
+    """Return namespace and name of the table in its catalog."""
     text = options.get("identifier", f"default.{client.config.name}")
     return IDENTIFIER.value(f"{PREFIX}{IDENTIFIER.name}", text)

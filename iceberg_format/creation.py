@@ -49,14 +49,8 @@ from iceberg_format.writes import AddedFile, file_of, warn_of_old_lists
 class _First:
     """What a table starts with.
 
-    Attributes
-    ----------
-    files
-        The present files.
-    watermark
-        Completion time up to which all is complete.
-    by_names
-        Whether columns of a file carry no field ids.
+    ``watermark`` is the completion time up to which all is complete. ``by_names``: columns of some
+    file carry no field ids.
     """
 
     files: Sequence[DataFile]
@@ -65,15 +59,7 @@ class _First:
 
 
 def check(table: IcebergTable) -> None:
-    """Refuse a Hudi table that has no Iceberg table; nothing is changed.
-
-    Raises
-    ------
-    InvalidOptionError, UnsupportedTableError, SchemaError
-        Names what is in the way.
-    StorageError
-        The catalog does not answer.
-    """
+    """Refuse a Hudi table that has no Iceberg table; nothing is changed."""
     _empty(table)
     table.catalog.check()
 
@@ -87,14 +73,7 @@ def rebuild(table: IcebergTable, view_manager: FileSystemViewManager) -> TableSt
     catalog that does not have the table yet takes it over from the folder as it is, where that
     holds all that the Hudi timeline does.
 
-    Raises
-    ------
-    UnsupportedTableError, SchemaError
-        Iceberg cannot hold the table; nothing has changed.
-    InvalidOptionError
-        The catalog has another table of the name, which stays; nothing has changed.
-    CommitConflictError
-        Another writer was at work; nothing has changed.
+    When it raises, nothing has changed, and another table of the name in the catalog stays.
     """
     empty = _empty(table)
     seen = table.catalog.newest()
@@ -173,11 +152,6 @@ def check_files(table: IcebergTable, view_manager: FileSystemViewManager) -> Non
     """Refuse tables with files that Iceberg cannot have.
 
     Nothing is changed.
-
-    Raises
-    ------
-    UnsupportedTableError
-        Iceberg cannot hold a file.
     """
     _existing(table, _empty(table), view_manager)
 

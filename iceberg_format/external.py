@@ -83,15 +83,7 @@ _Value = TypeVar("_Value")
 
 
 def open_catalog(client: MetaClientView, files: TableFiles) -> IcebergCatalog:
-    """Return the catalog of a table.
-
-    Raises
-    ------
-    InvalidOptionError
-        An option of the catalog is missing or not allowed.
-    StorageError
-        The catalog does not answer.
-    """
+    """Return the catalog of a table."""
     folder = metadata_folder(client, files)
     stored = client.config.raw
     options = {
@@ -111,18 +103,8 @@ def open_catalog(client: MetaClientView, files: TableFiles) -> IcebergCatalog:
 class ExternalCatalog:
     """A catalog that pyiceberg knows.
 
-    Attributes
-    ----------
-    files, folder
-        See :class:`FolderCatalog`; the metadata files are put there.
-    catalog
-        The catalog.
-    identifier
-        Namespace and name of the table in it.
-    kind
-        Of catalog.
-    makes_namespace
-        Whether a namespace that there is not is made with the table.
+    Metadata files are put in ``folder``. ``identifier`` is namespace and name; ``makes_namespace``:
+    a missing namespace is created with the table.
     """
 
     files: TableFiles
@@ -179,15 +161,7 @@ class ExternalCatalog:
         return self._register(metadata, seen)
 
     def _found(self) -> Table | None:
-        """The table that the catalog has under the name, of whatever version.
-
-        Raises
-        ------
-        InvalidOptionError
-            It is another table.
-        CorruptMetadataError
-            Its metadata cannot be read.
-        """
+        """The table that the catalog has under the name, of whatever version."""
         try:
             found = self._ask(lambda: self.catalog.load_table(self.identifier))
         except NoSuchTableError:
@@ -312,13 +286,7 @@ class ExternalCatalog:
         return held.startswith(f"{self.kind} ") and held.endswith(f" {table}")
 
     def _require_not_behind(self, state: TableState) -> None:
-        """Refuse registered metadata that lags behind the table's folder.
-
-        Raises
-        ------
-        CorruptMetadataError
-            It is such a table.
-        """
+        """Refuse registered metadata that lags behind the table's folder."""
         newest, here = self.former.newest(), state.location.rpartition("/")[2]
         if newest:
             raise CorruptMetadataError(
@@ -335,11 +303,6 @@ class ExternalCatalog:
         Or a later one.
 
         A table that was renamed in its catalog says another name until its next commit.
-
-        Raises
-        ------
-        UnsupportedTableError
-            Another catalog has it, and is further.
         """
         newest = max(map(_number, self._numbered()), default=0)
         if not _is_behind(state, newest):
@@ -359,11 +322,6 @@ class ExternalCatalog:
         """Refuse a table that another catalog has.
 
         Its copy would go on with what it is now.
-
-        Raises
-        ------
-        UnsupportedTableError
-            Names the catalog.
         """
         storage, numbered = self.files.storage, self._numbered()
         if not numbered:

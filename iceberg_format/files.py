@@ -64,13 +64,7 @@ def named_root(client: MetaClientView) -> str:
 
 
 class TableFiles(FileIO):
-    """The files of one table, by URI.
-
-    Parameters
-    ----------
-    client
-        The table.
-    """
+    """The files of one table, by URI."""
 
     def __init__(self, client: MetaClientView) -> None:
         super().__init__({})
@@ -87,13 +81,7 @@ class TableFiles(FileIO):
         return self.uri(path) if self._places.is_plain else table_uri(self._places.uri(path))
 
     def data_path(self, uri: str) -> str:
-        """The table's name of a data file.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The URI is not that of a file of the table.
-        """
+        """The table's name of a data file."""
         if self._places.is_plain and len(self._roots) == 1:
             return self.path(uri)
         spelled = _ONE_SLASH.sub("file:///", uri)
@@ -110,13 +98,7 @@ class TableFiles(FileIO):
         return f"{self.root}/{path}"
 
     def path(self, uri: str) -> str:
-        """Return the path, relative to the base path, of a URI.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The URI leads out of the table.
-        """
+        """Return the path, relative to the base path, of a URI."""
         path = self.below(uri)
         if path is None or not _is_safe(path):
             raise _outside(uri, self.root)
@@ -146,13 +128,7 @@ class TableFiles(FileIO):
 
 
 def require_one_access(client: MetaClientView) -> None:
-    """Refuse storage paths that need different credentials.
-
-    Raises
-    ------
-    UnsupportedTableError
-        They are.
-    """
+    """Refuse storage paths that need different credentials."""
     roots = (client.base_path, *client.files.roots)
     buckets = [
         root.partition("://")[2].partition("/")[0] for root in roots if root.startswith("s3")
@@ -179,13 +155,7 @@ def _outside(uri: str, roots: str) -> CorruptMetadataError:
 
 
 def require_numbered_versions(files: TableFiles, folder: str) -> None:
-    """Refuse metadata with unnumbered versions, such as a catalog's.
-
-    Raises
-    ------
-    UnsupportedTableError
-        There is some.
-    """
+    """Refuse metadata with unnumbered versions, such as a catalog's."""
     if any(one.name.endswith(".metadata.json") for one in files.storage.list(folder)):
         raise UnsupportedTableError(
             files.root,

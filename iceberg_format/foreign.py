@@ -17,16 +17,8 @@ def require_hudi_lineage(
 ) -> None:
     """Refuse a lineage with a snapshot that no Hudi writer made.
 
-    Parameters
-    ----------
-    taken
-        What the change that is to be made takes in of it. It is made where all of that is there
-        still, with all rows; what else has come since is foreign then, too.
-
-    Raises
-    ------
-    ForeignCommitError
-        Names the snapshot.
+    ``taken`` is what the coming change takes in. It is allowed only while all of that is still
+    there, with all rows; anything else that came since is foreign as well.
     """
     foreign = state.foreign
     if foreign is None:
@@ -39,10 +31,7 @@ def require_hudi_lineage(
 def look_for_foreign(table: IcebergTable, state: TableState) -> None:
     """Warn once of snapshots that no Hudi writer made.
 
-    Raises
-    ------
-    ForeignCommitError
-        No snapshot of Hudi is left in the lineage: the table was replaced.
+    A lineage without any snapshot of Hudi is an error: the table was replaced.
     """
     foreign = state.foreign
     if foreign is None:

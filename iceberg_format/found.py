@@ -24,14 +24,8 @@ _COUNTED = (DateType, TimeType, TimestampType, TimestamptzType)
 def find_table(table: IcebergTable) -> FoundTable | None:
     """Return the present state of a folder's table, or ``None``.
 
-    Raises
-    ------
-    UnsupportedTableError
-        Rows of it are deleted by files of their own, a file is not Parquet, its metadata is of
-        another version than 2 of the format, or which version is the current one only a catalog
-        knows.
-    CorruptMetadataError
-        Its metadata is damaged.
+    Refused are row deletes in files of their own, files that are not Parquet, metadata of another
+    version than 2, and a table of which only a catalog knows the current version.
     """
     state = table.catalog.load()
     if state is None:

@@ -9,13 +9,7 @@ from iceberg_format.files import TableFiles
 
 
 def group_of(files: TableFiles, file: DataFile) -> FileGroupId | None:
-    """Return a file's group; ``None`` without a name of Hudi's.
-
-    Raises
-    ------
-    CorruptMetadataError
-        It is not below the table's base path.
-    """
+    """Return a file's group; ``None`` without a name of Hudi's."""
     partition_path, _, name = files.data_path(file.file_path).rpartition("/")
     parsed = BaseFileName.parse(name)
     return (

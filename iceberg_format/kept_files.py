@@ -25,17 +25,7 @@ _MOST_FILES: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The files of some snapshots.
-
-    Attributes
-    ----------
-    snapshots
-        Ids of the snapshots.
-    manifests
-        Paths of their manifests.
-    files
-        The files by partition and path.
-    """
+    """The files of some snapshots."""
 
     snapshots: frozenset[int] = frozenset()
     manifests: frozenset[str] = frozenset()
@@ -59,11 +49,6 @@ def files_of_snapshots(store: ManifestStore) -> FilesByPartition:
     current one, whose damage shows only so. Listing 200 snapshots took 5 ms of each commit, and
     300 of them a second, as their manifests are more than :data:`~iceberg_format.manifests.CACHE`
     holds; it takes 0.5.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A manifest, or a list of manifests, cannot be read.
     """
     key = store.files.root, store.metadata.table_uuid
     line = kept_line(store.metadata)

@@ -24,11 +24,6 @@ def delete_unreached(
 
     Nothing that a commit on its way has made is touched: it builds on a snapshot that stays. What
     cannot be deleted now is an orphan, and no reason for the change to fail.
-
-    Parameters
-    ----------
-    metadata
-        The state before the snapshots were expired.
     """
     gone = {one.snapshot_id for one in expired}
     line = {one.snapshot_id for one in ancestors(metadata)}

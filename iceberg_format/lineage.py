@@ -143,12 +143,8 @@ def is_taken_out(metadata: TableMetadata, instant: Instant) -> bool:
 class ForeignSnapshots:
     """Snapshots that no Hudi writer made.
 
-    Attributes
-    ----------
-    snapshots
-        Of the current lineage, the newest first; those that Hudi has taken in are left out.
-    hudi
-        The newest snapshot in it that holds nothing of theirs; ``None`` where there is none.
+    ``snapshots`` are of the current lineage, the newest first, without those that Hudi has taken
+    in. ``hudi`` is the newest that holds nothing of theirs; ``None`` where there is none.
     """
 
     snapshots: tuple[Snapshot, ...]

@@ -67,17 +67,7 @@ class _Row:
 
 
 class SqlLease:
-    """Excludes all who lock a table through one database.
-
-    Parameters
-    ----------
-    engine
-        Of the database.
-    name
-        Of the table.
-    lease_s
-        Seconds after which a lock that nobody renews may be taken over.
-    """
+    """Excludes all who lock a table through one database."""
 
     def __init__(self, engine: Engine, name: str, lease_s: int = LEASE_S) -> None:
         self._engine, self._name, self.lease_s = engine, name, lease_s
@@ -92,11 +82,6 @@ class SqlLease:
         """Take the lock within ``timeout_s`` seconds, else return ``False``.
 
         ``False`` as well if this lock is held already.
-
-        Raises
-        ------
-        StorageError
-            The database does not answer.
         """
         deadline = time.monotonic() + max(timeout_s, 0.0)
         if not self._threads.try_lock(timeout_s):

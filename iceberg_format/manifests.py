@@ -66,15 +66,7 @@ class EntryCache:
     def manifests(self, files: TableFiles, uri: str, *, is_kept: bool) -> tuple[ManifestFile, ...]:
         """Return the manifests that a list names.
 
-        Parameters
-        ----------
-        is_kept
-            Whether what was read of it before will do.
-
-        Raises
-        ------
-        CorruptMetadataError
-            It cannot be read.
+        ``is_kept``: what was read of the list before may be used.
         """
         if not is_kept:
             with self._lock:
@@ -86,13 +78,7 @@ class EntryCache:
         )
 
     def entries(self, files: TableFiles, manifest: ManifestFile) -> Entries:
-        """Return the live entries of a manifest.
-
-        Raises
-        ------
-        CorruptMetadataError
-            It cannot be read.
-        """
+        """Return the live entries of a manifest."""
         key = manifest.manifest_path
         return self._known(
             self._entries,
@@ -121,14 +107,8 @@ CACHE: Final = EntryCache()
 class Rewritten:
     """The manifests of the next snapshot.
 
-    Attributes
-    ----------
-    manifests
-        All of them.
-    removed
-        The files that are not live any more.
-    missing
-        The file groups that should have been taken out, and have no live file.
+    ``removed`` are files that are not live any more; ``missing`` are file groups that should have
+    been taken out but have no live file.
     """
 
     manifests: tuple[ManifestFile, ...]
@@ -138,28 +118,14 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class ManifestStore:
-    """Reads and writes the manifests of one table.
-
-    Attributes
-    ----------
-    files, folder
-        The table's files, and the folder of the Iceberg metadata.
-    metadata
-        The version of the table that is built on.
-    """
+    """Reads and writes the manifests of one table."""
 
     files: TableFiles
     folder: str
     metadata: TableMetadataV2
 
     def manifests(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
-        """Return the manifests of a snapshot.
-
-        Raises
-        ------
-        CorruptMetadataError
-            Their list cannot be read.
-        """
+        """Return the manifests of a snapshot."""
         # that of the current state is read again: damage shows only so
         is_past = snapshot.snapshot_id != self.metadata.current_snapshot_id
         return CACHE.manifests(self.files, snapshot.manifest_list, is_kept=is_past)
@@ -204,19 +170,9 @@ class ManifestStore:
     ) -> Rewritten:
         """Return the manifests after a change of files.
 
-        Parameters
-        ----------
-        snapshot
-            The one that is built on.
-        snapshot_id
-            Id of the one to come.
-        added
-            Files that become live.
-        gone
-            File groups whose live files are taken out; a file of ``added`` may be the next of such
-            a group.
-        taken
-            Paths of files of other writers that are taken out.
+        ``snapshot`` is the one that is built on, ``snapshot_id`` that of the next. A file of
+        ``added`` may be the next of a group in ``gone``; ``taken`` are paths of files of other
+        writers that are taken out.
         """
         before = [
             one
@@ -357,13 +313,7 @@ class ManifestStore:
 
 
 def readable(uri: str, read: Callable[[], Iterable[T]]) -> list[T]:
-    """Contents of a metadata file.
-
-    Raises
-    ------
-    CorruptMetadataError
-        It cannot be read.
-    """
+    """Contents of a metadata file."""
     outcome = attempt(lambda: list(read()))
     if not isinstance(outcome, Raised):
         return outcome.value

@@ -59,11 +59,6 @@ class ManifestLister(FileIndex):
     folders: time travel in Hudi's view, cleaning and rollback look for them.
 
     The metadata is read once.
-
-    Attributes
-    ----------
-    table
-        The Iceberg table.
     """
 
     table: IcebergTable

@@ -90,11 +90,6 @@ def require_free_partition_names(settings: TableSettings, before: Schema, after:
 
     A field of a period got its name when the table was made, beside the columns of then: with as
     many ``_`` behind it as no column had.
-
-    Raises
-    ------
-    SchemaError
-        Names the column.
     """
     for field in partition_specs(settings, before)[0].fields:
         if isinstance(field.transform, IdentityTransform):
@@ -117,12 +112,8 @@ def added_specs(
 ) -> tuple[list[PartitionSpec], int]:
     """A table's specifications with further ones, and these' first id.
 
-    Parameters
-    ----------
-    known
-        Those that another writer gave it; its snapshots name them by their ids.
-    wanted
-        From :func:`partition_specs`.
+    ``known`` are those that another writer gave the table; they keep their ids, by which its
+    snapshots name them. ``wanted`` come from :func:`partition_specs`.
     """
     specs = [*known]
     ids = []
@@ -139,15 +130,7 @@ def added_specs(
 def partition_of(
     metadata: TableMetadata, schema: Schema, columns: Mapping[str, ColumnStats]
 ) -> tuple[int, Record]:
-    """Return under which specification, and with which values, a file is recorded.
-
-    Parameters
-    ----------
-    metadata
-        The table, with its specifications.
-    columns
-        Statistics of the file by leaf path.
-    """
+    """Return under which specification, and with which values, a file is recorded."""
     spec = metadata.spec()
     values: list[Any] = []
     for field in spec.fields:

@@ -48,11 +48,6 @@ def take_out(table: IcebergTable, instant: Instant, expected: str | None) -> Non
 
     Either way the lineage does not take it any more. One that is only to be fenced off, which its
     state tells, is left alone where the lineage holds it.
-
-    Raises
-    ------
-    TableServiceError
-        Later instants build on it, a savepoint pins it, or its snapshot has been expired.
     """
     state = table.load()
     metadata = state.metadata

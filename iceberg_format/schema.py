@@ -56,18 +56,7 @@ _TYPES: dict[pa.DataType, type[IcebergType]] = {
 
 
 def iceberg_schema(schema: TableSchema, schema_id: int, *, with_meta: bool = True) -> Schema:
-    """Return a table's schema as Iceberg's.
-
-    Parameters
-    ----------
-    with_meta
-        Whether the table's files have the meta columns.
-
-    Raises
-    ------
-    SchemaError
-        A column has a type that Iceberg lacks, or a field has no id.
-    """
+    """Return a table's schema as Iceberg's."""
     fields = schema.with_meta() if with_meta else schema.arrow
     return Schema(*[_field(field) for field in fields], schema_id=schema_id)
 
@@ -95,13 +84,9 @@ def name_mapping(known: str | None, schema: Schema, *, takes_over: bool = False)
     In the form of the property. Files of writers that know nothing of Iceberg carry none: Hudi of
     Java, for one. The names of before stay, for files that are as old.
 
-    Parameters
-    ----------
-    known
-        The property as it is; ``None`` where the table has none, or it cannot be read.
-    takes_over
-        Whether a name that a column had before becomes that of the present column of this name, as
-        files without ids that are written now mean it.
+    ``known`` is the present property; ``None`` also where it cannot be read. With ``takes_over`` a
+    name that a column had before becomes that of the present column of this name, as files without
+    ids that are written now mean it.
     """
     return _grown_mapping(known, schema.name_mapping.model_dump_json(), takes_over)
 

@@ -59,11 +59,8 @@ def record(
 ) -> FormatCommit:
     """Record an instant that changes no file, as a property.
 
-    Parameters
-    ----------
-    over_foreign
-        Whether snapshots of others may be there, and stay what they are: a write that failed beside
-        them is rolled back, and files that they do not name are cleaned.
+    ``over_foreign``: snapshots of others may be there, and stay what they are. A write that failed
+    beside them is rolled back, and files that they do not name are cleaned.
     """
 
     def updates(state: TableState) -> tuple[TableUpdate, ...]:
@@ -77,11 +74,6 @@ def stop_naming(table: IcebergTable, plan: CleanerPlan, expected: str | None) ->
     """Expire snapshots with files that a clean will delete.
 
     And all before them. Snapshots of others may be there, and stay.
-
-    Raises
-    ------
-    TableServiceError
-        The current state, Hudi's newest or a savepoint names such a file.
     """
     state = table.load()
     metadata = state.metadata
@@ -145,13 +137,7 @@ def forget(table: IcebergTable, archived: Sequence[Instant], expected: str | Non
 
 
 def tag(table: IcebergTable, instant: Instant, expected: str | None) -> FormatCommit:
-    """Pin the snapshot of a savepoint's commit, and record the savepoint.
-
-    Raises
-    ------
-    TableServiceError
-        The snapshot has been expired.
-    """
+    """Pin the snapshot of a savepoint's commit, and record the savepoint."""
 
     def updates(state: TableState) -> tuple[TableUpdate, ...]:
         found = _saved(table, state, instant)
@@ -188,11 +174,6 @@ def restore(table: IcebergTable, plan: RestorePlan, expected: str | None) -> Non
     """Return to a savepoint's state in one change.
 
     No effect where that has happened.
-
-    Raises
-    ------
-    TableServiceError
-        The state has been expired, or another savepoint pins a later one.
     """
     state = table.load()
     to, dropped = _way_back(table, state, plan)
@@ -201,13 +182,7 @@ def restore(table: IcebergTable, plan: RestorePlan, expected: str | None) -> Non
 
 
 def require_restorable(table: IcebergTable, plan: RestorePlan) -> None:
-    """Refuse a restore as :func:`restore` would; changes nothing.
-
-    Raises
-    ------
-    TableServiceError
-        See :func:`restore`.
-    """
+    """Refuse a restore as :func:`restore` would; changes nothing."""
     to, dropped = _way_back(table, table.load(), plan)
     if dropped:
         require_kept(table, to)

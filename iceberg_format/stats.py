@@ -55,18 +55,8 @@ def data_file(
 ) -> DataFile:
     """Return a file as manifests have it.
 
-    Parameters
-    ----------
-    uri, size, rows
-        Where it is, its bytes and its rows.
-    columns
-        Statistics by leaf path.
-    schema, metadata
-        The table's schema, and the table with its specifications.
-    paths
-        Ids of the fields by path.
-    counts_nan
-        Whether the statistics tell the number of NaN, as those of a footer do not.
+    ``columns`` are by leaf path; ``paths`` gives field ids by path. ``counts_nan``: the statistics
+    have the number of NaN, which those of a footer lack.
     """
     spec_id, partition = partition_of(metadata, schema, columns)
     sizes: dict[int, int] = {}
@@ -123,16 +113,8 @@ def data_file(
 class StoredColumns:
     """What a footer says of a file.
 
-    Attributes
-    ----------
-    rows
-        Number of rows.
-    columns
-        Statistics by leaf path.
-    has_ids
-        Whether its columns carry field ids, as all do that are written here.
-    old_lists
-        Names of columns with lists of two levels, which files that are written here have none of.
+    ``columns`` are by leaf path. ``has_ids``: its columns carry field ids, as all that are written
+    here. ``old_lists`` are columns with lists of two levels, which no file written here has.
     """
 
     rows: int
@@ -146,13 +128,6 @@ def read_footer(storage: Storage, path: str, size: int, schema: TableSchema) -> 
 
     Columns that the file keeps in another type than the table has now have no statistics. Those of
     a file that carries no field ids are matched by their names.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The footer cannot be read.
-    PathNotFoundError
-        There is no such file.
     """
     try:
         file = pq.ParquetFile(pa.PythonFile(_StoredFile(storage, path, size), mode="r"))

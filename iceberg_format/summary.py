@@ -16,15 +16,7 @@ def change_summary(
     before: Mapping[str, str],
     same_rows: bool = False,
 ) -> tuple[Operation, dict[str, str]]:
-    """Return the operation of a snapshot and its counts.
-
-    Parameters
-    ----------
-    before
-        Summary of the snapshot that is built on.
-    same_rows
-        Whether the change replaces files by others with the same rows.
-    """
+    """Return the operation of a snapshot and its counts."""
     counted = {
         "added-data-files": len(added),
         "added-records": sum(one.record_count for one in added),

@@ -17,16 +17,7 @@ from iceberg_format.files import TableFiles
 class IcebergTable:
     """Where the metadata of one table is.
 
-    Attributes
-    ----------
-    client
-        The Hudi table.
-    files
-        Its files.
-    folder
-        That of the Iceberg metadata, relative to the base path.
-    catalog
-        Finds and replaces the current version.
+    ``folder`` is that of the Iceberg metadata, relative to the base path.
     """
 
     client: MetaClientView
@@ -36,15 +27,7 @@ class IcebergTable:
 
     @classmethod
     def open(cls, client: MetaClientView) -> IcebergTable:
-        """Return the Iceberg table of a Hudi table; nothing is read.
-
-        Raises
-        ------
-        InvalidOptionError
-            The options of the format cannot be used.
-        StorageError
-            The table is in a catalog that does not answer.
-        """
+        """Return the Iceberg table of a Hudi table; nothing is read."""
         files = TableFiles(client)
         return cls(client, files, metadata_folder(client, files), open_catalog(client, files))
 
@@ -55,23 +38,11 @@ class IcebergTable:
         return self.files.uri(above) if above else self.files.root
 
     def load(self) -> TableState:
-        """Return the current version.
-
-        Raises
-        ------
-        CorruptMetadataError
-            There is none, or it is damaged.
-        """
+        """Return the current version."""
         return self._there(self.find())
 
     def reload(self) -> TableState:
-        """Return the present version, whatever was read while a lock was held.
-
-        Raises
-        ------
-        CorruptMetadataError
-            There is none, or it is damaged.
-        """
+        """Return the present version, whatever was read while a lock was held."""
         return self._there(self.catalog.load())
 
     def _there(self, state: TableState | None) -> TableState:

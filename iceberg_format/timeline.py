@@ -11,15 +11,7 @@ class IcebergTimelineFactory:
     """Gives the timeline in which only what Iceberg holds is complete."""
 
     def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
-        """Return the fenced timeline: one listing, and the current metadata.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The Iceberg metadata is gone or damaged.
-        ForeignCommitError
-            Another writer has replaced the Iceberg table.
-        """
+        """Return the fenced timeline: one listing, and the current metadata."""
         timeline = meta_client.timeline()
         table = IcebergTable.open(meta_client)
         state = table.load()

@@ -36,14 +36,8 @@ _log: Final = logging.getLogger(__name__)
 class AddedFile:
     """A file as manifests have it.
 
-    Attributes
-    ----------
-    file
-        The file.
-    has_ids
-        Whether its columns carry field ids; readers find those of others by their names.
-    old_lists
-        Names of columns with lists of two levels.
+    ``has_ids``: its columns carry field ids; readers find those of other files by their names.
+    ``old_lists`` are columns with lists of two levels.
     """
 
     file: DataFile
@@ -75,10 +69,7 @@ def change_of_write(
 ) -> Change:
     """The files that a write adds and removes.
 
-    Parameters
-    ----------
-    statuses
-        The files with their statistics; what is missing is read from the footers.
+    Statistics that ``statuses`` lack are read from the footers.
     """
     columns = schema_left(table.client, commit)
     schema = iceberg_schema(columns, 0, with_meta=table.client.config.populate_meta_fields)

@@ -32,17 +32,7 @@ _ABANDONED_MS: Final = 7 * 24 * 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class IncomingRows:
-    """The rows of one job, in a folder of its own.
-
-    Attributes
-    ----------
-    options
-        Where the table is, and how to reach its store.
-    schema
-        Columns of the rows.
-    name
-        Name of the folder.
-    """
+    """The rows of one job, in a folder of its own."""
 
     options: SourceOptions
     schema: pa.Schema
@@ -71,10 +61,7 @@ class IncomingRows:
     def read(self, names: Sequence[str], files: ExitStack) -> pa.Table:
         """The rows of some files, in this order.
 
-        Parameters
-        ----------
-        files
-            Keeps local copies for as long as the rows are in use.
+        ``files`` keeps local copies for as long as the rows are in use.
         """
         filesystem, root = data_filesystem(self.options.path, self.options.store)
         folder = f"{root}/{self._folder}"

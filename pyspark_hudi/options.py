@@ -47,21 +47,11 @@ _OF_CATALOG: Final = (
 class SourceOptions:
     """Options of a read or a write.
 
-    Attributes
-    ----------
-    path
-        The table; of a read perhaps the first of several paths.
-    paths
-        What is read: the table, or paths within it, which may have wildcards.
-    given
-        Hudi's options and those of the store, in their own spelling.
-    mode
-        The save mode that the options name, because Spark lets sources in Python have only two;
-        ``None`` for Spark's.
-    columns
-        The columns that a name in a catalog was made with; ``None`` where it does not say.
-    is_by_name
-        Whether a name in a catalog names the table.
+    For a read, ``path`` may be the first of several; ``paths`` are the table or paths within it,
+    perhaps with wildcards. ``given`` are Hudi's options and the store's, in their own spelling.
+    ``mode`` is set by options, as Spark lets sources in Python have only two modes; ``None`` for
+    Spark's. ``columns`` are those that a name in a catalog was made with, ``None`` where it does
+    not say; ``is_by_name``: such a name was used.
     """
 
     path: str
@@ -73,18 +63,7 @@ class SourceOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str], hint: str = _OF_WRITES) -> SourceOptions:
-        """Return the view of what Spark hands over.
-
-        Parameters
-        ----------
-        hint
-            The error's hint where the path is missing.
-
-        Raises
-        ------
-        InvalidOptionError
-            There is no path, or no such mode.
-        """
+        """Return the view of what Spark hands over."""
         named = dict(options)
         path, mode = named.pop(_PATH, None), named.pop(_MODE, None)
         several, columns = json.loads(named.pop(_PATHS, "[]")), named.pop(_COLUMNS, None)
@@ -111,11 +90,6 @@ class SourceOptions:
 
         For a table of its catalog Spark hands over the stored columns, and none of the options that
         the table was made with. So these are kept with a column; see :meth:`noted_in`.
-
-        Raises
-        ------
-        InvalidOptionError
-            The path is neither in the options nor in the columns.
         """
         note: dict[str, str] = {}
         for field in schema.fields:
@@ -160,13 +134,7 @@ class SourceOptions:
         return StorageOptions.from_options(self.given)
 
     def save_mode(self, overwrite: bool) -> SaveMode:
-        """Return the save mode, given whether Spark overwrites.
-
-        Raises
-        ------
-        InvalidOptionError
-            The option contradicts Spark's overwrite.
-        """
+        """Return the save mode, given whether Spark overwrites."""
         if overwrite and self.mode not in (None, "overwrite"):
             raise InvalidOptionError(
                 _MODE,

@@ -26,15 +26,7 @@ _MENDING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PlannedRead:
-    """A read before its first row.
-
-    Attributes
-    ----------
-    scan
-        Reads the parts of a task, in any task.
-    tasks
-        The files, or changes of files, of each task.
-    """
+    """A read before its first row."""
 
     scan: Scan[Any]
     tasks: Sequence[tuple[Sized, ...]]
@@ -54,13 +46,7 @@ def spark_schema(options: SourceOptions) -> StructType:
 
 
 def plan_read(options: SourceOptions, columns: Sequence[str]) -> PlannedRead:
-    """Plan the rows of a snapshot or time span, or its changes.
-
-    Parameters
-    ----------
-    columns
-        The columns to read.
-    """
+    """Plan the rows of a snapshot or time span, or its changes."""
     try:
         opened, within = open_within(options.paths, options.given)
     except NotATableError as error:
@@ -85,11 +71,6 @@ def _present(
 
     A session of Spark alone may have changed them. A column that ``ALTER TABLE ... ADD COLUMNS``
     added to the name has no value in any row.
-
-    Raises
-    ------
-    SchemaError
-        A column was renamed, there or here, or is gone.
     """
     more = [name for name in columns if name not in known]
     if not more:

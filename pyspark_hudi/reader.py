@@ -32,13 +32,6 @@ class HudiReader(Shipped, DataSourceReader):
     It takes no filters of Spark's. Spark keeps what a source in Python planned last with the
     DataFrame, for every other query of it: ``rows.where(...)`` would take files from ``rows``, and
     one side of a join from the other.
-
-    Parameters
-    ----------
-    options
-        Options of the read.
-    schema
-        The columns to read, in Spark's types.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:

@@ -47,15 +47,7 @@ class BatchPartition(InputPartition):
 
 
 class HudiStreamReader(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Follows one table on the driver while the query runs.
-
-    Parameters
-    ----------
-    options
-        Options of the query.
-    schema
-        The columns to read, in Spark's types.
-    """
+    """Follows one table on the driver while the query runs."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options

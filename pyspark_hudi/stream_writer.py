@@ -31,12 +31,7 @@ _BATCH_ID = "streaming.sql.batchId"
 class StagedBatch(WriterCommitMessage):
     """A task's staged file of a batch by name.
 
-    Attributes
-    ----------
-    batch
-        The batch; only the task knows the id of its query.
-    name
-        ``None`` without rows.
+    ``name`` is ``None`` without rows. Only the task knows the id of the query in ``batch``.
     """
 
     batch: StreamBatch
@@ -48,14 +43,7 @@ class HudiStreamWriter(Shipped, DataSourceStreamArrowWriter):
 
     Spark makes one for each process that has a part in it. What they share is in the messages.
 
-    Parameters
-    ----------
-    options
-        Options of the query.
-    schema
-        Columns of the rows.
-    replaces
-        Whether each batch replaces all rows of the table: output mode ``complete``.
+    ``replaces``: each batch replaces all rows of the table (output mode ``complete``).
     """
 
     def __init__(self, options: SourceOptions, schema: pa.Schema, replaces: bool) -> None:
@@ -103,20 +91,7 @@ class HudiStreamWriter(Shipped, DataSourceStreamArrowWriter):
 def open_stream_writer(
     options: SourceOptions, schema: StructType, replaces: bool
 ) -> HudiStreamWriter:
-    """Writer of the batches of a query, after checks of its options.
-
-    Parameters
-    ----------
-    schema
-        Columns of the rows, in Spark's types.
-    replaces
-        Whether each batch replaces all rows of the table.
-
-    Raises
-    ------
-    ConfigError
-        The options cannot be used.
-    """
+    """Writer of the batches of a query, after checks of its options."""
     if options.mode not in (None, "append"):
         raise InvalidOptionError(
             "mode", options.mode, "a stream adds to its table", "Drop it, or set outputMode."

@@ -39,12 +39,7 @@ class StagedRows(WriterCommitMessage):
 class HudiWriter(Shipped, DataSourceArrowWriter):
     """Stages rows in tasks and commits them; see :func:`open_writer`.
 
-    Parameters
-    ----------
-    rows
-        Where the rows wait, with the options of the write.
-    mode
-        The save mode; ``None`` for rows that nobody wants.
+    ``rows`` has the options of the write; ``mode`` is ``None`` for rows that nobody wants.
     """
 
     def __init__(self, rows: IncomingRows, mode: SaveMode | None) -> None:
@@ -78,22 +73,7 @@ class HudiWriter(Shipped, DataSourceArrowWriter):
 
 
 def open_writer(options: SourceOptions, schema: StructType, overwrite: bool) -> HudiWriter:
-    """Writer of rows to a table, after checks that it can succeed.
-
-    Parameters
-    ----------
-    schema
-        Columns of the rows, in Spark's types.
-    overwrite
-        Whether Spark overwrites.
-
-    Raises
-    ------
-    NotATableError
-        With ``errorifexists``, there is a table.
-    ConfigError, SchemaError, PluginError
-        The options cannot be used, or contradict the table.
-    """
+    """Writer of rows to a table, after checks that it can succeed."""
     given, mode = options.given, options.save_mode(overwrite)
     rows = IncomingRows(options, arrow_schema(schema), uuid.uuid4().hex)
     config = WriteConfig.from_options(given)

@@ -58,30 +58,14 @@ def archive(
     Cost: the instants moved, one listing of the active timeline, and the manifest. The history is
     not read, but for files whose range overlaps the instants': those of an archival that crashed.
 
-    Parameters
-    ----------
-    client
-        The table, data or metadata, of timeline layout 2.
-    instants
-        Completed instants. What is not on the active timeline (any more) is left out.
-    compaction_batch_size
-        History files of a level that are merged into one of the next.
-    target_file_bytes
-        History files are not merged beyond this size.
+    The timeline is of layout 2. What is not on the active timeline (any more) is left out; returned
+    are the instants that left it, in the order of requested times. A pending instant or a savepoint
+    is refused before anything is changed. Where another process archives at the same time
+    (``AlreadyExistsError``, ``PreconditionFailedError``), nothing is lost, and the next run goes
+    on.
 
-    Returns
-    -------
-    tuple of Instant
-        The instants that left the active timeline, in the order of requested times.
-
-    Raises
-    ------
-    TableServiceError
-        An instant is pending or a savepoint, or the timeline is of layout 1. Nothing was changed.
-    AlreadyExistsError, PreconditionFailedError
-        Another process archives at the same time; nothing is lost, and the next run goes on.
-    CorruptMetadataError
-        The history is damaged.
+    ``compaction_batch_size`` files of a level are merged into one of the next, but not beyond
+    ``target_file_bytes``.
     """
     active = client.active
     wanted = tuple(instants)

@@ -24,23 +24,15 @@ _UNDOING: Final = (Action.ROLLBACK, Action.RESTORE)
 class ArchiveRules:
     """How many completed writes stay on the active timeline.
 
-    Attributes
-    ----------
-    min_commits
-        ``hoodie.keep.min.commits``: so many stay when some are archived.
-    max_commits
-        ``hoodie.keep.max.commits``: nothing is archived up to so many writes, rollbacks and
-        restores together.
-    beyond_savepoint
-        ``hoodie.archive.beyond.savepoint``: savepointed writes stay and younger ones may go; else
-        nothing from the first savepointed write on goes.
-    compaction_delta_commits
-        Deltacommits since the last compaction after which the next one is due, which must be there
-        to be counted; ``None`` for tables that are not compacted.
-    max_cleans
-        Cleans beyond which they are archived by themselves; ``None`` for tables whose cleans go
-        with the writes around them, as rollbacks and restores always do: these tell which late
-        files count for nothing.
+    ``min_commits`` (``hoodie.keep.min.commits``) stay when some are archived; nothing is archived
+    up to ``max_commits`` (``hoodie.keep.max.commits``) writes, rollbacks and restores together.
+    With ``beyond_savepoint`` (``hoodie.archive.beyond.savepoint``) savepointed writes stay and
+    younger ones may go; else nothing from the first savepointed write on goes.
+
+    ``compaction_delta_commits`` is how many deltacommits after the last compaction the next one is
+    due, which must be there to be counted; ``None`` for tables that are not compacted. Beyond
+    ``max_cleans``, cleans are archived by themselves; ``None`` where they go with the writes around
+    them, as rollbacks and restores always do: these decide which late files count for nothing.
     """
 
     min_commits: int = 20
@@ -66,14 +58,8 @@ class ArchiveRules:
 class LastClean:
     """What archiving has to know of the last completed clean.
 
-    Attributes
-    ----------
-    instant
-        The clean.
-    earliest_retained
-        The earliest write it retained; ``None`` under a policy that knows none.
-    savepoints
-        The savepoints it knew, deleted ones too: it left their files.
+    ``earliest_retained`` is ``None`` under a policy that knows no such write. ``savepoints`` are
+    those it knew, deleted ones too: it left their files.
     """
 
     instant: Instant
@@ -92,26 +78,14 @@ def plan_archive(
 
     Writes, and the cleans, rollbacks and restores between them.
 
-    Parameters
-    ----------
-    timeline
-        The fenced timeline.
-    rules
-        How much to keep.
-    last_clean
-        The last completed clean; ``None`` when there was none.
-    retained_from
-        Requested times from which on everything stays for reasons the timeline does not show: the
-        last compaction of the table's metadata table; for a metadata table the earliest write and
-        the earliest pending instant of its data table.
-    decides
-        Whether files are stored that a write replaced, so that without it they would come back.
-        Asked of those only that could go else, the oldest first, up to the first one that stays.
+    ``timeline`` is fenced; ``last_clean`` is ``None`` when there was none. Everything from a time
+    of ``retained_from`` on stays for reasons that the timeline does not show: the last compaction
+    of the table's metadata table; for a metadata table, the earliest write and the earliest pending
+    instant of its data table.
 
-    Returns
-    -------
-    tuple of Instant
-        In the order of requested times; empty when it is not worth it yet.
+    ``decides`` is whether files are stored that a write replaced, so that without it they would
+    come back. It is asked only of writes that could go else, the oldest first, up to the first that
+    stays.
     """
     writes = timeline.completed_writes()
     if not rules.is_due(timeline):

@@ -38,16 +38,8 @@ _UNTOUCHED = "Nothing was deleted. Remove the plan if it is not from a writer yo
 class CleanWork:
     """A clean under way, its plan checked.
 
-    Attributes
-    ----------
-    instant
-        The clean, inflight once it is begun.
-    plan
-        The stored plan.
-    files
-        Names of the data files to delete, by partition.
-    partitions
-        Partitions that are gone once their files are.
+    ``instant`` is inflight once the clean is begun; ``files`` are names by partition;
+    ``partitions`` are gone once their files are.
     """
 
     instant: Instant
@@ -65,11 +57,6 @@ def files_being_cleaned(client: TableMetaClient) -> dict[PartitionPath, tuple[st
     """Names of the files that pending cleans delete, by partition.
 
     Each may be there still, or gone already.
-
-    Raises
-    ------
-    CorruptMetadataError, TableServiceError
-        See :func:`start_clean`.
     """
     return files_of_cleans(client, pending_cleans(client.timeline()))
 
@@ -93,10 +80,7 @@ def request_clean(client: TableMetaClient, requested: InstantTime, plan: Cleaner
 
     The time is from the table's clock.
 
-    Raises
-    ------
-    CorruptMetadataError
-        The plan names what a clean may not delete. Nothing was written.
+    A plan that names what a clean may not delete is refused before anything is written.
     """
     instant = Instant(requested, Action.CLEAN, State.REQUESTED)
     _files(client, plan, client.active.path(instant))
@@ -110,24 +94,12 @@ def start_clean(
 ) -> CleanWork | None:
     """Begin a requested clean, or continue one that is inflight.
 
-    Parameters
-    ----------
-    check
-        Refuses a plan; called before anything is done by it.
+    ``check`` may refuse the plan, before anything is done by it. Returns ``None`` when the plan is
+    empty, left by a writer that crashed while it wrote: the clean was dropped, and had deleted
+    nothing.
 
-    Returns
-    -------
-    CleanWork or None
-        What is to be done. ``None`` when the plan is empty, left by a writer that crashed while it
-        wrote: the clean was dropped, and nothing had been deleted by it.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The stored plan is damaged, or names what a clean may not delete: anything but data files
-        of the table, each in its partition. Nothing was deleted.
-    TableServiceError
-        The plan deletes files outside the table that a bootstrap took over.
+    Nothing was deleted where the plan is damaged, or names anything but data files of the table,
+    each in its partition. Files outside the table that a bootstrap took over are refused.
     """
     active = client.active
     requested = instant.to(State.REQUESTED)
@@ -151,11 +123,6 @@ def delete_cleaned(client: TableMetaClient, work: CleanWork) -> CleanMetadata:
 
     Of a partition that is dropped only the mark goes, and only if no data file is left: a writer
     may have begun to fill it again.
-
-    Returns
-    -------
-    CleanMetadata
-        The body of the completed clean.
     """
     begin = time.monotonic()
     delete = DeleteFile(client.data)
@@ -200,15 +167,8 @@ def run_clean(
 
     For a table whose cleans nobody else records.
 
-    Parameters
-    ----------
-    next_time
-        Gives the time of completion, from the table's clock.
-
-    Returns
-    -------
-    Instant or None
-        The completed clean. ``None`` when it was dropped; errors as of :func:`start_clean`.
+    ``next_time`` gives the completion, from the table's clock. Returns ``None`` when the clean was
+    dropped, see :func:`start_clean`.
     """
     work = start_clean(client, instant)
     if work is None:

@@ -91,10 +91,7 @@ def cleans_of_timeline(
     The first, which mostly says enough, is read alone, the others some at a time when they are
     asked for.
 
-    Parameters
-    ----------
-    after
-        Those requested later count.
+    Only cleans requested later than ``after`` count.
     """
     cleans = _cleans(timeline, after)
     for start, end in pairwise((0, *range(1, len(cleans), _READ_TOGETHER), len(cleans))):
@@ -206,30 +203,13 @@ def plan_clean(
 
     Only partitions in which something was updated or replaced since the last clean are listed.
 
-    Parameters
-    ----------
-    timeline
-        The fenced timeline.
-    lister
-        The table's files.
-    retention
-        What the rules keep.
-    last
-        The last completed clean; without it every partition is listed.
-    replaced
-        Reads the file groups that completed writes took out of the table, and the first that did;
-        not called where no partition is listed.
-    needed
-        Reads what must stay in any case; likewise.
-    savepoints
-        The savepointed writes.
-    retained_since
-        See :func:`~hudi_core.actions.clean_plan.make_clean_plan`.
-    empty_after
-        Writes since the earliest that the last clean retained after which there is a plan that
-        deletes nothing, too; so is there where every partition was listed. ``None`` for never.
-    also
-        Partitions that are looked at in any case, with the files that they hold.
+    ``timeline`` is fenced. Without ``last``, the last completed clean, every partition is listed;
+    ``also`` are partitions that are looked at in any case, with their files. ``replaced`` reads the
+    file groups that completed writes took out, each with the first that did; it and ``needed`` are
+    not called where no partition is listed.
+
+    After ``empty_after`` writes since the earliest that the last clean retained, there is a plan
+    that deletes nothing, too; so is there where every partition was listed. ``None`` means never.
     """
     before = last.metadata if last is not None else None
     touched = partitions_to_clean(timeline, retention, before, savepoints, client.read_commit)

@@ -53,16 +53,9 @@ No clean so far removed one of them, under whatever policy; so it never moves ba
 class CleanRules:
     """How much a clean keeps; each number counts under its own policy.
 
-    Attributes
-    ----------
-    policy
-        ``hoodie.cleaner.policy``.
-    commits_retained
-        ``hoodie.cleaner.commits.retained``: readers as of any of so many last writes go on.
-    file_versions_retained
-        ``hoodie.cleaner.fileversions.retained``: slices of every file group.
-    hours_retained
-        ``hoodie.cleaner.hours.retained``: readers as of any write so young go on.
+    The fields are ``hoodie.cleaner.policy``, ``.commits.retained`` (readers as of any of so many
+    last writes go on), ``.fileversions.retained`` (slices of every file group) and
+    ``.hours.retained`` (readers as of any write so young go on).
     """
 
     policy: CleanPolicy = CleanPolicy.KEEP_LATEST_COMMITS
@@ -75,16 +68,9 @@ class CleanRules:
 class Retention:
     """The rules applied to one state of a table; made by :func:`retain`.
 
-    Attributes
-    ----------
-    rules
-        The rules.
-    earliest
-        The earliest write from which all file slices stay, and the newest before it of each file
-        group. ``None`` where all stay, and under ``KEEP_LATEST_FILE_VERSIONS``, which knows no such
-        write.
-    pending
-        The same for what pending writes may be reading; ``None`` where none is pending.
+    From ``earliest`` on all file slices stay, and the newest before it of each file group. It is
+    ``None`` where all stay, and under ``KEEP_LATEST_FILE_VERSIONS``, which knows no such write.
+    ``pending`` is the same for what pending writes may be reading; ``None`` where none is pending.
     """
 
     rules: CleanRules
@@ -103,15 +89,10 @@ class Retention:
 class Needed:
     """What must stay for others than readers of the latest state.
 
-    Attributes
-    ----------
-    savepointed
-        Partition and name of every file that a savepoint keeps.
-    saved
-        Requested times of the savepointed writes. What was requested before one and completed after
-        its savepoint is part of the state since, and in no list of the savepoint.
-    compactions
-        Base instant of the slice that a pending compaction of a file group reads.
+    ``savepointed`` has partition and name of every file that a savepoint keeps. ``saved`` are
+    requested times of savepointed writes: what was requested before one and completed after its
+    savepoint is part of the state since, and in no list of the savepoint. ``compactions`` has the
+    base instant of the slice that a pending compaction of a file group reads.
     """
 
     savepointed: Collection[tuple[str, str]] = frozenset()
@@ -126,12 +107,8 @@ NOTHING_NEEDED: Final = Needed()
 class PartitionFiles:
     """What one partition holds.
 
-    Attributes
-    ----------
-    groups
-        Its file groups with a committed file, replaced ones included; slices newest first.
-    listed
-        Every file there is, those of running and failed writes included.
+    ``groups`` are those with a committed file, replaced ones included, slices newest first;
+    ``listed`` is every file there, those of running and failed writes included.
     """
 
     groups: Sequence[FileGroup]
@@ -142,14 +119,8 @@ class PartitionFiles:
 class PartitionClean:
     """A clean of one partition.
 
-    Attributes
-    ----------
-    paths
-        Files to delete, relative to the table.
-    drop
-        Whether it ends empty.
-    whole_since
-        The time from which on states need none of these files.
+    ``paths`` are relative to the table; ``drop`` means that the partition ends empty; from
+    ``whole_since`` on, states need none of these files.
     """
 
     paths: tuple[str, ...] = ()
@@ -166,16 +137,7 @@ def retain(
     when it began. So the earliest write retained is no later than the last one that was requested
     before the first pending one, and than any that has completed since that one began.
 
-    Parameters
-    ----------
-    timeline
-        The fenced timeline.
-    rules
-        How much to keep.
-    now
-        The present, aware.
-    zone
-        Time zone of the timeline.
+    ``timeline`` is fenced, and ``now`` is aware.
     """
     completed, began = timeline.completed_writes(), _first_pending_write(timeline)
     found = _earliest(completed, rules, now, zone)
@@ -195,14 +157,7 @@ def never_back(found: Retention, timeline: Timeline, since: InstantTime) -> Rete
     The earliest write retained is not earlier than that of any clean before, whatever was its
     policy: of states before it files are gone.
 
-    Parameters
-    ----------
-    found
-        What the rules keep.
-    timeline
-        The fenced timeline.
-    since
-        The time from which on no clean before removed a file of a state.
+    From ``since`` on, no clean before removed a file of a state; ``timeline`` is fenced.
     """
     earliest, writes = found.earliest, timeline.completed_writes()
     counts_versions = found.rules.policy is CleanPolicy.KEEP_LATEST_FILE_VERSIONS
@@ -249,24 +204,8 @@ def partitions_to_clean(
     Those in which a file group was updated or replaced from the earliest write that the last clean
     retained up to the earliest that this one retains. Only these writes are read.
 
-    Parameters
-    ----------
-    timeline
-        The fenced timeline.
-    retention
-        What this clean keeps.
-    last
-        Metadata of the last completed clean.
-    savepoints
-        The savepointed writes.
-    read_commit
-        Reads the metadata of a completed write.
-
-    Returns
-    -------
-    frozenset of PartitionPath or None
-        ``None`` for all: without an earlier clean to go on from, when its end has been archived, or
-        when a savepoint it knew was deleted since.
+    Returns ``None`` for all partitions: without an earlier clean to go on from, when its end has
+    been archived, or when a savepoint it knew was deleted since.
     """
     earliest = retention.earliest
     if earliest is None or last is None or not last.earliest_commit_to_retain:
@@ -301,16 +240,8 @@ def clean_partition(
 ) -> PartitionClean:
     """Files that a clean deletes in one partition.
 
-    Parameters
-    ----------
-    files
-        What the partition holds.
-    replaced
-        File groups that completed writes took out of the table, and the first that did.
-    retention
-        What the rules keep.
-    needed
-        What must stay in any case.
+    ``replaced`` has, for each file group taken out of the table, the first completed write that
+    did.
     """
     rules, earliest = retention.rules, retention.earliest
     bound = earliest or retention.pending
@@ -357,22 +288,9 @@ def make_clean_plan(
 
     Its paths are absolute, as in Hudi.
 
-    Parameters
-    ----------
-    root
-        Root of the table's storage.
-    retention
-        What the rules keep.
-    partitions
-        What to do in each partition that was looked at.
-    timeline
-        The fenced timeline that all this was planned on.
-    savepoints
-        The savepointed writes: a clean after one of them is deleted looks at every partition.
-    retained_since
-        What the cleans before retained; ``None`` for a table whose past states nobody reads.
-    or_empty
-        Whether a plan that deletes nothing is wanted too.
+    ``timeline`` is the fenced one that all this was planned on. ``savepoints`` are stored since a
+    clean after one of them is deleted looks at every partition. ``retained_since`` is what the
+    cleans before retained; ``None`` for a table whose past states nobody reads.
     """
     if not or_empty and not any(one.paths or one.drop for one in partitions.values()):
         return None

@@ -37,12 +37,7 @@ _Keep = Callable[[Sequence[PartitionPath]], Sequence[PartitionPath]]
 class DeletedFile(NamedTuple):
     """A base file that a clean has deleted.
 
-    Attributes
-    ----------
-    instant, path
-        The file.
-    is_listed
-        Whether listings may name it still: the clean is not complete.
+    ``is_listed`` means that listings may name the file still: the clean is not complete.
     """
 
     instant: InstantTime
@@ -67,23 +62,9 @@ def require_not_cleaned(
 
     A file group whose slice is gone would otherwise look as if it had come later.
 
-    Parameters
-    ----------
-    timeline
-        The fenced timeline.
-    time
-        Requested time up to which instants count.
-    keep
-        Which of some partitions the query reads.
-    groups
-        The file groups of partitions, as they are stored now.
-    replaced
-        File groups that completed writes took out of the table, and the first that did.
-
-    Raises
-    ------
-    HistoryExpiredError
-        Names a file that is gone.
+    ``timeline`` is fenced; ``time`` is the requested time up to which instants count; ``keep``
+    returns which of some partitions the query reads, ``groups`` the file groups as they are stored
+    now.
     """
     deleted = Cleaned(client, timeline).since(time)
     if not deleted:
@@ -154,12 +135,7 @@ def _restored_away(
 class Cleaned:
     """What the cleans of one table have deleted; each is read once.
 
-    Attributes
-    ----------
-    client
-        The table.
-    timeline
-        The fenced timeline.
+    The timeline is fenced.
     """
 
     client: TableMetaClient

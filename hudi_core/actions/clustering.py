@@ -37,14 +37,8 @@ _RUN_AT_ONCE: Final = f"{OWN_PREFIX}run-at-once"
 class PendingClustering:
     """A clustering that is scheduled or under way.
 
-    Attributes
-    ----------
-    instant
-        As far as it has come.
-    body
-        What its requested file holds.
-    path
-        That file, for errors.
+    ``instant`` is as far as the clustering has come; ``body`` is what its requested file holds,
+    ``path`` that file, for errors.
     """
 
     instant: Instant
@@ -74,16 +68,6 @@ class PendingClustering:
         """Yield partition, files and number of outputs of each group.
 
         Files are named by their paths relative to the table.
-
-        Parameters
-        ----------
-        root
-            The table.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The plan names something else than base files of the table, or a file twice.
         """
         seen: set[str] = set()
         for group in self.plan.input_groups or ():
@@ -127,23 +111,14 @@ class PendingClustering:
 def plan_body(plan: ClusteringPlan, *, at_once: bool) -> bytes:
     """The requested file of a clustering.
 
-    Parameters
-    ----------
-    at_once
-        Whether who makes the plan runs it too.
+    ``at_once`` means that the maker of the plan runs it too.
     """
     extra = {_RUN_AT_ONCE: "true"} if at_once else {}
     return encode(RequestedReplaceMetadata(WriteOperation.CLUSTER.value, plan, extra))
 
 
 def read_clustering(client: TableMetaClient, instant: Instant) -> PendingClustering:
-    """A clustering with its plan.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The plan is damaged or missing.
-    """
+    """A clustering with its plan."""
     active, requested = client.active, instant.to(State.REQUESTED)
     path = f"{client.storage.root}/{active.path(requested)}"
     try:

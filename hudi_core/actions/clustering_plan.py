@@ -34,16 +34,8 @@ _HOURS: Final = 24
 class PlannedGroup:
     """Files that are rewritten together.
 
-    Attributes
-    ----------
-    partition_path
-        Their partition.
-    files
-        Each the latest of its file group.
-    outputs
-        How many files take their place.
-    left_out
-        Record keys of the rows that are not taken over.
+    Each of ``files`` is the latest of its file group; ``outputs`` is how many files replace them;
+    ``left_out`` are record keys of rows that are not taken over.
     """
 
     partition_path: PartitionPath
@@ -62,10 +54,7 @@ def chosen_partitions(
 ) -> list[PartitionPath]:
     """The partitions that a clustering looks at, sorted.
 
-    Parameters
-    ----------
-    hour
-        Of the day, from 0 to 23, for the filter ``DAY_ROLLING``.
+    ``hour`` is that of the day, 0 to 23, for the filter ``DAY_ROLLING``.
     """
     known = sorted(partitions)
     if config.partitions:
@@ -96,12 +85,8 @@ def plan_groups(
 ) -> list[PlannedGroup]:
     """The groups of files to rewrite, partition by partition.
 
-    Parameters
-    ----------
-    slices
-        The latest slices of the chosen partitions.
-    busy
-        File groups that another plan names; they are left out.
+    ``slices`` are the latest of the chosen partitions; ``busy`` file groups, which another plan
+    names, are left out.
     """
     files: dict[PartitionPath, list[BaseFile]] = {}
     for one in slices:
@@ -155,10 +140,7 @@ def stored_plan(
 ) -> ClusteringPlan:
     """The plan as the timeline keeps it.
 
-    Parameters
-    ----------
-    root
-        The table; paths in the plan are absolute, as in Hudi.
+    Paths in the plan are absolute, as in Hudi.
     """
     params = {}
     if config.sort_columns:
@@ -195,13 +177,7 @@ def _stored_group(group: PlannedGroup, root: str) -> ClusteringGroup:
 
 
 def with_stored_order(plan: ClusteringPlan, config: ClusteringConfig) -> ClusteringConfig:
-    """Options with the order of rows that a plan asks for.
-
-    Raises
-    ------
-    InvalidOptionError
-        The plan names a layout that there is not.
-    """
+    """Options with the order of rows that a plan asks for."""
     params = {} if plan.strategy is None else dict(plan.strategy.strategy_params or {})
     found = replace(config, sort_columns=ClusteringConfig.sort_columns.read(params))
     if ClusteringConfig.layout.is_given(params):

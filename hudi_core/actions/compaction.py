@@ -34,15 +34,7 @@ _MEGABYTE: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CompactionWork:
-    """A compaction under way, its plan checked.
-
-    Attributes
-    ----------
-    instant
-        The inflight compaction.
-    plan
-        The stored plan.
-    """
+    """A compaction under way, its plan checked."""
 
     instant: Instant
     plan: CompactionPlan
@@ -51,10 +43,7 @@ class CompactionWork:
 def plan_compaction(slices: Iterable[FileSlice]) -> CompactionPlan | None:
     """Return the plan that merges slices with log files, or ``None``.
 
-    Parameters
-    ----------
-    slices
-        The latest slices of the table; those of groups in other pending services left out.
+    ``slices`` are the latest of the table, without those of groups in other pending services.
     """
     operations = tuple(_operation(one) for one in slices if one.log_files)
     return CompactionPlan(operations) if operations else None
@@ -77,13 +66,7 @@ def request_compaction(
 
 
 def start_compaction(client: TableMetaClient, instant: Instant) -> CompactionWork:
-    """Begin a requested compaction, or continue one that is inflight.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The stored plan is damaged, or names anything but data files of its file groups.
-    """
+    """Begin a requested compaction, or continue one that is inflight."""
     requested = instant.to(State.REQUESTED)
     where = f"{client.storage.root}/{client.active.path(requested)}"
     plan = decode_compaction_plan(client.active.read(requested), where)
@@ -102,24 +85,8 @@ def merge_slices(
 ) -> CommitMetadata:
     """Write the base file of every planned slice, in parallel.
 
-    Parameters
-    ----------
-    client, work
-        The table and its compaction.
-    merge
-        Merges one slice.
-    extra_metadata
-        What the commit keeps besides, such as the table's schema.
-
-    Returns
-    -------
-    CommitMetadata
-        The body of the completed commit.
-
-    Raises
-    ------
-    TableServiceError
-        A base file was written for another slice than was asked for.
+    ``extra_metadata`` is kept in the commit, such as the table's schema. A base file that ``merge``
+    wrote for another slice than asked for is an error.
     """
     operations = work.plan.operations or ()
     time = work.instant.requested_time

@@ -73,14 +73,8 @@ _CODEC: Final = "gzip"
 class HistorySnapshot:
     """One version of a history, and preconditions of its change.
 
-    Attributes
-    ----------
-    version
-        Number of its manifest; 0 for a history that has none.
-    files
-        The files of the manifest.
-    tag
-        The store's tag of ``_version_``; ``None`` when the file is absent.
+    ``version`` is 0 for a history without one; ``tag`` is the store's tag of ``_version_``,
+    ``None`` when the file is absent.
     """
 
     version: int
@@ -89,15 +83,7 @@ class HistorySnapshot:
 
 
 class HistoryWriter:
-    """Writes the history of one timeline; the caller holds the table's lock.
-
-    Parameters
-    ----------
-    storage
-        Storage of the table.
-    folder
-        Path of the history in it.
-    """
+    """Writes the history of one timeline; the caller holds the table's lock."""
 
     def __init__(self, storage: Storage, folder: str) -> None:
         self.storage = storage
@@ -105,13 +91,7 @@ class HistoryWriter:
         self._version_path = join_path(folder, VERSION_FILE)
 
     def open(self) -> HistorySnapshot:
-        """Return the current version, after recovery of a dead archiver.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The current manifest is damaged or missing.
-        """
+        """Return the current version, after recovery of a dead archiver."""
         tag: str | None = None
         try:
             text, tag = self.storage.version(self._version_path)
@@ -133,15 +113,8 @@ class HistoryWriter:
     ) -> HistoryFile:
         """Store rows as a file that no manifest names yet.
 
-        Parameters
-        ----------
-        snapshot
-            The version that will be changed: a name it holds already is not used again, its range
-            is widened.
-        name
-            The range of the instants, and the level.
-        parts
-            The rows, part by part.
+        ``snapshot`` is the version that will be changed: a name that it holds already is not used
+        again, its range is widened.
         """
         held = {file.name for file in snapshot.files}
         while name in held:
@@ -154,10 +127,8 @@ class HistoryWriter:
     def publish(self, snapshot: HistorySnapshot, files: Iterable[HistoryFile]) -> HistorySnapshot:
         """Make ``files`` the history, as the version after ``snapshot``.
 
-        Raises
-        ------
-        AlreadyExistsError, PreconditionFailedError
-            Another archiver changed the history since ``snapshot`` was opened.
+        ``AlreadyExistsError`` and ``PreconditionFailedError`` mean that another archiver changed
+        the history since ``snapshot`` was opened.
         """
         ordered = tuple(sorted(files))
         path = manifest_path(self.folder, snapshot.version + 1)
@@ -206,13 +177,7 @@ class HistoryWriter:
         return status is not None and status.size == file.size
 
     def read(self, file: HistoryFile, *, bodies: bool) -> list[HistoryRow]:
-        """Return the rows of one file.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The file is damaged or missing.
-        """
+        """Return the rows of one file."""
         try:
             return list(read_history_file(self.storage, self.folder, file, bodies))
         except PathNotFoundError as error:

@@ -36,14 +36,8 @@ def compact(
 
     Each merge is a version of its own. A run that dies leaves at most a file that nobody names.
 
-    Parameters
-    ----------
-    writer, snapshot
-        The history and its current version.
-    batch_size
-        How many files of a level are merged into one; at least 2.
-    target_bytes
-        Files that would together be larger than this are left as they are.
+    ``batch_size`` is at least 2. Files that would together be larger than ``target_bytes`` are left
+    as they are.
     """
     for level in range(TOP_LEVEL):
         while group := _group(snapshot.files, level, batch_size, target_bytes):
@@ -90,13 +84,8 @@ def prune(writer: HistoryWriter, snapshot: HistorySnapshot, published: int) -> N
     Only after a version was published in the same hold of the lock: what an archiver that has lost
     its lock may just have written is then of no use to it, and may go.
 
-    Parameters
-    ----------
-    writer, snapshot
-        The history and its current version.
-    published
-        How many versions this run made. As many manifests stay in addition, so that readers keep
-        the time of three archivals.
+    ``published`` is how many versions this run made: as many manifests stay in addition, so that
+    readers keep the time of three archivals.
     """
     storage, folder = writer.storage, writer.folder
     names = [status.name for status in storage.list(folder)]

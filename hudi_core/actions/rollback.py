@@ -46,14 +46,8 @@ from hudi_core.timeline.timeline import Timeline, instant_key
 class Rollback:
     """A rollback that has not come to its end.
 
-    Attributes
-    ----------
-    instant
-        As far as it has come: of a completed one, timeline files of the target are left.
-    target
-        What it undoes, as the timeline has it; ``None`` where its plan names no instant.
-    body
-        What it deletes, or has deleted.
+    ``instant`` is as far as the rollback has come: of a completed one, timeline files of the target
+    are left. ``target`` is as the timeline has it; ``None`` where the plan names no instant.
     """
 
     instant: Instant
@@ -101,12 +95,8 @@ def begin(
 ) -> Rollback:
     """Put the plan of a rollback on the timeline; nothing is deleted.
 
-    Parameters
-    ----------
-    files
-        Names of the files to delete, by partition; none in one that only gets file groups back.
-    requested
-        Its time, from the table's clock.
+    ``files`` are names by partition; none in one that only gets file groups back. ``requested`` is
+    from the table's clock.
     """
     plan = make_plan(client.storage.root, target, files)
     instant = Instant(requested, Action.ROLLBACK, State.REQUESTED)
@@ -130,18 +120,7 @@ def planned(client: TableMetaClient) -> tuple[Rollback, ...]:
 
 
 def instant_named(info: InstantInfo, where: str) -> tuple[InstantTime, Action]:
-    """Time and action of an instant that a stored plan names.
-
-    Parameters
-    ----------
-    where
-        Path of the plan, for the error.
-
-    Raises
-    ------
-    CorruptMetadataError
-        They are none.
-    """
+    """Time and action of an instant that a stored plan names."""
     try:
         return parse_instant_time(info.commit_time), Action(info.action)
     except (InvalidInstantTimeError, ValueError) as error:
@@ -179,27 +158,10 @@ def run(
 ) -> tuple[TableMetaClient, Instant | None]:
     """Bring a rollback to its end, however far it has come.
 
-    Parameters
-    ----------
-    client
-        The table, its timeline at hand.
-    rollback
-        As :func:`begin` or :func:`unfinished` returned it.
-    next_time
-        A time of the table's clock after all of a timeline.
-    hooks
-        What the table's owner does in between.
-
-    Returns
-    -------
-    tuple
-        The table after it, and the completed rollback; ``None`` where the plan names no instant, so
-        that it was dropped.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The plan names files that the target did not write. Nothing was deleted.
+    ``rollback`` is from :func:`begin` or :func:`unfinished`, and the timeline of ``client`` is
+    loaded. ``next_time`` gives a time of the table's clock after all of a timeline. The instant
+    returned is ``None`` where the plan names none, so that it was dropped. A plan that names files
+    the target did not write deletes nothing.
     """
     target, instant, body, active = rollback.target, rollback.instant, rollback.body, client.active
     if target is None:
@@ -321,16 +283,6 @@ def relative_files(
     A plan on disk may have been written by anybody who can write the table's folder: only data
     files of the instant that is rolled back, inside the table, are accepted. Other writers spell
     the same place in other ways (``file:/t/x``, ``s3a://bucket/t/x``).
-
-    Parameters
-    ----------
-    where
-        Path of the plan, for the error.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The plan names any other file.
     """
     accepted = []
     place = parse_location(root)
@@ -356,15 +308,7 @@ def delete_files(
 ) -> RollbackMetadata:
     """Delete the files; one that is gone already counts as deleted.
 
-    Parameters
-    ----------
-    touched
-        The partitions whose rows change, without files to delete too.
-
-    Returns
-    -------
-    RollbackMetadata
-        The body of the completed rollback.
+    ``touched`` are the partitions whose rows change, those without files to delete too.
     """
     begin = time.monotonic()
     deleted: dict[str, list[str]] = {partition: [] for partition in touched}

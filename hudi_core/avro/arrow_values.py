@@ -21,17 +21,8 @@ _DECIMAL_BYTES: Final = 16
 def arrow_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Return decoded values as an array.
 
-    Parameters
-    ----------
-    values
-        Records and maps are dictionaries, arrays lists; ``None`` is null.
-    kind
-        The type that :func:`~hudi_core.schema.avro_types.record_from_avro` tells of their schema.
-
-    Raises
-    ------
-    ValueError, TypeError, LookupError, OverflowError
-        Values are not of that type. Errors of Arrow's are some of these.
+    Values that are not of the type raise ``ValueError``, ``TypeError``, ``LookupError`` or
+    ``OverflowError``; Arrow's own errors are among these.
     """
     if pt.is_struct(kind):
         if not kind.num_fields:  # there is no column to take the length from

@@ -30,14 +30,9 @@ _FLOATS: Final = {"float": "<f4", "double": "<f8"}
 class Column(NamedTuple):
     """A field of those records that have it.
 
-    Attributes
-    ----------
-    rows
-        Numbers of these records, ascending.
-    values
-        Their values: integers, floats, or booleans; of strings and bytes, where they begin.
-    lengths
-        Bytes of strings and bytes; ``None`` for others.
+    ``rows`` are the numbers of these records, ascending. ``values`` are integers, floats or
+    booleans; for strings and bytes they are the positions where each begins, and ``lengths`` their
+    bytes (``None`` for other types).
     """
 
     rows: Ints
@@ -79,13 +74,7 @@ class Columns:
         return pa.array(values, mask=self._missing(column)).cast(kind)
 
     def texts(self, path: str, kind: pa.DataType, where: str) -> pa.Array:
-        """Return a field of strings or bytes as an Arrow array.
-
-        Raises
-        ------
-        CorruptMetadataError
-            A text, of the file ``where``, is not UTF-8.
-        """
+        """Return a field of strings or bytes as an Arrow array."""
         column = self._found.get(path)
         if column is None or column.lengths is None:
             return pa.nulls(self._count, kind)
@@ -136,21 +125,8 @@ def decode_columns(
 ) -> Columns:
     """Return the fields of many records.
 
-    Parameters
-    ----------
-    content
-        Holds all records.
-    begins, ends
-        Where each record begins and ends.
-    schema
-        Theirs, from :func:`~hudi_core.avro.writer_schema.parse_writer_schema`.
-    path
-        The file they come from, for the error.
-
-    Raises
-    ------
-    CorruptMetadataError
-        Bytes are not a record of that schema, or one has a long array or map.
+    :class:`CorruptMetadataError` is also raised for a record with a long array or map, which is not
+    damaged.
     """
     data = padded(content)
     batch = Batch(data, np.array(begins, np.int64), np.array(ends, np.int64), path)
@@ -187,25 +163,7 @@ def _branch_name(branch: Any) -> str:
 class Batch:
     """Many records while they are read.
 
-    Parameters
-    ----------
-    data
-        Holds them all, from :func:`padded`.
-    begins, ends
-        Where each begins and ends.
-    path
-        The file they come from, for errors.
-
-    Attributes
-    ----------
-    position
-        How far each was read.
-    found
-        The fields that were read, by path.
-    names
-        Types of the schema that have names.
-    data
-        See above.
+    ``data`` comes from :func:`padded`. ``position`` is how far each record was read.
     """
 
     def __init__(self, data: npt.NDArray[np.uint8], begins: Ints, ends: Ints, path: str) -> None:

@@ -29,22 +29,8 @@ def decode_datum(
 ) -> dict[str, Any]:
     """Return the record in bare Avro bytes, under the writer's schema.
 
-    Parameters
-    ----------
-    datum
-        The record's bytes, no more and no fewer.
-    schema
-        From :func:`~hudi_core.avro.writer_schema.parse_writer_schema`.
-    path
-        The file they come from, for the error.
-    named
-        Whether a value of a union with several records is a pair of the record's full name and the
-        record, so that they can be distinguished.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The bytes are not a record of that schema, or too many.
+    With ``named``, a value of a union with several records is a pair of the record's full name and
+    the record. Bytes left over after the record are an error.
     """
     source = io.BytesIO(datum)
     try:

@@ -25,16 +25,9 @@ KEY = "key"
 class MapColumns(NamedTuple):
     """What :func:`decode_map` returns.
 
-    Attributes
-    ----------
-    records
-        The fields of the records.
-    present
-        Numbers of the records that have the map, be it empty.
-    owners
-        Of each entry the number of its record, ascending.
-    entries
-        The entries: their keys as :data:`KEY`, and the fields of their values.
+    ``present`` are the numbers of the records that have the map, even an empty one. ``owners``
+    gives for each entry the number of its record, ascending; ``entries`` has the keys as
+    :data:`KEY`.
     """
 
     records: Columns
@@ -48,20 +41,8 @@ def decode_map(values: Sequence[bytes], schema: ParsedSchema, field: str) -> Map
 
     The entries of the map are records and come as columns.
 
-    Parameters
-    ----------
-    values
-        One record each.
-    schema
-        Theirs, from :func:`~hudi_core.avro.writer_schema.parse_writer_schema`.
-    field
-        Name of the field.
-
-    Returns
-    -------
-    MapColumns or None
-        ``None`` where the bytes are not such records, and where they may be and cannot be read this
-        way: decoded one by one, they say.
+    ``None`` means that the bytes are not such records, or cannot be read this way: decode them one
+    by one, which shows which of the two it is.
     """
     data = padded(b"".join(values))
     ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))

@@ -35,13 +35,9 @@ _ARRAY_FIELD: Final = "wrappedValues"
 class Wrapped(NamedTuple):
     """A value and the name of its wrapper.
 
-    Attributes
-    ----------
-    wrapper
-        One of :data:`SCALARS`, or :data:`ARRAY`.
-    value
-        As Avro holds it: dates are days, times and timestamps microseconds, decimals the bytes of
-        the unscaled number; of an array, a tuple of wrapped values and ``None``.
+    ``wrapper`` is one of :data:`SCALARS`, or :data:`ARRAY`. ``value`` is as Avro holds it: dates
+    are days, times and timestamps microseconds, decimals the bytes of the unscaled number, an array
+    a tuple of wrapped values and ``None``.
     """
 
     wrapper: str
@@ -49,15 +45,7 @@ class Wrapped(NamedTuple):
 
 
 def wrapper_union(names: Sequence[str], *, arrays: bool) -> list[object]:
-    """Return the Avro union of null and some wrappers, which it defines.
-
-    Parameters
-    ----------
-    names
-        Some of :data:`SCALARS`.
-    arrays
-        Whether arrays of them follow.
-    """
+    """Return the Avro union of null and some wrappers, which it defines."""
     union: list[object] = ["null"]
     union += [_record(name, {"name": "value", "type": _TYPES[name]}) for name in names]
     if arrays:
@@ -69,13 +57,7 @@ def wrapper_union(names: Sequence[str], *, arrays: bool) -> list[object]:
 
 
 def unwrap(value: object) -> Wrapped | None:
-    """The value in a union of wrappers, as ``decode_datum(named=True)`` returns it.
-
-    Raises
-    ------
-    ValueError
-        It is no wrapper that is known.
-    """
+    """The value in a union of wrappers, as ``decode_datum(named=True)`` returns it."""
     match value:
         case None:
             return None

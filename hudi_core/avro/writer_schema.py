@@ -32,28 +32,14 @@ class _BadSchemaError(ValueError):
 
 
 class WriterSchema(NamedTuple):
-    """The schema of one file, ready for decoding.
-
-    Attributes
-    ----------
-    name
-        Name of the record, without namespace.
-    parsed
-        The schema for fastavro.
-    """
+    """The schema of one file, ready for decoding."""
 
     name: str
     parsed: ParsedSchema
 
 
 def parse_writer_schema(text: str, path: str) -> WriterSchema:
-    """Return the record schema that the JSON ``text`` spells.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The text is not the schema of a record, or one that is unsafe to decode with.
-    """
+    """Return the record schema that the JSON ``text`` spells."""
     try:
         return _parse(text)
     except _BadSchemaError as error:

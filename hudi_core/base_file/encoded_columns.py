@@ -49,11 +49,6 @@ def compact_columns(footer: pq.FileMetaData, schema: pa.Schema) -> set[str]:
     """Return the dictionary-encoded string columns of a file.
 
     Each distinct value is stored once in them.
-
-    Parameters
-    ----------
-    schema
-        Of the file, as Arrow reads it.
     """
     if not (footer.created_by or "").startswith(_DISTINCT):
         return set()
@@ -75,11 +70,6 @@ def require_valid_codes(column: pa.ChunkedArray) -> None:
     """Refuse a damaged dictionary column whose codes point past the dictionary.
 
     Arrow does not check them.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid
-        A number is not one of the dictionary.
     """
     for chunk in column.chunks:
         found = pc.min_max(chunk.indices)
@@ -100,19 +90,9 @@ def joined(
 
     A dictionary of the result holds only values that occur.
 
-    Parameters
-    ----------
-    pieces
-        Tables of one schema, but for which columns are encoded.
-    schema
-        That schema, nothing encoded.
-    names
-        The columns to encode; by default those that one of the tables has encoded.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid, pyarrow.ArrowTypeError
-        A table has other columns, or other types.
+    The tables have one schema, but for which columns are encoded; ``schema`` is that schema with
+    nothing encoded. ``names`` are the columns to encode, by default those that one of the tables
+    has encoded.
     """
     for piece in pieces:
         if piece.column_names != schema.names:

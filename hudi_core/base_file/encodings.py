@@ -31,14 +31,8 @@ def dictionary_leaves(
 ) -> list[str]:
     """Return the paths of the leaves of a file to dictionary encode.
 
-    Parameters
-    ----------
-    group
-        The first row group; a sample of its rows decides.
-    schema
-        The schema of the file, nothing encoded.
-    decided
-        Leaves that are left out.
+    ``group`` is the first row group, and a sample of its rows decides. Leaves in ``decided`` are
+    not sampled: those with true are encoded.
     """
     known = dict(decided or {})
     known |= {field.name: True for field in group.schema if is_encoded(field.type)}

@@ -24,12 +24,7 @@ from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 class FileKeys:
     """How record keys of files are had; sent to executors.
 
-    Attributes
-    ----------
-    base_path
-        Of the table, for errors.
-    config, schema
-        Its properties and columns; ``None`` for columns that nobody needs, as keys are read.
+    ``schema`` is ``None`` for a table whose keys are read, not made: its columns are not needed.
     """
 
     base_path: str
@@ -45,13 +40,7 @@ class FileKeys:
 
     @classmethod
     def made_by(cls, client: TableMetaClient) -> FileKeys:
-        """Those that the table's columns make, whether it stores keys or not.
-
-        Raises
-        ------
-        InvalidOptionError
-            The table has no record key: there is nothing to make them of.
-        """
+        """Those that the table's columns make, whether it stores keys or not."""
         config = client.config
         if not config.record_key_fields:
             raise InvalidOptionError(
@@ -90,22 +79,7 @@ class FileKeys:
         return name if pa.types.is_string(self.schema.arrow.field(name).type) else None
 
     def columns(self, stored: Sequence[pa.Field], path: str) -> list[str]:
-        """Names of a file's columns that make up its keys.
-
-        Parameters
-        ----------
-        stored
-            The columns of the file, from :func:`~hudi_core.schema.alignment.stored_fields`.
-        path
-            Of the file, for errors.
-
-        Raises
-        ------
-        RecordKeyError
-            It lacks one of those that keys are made of.
-        DataFileError
-            It lacks the column of the keys.
-        """
+        """Names of a file's columns that make up its keys."""
         found = counterparts(stored, self._fields)
         for wanted, own in zip(self._fields, found, strict=True):
             if own is None and self.are_made:
@@ -122,33 +96,14 @@ class FileKeys:
         return [own.name for own in found if own is not None]
 
     def of_rows(self, rows: pa.Table, stored: Sequence[pa.Field], path: str) -> pa.ChunkedArray:
-        """The record keys of rows of a file.
-
-        Parameters
-        ----------
-        rows
-            As they were read, :meth:`columns` among them.
-        stored, path
-            See there.
-
-        Raises
-        ------
-        RecordKeyError
-            A row has no key.
-        """
+        """The record keys of rows of a file."""
         if not self.are_made:
             (name,) = self.columns(stored, path)
             return rows.column(name).cast(pa.string())
         return self.made(align(rows, stored, pa.schema(self._fields)), path)
 
     def made(self, rows: pa.Table, path: str) -> pa.ChunkedArray:
-        """The record keys that rows in the table's types make.
-
-        Raises
-        ------
-        RecordKeyError
-            A row has none.
-        """
+        """The record keys that rows in the table's types make."""
         assert self.schema is not None  # noqa: S101 - only keys that are read have none
         generator = key_generator(self.config, self.schema, knows_partitions=False)
         try:

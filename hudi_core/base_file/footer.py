@@ -37,20 +37,6 @@ def read_columns(
     """Return columns of a data file; those that it lacks are null.
 
     Record keys that are virtual are made.
-
-    Parameters
-    ----------
-    path
-        Below the table.
-    names
-        Top-level columns.
-    rows
-        How many of the first rows are enough; by default all are read.
-
-    Raises
-    ------
-    DataFileError
-        The file is damaged or missing.
     """
     keys = FileKeys.of(client) if RECORD_KEY in names and client.config.makes_keys else None
     with opened_file(client, path) as file:
@@ -75,13 +61,7 @@ def _first_rows(file: pq.ParquetFile, names: Sequence[str], rows: int) -> pa.Tab
 
 
 def read_file_metadata(client: TableMetaClient, path: str) -> pq.FileMetaData:
-    """The footer of a data file.
-
-    Raises
-    ------
-    DataFileError
-        The file is damaged or missing.
-    """
+    """The footer of a data file."""
     with opened_file(client, path) as file:
         return file.metadata
 
@@ -120,16 +100,6 @@ def read_footer(client: TableMetaClient, path: str, schema: pa.Schema) -> Footer
 
     Statistics of columns that the file holds in a type of another family than the table are left
     out.
-
-    Parameters
-    ----------
-    schema
-        Of the table, meta columns included.
-
-    Raises
-    ------
-    DataFileError
-        The file is damaged or missing.
     """
     with opened_file(client, path) as file:
         return footer_of(file, schema)
@@ -211,13 +181,7 @@ def _is_alike(stored: pa.DataType, wanted: pa.DataType) -> bool:
 
 @contextmanager
 def opened_file(client: TableMetaClient, path: str) -> Iterator[pq.ParquetFile]:
-    """A data file, opened for a block whose errors become damage.
-
-    Raises
-    ------
-    DataFileError
-        The file is damaged or missing.
-    """
+    """A data file, opened for a block whose errors become damage."""
     try:
         with client.files.open(path) as source:
             yield pq.ParquetFile(source, coerce_int96_timestamp_unit="us")

@@ -24,14 +24,9 @@ _FIRST_SUPPLEMENTARY = 0xF0
 class BloomSizing:
     """How large the bloom filter of a file is.
 
-    Attributes
-    ----------
-    fpp
-        Rate of false positives.
-    max_entries
-        Keys beyond which a filter of set ``entries`` grows no further.
-    entries
-        Keys a row of the filter is made for; ``None`` for as many as the file has, all in one row.
+    ``fpp`` is the rate of false positives. ``entries`` is the number of keys for which a row of the
+    filter is made, ``None`` for as many as the file has, all in one row. Beyond ``max_entries``
+    keys, a filter of set ``entries`` does not grow.
     """
 
     fpp: float = 1e-9
@@ -44,11 +39,6 @@ class RecordKeyCollector:
 
     The least and greatest key are those of Java's ``String.compareTo``, by UTF-16 units: readers
     compare so, and it differs from the order of UTF-8 bytes for characters beyond U+FFFF.
-
-    Parameters
-    ----------
-    bloom
-        Size of the bloom filter; ``None`` for none.
     """
 
     def __init__(self, bloom: BloomSizing | None) -> None:
@@ -69,20 +59,9 @@ class RecordKeyCollector:
 
         Saves hashing every key of a file of which a few rows changed.
 
-        Parameters
-        ----------
-        known
-            That footer.
-        added
-            The keys that are new.
-        stay
-            The others, where some are gone: a bound may be one of those, and must not be kept.
-
-        Returns
-        -------
-        bool
-            Whether it was possible. If so, only the keys ``added`` are yet to be given to
-            :meth:`add`; else all of them.
+        ``added`` are the new keys. ``stay`` are the others, where some are gone: a bound may be one
+        of those, and must not be kept. Returns whether it was possible; then only ``added`` are yet
+        to be given to :meth:`add`, else all keys.
         """
         if self._sizing is None or known.bloom is None or known.min_key is None:
             return False

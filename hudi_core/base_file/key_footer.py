@@ -26,14 +26,7 @@ BOUNDS_OF_ALL: Final = "of all values"
 class KeyFooter:
     """Record keys in the footer of a base file.
 
-    Attributes
-    ----------
-    min_key, max_key
-        Bounds in the order of Java's strings, by UTF-16 units; ``None`` where they are not known.
-    bloom
-        The filter; ``None`` where there is none.
-    rows
-        Rows of the file.
+    Bounds are in the order of Java's strings, by UTF-16 units; ``None`` where they are not known.
     """
 
     min_key: str | None
@@ -43,18 +36,7 @@ class KeyFooter:
 
 
 def key_footer(footer: pq.FileMetaData, path: str) -> KeyFooter:
-    """The record keys of a base file, as its footer describes them.
-
-    Parameters
-    ----------
-    path
-        Of the file, for errors.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The bloom filter is damaged.
-    """
+    """The record keys of a base file, as its footer describes them."""
     entries = footer.metadata or {}
     low, high = entries.get(MIN_KEY_FOOTER.encode()), entries.get(MAX_KEY_FOOTER.encode())
     bloom = entries.get(BLOOM_FOOTER.encode())

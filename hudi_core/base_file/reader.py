@@ -61,18 +61,6 @@ def read_record_keys(files: TableFiles, path: str, size: int | None = None) -> p
     """Return the record keys of a base file, in file order.
 
     Virtual ones are made of the columns that they are of.
-
-    Parameters
-    ----------
-    path
-        Path of the file relative to the base path.
-    size
-        Its bytes, where they are known.
-
-    Raises
-    ------
-    DataFileError
-        The file cannot be read, or has no record keys.
     """
     with _source(files, path, size, is_needed_again=True) as source, _parquet(source) as file:
         keys, stored = _file_keys(files), stored_fields(file.schema_arrow)
@@ -111,15 +99,9 @@ def read_known_keys(files: TableFiles, path: str) -> KeyFooter:
 class StoredFile:
     """A base file read back.
 
-    Attributes
-    ----------
-    rows
-        In the types of the table's schema, meta columns first.
-    keys
-        Record keys in the footer.
-    dictionaries
-        Which leaves stay dictionary encoded, and which stay without, by their paths; ``None``
-        where the table has other leaves by now.
+    ``rows`` are in the types of the table's schema, meta columns first. ``dictionaries`` is by leaf
+    path whether the leaf stays dictionary encoded; ``None`` where the table has other leaves by
+    now.
     """
 
     rows: pa.Table
@@ -136,11 +118,6 @@ def read_base_file(
 
     What is known without reading it is not read: the partition path, the file name, and record keys
     that another column has too.
-
-    Raises
-    ------
-    DataFileError
-        The file cannot be read, or has no record keys.
     """
     with _source(files, path, size) as source, _parquet(source) as file:
         wanted = files.schema.with_meta()

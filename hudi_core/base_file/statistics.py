@@ -48,13 +48,7 @@ def leaf_columns(table: pa.Table) -> Iterator[list[pa.Array]]:
 
 
 class StatisticsCollector:
-    """Collects statistics that footers lack, then completes them by the footer.
-
-    Parameters
-    ----------
-    schema
-        Schema of the file, in the types of the table.
-    """
+    """Collects statistics that footers lack, then completes them by the footer."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._leaves = leaves(schema)
@@ -84,10 +78,8 @@ class StatisticsCollector:
     def finish(self, footer: pq.FileMetaData) -> dict[str, ColumnStats]:
         """Return the statistics of the file by leaf path.
 
-        Parameters
-        ----------
-        footer
-            Of the closed file, as its writer has it in memory, with the bounds of all columns.
+        ``footer`` is that of the closed file as its writer has it in memory, with the bounds of all
+        columns.
         """
         return footer_statistics(self._leaves, footer, self._nans, self._bounds)
 

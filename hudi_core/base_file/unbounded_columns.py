@@ -40,14 +40,8 @@ def unbounded_end(
 ) -> bytes:
     """End of a Parquet file that takes the place of its footer.
 
-    Parameters
-    ----------
-    footer
-        Of the complete file, without key-value metadata.
-    columns
-        Numbers of the leaf columns that have no bounds in any row group. Their null counts stay.
-    key_values
-        Key-value metadata of the file.
+    ``footer`` is without key-value metadata. ``columns`` are numbers of leaf columns that have no
+    bounds in any row group; their null counts stay.
     """
     sink = pa.BufferOutputStream()
     footer.write_metadata_file(sink)

@@ -49,20 +49,10 @@ _HELD_BYTES: Final = 32 << 20
 class BaseFileOptions:
     """How base files are written.
 
-    Attributes
-    ----------
-    codec, level
-        Compression as pyarrow names it; its level, ``None`` for the codec's default.
-    row_group_bytes
-        Bytes of the rows of a row group in memory, at most.
-    page_bytes
-        Bytes of a page before compression.
-    dictionary
-        Whether columns with few distinct values are dictionary encoded.
-    bloom
-        Size of the bloom filter; ``None`` for files without one.
-    fsync
-        Whether a local file is on the disk, not only with the operating system, when it is closed.
+    ``codec`` is pyarrow's name; a ``level`` of ``None`` is its default. ``row_group_bytes`` is a
+    maximum, of rows in memory; ``page_bytes`` is before compression. ``dictionary`` is for columns
+    with few distinct values. With ``fsync``, a local file is on the disk when it is closed, not
+    only with the operating system.
     """
 
     codec: str = "zstd"
@@ -78,18 +68,8 @@ class BaseFileOptions:
 class BaseFileResult:
     """What is known of a complete base file.
 
-    Attributes
-    ----------
-    size
-        Bytes.
-    rows
-        Number of rows.
-    stats
-        Statistics by leaf path, the meta columns included.
-    min_key, max_key
-        Least and greatest record key in Java's order; ``None`` without rows or without keys.
-    bloom
-        The bloom filter, as the footer has it; empty without one.
+    ``stats`` is by leaf path, meta columns included. The keys are bounds in Java's order, ``None``
+    without rows or without keys; ``bloom`` is empty without a filter.
     """
 
     size: int
@@ -107,20 +87,8 @@ class BaseFileWriter:
 
     Memory holds one row group at most, and the record keys where a bloom filter is wanted.
 
-    Parameters
-    ----------
-    filesystem
-        Where to write.
-    path
-        Physical path of the file on ``filesystem``.
-    schema
-        The table's schema.
-    table_name
-        Name of the table; the Avro schema in the footer is named after it.
-    options
-        How to write.
-    meta_columns
-        The meta columns that the file holds; none with ``hoodie.populate.meta.fields=false``.
+    The Avro schema in the footer is named after ``table_name``. ``meta_columns`` is empty with
+    ``hoodie.populate.meta.fields=false``.
     """
 
     def __init__(
@@ -168,17 +136,9 @@ class BaseFileWriter:
 
         Call it before the first row is written.
 
-        Parameters
-        ----------
-        known
-            The previous version's key footer.
-        added
-            Keys of the rows that the last version does not have; written with ``stays=False``.
-        dictionaries
-            Paths of the leaves that it has dictionary encoded, if that is to stay as it is;
-            ``None`` to ask the rows.
-        stay
-            Keys of the rows that the last version has too, where it had others.
+        ``added`` are the keys that the last version does not have, written with ``stays=False``.
+        ``stay`` are the other keys, needed where the last version had keys that are gone.
+        ``dictionaries`` of ``None`` lets the rows decide.
         """
         self._inherits = self._keys.inherit(known, added, stay)
         self._dictionaries = dictionaries
@@ -188,17 +148,8 @@ class BaseFileWriter:
 
         A column of the record keys that the file does not hold makes its key footers all the same.
 
-        Parameters
-        ----------
-        rows
-            Columns of text may be dictionary encoded.
-        stays
-            Whether the rows' keys were in the file's last version; see :meth:`inherit`.
-
-        Raises
-        ------
-        StorageError
-            The file cannot be written.
+        ``stays`` is whether the keys were in the last version (:meth:`inherit`). String columns may
+        be dictionary encoded.
         """
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         self._has_keys |= RECORD_KEY in table.column_names
@@ -212,13 +163,7 @@ class BaseFileWriter:
             self._write_group()
 
     def close(self) -> BaseFileResult:
-        """Complete the file.
-
-        Raises
-        ------
-        StorageError
-            The file cannot be written.
-        """
+        """Complete the file."""
         if self._held:
             self._write_group()
         writer, stream = self._opened(self.schema.empty_table())

@@ -34,11 +34,6 @@ def installed_format(name: str | None) -> str | None:
     """Return an installed format's name; imports nothing of the format.
 
     ``None`` is returned as it is.
-
-    Raises
-    ------
-    typer.BadParameter
-        No installed distribution provides it; caused by the error that says what to install.
     """
     if name is not None:
         try:
@@ -53,11 +48,7 @@ def installed_format(name: str | None) -> str | None:
 def parse_options(pairs: Sequence[str] | None) -> dict[str, str]:
     """Return the values of ``--option KEY=VALUE``.
 
-    Raises
-    ------
-    typer.BadParameter
-        A text has no ``=``, one key is given twice with different values, or the format of the
-        table is none that is installed.
+    One key with two different values is refused, and so is a table format that is not installed.
     """
     options: dict[str, str] = {}
     for pair in pairs or ():

@@ -12,18 +12,9 @@ class ExitCode(IntEnum):
 
     With ``--json`` it is an object on the standard output as well (:mod:`.error_document`).
 
-    Attributes
-    ----------
-    OK
-        It was done.
-    ERROR
-        It was not done; the table is as it was.
-    USAGE
-        The command line is wrong; the table was not opened.
-    UNKNOWN_OUTCOME
-        It may have been done: a repetition has to look first.
-    VALIDATION_FAILED
-        A check was made, and the table did not pass it.
+    ``ERROR``: it was not done, and the table is as it was. ``USAGE``: the table was not opened.
+    ``UNKNOWN_OUTCOME``: it may have been done, and a repetition has to look first.
+    ``VALIDATION_FAILED``: a check was made, and the table did not pass it.
     """
 
     OK = 0

@@ -36,16 +36,8 @@ def discover() -> Mapping[str, tuple[EntryPoint, ...]]:
 def command(name: str, entries: tuple[EntryPoint, ...]) -> Any:
     """Return the command of an entry point, for :class:`typer.core.TyperGroup`.
 
-    Parameters
-    ----------
-    name
-        Name of the command.
-    entries
-        All entry points of that name.
-
-    Returns
-    -------
-    A command. Where the entry points clash or cannot be loaded: one that raises the error.
+    ``entries`` are all entry points of that name. Where they clash or cannot be loaded, the command
+    returned raises the error.
     """
     try:
         app = _load(name, entries)

@@ -38,14 +38,8 @@ Part = str | Facts | Grid
 def answer(as_json: bool, document: Mapping[str, Any], parts: Iterable[Part]) -> None:
     """Write what a command has to say.
 
-    Parameters
-    ----------
-    as_json
-        Whether a program reads it.
-    document
-        All of it, for programs.
-    parts
-        The same for people; not called where a program reads the output.
+    ``document`` is for programs; ``parts`` says the same for people, and is not called where a
+    program reads the output.
     """
     if as_json:
         write_json(document)

@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Report]:
-    """Return a progress callback that draws on a terminal's standard error.
-
-    Parameters
-    ----------
-    what
-        What is counted, such as ``files``.
-    """
+    """Return a progress callback that draws on a terminal's standard error."""
     console = Console(file=sys.stderr, markup=False, emoji=False, highlight=False)
     if not console.is_terminal:
         yield library.no_progress

@@ -16,18 +16,7 @@ _LARGEST: Final = 16 << 20
 
 
 def read_avro_schema(path: Path) -> pa.Schema:
-    """Return the columns of an Avro record schema, Hudi's own form.
-
-    Parameters
-    ----------
-    path
-        A JSON file: ``{"type": "record", "name": ..., "fields": [...]}``.
-
-    Raises
-    ------
-    SchemaError
-        The file is not such a schema.
-    """
+    """Return the columns of an Avro record schema, Hudi's own form."""
     data = _read(path)
     try:
         text = data.decode("utf-8-sig")
@@ -37,13 +26,7 @@ def read_avro_schema(path: Path) -> pa.Schema:
 
 
 def read_parquet_schema(path: Path) -> pa.Schema:
-    """Return the columns of a parquet file, without reading rows.
-
-    Raises
-    ------
-    SchemaError
-        The file is not parquet.
-    """
+    """Return the columns of a parquet file, without reading rows."""
     try:
         return pq.read_schema(path)
     except (pa.ArrowException, OSError) as error:

@@ -52,14 +52,7 @@ svg { display: block; overflow: visible; }
 class Column:
     """A column of the page.
 
-    Attributes
-    ----------
-    title
-        Its heading.
-    cell
-        The cell of a row, as HTML.
-    is_number
-        Whether it is set to the right.
+    ``cell`` returns HTML; ``is_number`` sets it to the right.
     """
 
     title: str
@@ -70,14 +63,10 @@ class Column:
 def timeline_page(document: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
     """The page of a timeline.
 
-    Parameters
-    ----------
-    document
-        ``name``, ``path``, ``format``, ``zone`` of the table.
-    rows
-        Instants, the newest first: the columns of a table's history, and ``seconds`` (from request
-        to completion), ``at`` (of the request, in seconds since the epoch), ``format_version``,
-        ``seen_as`` and ``explanation``, where there are any.
+    ``document`` has ``name``, ``path``, ``format`` and ``zone``. ``rows`` are instants, the newest
+    first: the columns of a table's history, ``seconds`` (from request to completion), ``at`` (the
+    request, in seconds since the epoch), and ``format_version``, ``seen_as`` and ``explanation``
+    where there are any.
     """
     columns = _columns(document, rows)
     title = f"Timeline of {document['name']}"

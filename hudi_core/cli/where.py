@@ -38,13 +38,7 @@ _KEY_WORDS: Final = frozenset({"and", "in", "is", "not", "null", *_BOOLEANS})
 
 
 def parse_where(text: str | None) -> list[Condition] | None:
-    """Return the conditions of ``--where``; ``None`` without any.
-
-    Raises
-    ------
-    typer.BadParameter
-        The text is not of the grammar; names the place.
-    """
+    """Return the conditions of ``--where``; ``None`` without any."""
     return None if text is None else _Parser(text).conditions()
 
 

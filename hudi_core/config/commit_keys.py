@@ -72,10 +72,7 @@ class CommitConfig(Options, group=Group.WRITE):
 def commit_extras(options: Mapping[str, str]) -> CommitExtras:
     """The extra metadata of a commit, as options say it.
 
-    Raises
-    ------
-    InvalidOptionError
-        A value that cannot be used, a key that is not the caller's to set, or a credential.
+    Refuses keys that are not the caller's to set, and credentials.
     """
     config = CommitConfig.from_options(options)
     return CommitExtras(

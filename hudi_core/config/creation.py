@@ -43,13 +43,7 @@ _ONLY: Final[tuple[tuple[ConfigKey[Any], tuple[object, ...]], ...]] = (
 
 
 def new_table_config(options: Mapping[str, str]) -> TableConfig:
-    """Return the configuration of a new table, without schema and field ids.
-
-    Raises
-    ------
-    InvalidOptionError
-        Something is missing, contradicts itself, or is not written by this release.
-    """
+    """Return the configuration of a new table, without schema and field ids."""
     for key, supported in _ONLY:
         _refuse_others(key, supported, options)
     values = {name: key.read(options) for name, key in CHOSEN_ROWS.items()}

@@ -74,11 +74,8 @@ def load_extension(group: str, name: str) -> type[object]:
 class KeyGeneratorTraits:
     """What settings know of a key generator.
 
-    Attributes
-    ----------
-    makes_partitions
-        Whether it makes the texts of partition fields, which are then no values of a column: no
-        filter on a column rules a partition out by its path.
+    ``makes_partitions`` means that it makes the strings of partition fields, which are then no
+    values of a column: no filter on a column rules a partition out by its path.
     """
 
     makes_partitions: ClassVar[bool] = False
@@ -87,10 +84,8 @@ class KeyGeneratorTraits:
 class IndexTraits:
     """What settings know of an index.
 
-    Attributes
-    ----------
-    is_global
-        Whether it finds keys in all partitions, so that a key is unique in the whole table.
+    ``is_global`` means that it finds keys in all partitions, so that a key is unique in the whole
+    table.
     """
 
     is_global: ClassVar[bool] = False
@@ -98,15 +93,7 @@ class IndexTraits:
 
 @dataclass(frozen=True, slots=True)
 class NamedIndex:
-    """An index of another distribution; stands where an ``IndexType`` may.
-
-    Attributes
-    ----------
-    value
-        Its name.
-    is_global
-        See :class:`IndexTraits`.
-    """
+    """An index of another distribution; used where an ``IndexType`` may be."""
 
     value: str
     is_global: bool
@@ -123,13 +110,7 @@ class NamedIndex:
 
 
 def index_type(text: str) -> IndexType | NamedIndex:
-    """Parse an index: a type of Hudi's, or an installed one's name.
-
-    Raises
-    ------
-    PluginError
-        There is no such index, or it cannot be loaded.
-    """
+    """Parse an index: a type of Hudi's, or an installed one's name."""
     if text.upper() in IndexType.__members__:
         return IndexType(text.upper())
     name = INDEX_POINT.name(text)
@@ -137,13 +118,7 @@ def index_type(text: str) -> IndexType | NamedIndex:
 
 
 def lock_kind(text: str) -> LockKind | str | None:
-    """Parse a lock provider: a name, or Hudi's Java class.
-
-    Raises
-    ------
-    PluginError
-        There is no such lock.
-    """
+    """Parse a lock provider: a name, or Hudi's Java class."""
     if not text:
         return None
     name = LOCK_POINT.name(text)
@@ -152,13 +127,7 @@ def lock_kind(text: str) -> LockKind | str | None:
 
 
 def conflict_granularity(text: str) -> Granularity | str | None:
-    """Parse a conflict strategy: a name, or Hudi's Java class.
-
-    Raises
-    ------
-    PluginError
-        There is no such strategy.
-    """
+    """Parse a conflict strategy: a name, or Hudi's Java class."""
     if not text:
         return None
     name = CONFLICT_POINT.name(text)
@@ -169,10 +138,7 @@ def conflict_granularity(text: str) -> Granularity | str | None:
 def kept_options(point: ExtensionPoint, name: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return a member's own options, which the table is to keep.
 
-    Raises
-    ------
-    InvalidOptionError
-        One is a secret, by its name.
+    An option that is a secret by its name is refused.
     """
     found = point.options_of(name, options)
     for key in filter(is_secret_name, found):

@@ -11,19 +11,8 @@ from hudi_core.errors import InvalidOptionError
 def require_library(module: str, extra: str, option: tuple[str, str], need: str) -> Any:
     """Import a module of a library that may be missing.
 
-    Parameters
-    ----------
-    extra
-        The extra of this project that installs it.
-    option
-        Name and text of the option that needs it.
-    need
-        What needs which library, as in "metrics need prometheus-client".
-
-    Raises
-    ------
-    InvalidOptionError
-        The library is not installed; the error names the extra.
+    ``option`` is name and text of the option that needs it; ``need`` is worded as in "metrics need
+    prometheus-client".
     """
     try:
         # a part of a library may be loaded while the library itself is not to be had

@@ -37,10 +37,7 @@ class Kind(StrEnum):
 class Condition:
     """An option that is given; with a value, where one is named.
 
-    Attributes
-    ----------
-    name, value
-        The option, and its value in lower case; ``None`` for any.
+    ``value`` is in lower case; ``None`` for any.
     """
 
     name: str
@@ -64,14 +61,8 @@ class Condition:
 class Section:
     """Options about one thing, of one kind.
 
-    Attributes
-    ----------
-    kind
-        What is done about them.
-    title
-        The thing, or what happens here instead, in words that go into messages.
-    needs, unless
-        What has to hold for the options to ask for anything, and what keeps them from it.
+    ``title`` is the thing, or what happens here instead, in words that go into messages. ``needs``
+    is what has to hold for the options to ask for anything, ``unless`` what keeps them from it.
     """
 
     kind: Kind
@@ -90,14 +81,8 @@ class Section:
 class ForeignOption:
     """One line of the file.
 
-    Attributes
-    ----------
-    name
-        Name of the option; ``*`` stands for anything.
-    section
-        What it is about.
-    harmless
-        Values that ask for nothing; ``None`` for a detail, which decides nothing by itself.
+    ``*`` in ``name`` matches anything. ``harmless`` are values that ask for nothing; ``None`` for a
+    detail, which decides nothing by itself.
     """
 
     name: str
@@ -115,17 +100,7 @@ class ForeignOption:
 class ForeignOptions:
     """All of the file.
 
-    Parameters
-    ----------
-    text
-        The file.
-
-    Attributes
-    ----------
-    sections
-        The lines of each section, in the order of the file.
-    names
-        Every name without ``*``.
+    ``sections`` are in the order of the file; ``names`` is every name without ``*``.
     """
 
     def __init__(self, text: str) -> None:
@@ -175,15 +150,7 @@ class ForeignOptions:
     def refuse(self, options: Mapping[str, str], kind: Kind) -> None:
         """Refuse options that would change rows or safety.
 
-        Parameters
-        ----------
-        kind
-            ``REFUSED_IN_WRITES`` or ``REFUSED_IN_READS``.
-
-        Raises
-        ------
-        InvalidOptionError
-            Names the option, and what happens instead.
+        ``kind`` is ``REFUSED_IN_WRITES`` or ``REFUSED_IN_READS``.
         """
         for name, text in options.items():
             for line in self.of(name):

@@ -113,18 +113,7 @@ class IndexConfig(Options, group=Group.WRITE):
 
 
 def buckets_of(options: Mapping[str, str], record_key: tuple[str, ...]) -> Buckets | None:
-    """Return the bucket layout in a user's options; ``None`` without one.
-
-    Parameters
-    ----------
-    record_key
-        The table's record key fields.
-
-    Raises
-    ------
-    InvalidOptionError
-        A hash field that is no record key field, or a table without a record key.
-    """
+    """Return the bucket layout in a user's options; ``None`` without one."""
     IndexConfig.bucket_engine.read(options)
     if IndexConfig.index_type.read(options) is not IndexType.BUCKET:
         return None
@@ -151,11 +140,6 @@ def stored_buckets(properties: Mapping[str, str], record_key: tuple[str, ...]) -
     """Return the layout that a table has stored; ``None`` without buckets.
 
     Another index that was stored binds nobody: it leaves no trace in the layout.
-
-    Raises
-    ------
-    InvalidOptionError
-        A stored value is malformed.
     """
     kind = properties.get(IndexConfig.index_type.key, "").strip().upper()
     if kind != IndexType.BUCKET or not record_key:

@@ -94,27 +94,13 @@ class GivenOptions(dict[str, str]):
 class ConfigKey(Generic[T_co]):
     """The declaration of one option.
 
-    Attributes
-    ----------
-    key
-        Its name; Hudi's own wherever Hudi has the option.
-    default
-        The value when the option is not given.
-    parse
-        Turns the text into the value; raises ``ValueError`` with a reason that completes the
-        sentence "... cannot be used: ...".
-    doc
-        What it means and in which unit, in one or two sentences.
-    aliases
-        Other names under which it is accepted.
-    choices
-        The strings that are supported, compared without regard to case; empty when any text may be.
-    default_text
-        The default as the reference shows it, where ``str(default)`` would not say it.
-    hudi_default, reason
-        Hudi's default as text and why ours is another one; both ``None`` where they are the same.
-    secret
-        Whether the value must not be shown or stored.
+    ``key`` is Hudi's own name wherever Hudi has the option. ``parse`` raises ``ValueError`` with a
+    reason that completes "... cannot be used: ...". ``doc`` has meaning and unit in one or two
+    sentences. ``choices`` are compared without regard to case; empty when any text may be.
+
+    ``default_text`` is the default in the reference, where ``str(default)`` would not say it.
+    ``hudi_default`` and ``reason`` are Hudi's default as text and why ours differs; both ``None``
+    where they are the same. A ``secret`` value must not be shown or stored.
     """
 
     key: str
@@ -140,10 +126,7 @@ class ConfigKey(Generic[T_co]):
     def find(self, options: Mapping[str, str]) -> tuple[str, str] | None:
         """Return the option's given name and string; ``None`` if absent.
 
-        Raises
-        ------
-        InvalidOptionError
-            Two of its names are given with different strings.
+        Two names of the option with different strings are refused.
         """
         if options.keys().isdisjoint(self.names):
             return None
@@ -164,13 +147,7 @@ class ConfigKey(Generic[T_co]):
         return not options.keys().isdisjoint(self.names)
 
     def read(self, options: Mapping[str, str]) -> T_co:
-        """Return the option's value, or its default when it is not given.
-
-        Raises
-        ------
-        InvalidOptionError
-            The string cannot be used; the error explains why and what is supported.
-        """
+        """Return the option's value, or its default when it is not given."""
         found = self.find(options)
         if found is None:
             return self.default
@@ -196,19 +173,8 @@ def parsed(
 ) -> T:
     """The value of an option's text.
 
-    Parameters
-    ----------
-    choices
-        The strings that are supported, in any case; empty when any text may be.
-    given
-        Name and text.
-    hint
-        What to do about a text that cannot be used, where there are no choices to name.
-
-    Raises
-    ------
-    InvalidOptionError
-        The text cannot be used.
+    ``given`` is name and text; ``choices`` count in any case, empty when any text may be; ``hint``
+    is for errors where there are no choices to name.
     """
     name, text = given
     try:

@@ -17,10 +17,7 @@ _JAVA: Final = {True: "17", False: "21"}
 def key_form(config: TableConfig) -> KeyForm:
     """The spelling of timestamps and floating-point numbers in keys and paths.
 
-    Raises
-    ------
-    InvalidOptionError
-        Timestamps are strings in the zone of this process, which has no name.
+    Refused where timestamps are strings in the zone of this process, which has no name.
     """
     zone = None
     if config.consistent_timestamps:

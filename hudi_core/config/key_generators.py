@@ -21,23 +21,11 @@ class KeyGeneratorForm:
 
     The key of several fields is always ``f1:v1,f2:v2``.
 
-    Attributes
-    ----------
-    java_name
-        What the names of Hudi's two classes begin with.
-    field_type
-        What each partition field is, one of ``FIELD_TYPES``; ``None`` where there is none, or
-        where the table says it of each.
-    limits
-        For errors: which numbers of fields it takes.
-    most_keys, most_partitions
-        Greatest number of fields; ``None`` for any.
-    states_types
-        Whether the table says what each partition field is: ``city:SIMPLE``.
-    needs_partition
-        Whether there must be a partition field.
-    may_name_one_key
-        Whether the key of one field can be ``f:v``, which the table's encoding decides.
+    ``java_name`` is what the names of Hudi's two classes begin with. ``field_type`` is one of
+    ``FIELD_TYPES``; ``None`` where there is no partition field, or the table says it of each
+    (``states_types``: ``city:SIMPLE``). ``most_keys`` and ``most_partitions`` are greatest numbers
+    of fields, ``None`` for any; ``limits`` says it in errors. ``may_name_one_key`` means that the
+    key of one field can be ``f:v``, which the table's encoding decides.
     """
 
     java_name: str

@@ -137,11 +137,8 @@ class LockConfig(Options, group=Group.LOCK):
     def from_options(cls, options: Mapping[str, str]) -> Self:
         """See :meth:`Options.from_options`; a lease has to last for several renewals.
 
-        Raises
-        ------
-        InvalidOptionError
-            Also where options of a server's lock are given, and no lock is chosen: the writers that
-            have that lock would not be excluded.
+        Options of a server's lock without a chosen lock are refused: the writers that have that
+        lock would not be excluded.
         """
         cls.conflict_strategy.read(options)
         provider = cls.provider.read(options)

@@ -31,14 +31,8 @@ FIRST_WITHOUT_PAYLOADS: Final = 9
 class DeleteMarker:
     """A value of a column that makes a row a delete.
 
-    Attributes
-    ----------
-    field
-        The column, with dots between the names of nested fields.
-    value
-        The value as text.
-    any_case
-        Whether upper and lower case are the same.
+    ``field`` has dots between the names of nested fields; ``value`` is text, compared without
+    regard to case with ``any_case``.
     """
 
     field: str

@@ -39,32 +39,19 @@ class Fill(StrEnum):
 class MergeRules:
     """How versions of a row are merged.
 
-    Attributes
-    ----------
-    batch_order, stored_order
-        Columns whose values say which version is the later one, the first one first: among the
-        incoming rows, and of an incoming row against the stored one. Empty: the incoming row, and
-        among them the one that arrived last.
-    named
-        The record merger of another distribution that makes ranks of these columns; the greater
-        one says which version is the later.
-    is_sequence
-        Whether the ordering column holds a file number and a position, as in ``000012.3045``.
-    markers
-        What makes a row a delete, besides ``_hoodie_is_deleted``.
-    fill
-        Which values are taken from the version that does not count; ``None``: no values.
-    unavailable
-        The text for which :attr:`Fill.UNAVAILABLE` takes the other value.
-    never_filled
-        Top-level columns of the partition: a row lies where they say, so that none of them comes
-        from another version of it.
-    fills_batch
-        Whether incoming rows with one key fill each other as well.
-    fills_stored
-        Whether an incoming row that is too late fills the stored one.
-    deletes_always
-        Whether a delete holds against a stored row that is later.
+    ``batch_order`` and ``stored_order`` are the columns, the first one first, that decide which
+    version is later: among incoming rows, and of an incoming row against the stored one. Empty: the
+    incoming row counts, and among them the one that arrived last. ``named`` is a record merger of
+    another distribution that makes ranks of these columns, the greater being the later.
+    ``is_sequence`` means that the ordering column holds a file number and a position, as in
+    ``000012.3045``.
+
+    ``markers`` make a row a delete, besides ``_hoodie_is_deleted``; ``deletes_always`` lets it hold
+    against a later stored row. ``fill`` is which values are taken from the version that does not
+    count, ``None`` for none; ``unavailable`` is the text for which :attr:`Fill.UNAVAILABLE` takes
+    the other value. ``never_filled`` are top-level columns of the partition: a row lies where they
+    say, so that none comes from another version. ``fills_batch`` lets incoming rows with one key
+    fill each other; ``fills_stored`` lets one that is too late fill the stored row.
     """
 
     batch_order: tuple[str, ...] = ()
@@ -94,10 +81,7 @@ class MergeRules:
 def merge_rules(config: TableConfig) -> MergeRules:
     """The rules by which a table merges versions of a row.
 
-    Parameters
-    ----------
-    config
-        A table that may be written: one that merges by code of its own is refused before.
+    A table that merges by code of its own must have been refused before.
     """
     markers = () if config.delete_marker is None else (config.delete_marker,)
     fields = config.ordering_fields

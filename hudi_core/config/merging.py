@@ -40,17 +40,7 @@ class Read(Protocol):
 
 
 def stored_merging(read: Read, version: int, properties: Mapping[str, str]) -> dict[str, Any]:
-    """How a stored table merges rows: fields of its ``TableConfig``.
-
-    Parameters
-    ----------
-    read
-        Reads the table's properties.
-    version
-        Of the table.
-    properties
-        As they are.
-    """
+    """How a stored table merges rows: fields of its ``TableConfig``."""
     ordering = read(TableKeys.ordering)
     strategy, merging = read(TableKeys.merge_strategy), read(TableKeys.payload_class)
     legacy = read(StoredMergeKeys.legacy_payload)
@@ -90,13 +80,7 @@ def kept_payload(payload: Payload | None, version: int) -> Payload | None:
 
 
 def unknown_merging(config: TableConfig) -> Iterator[str]:
-    """Yield merge settings of a stored table that nothing here provides.
-
-    Raises
-    ------
-    PluginError
-        A record merger that the table names is not installed.
-    """
+    """Yield merge settings of a stored table that nothing here provides."""
     named = config.named_merger
     if named is not None:
         RECORD_MERGER_POINT.require(named.name)
@@ -168,13 +152,7 @@ def require_same_ordering(options: Mapping[str, str], fields: tuple[str, ...]) -
 
 
 def given_marker(options: Mapping[str, str]) -> DeleteMarker | None:
-    """The delete marker that options name.
-
-    Raises
-    ------
-    InvalidOptionError
-        The column is named without the value, or the value without the column.
-    """
+    """The delete marker that options name."""
     field, value = (key.read(options) for key in (MergeKeys.delete_field, MergeKeys.delete_marker))
     if field is None and value is None:
         return None
@@ -192,15 +170,7 @@ def given_marker(options: Mapping[str, str]) -> DeleteMarker | None:
 
 
 def require_same_merging(options: Mapping[str, str], stored: TableConfig) -> None:
-    """Refuse options for another merging than the table's.
-
-    Raises
-    ------
-    OptionConflictError
-        Names both.
-    InvalidOptionError
-        A value that cannot be used.
-    """
+    """Refuse options for another merging than the table's."""
     MergeKeys.mergers.read(options)
     require_same_ordering(options, stored.ordering_fields)
     payload = TableKeys.payload_class.read(options)
@@ -240,15 +210,7 @@ def require_same_merging(options: Mapping[str, str], stored: TableConfig) -> Non
 
 
 def marker_for(options: Mapping[str, str], stored: TableConfig) -> DeleteMarker | None:
-    """The delete marker of a write: the table's, else the options'.
-
-    Raises
-    ------
-    OptionConflictError
-        They name another one than the table has.
-    InvalidOptionError
-        They name half of one.
-    """
+    """The delete marker of a write: the table's, else the options'."""
     given = given_marker(options)
     if given is None or stored.delete_marker is None:
         return given or stored.delete_marker

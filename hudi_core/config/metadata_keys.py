@@ -32,12 +32,8 @@ def folder_filter(text: str) -> str:
 class MetadataConfig(Options, group=Group.METADATA):
     """What the metadata table holds, and how it is kept small.
 
-    Attributes
-    ----------
-    is_refused
-        Whether options turn it off: readers list the storage then.
-    chooses_columns
-        Whether options say which columns have their ranges kept, or of how many.
+    ``is_refused`` means that options turn the table off, and readers list the storage;
+    ``chooses_columns`` that options say which columns have their ranges kept, or of how many.
     """
 
     enabled: Option[bool] = Option(

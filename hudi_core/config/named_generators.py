@@ -25,14 +25,7 @@ Pairs = tuple[tuple[str, str], ...]
 class NamedKeyGenerator:
     """The key generator of a table, where another distribution provides it.
 
-    Attributes
-    ----------
-    name
-        Its name.
-    makes_partitions
-        See :class:`~hudi_core.config.extension_points.KeyGeneratorTraits`.
-    options
-        Its own options, which the table keeps.
+    ``options`` are its own, which the table keeps; so they may hold no secret.
     """
 
     name: str
@@ -41,15 +34,7 @@ class NamedKeyGenerator:
 
     @classmethod
     def chosen(cls, name: str, options: Mapping[str, str]) -> Self:
-        """The key generator of a new table.
-
-        Raises
-        ------
-        InvalidOptionError
-            An option is a secret.
-        PluginError
-            There is no such key generator, or it cannot be loaded.
-        """
+        """The key generator of a new table."""
         traits = KEY_GENERATOR_POINT.load(name, KeyGeneratorTraits)
         kept = kept_options(KEY_GENERATOR_POINT, name, options)
         return cls(name, traits.makes_partitions, tuple(sorted(kept.items())))
@@ -74,12 +59,7 @@ class NamedKeyGenerator:
 class NamedMerger:
     """The record merger of a table, which another distribution provides.
 
-    Attributes
-    ----------
-    name
-        Its name.
-    options
-        Its own options, which the table keeps.
+    ``options`` are its own, which the table keeps; so they may hold no secret.
     """
 
     name: str
@@ -87,15 +67,7 @@ class NamedMerger:
 
     @classmethod
     def chosen(cls, name: str, options: Mapping[str, str]) -> Self:
-        """The merger of a new table.
-
-        Raises
-        ------
-        InvalidOptionError
-            An option is a secret.
-        PluginError
-            There is no such merger.
-        """
+        """The merger of a new table."""
         RECORD_MERGER_POINT.require(name)
         kept = kept_options(RECORD_MERGER_POINT, name, options)
         return cls(name, tuple(sorted(kept.items())))

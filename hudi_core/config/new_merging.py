@@ -32,15 +32,7 @@ from hudi_core.extension.registry import named_by
 def new_merging(options: Mapping[str, str], version: int) -> dict[str, Any]:
     """Return how a new table merges rows: fields of its ``TableConfig``.
 
-    Parameters
-    ----------
-    version
-        Of the table: one of version 9 has no payload class, but what Hudi makes of it.
-
-    Raises
-    ------
-    InvalidOptionError
-        Something contradicts itself, or asks for code that is not built in.
+    A table of version 9 has no payload class, but what Hudi makes of it.
     """
     MergeKeys.mergers.read(options)
     named = _named_merger(options)

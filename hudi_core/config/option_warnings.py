@@ -33,25 +33,15 @@ def warn_of_options(options: Mapping[str, str], stored: Iterable[str] = ()) -> N
     without Hudi's prefix that look like one of its own; and, in one warning, the features of Hudi
     that options ask for and this release does not have.
 
-    Parameters
-    ----------
-    options
-        A user's options; only their names are shown.
-    stored
-        Further names that are known: the table's stored properties.
+    Only the names of ``options`` are shown; ``stored`` has further known names, the table's stored
+    properties.
     """
     for subjects, message in (*_lacking(options), *_unknown(options, frozenset(stored))):
         warn_once(subjects, message)
 
 
 def warn_once(subjects: Sequence[str], message: str) -> None:
-    """Warn at the nearest line outside the project, only once.
-
-    Parameters
-    ----------
-    subjects
-        Names and features that the message is about.
-    """
+    """Warn at the nearest line outside the project, only once."""
     if not WARNED.issuperset(subjects):
         warnings.warn(message, UnknownOptionWarning, stacklevel=_callers_level())
         WARNED.update(subjects)  # not before: a filter may make an error of the warning

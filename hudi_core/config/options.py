@@ -36,15 +36,6 @@ class Options:
     annotated ``Option[...]`` declares an option and is a field with the option's default. A plain
     :class:`ConfigKey` declares an option that has no field of its own. Further fields are for what
     :meth:`from_options` makes of several options.
-
-    Attributes
-    ----------
-    group
-        Where the reference lists the options.
-    keys
-        Every option of the class, in the order of the reference.
-    by_attribute
-        The same by the attributes that declare them.
     """
 
     group: ClassVar[Group]
@@ -65,23 +56,14 @@ class Options:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
-        """The values of a user's options; defaults for the others.
-
-        Raises
-        ------
-        InvalidOptionError
-            A value that cannot be used.
-        """
+        """The values of a user's options; defaults for the others."""
         return cls._read(options)
 
     @classmethod
     def _read(cls, options: Mapping[str, str], **derived: Any) -> Self:
         """The values of a user's options.
 
-        Parameters
-        ----------
-        derived
-            Values of fields; their options are not read.
+        The options of fields in ``derived`` are not read.
         """
         values = {
             name: key.read(options)

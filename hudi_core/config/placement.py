@@ -135,16 +135,9 @@ class PlacementKeys(Options, group=Group.TABLE):
 class Placement:
     """What a table stores of where its data files lie.
 
-    Attributes
-    ----------
-    strategy
-        Name of the storage strategy.
-    paths
-        Storage paths; empty where data files lie in the table's folder.
-    rules
-        Patterns of partition paths with the storage path of each, the first one first.
-    options
-        Options of the strategy, sorted, under their names behind :data:`STRATEGY_PREFIX`.
+    ``paths`` is empty where data files lie in the table's folder. ``rules`` are patterns of
+    partition paths, each with its storage path, the first one first. ``options`` are those of the
+    strategy, sorted, without the :data:`STRATEGY_PREFIX` of their names.
     """
 
     strategy: str = DEFAULT_STRATEGY
@@ -172,13 +165,7 @@ class Placement:
 
 
 def placement_of(options: Mapping[str, str]) -> Placement:
-    """Where the data files of a table lie, by options or properties.
-
-    Raises
-    ------
-    InvalidOptionError
-        A value cannot be used, or contradicts another one.
-    """
+    """Where the data files of a table lie, by options or properties."""
     paths, rules = PlacementKeys.path.read(options), PlacementKeys.partitions.read(options)
     strategy = PlacementKeys.strategy.read(options)
     if strategy != DEFAULT_STRATEGY and not paths:
@@ -207,11 +194,6 @@ def given_placement(options: Mapping[str, str]) -> Placement:
     """Where data files lie, by options that a user gives.
 
     Relative paths are below the working directory, as that of a table is.
-
-    Raises
-    ------
-    InvalidOptionError
-        See :func:`placement_of`.
     """
     return placement_of(_with_whole_paths(options))
 
@@ -238,11 +220,7 @@ def _whole_path(path: str) -> str:
 def new_placement(options: Mapping[str, str]) -> Placement:
     """Where the data files of a new table are to lie.
 
-    Raises
-    ------
-    InvalidOptionError
-        See :func:`placement_of`; or an option is of no use without a storage path, so that the
-        table would not store it.
+    An option of no use without a storage path is refused, since the table would not store it.
     """
     made = given_placement(options)
     if made.is_default:
@@ -286,13 +264,7 @@ def _unusable(
 
 
 def require_same_placement(options: Mapping[str, str], stored: Placement) -> None:
-    """Refuse options that would look for a table's files elsewhere.
-
-    Raises
-    ------
-    OptionConflictError
-        Names the first of them.
-    """
+    """Refuse options that would look for a table's files elsewhere."""
     known, options = stored.properties, _with_whole_paths(options)
     for name in options:
         key = _BY_NAME.get(name)

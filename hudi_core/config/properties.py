@@ -51,17 +51,7 @@ def table_checksum(database: str | None, name: str) -> int:
 def parse_properties(data: bytes, path: str = FILE_NAME) -> dict[str, str]:
     """Return the properties of a file, in the order of the file.
 
-    Parameters
-    ----------
-    data
-        The file's bytes, at most :data:`MAX_BYTES`.
-    path
-        Where they come from; used in errors only.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A malformed escape, a key that appears twice, or too many bytes.
+    A malformed escape, a key that appears twice, or more than :data:`MAX_BYTES` is corrupt.
     """
     if len(data) > MAX_BYTES:
         raise CorruptMetadataError(path, f"it has {len(data)} bytes, more than {MAX_BYTES}")
@@ -84,11 +74,6 @@ def require_whole_properties(data: bytes, properties: Mapping[str, str], path: s
     The checksum covers only the table's name. It is the last line of a file as first written, so a
     file that was cut off lacks it; Java rewrites files in another order, where a cut shows as a
     last line without an end.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The name or the checksum is missing, the checksum is wrong, or the last line is cut off.
     """
     name, stored = properties.get(TABLE_NAME_KEY), properties.get(CHECKSUM_KEY)
     if not name:
@@ -166,20 +151,8 @@ def _unescape(text: str) -> str:
 def format_properties(properties: Mapping[str, str], comments: Sequence[str] = ()) -> bytes:
     """Return a properties file.
 
-    Parameters
-    ----------
-    properties
-        Written in their order.
-    comments
-        Put in front, one comment line per line of text.
-
-    Raises
-    ------
-    InvalidOptionError
-        A key that is empty or holds a line end or NUL, or a text that is not Unicode (half of a
-        surrogate pair).
-    ConfigError
-        The file would be larger than :data:`MAX_BYTES`.
+    A key that is empty or holds a line end or NUL, half of a surrogate pair, and more than
+    :data:`MAX_BYTES` are refused.
     """
     lines = [
         "#" + _NOT_PRINTABLE.sub(_escape_one, line)

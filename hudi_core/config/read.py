@@ -114,13 +114,7 @@ class ReadConfig(Options, group=Group.READ):
 
     @classmethod
     def asks_for_feed(cls, options: Mapping[str, str]) -> bool:
-        """Whether options ask for changes; those of a stream have no begin.
-
-        Raises
-        ------
-        InvalidOptionError
-            See :meth:`from_options`.
-        """
+        """Whether options ask for changes; those of a stream have no begin."""
         if cls.query_type.read(options) is QueryType.INCREMENTAL and not cls.begin.is_given(
             options
         ):

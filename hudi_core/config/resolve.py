@@ -25,13 +25,7 @@ from hudi_core.errors import InvalidOptionError, OptionConflictError
 
 
 def given_options(options: Any) -> Mapping[str, object]:
-    """Options as a caller gave them; none for ``None``.
-
-    Raises
-    ------
-    InvalidOptionError
-        They are no mapping of names.
-    """
+    """Options as a caller gave them; none for ``None``."""
     if options is None:
         return {}
     if not isinstance(options, Mapping):
@@ -52,11 +46,6 @@ def options_as_strings(options: Mapping[str, object] | None) -> GivenOptions:
 
     Truth values become ``true`` and ``false``, numbers their digits, lists of names are joined with
     commas, and options whose value is ``None`` are left out.
-
-    Raises
-    ------
-    InvalidOptionError
-        They are no mapping, or a value is of another type.
     """
     strings = GivenOptions()
     for name, value in given_options(options).items():
@@ -85,20 +74,6 @@ def resolve_table_config(options: Mapping[str, str], stored: TableConfig | None)
     """Configuration of a table: as stored, or new by its options.
 
     Options without effect are warned of.
-
-    Parameters
-    ----------
-    options
-        A user's options, as text; see :func:`options_as_strings`.
-    stored
-        The table's stored view; ``None`` for a new table.
-
-    Raises
-    ------
-    OptionConflictError
-        An option contradicts the stored table.
-    InvalidOptionError
-        A value that cannot be used, or a new table that cannot be written.
     """
     warn_of_options(options, () if stored is None else stored.raw)
     made = new_table_config(options) if stored is None else _checked_against(options, stored)
@@ -107,13 +82,7 @@ def resolve_table_config(options: Mapping[str, str], stored: TableConfig | None)
 
 
 def require_metadata_table(options: Mapping[str, str], placement: Placement) -> None:
-    """Refuse options without which nothing tells the files of a table.
-
-    Raises
-    ------
-    InvalidOptionError
-        They do without a metadata table, and data files lie below storage paths.
-    """
+    """Refuse options without which nothing tells the files of a table."""
     if not placement.is_default and MetadataConfig.from_options(options).is_refused:
         raise InvalidOptionError(
             MetadataConfig.enabled.key,
@@ -128,11 +97,6 @@ def resolve_again(options: Mapping[str, str], stored: TableConfig) -> TableConfi
     """Configuration of an open table whose properties have changed.
 
     Nothing is warned of.
-
-    Raises
-    ------
-    OptionConflictError, InvalidOptionError
-        As :func:`resolve_table_config`.
     """
     return _checked_against(options, stored)
 

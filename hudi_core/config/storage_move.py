@@ -28,12 +28,7 @@ class MovePhase(StrEnum):
 class StorageMove:
     """A move that is not over.
 
-    Attributes
-    ----------
-    phase
-        How far it has come.
-    other
-        Where else files of the table are: where they go, or where they were.
+    ``other`` is where else files of the table are: where they go, or where they were.
     """
 
     phase: MovePhase

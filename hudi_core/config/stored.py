@@ -32,22 +32,11 @@ class Stored(ConfigKey[T]):
     of :class:`hudi_core.config.table.TableConfig` that holds its value. Properties are written in
     the order of these fields.
 
-    Attributes
-    ----------
-    stored_as
-        Its name in ``hoodie.properties``, where that is an alias.
-    to_text
-        Spells the value; ``None`` for one that is left out.
-    is_required
-        Whether a table without it is damaged.
-    absent
-        What a stored table without it has; ``None`` for the default.
-    usual
-        The text that is left out, unless the table has stored it.
-    is_stated
-        Whether new tables state the usual text as well.
-    is_open
-        Whether options may say it where a stored table does not.
+    ``stored_as`` is its name in ``hoodie.properties``, where that is an alias. ``to_text`` returns
+    ``None`` for a value that is left out. ``absent`` is what a stored table without the property
+    has; ``None`` for the default. ``usual`` is the text that is left out, unless the table has
+    stored it; with ``is_stated`` new tables write it as well. A table without an ``is_required``
+    property is damaged. ``is_open`` means that options may say it where a stored table does not.
     """
 
     stored_as: str | None = None

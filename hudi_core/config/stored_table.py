@@ -32,22 +32,7 @@ _META_PATH: Final = f"/.hoodie/{FILE_NAME}"
 
 
 def stored_config(properties: Mapping[str, str], path: str = FILE_NAME) -> TableConfig:
-    """What a table is, as its properties say.
-
-    Parameters
-    ----------
-    properties
-        As read from ``hoodie.properties``.
-    path
-        Path of that file; used in errors.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A property is missing or malformed, or the checksum is wrong.
-    UnsupportedTableError
-        A version that cannot even be read.
-    """
+    """What a table is, as its properties say."""
     read = _Reader(properties, path)
     layout = _checked_layout(read, path)
     values: dict[str, Any] = {name: read.row(key) for name, key in ROWS.items()}

@@ -69,13 +69,7 @@ class StreamSinkConfig(Options, group=Group.WRITE):
 
 
 class StreamSourceConfig(Options, group=Group.READ):
-    """What a streaming query reads of a table.
-
-    Attributes
-    ----------
-    is_feed
-        Whether changes are read, and not rows.
-    """
+    """What a streaming query reads of a table."""
 
     start: Option[str] = Option(
         "hoodie.datasource.streaming.startOffset",
@@ -110,13 +104,7 @@ class StreamSourceConfig(Options, group=Group.READ):
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
-        """See :meth:`Options.from_options`; a stream has no begin, end or past state.
-
-        Raises
-        ------
-        InvalidOptionError
-            A value that cannot be used, or an option of a read that ends.
-        """
+        """See :meth:`Options.from_options`; a stream has no begin, end or past state."""
         for key in (ReadConfig.begin, ReadConfig.end, ReadConfig.as_of):
             if key.is_given(options):
                 raise InvalidOptionError(

@@ -56,10 +56,7 @@ def require_readable_table(
 ) -> None:
     """Raise ``UnsupportedTableError`` for a table that cannot be read rightly.
 
-    Parameters
-    ----------
-    base_files_only
-        Whether rows are meant as the base files have them, whatever logs say.
+    ``base_files_only`` means that rows are wanted as the base files have them, whatever logs say.
     """
     for feature, hint in _unreadable(config, base_files_only=base_files_only):
         raise UnsupportedTableError(base_path, feature, hint)

@@ -365,13 +365,7 @@ class SyncConfig(Options, group=Group.SYNC):
 
     @classmethod
     def wanted(cls, options: Mapping[str, str]) -> tuple[SyncTool, ...]:
-        """The tools of a sync after each commit; none without one.
-
-        Raises
-        ------
-        InvalidOptionError
-            An option that tells them cannot be used.
-        """
+        """The tools of a sync after each commit; none without one."""
         found = cls.tools.read(options) if cls.enabled.read(options) else ()
         if cls.hive_enabled.read(options):
             # as Hudi, which adds it whatever tools are named

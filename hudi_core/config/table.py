@@ -45,51 +45,31 @@ class TableConfig:
     is declared, in :class:`~hudi_core.config.table_keys.TableKeys` or
     :class:`~hudi_core.config.stored_keys.ManagedKeys`.
 
-    Attributes
-    ----------
-    populate_meta_fields
-        Whether files hold meta columns: all of them, or all but the key where that is virtual.
-    partition_fields, partition_types
-        Columns without the types that a CUSTOM key generator adds to them; these types, else empty.
-    named_keygen
-        The key generator, where another distribution provides it; its type is ``USER_PROVIDED``.
-    time_based
-        How TIMESTAMP partition fields are made; ``None`` where there are none, or the table's
-        properties are not understood.
-    complex_keygen_new_encoding
-        COMPLEX with one key field: the record key is the bare value, not ``field:value``.
-    local_zone
-        The zone of the other writers, as an option or the table names it, else that of this process
-        if the table is LOCAL; ``None`` where it has no name, or is not needed.
-    consistent_timestamps, old_floats
-        How keys spell timestamps and floating-point numbers; ``None`` where it is not known.
-    merge_mode, ordering_fields
-        Which version of a row wins; columns that order versions, the first one first, with dots in
-        the names of fields of structs.
-    payload, named_merger, merger
-        Payload class that the table was created for, where it is built in; the record merger, where
-        another distribution provides it; any other class or strategy that rows are merged by.
-    delete_marker
-        Value of a column that makes a row a delete.
-    partial_update, unavailable_value
-        Which values are taken from the other version of a row, a text where that is not built in;
-        the text that stands for a value that a source did not send.
-    last_column_id, field_ids
-        Greatest field id ever given out; id of every field by dotted path. ``None`` and empty for
-        tables created by other writers.
-    buckets
-        The layout of a table with the bucket index; ``None`` for every other table.
-    placement
-        Where data files lie.
-    storage_move
-        A move of them to other places that is not over.
-    metadata_partitions
-        Partitions of the metadata table, the ones being built included.
-    takes_empty_partitions
-        Whether rows with an empty text as partition value share the partition of those without
-        one; not where readers of the table's format know values by their partition alone.
-    raw
-        Every property as read; empty for a table that has not been stored yet.
+    ``populate_meta_fields``: files hold all meta columns, or all but the key where that is virtual.
+    ``partition_fields`` are without the types that a CUSTOM key generator adds; these are
+    ``partition_types``, else empty. ``named_keygen`` and ``named_merger`` come from another
+    distribution; the type of such a key generator is ``USER_PROVIDED``. ``time_based`` is ``None``
+    without TIMESTAMP partition fields, or where the properties are not understood.
+    ``complex_keygen_new_encoding``: COMPLEX with one key field has the bare value as record key,
+    not ``field:value``.
+
+    ``local_zone`` is the zone of the other writers, as an option or the table names it, else that
+    of this process if the table is LOCAL; ``None`` where it has no name, or is not needed.
+    ``consistent_timestamps`` and ``old_floats`` are how keys spell timestamps and floating-point
+    numbers; ``None`` where it is not known. ``takes_empty_partitions``: rows with an empty text as
+    partition value share the partition of those without one; not where readers of the table's
+    format know values by their partition alone.
+
+    ``ordering_fields`` has the first one first, with dots in the names of fields of structs.
+    ``payload`` is the class that the table was created for, where it is built in; ``merger`` any
+    class or strategy that is neither that nor ``named_merger``. ``partial_update`` is a text where
+    the mode is not built in; ``unavailable_value`` marks a value that a source did not send.
+    ``last_column_id`` is the greatest field id ever given out, and ``field_ids`` are by dotted
+    path; ``None`` and empty for tables of other writers.
+
+    ``buckets`` is ``None`` without the bucket index, ``storage_move`` a move that is not over.
+    ``metadata_partitions`` includes the ones being built. ``raw`` is every property as read; empty
+    for a table that has not been stored yet.
     """
 
     name: str

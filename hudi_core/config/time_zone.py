@@ -62,10 +62,7 @@ def time_zone(text: str) -> str | None:
 
     Unlike Java, which takes an unknown name for UTC, this refuses it.
 
-    Returns
-    -------
-    str or None
-        ``UTC``, a name of the tz database, or an offset such as ``+05:30``.
+    Returns ``UTC``, a name of the tz database, or an offset such as ``+05:30``.
     """
     if not text or text in _UTC_NAMES:
         return UTC if text else None
@@ -87,13 +84,7 @@ def time_zone(text: str) -> str | None:
 
 
 def stored_zone(zone: str) -> str:
-    """Return a zone's stored name, which Java and other readers know.
-
-    Parameters
-    ----------
-    zone
-        As :func:`time_zone` returns it.
-    """
+    """Return a zone's stored name, which Java and other readers know."""
     return f"GMT{zone}" if zone[0] in "+-" else zone
 
 
@@ -102,10 +93,7 @@ def process_zone() -> str | None:
 
     It is that of the variable ``TZ``, else that of the machine.
 
-    Returns
-    -------
-    str or None
-        ``None`` where it has no name of the tz database, or clocks do not show what the name says.
+    ``None`` where it has no name of the tz database, or clocks do not show what the name says.
     """
     now = datetime.now(UTC_ZONE)
     offset = now.astimezone().utcoffset()

@@ -63,21 +63,12 @@ _UNITS: Final = {
 class TimeBased:
     """How values become timestamps, and timestamps folders.
 
-    Attributes
-    ----------
-    unit
-        What numbers count; ``None`` for strings.
-    inputs
-        Patterns of strings, of which the first that fits is taken; empty for numbers.
-    output
-        Pattern of the folders.
-    input_zone
-        Zone of strings that name no offset, and of folders where ``output_zone`` is not given:
-        ``UTC``, a name of the tz database, or an offset such as ``+05:30``.
-    output_zone
-        Zone of the folders. Without any zone it is UTC, and for strings with an offset that offset.
-    properties
-        What tables store of it.
+    ``unit`` is what numbers count, ``None`` for strings. Of the ``inputs``, patterns of strings,
+    the first that fits is taken; empty for numbers. ``output`` is the pattern of folders.
+    ``input_zone`` is that of strings that name no offset, and of folders where ``output_zone`` is
+    not given; without any zone folders are in UTC, and for strings with an offset in that offset.
+    Zones are as :func:`~hudi_core.config.time_zone.time_zone` returns them. ``properties`` is what
+    tables store of it.
     """
 
     unit: TimeUnit | None
@@ -216,13 +207,7 @@ _ZONES: Final = (TimeKeys.input_zone, TimeKeys.output_zone, TimeKeys.zone)
 
 
 def time_based(options: Mapping[str, str]) -> TimeBased:
-    """Return the TIMESTAMP partition rules of options or stored properties.
-
-    Raises
-    ------
-    InvalidOptionError
-        Something is missing or cannot be used.
-    """
+    """Return the TIMESTAMP partition rules of options or stored properties."""
     kind = TimeKeys.timestamp_type.read(options)
     if kind is None:
         raise _missing(TimeKeys.timestamp_type, "TIMESTAMP partition fields need it")

@@ -152,11 +152,8 @@ class TrinoConfig(Options, group=Group.TRINO):
     def from_options(cls, options: Mapping[str, str]) -> Self:
         """See :meth:`Options.from_options`.
 
-        Raises
-        ------
-        InvalidOptionError
-            An option of the service is unknown: what was meant to protect it would have no effect.
-            Or client certificates or a private key are given without the server's certificate.
+        An unknown option of the service is refused: what was meant to protect it would have no
+        effect. So are client certificates or a private key without the server's certificate.
         """
         known = {name for key in cls.keys for name in key.names}
         for name in options:

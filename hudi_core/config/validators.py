@@ -47,14 +47,8 @@ VALIDATOR_CLASSES: Final = {
 class SqlCheck:
     """A query whose result decides about a commit.
 
-    Attributes
-    ----------
-    kind
-        What its rows have to be.
-    query
-        SQL, in which :data:`TABLE_NAME` stands for the table.
-    expected
-        The value, as text, where there has to be one.
+    :data:`TABLE_NAME` in ``query`` is replaced by the table; ``kind`` is what its rows have to be,
+    ``expected`` the value as text, where there has to be one.
     """
 
     kind: ValidatorKind
@@ -152,13 +146,7 @@ class ValidatorsConfig(Options, group=Group.WRITE):
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
-        """See :meth:`Options.from_options`; validators and queries must go together.
-
-        Raises
-        ------
-        InvalidOptionError
-            Also for a validator without a query, and a query that no validator runs.
-        """
+        """See :meth:`Options.from_options`; validators and queries must go together."""
         config = super().from_options(options)
         asked = {
             ValidatorKind.EQUALITY: cls.equality.key,

@@ -60,19 +60,8 @@ def properties_in(properties: Mapping[str, str], to: int, base_path: str) -> Pro
 
     The checksum is left out.
 
-    Parameters
-    ----------
-    properties
-        As the table stores them, of version 6, 8 or 9.
-    to
-        The version, 8 or 9.
-    base_path
-        Path of the table, for errors.
-
-    Raises
-    ------
-    UnsupportedTableError
-        What they say of merging cannot be said in that version.
+    ``properties`` are those of version 6, 8 or 9; ``to`` is 8 or 9. Merging that cannot be said in
+    that version is refused.
     """
     made = {key: text for key, text in properties.items() if key != CHECKSUM_KEY}
     change = _CHANGES.get((TableKeys.version.read(made), to))

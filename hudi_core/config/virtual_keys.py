@@ -10,13 +10,7 @@ _NO_KEY = "keys that are generated when rows are written cannot be made again of
 
 
 def require_possible_keys(config: TableConfig) -> None:
-    """Refuse a new table whose virtual keys cannot be.
-
-    Raises
-    ------
-    InvalidOptionError
-        Names the option.
-    """
+    """Refuse a new table whose virtual keys cannot be."""
     if config.makes_keys and not config.record_key_fields:
         switch = TableKeys.virtual_keys if config.virtual_keys else TableKeys.populate_meta_fields
         raise InvalidOptionError(

@@ -46,19 +46,9 @@ _CODECS: Final = {
 class WriteConfig(Options, group=Group.WRITE):
     """How rows are written.
 
-    Attributes
-    ----------
-    compression_codec, compression_level
-        Codec as pyarrow names it; its level, ``None`` for the codec's own default.
-    index, schema, lock, metadata
-        How keys find their file groups, how incoming columns meet those of the table, how the
-        table's lock is taken, and what the metadata table holds.
-    partial_update_mode
-        What an upsert does about columns that the rows lack.
-    fsync
-        Whether local timeline files are flushed to the disk.
-    extras
-        What the commit keeps beside its files.
+    ``compression_codec`` is as pyarrow names it; ``compression_level`` is ``None`` for the codec's
+    own default. ``partial_update_mode`` is what an upsert does about columns that the rows lack.
+    ``fsync`` is about local timeline files.
     """
 
     operation: Option[Operation] = Option(

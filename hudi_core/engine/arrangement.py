@@ -16,17 +16,9 @@ from hudi_core.schema.casting import without_views
 class Arrangement:
     """Which rows come to one task.
 
-    Attributes
-    ----------
-    columns
-        Names of the columns that decide; dotted for fields of structs.
-    ranges
-        Whether every task gets one range of the order of ``columns``; otherwise it gets all rows
-        that have one value of them.
-    as_text
-        Whether values are ordered as texts, as record keys are.
-    tasks
-        How many tasks; ``None`` to leave it to the engine.
+    With ``ranges``, every task gets one range of the order of ``columns`` (dotted for fields of
+    structs); otherwise all rows that have one value of them. ``as_text`` orders values as strings,
+    as record keys are. ``tasks`` is ``None`` to leave it to the engine.
     """
 
     columns: tuple[str, ...]
@@ -47,10 +39,7 @@ def arranged(table: pa.Table, arrangement: Arrangement, parts: int) -> Splits:
 
     Rows of a part keep their order, or are sorted.
 
-    Parameters
-    ----------
-    parts
-        How many parts where the arrangement does not say.
+    ``parts`` counts only where the arrangement has no ``tasks``.
     """
     table = without_views(table)
     count = max(1, arrangement.tasks or parts)

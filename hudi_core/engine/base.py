@@ -23,14 +23,8 @@ R = TypeVar("R")
 class TaskContext:
     """Which attempt at which task this is.
 
-    Attributes
-    ----------
-    task
-        Index of the task within its stage; the same for every attempt.
-    stage
-        Ordinal of the stage within the write.
-    attempt
-        A number that no other attempt at this task of this write has.
+    ``task`` is the same for every attempt; ``stage`` counts within the write; no other attempt at
+    this task of this write has the same ``attempt``.
     """
 
     task: int
@@ -72,11 +66,7 @@ class Engine(Protocol):
         then for its rows. Rows of which some lack a column that others have say so: see
         :mod:`hudi_core.schema.absence`.
 
-        Parameters
-        ----------
-        columns
-            Gives the columns of the table, where the rows alone do not say which of their values
-            are maps.
+        ``columns`` is asked where the rows alone do not say which of their values are maps.
         """
         ...
 
@@ -97,10 +87,7 @@ class Engine(Protocol):
 
         Each row is passed once per successful task.
 
-        Returns
-        -------
-        list
-            What the tasks yielded, in the order of the tasks.
+        Results are in the order of the tasks.
         """
         ...
 
@@ -111,13 +98,7 @@ class Engine(Protocol):
         stage: int,
         weights: Sequence[int] | None = None,
     ) -> list[R]:
-        """Run ``function`` once per task; results are in task order.
-
-        Parameters
-        ----------
-        weights
-            Expected cost of each task, in any unit; lets the engine spread the work evenly.
-        """
+        """Run ``function`` once per task; results are in task order."""
         ...
 
 

@@ -35,13 +35,7 @@ def engine_for(data: Any) -> Engine:
 def chosen_engine(
     engine: Engine | None, data: Any = None, *, spark: SparkSession | None = None
 ) -> Engine:
-    """The engine that a caller gave, or that of rows.
-
-    Raises
-    ------
-    InvalidOptionError
-        It is no engine.
-    """
+    """The engine that a caller gave, or that of rows."""
     if engine is None:
         return engine_for(data) if spark is None else engine_of(spark)
     if not all(hasattr(engine, name) for name in ("name", "parallelism", "map_tasks")):

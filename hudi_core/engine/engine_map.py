@@ -23,15 +23,9 @@ class EngineMap:
     What it is called with may go to another process: functions are values there, and no closures
     over what this process has open.
 
-    Attributes
-    ----------
-    engine
-        Where its tasks run in other processes, few items are not worth a job.
-    here
-        The map of this process, for those.
-    is_local
-        Whether the files are on a disk of this machine: what waits for a store is for more threads
-        than there are processors, and the map of this process has them.
+    ``here`` is the map of this process. Few items go to it where ``engine`` runs tasks in other
+    processes, as they are not worth a job; so does work that waits for a store (not ``is_local``),
+    which needs more threads than there are processors.
     """
 
     engine: Engine

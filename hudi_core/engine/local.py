@@ -123,22 +123,7 @@ def _processors() -> int:
 
 
 def as_arrow(data: Any, columns: Columns | None = None) -> pa.Table | pa.RecordBatchReader:
-    """Return the rows as an Arrow table, a stream as a reader.
-
-    Parameters
-    ----------
-    data
-        A ``pyarrow`` table, record batch or reader, dictionaries in a list or any other iterable, a
-        frame of pandas, a lazy frame of polars, or anything with ``__arrow_c_stream__`` (polars,
-        DuckDB relations).
-    columns
-        See :func:`~hudi_core.engine.python_rows.table_of_rows`.
-
-    Raises
-    ------
-    SchemaError
-        The object holds no rows that Arrow can read.
-    """
+    """Return the rows as an Arrow table, a stream as a reader."""
     if isinstance(data, pa.Table | pa.RecordBatchReader):
         return without_row_numbers(data)
     if isinstance(data, pa.RecordBatch):

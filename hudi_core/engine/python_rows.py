@@ -61,17 +61,7 @@ def table_of_rows(rows: Iterable[Any], columns: Columns | None = None) -> pa.Tab
     An iterator is read once and to its end, as only then all columns are known; what was read is
     kept as Arrow.
 
-    Parameters
-    ----------
-    rows
-        Dictionaries, or rows of Spark.
-    columns
-        Asked for where values are dictionaries: it says which of these are maps.
-
-    Raises
-    ------
-    SchemaError
-        There are no rows, or a value does not go with the others of its column; names its row.
+    ``columns`` is asked only where values are dictionaries: it says which of these are maps.
     """
     tables: list[pa.Table] = []
     starts = [0]
@@ -96,12 +86,6 @@ def table_of_pandas(frame: Any, columns: Columns | None = None) -> pa.Table:
 
     A level of the index is a column where it has a name. One without counts rows, and what a
     filter leaves of it is no column.
-
-    Raises
-    ------
-    SchemaError
-        Two columns have one name, or a value does not go with the others of its column; names its
-        row.
     """
     named = [name for name in frame.index.names if name is not None and name not in frame.columns]
     every = map(str, [*named, *frame.columns])
@@ -138,15 +122,7 @@ def table_of_pandas(frame: Any, columns: Columns | None = None) -> pa.Table:
 def absent_from(
     rows: Iterable[Mapping[str, Any]], table: pa.Table, shown: Callable[[int], str]
 ) -> dict[str, Lacking]:
-    """Return which rows lack columns that others have, at any depth.
-
-    Parameters
-    ----------
-    rows, table
-        The same rows.
-    shown
-        What a message calls a row.
-    """
+    """Return which rows lack columns that others have, at any depth."""
     found = _Values(table.num_rows, shown, None)
     start = 0
     for chunk in _chunks(rows):
@@ -162,13 +138,7 @@ def absent_from(
 
 
 def row_of_values(row: Mapping[str, Any], columns: pa.Schema) -> pa.RecordBatch:
-    """Return one row in the types of columns, its values unchanged.
-
-    Raises
-    ------
-    SchemaError
-        A value does not fit its column.
-    """
+    """Return one row in the types of columns, its values unchanged."""
     table = table_of_rows([row], lambda: columns)
     if table is None:
         raise AssertionError("a dictionary is a row")
@@ -243,18 +213,8 @@ def _table(rows: Sequence[Mapping[Any, Any]], start: int, columns: Columns | Non
 class _Values:
     """Values of columns, as Arrow arrays.
 
-    Attributes
-    ----------
-    count
-        How many rows there are.
-    shown
-        What a message calls a row.
-    columns
-        See :func:`table_of_rows`.
-    from_pandas
-        Whether NaN among objects is null.
-    lacking
-        The columns that rows were found to lack.
+    ``shown`` is what a message calls a row. ``from_pandas``: NaN among objects is null. ``lacking``
+    are the columns that rows were found to lack.
     """
 
     count: int
@@ -264,13 +224,7 @@ class _Values:
     lacking: dict[str, Lacking] = field(default_factory=dict)
 
     def column(self, name: Any, values: Sequence[Any]) -> pa.Array:
-        """The values of a column.
-
-        Raises
-        ------
-        SchemaError
-            One does not go with the others, or the name is no text.
-        """
+        """The values of a column."""
         if not isinstance(name, str):
             raise SchemaError(
                 f"{name!r} is no name of a column", "Name columns by strings.", column=name

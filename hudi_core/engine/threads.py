@@ -16,25 +16,13 @@ _NO_MORE: Final = "can't start new thread"
 
 @contextmanager
 def thread_pool(workers: int) -> Iterator[ThreadPoolExecutor]:
-    """A pool of threads, ended with the block.
-
-    Raises
-    ------
-    ResourceLimitError
-        A thread cannot be started.
-    """
+    """A pool of threads, ended with the block."""
     with translated(), ThreadPoolExecutor(workers) as pool:
         yield pool
 
 
 def start_thread(thread: threading.Thread) -> None:
-    """Start a thread.
-
-    Raises
-    ------
-    ResourceLimitError
-        It cannot be started.
-    """
+    """Start a thread."""
     with translated():
         thread.start()
 

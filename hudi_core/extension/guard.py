@@ -28,10 +28,7 @@ _FORMAT: Final = "table format"
 class Lease:
     """Life of a plugin: open until it is closed.
 
-    Attributes
-    ----------
-    is_closed
-        Whether it was: the plugin is not called again.
+    A plugin whose lease is closed is not called again.
     """
 
     def __init__(self) -> None:
@@ -40,17 +37,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Calls into one plugin.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    kind
-        What it is, in words.
-    lease
-        Of the plugin, where it can be closed.
-    """
+    """Calls into one plugin."""
 
     name: str
     kind: str = _FORMAT
@@ -59,19 +46,7 @@ class Guard:
     def call(self, method: str, call: Callable[[], T]) -> T:
         """Run code of the plugin.
 
-        Parameters
-        ----------
-        method
-            What is called, as the error shows it.
-        call
-            Calls it.
-
-        Raises
-        ------
-        PluginHookError, ExtensionCallError
-            It failed with an error that is none of the project's.
-        TableClosedError
-            It was closed.
+        The project's own errors pass unchanged.
         """
         if self.lease is not None and self.lease.is_closed:
             raise TableClosedError(self.name)
@@ -93,15 +68,7 @@ class Guard:
             yield item  # type: ignore[misc]
 
     def require(self, method: str, result: object, kinds: tuple[type, ...], wanted: str) -> None:
-        """Refuse a result of another kind.
-
-        Raises
-        ------
-        PluginContractError
-            Says what was returned, and what is ``wanted``.
-        PluginHookError, ExtensionCallError
-            A property of the result failed that shows its kind.
-        """
+        """Refuse a result of another kind."""
         # looking whether an object has a property may call it
         if not self.call(method, lambda: isinstance(result, kinds)):
             self.refuse(method, result, wanted)

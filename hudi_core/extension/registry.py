@@ -42,14 +42,7 @@ _log = logging.getLogger(__name__)
 class InstalledExtension:
     """An extension that a distribution registers; nothing of it has been imported.
 
-    Attributes
-    ----------
-    name
-        Its name, in lower case.
-    distribution, version
-        Name and version of the distribution.
-    target
-        What the entry point names, ``module:attribute``.
+    ``name`` is in lower case; ``target`` is ``module:attribute``, as the entry point names it.
     """
 
     name: str
@@ -62,22 +55,9 @@ class InstalledExtension:
 class ExtensionPoint:
     """What can be added under one entry-point group.
 
-    Attributes
-    ----------
-    group
-        The entry-point group.
-    kind
-        What a member is, in words, for errors.
-    built_in
-        Names of the members that the project itself has, in lower case. No other distribution may
-        provide them.
-    java_names
-        Our names for Java classes of Hudi's.
-    options_prefix
-        What the names of a member's own options begin with, before its name and a full stop; empty
-        where members have none.
-    find
-        Returns the entry points of a group.
+    ``built_in`` names are in lower case, and no other distribution may provide them. ``java_names``
+    maps Hudi's Java classes to names. ``options_prefix`` comes before a member's name and a full
+    stop in the names of its options; it is empty where members have none.
     """
 
     group: str
@@ -92,15 +72,8 @@ class ExtensionPoint:
 
         Whether there is such a member is not looked at.
 
-        Parameters
-        ----------
-        text
-            A name, in any case, or the name of a Java class of Hudi's.
-
-        Raises
-        ------
-        ValueError
-            It can be neither; completes the sentence "... cannot be used: ...".
+        The text may be in any case, or name a Java class of Hudi's. The ``ValueError`` completes
+        the sentence "... cannot be used: ...".
         """
         name = self.find_name(text)
         if name is None:
@@ -147,37 +120,12 @@ class ExtensionPoint:
     def require(self, name: str) -> None:
         """Refuse a name that no member has, or several; imports nothing.
 
-        Parameters
-        ----------
-        name
-            As :meth:`name` returns it.
-
-        Raises
-        ------
-        UnknownExtensionError
-            No distribution provides it.
-        PluginConflictError
-            Several do, or another one than the project provides what is built in.
+        A built-in name that another distribution also provides is a :class:`PluginConflictError`.
         """
         self._claims(name)
 
     def load(self, name: str, base: Callable[..., T]) -> type[T]:
-        """Import a member that is not built in, and return its class.
-
-        Parameters
-        ----------
-        name
-            As :meth:`name` returns it.
-        base
-            What the class has to be derived from: a class, which may be abstract.
-
-        Raises
-        ------
-        UnknownExtensionError, PluginConflictError
-            See :meth:`require`.
-        PluginLoadError
-            Its module cannot be imported, or has no such class.
-        """
+        """Import a member that is not built in, and return its class."""
         claims = self._claims(name)
         if not claims:
             raise ValueError(f"the {self.kind} {name} is built in")
@@ -195,22 +143,7 @@ class ExtensionPoint:
         return found
 
     def make(self, name: str, base: Callable[..., T], how: Callable[[type[T]], T]) -> T:
-        """Import a member that is not built in, and make one.
-
-        Parameters
-        ----------
-        name, base
-            See :meth:`load`.
-        how
-            Calls the class.
-
-        Raises
-        ------
-        UnknownExtensionError, PluginConflictError, PluginLoadError
-            See :meth:`load`.
-        ExtensionCallError
-            The class cannot be called.
-        """
+        """Import a member that is not built in, and make one."""
         found = self.load(name, base)
         return self.guard(name).call("__init__", lambda: how(found))
 

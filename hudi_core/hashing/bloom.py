@@ -46,16 +46,8 @@ class DynamicBloom:
 
     It may report keys it does not hold, but never denies one that it holds.
 
-    Attributes
-    ----------
-    hashes
-        Bits set per key.
-    size
-        Bits of a row.
-    entries
-        Keys a row is made for.
-    added
-        Keys added to the newest row.
+    ``hashes`` are the bits set per key, ``size`` the bits of a row, ``entries`` the keys that a row
+    is made for, ``added`` the keys in the newest row.
     """
 
     def __init__(self, hashes: int, size: int, entries: int, added: int, rows: list[Bits]) -> None:
@@ -79,17 +71,9 @@ class DynamicBloom:
     ) -> DynamicBloom:
         """Return the filter of some record keys, added in their order.
 
-        Parameters
-        ----------
-        keys
-            Strings without nulls.
-        entries
-            Keys a row is made for, at least 1 (``hoodie.index.bloom.num_entries``).
-        fpp
-            Rate of false positives a full row is made for, between 0 and 1.
-        max_entries
-            Bound beyond which no row is begun (``hoodie.bloom.index.filter.dynamic.max.entries``);
-            less than ``entries`` means one row.
+        ``keys`` are strings without nulls, as in all methods; ``fpp`` is the rate of a full row. No
+        row is begun beyond ``max_entries`` (``hoodie.bloom.index.filter.dynamic.max.entries``);
+        less than ``entries`` means one row.
         """
         size = math.ceil(entries * -math.log(fpp) / math.log(2) ** 2)
         hashes = math.ceil(math.log(2) * size / entries)
@@ -102,13 +86,6 @@ class DynamicBloom:
         Every hash of a key reads the whole key, and one after the other. Where keys are long the
         filter has few hashes and more bits, which the file does not notice beside the keys; its
         rate of false positives is the same.
-
-        Parameters
-        ----------
-        keys
-            Strings without nulls.
-        fpp
-            Rate of false positives, between 0 and 1.
         """
         strings, entries = _strings(keys), max(1, len(keys))
         if int(strings.lengths.sum()) < _LONG_KEY * entries:
@@ -139,17 +116,8 @@ class DynamicBloom:
 
         What was removed from the file stays a false positive.
 
-        Parameters
-        ----------
-        keys
-            Strings without nulls.
-        slack
-            By which part the row may be overfilled: 0.1 for a tenth more keys than it is made for.
-
-        Returns
-        -------
-        DynamicBloom or None
-            ``None`` when there is more than one row, or too little room: build a new filter then.
+        ``slack`` is how far the row may be overfilled: 0.1 for a tenth more keys than it is made
+        for. ``None`` when there is more than one row, or too little room: build a new filter then.
         """
         if len(self._rows) != 1 or self.added + len(keys) > self.entries * (1 + slack):
             return None
@@ -168,11 +136,6 @@ class DynamicBloom:
         """Return for each key whether the filter may hold it.
 
         ``False`` is certain.
-
-        Parameters
-        ----------
-        keys
-            Strings without nulls.
         """
         strings = _strings(keys)
         found = np.zeros(len(strings), np.bool_)
@@ -200,20 +163,7 @@ class DynamicBloom:
 
     @classmethod
     def parse(cls, text: str | bytes, path: str) -> DynamicBloom:
-        """Return the filter of a serialized form.
-
-        Parameters
-        ----------
-        text
-            As a footer holds it.
-        path
-            Where it was found, for errors.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The text is no such filter.
-        """
+        """Return the filter of a serialized form."""
         try:
             data = base64.b64decode(text, validate=True)
             version, hashes, kind, size = _ROW_HEADER.unpack_from(data, 0)

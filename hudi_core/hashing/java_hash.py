@@ -43,10 +43,8 @@ def string_hashes(strings: pa.StringArray) -> U32:
 def list_hashes(parts: Sequence[U32]) -> U32:
     """Return the hash code of every list, from those of its elements.
 
-    Parameters
-    ----------
-    parts
-        Hash codes of all first elements, of all second elements, and so on; 0 for null.
+    ``parts`` are the hash codes of all first elements, of all second elements, and so on; 0 for
+    null.
     """
     total = np.ones(len(parts[0]), np.uint32)
     for part in parts:

@@ -29,13 +29,8 @@ _FEW: Final = 32
 class ByteStrings:
     """Byte strings laid one behind the other.
 
-    Attributes
-    ----------
-    data
-        All bytes, followed by three that belong to no string, so that four bytes can be read
-        anywhere.
-    starts, lengths
-        Where each string begins, and how many bytes it has.
+    ``data`` ends with three bytes that belong to no string, so that four bytes can be read
+    anywhere.
     """
 
     def __init__(
@@ -53,15 +48,7 @@ class ByteStrings:
 
 
 class HashChain:
-    """Chained hashes of byte strings: each seeds the next, 0 the first.
-
-    Parameters
-    ----------
-    strings
-        All strings.
-    rows
-        Which of them to hash, by position.
-    """
+    """Chained hashes of byte strings: each seeds the next, 0 the first."""
 
     def __init__(self, strings: ByteStrings, rows: npt.NDArray[np.int64]) -> None:
         # the longest first: those with a word of a given number are then a prefix

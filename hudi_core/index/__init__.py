@@ -34,17 +34,8 @@ _INDEXES: Final[Mapping[IndexType, type[BloomIndex] | type[SimpleIndex]]] = {
 def index_of(kind: IndexType | NamedIndex, buckets: Buckets | None) -> Index:
     """Return the index that finds keys as an option says.
 
-    Parameters
-    ----------
-    kind
-        A global index finds keys as its namesake does; among more files, which is not its concern.
-    buckets
-        The table's buckets, which it then has whatever the option says.
-
-    Raises
-    ------
-    PluginError
-        Another distribution should provide the index, and it cannot be had.
+    A global index finds keys as its namesake does, only among more files. With ``buckets`` the
+    table has a bucket index whatever the option says.
     """
     if buckets is not None:
         return BucketIndex(buckets)

@@ -61,15 +61,7 @@ class Index(Protocol):
     """Finds incoming keys among base files."""
 
     def tag(self, keys: pa.StringArray, candidates: Candidates) -> Iterator[Matches]:
-        """Yield the matches of every candidate that has any.
-
-        Parameters
-        ----------
-        keys
-            Distinct incoming record keys.
-        candidates
-            The files to look into.
-        """
+        """Yield the matches of every candidate that has any."""
         ...
 
 

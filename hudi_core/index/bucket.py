@@ -61,13 +61,7 @@ def bucket_numbers(keys: pa.StringArray, buckets: Buckets) -> BucketNumbers:
 
 
 def key_hashes(keys: pa.StringArray, fields: tuple[str, ...]) -> npt.NDArray[np.uint32]:
-    """The hash of every record key, whose remainder is its bucket.
-
-    Parameters
-    ----------
-    fields
-        The key fields that are hashed.
-    """
+    """The hash of every record key, whose remainder is its bucket."""
     return _hashes(keys, fields) & _POSITIVE
 
 

@@ -38,20 +38,7 @@ def require_distinct_rows(
     schema: TableSchema,
     stage: int,
 ) -> None:
-    """Refuse different rows of a write with one record key.
-
-    Parameters
-    ----------
-    scopes
-        The rows, by where their keys are unique.
-    schema
-        The staged columns.
-
-    Raises
-    ------
-    KeyCollisionError
-        Names two such rows.
-    """
+    """Refuse different rows of a write with one record key."""
     if any(ambiguity_of(scope.parts) is Ambiguity.ACTIVE for scope in scopes):
         engine.map_tasks(scopes, partial(_compare, context=context, schema=schema), stage)
 
@@ -86,19 +73,8 @@ def require_same_rows(
 ) -> None:
     """Refuse pairs of rows that have one key and other key columns.
 
-    Parameters
-    ----------
-    keys
-        The record key of each pair.
-    rows, others
-        The incoming rows, and the rows that have the same keys; with the columns of the key.
-    where
-        Of the others; completes "the row ...".
-
-    Raises
-    ------
-    KeyCollisionError
-        Names the first pair.
+    ``rows`` and ``others`` are pairs and have the columns of the key; ``where`` completes "the row
+    ..." in the error.
     """
     ours, theirs = ambiguity.values(rows), ambiguity.values(others)
     differing = np.flatnonzero(differing_rows(ours, theirs))
@@ -117,19 +93,8 @@ def require_same_stored(
 ) -> None:
     """Refuse incoming rows with the key of another stored row.
 
-    Parameters
-    ----------
-    keys
-        The record key of each pair of rows.
-    rows, stored
-        Return the incoming and the stored rows of some of the pairs, with the columns of the key.
-    path
-        The partition of the stored rows.
-
-    Raises
-    ------
-    KeyCollisionError
-        Names the first pair.
+    ``rows`` and ``stored`` return rows of some of the pairs, with the columns of the key; ``path``
+    is the partition of the stored rows.
     """
     ambiguity = context.key_ambiguity
     if ambiguity is None:

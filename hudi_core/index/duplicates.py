@@ -29,13 +29,7 @@ def without_duplicates(
     context: WriteContext,
     staged: TableSchema,
 ) -> dict[PartitionPath, Tagged]:
-    """Return locations of inserted rows, without those of existing keys.
-
-    Raises
-    ------
-    DuplicateRecordKeyError
-        There are such rows, and the insert is to fail on them; names some of the keys.
-    """
+    """Return locations of inserted rows, without those of existing keys."""
     if context.write.insert_duplicates is InsertDuplicates.FAIL:
         _refuse(tagged, parts, context, staged)
     return {path: replace(found, located={}) for path, found in tagged.items()}

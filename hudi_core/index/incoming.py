@@ -29,12 +29,7 @@ ORDERING: Final = "ordering"
 class Sources:
     """Partitions whose staged rows are numbered through, one partition after the other.
 
-    Attributes
-    ----------
-    paths
-        The partitions.
-    rows
-        How many staged rows each has.
+    ``rows`` has the number of staged rows of each partition.
     """
 
     paths: tuple[PartitionPath, ...]
@@ -87,12 +82,7 @@ class Sources:
     ) -> pa.Table:
         """Return some of the rows, reading batch by batch.
 
-        Parameters
-        ----------
-        numbers
-            Ascending.
-        schema
-            The staged columns, all or some.
+        ``numbers`` are ascending; ``schema`` may have only some of the staged columns.
         """
         pieces: list[pa.RecordBatch] = []
         starts = self.starts
@@ -108,26 +98,10 @@ class Sources:
 class Scope:
     """Rows and files that may match: a partition's, or all.
 
-    Attributes
-    ----------
-    parts
-        The staged input.
-    sources
-        The partitions the rows were staged for.
-    files
-        Candidate files with their partitions; empty to look nothing up.
-    combine
-        Whether rows with one key are combined into one.
-    deletes_all
-        Whether every row deletes, by the operation.
-    sort
-        Whether new rows are put in the order of a bulk insert.
-    probes_keys
-        Whether the keys are asked for before the files are known.
-    key_ranges
-        Ranges of the record keys in the files, where they are known.
-    filters
-        The metadata table's filters of the files, where the index asks it instead of their footers.
+    ``files`` is empty to look nothing up. ``combine``: rows with one key become one;
+    ``deletes_all``: every row deletes, by the operation; ``sort``: new rows are put in the order of
+    a bulk insert. ``probes_keys``: keys are asked for before the files are known. ``filters`` are
+    those of the metadata table, set where the index asks it instead of the footers.
     """
 
     parts: tuple[StagedPart, ...]
@@ -152,18 +126,11 @@ class Scope:
 class Incoming:
     """The rows of a scope that count once duplicates are combined.
 
-    Attributes
-    ----------
-    numbers
-        Their numbers among the sources, ascending.
-    deletes
-        Which of them delete.
-    codes
-        The ordinal of the key of each, among the distinct keys.
-    keys
-        One row per distinct key: ``key``; ``number``, the row that stands for it; ``deletes``; and
-        the columns of :func:`ordering_columns`, where the ordering values decide about a move.
-        Without rows where no key is asked for.
+    ``numbers`` are ascending among the sources; ``deletes`` is which of these delete, ``codes`` the
+    ordinal of each key among the distinct ones. ``keys`` has a row per distinct key: ``key``,
+    ``number`` (the row that represents it), ``deletes``, and the columns of
+    :func:`ordering_columns` where the ordering values decide about a move; it has no rows where no
+    key is asked for.
     """
 
     numbers: Positions
@@ -176,12 +143,7 @@ class Incoming:
 class SpilledIncoming:
     """Incoming rows between two tasks.
 
-    Attributes
-    ----------
-    rows, keys
-        Where they are.
-    files
-        Ordinals of the scope's files that may hold one of the keys.
+    ``files`` are ordinals of the scope's files that may hold one of the keys.
     """
 
     rows: SpillRef
@@ -202,13 +164,7 @@ class SpilledIncoming:
 def incoming_rows(
     scope: Scope, context: WriteContext, schema: TableSchema, moves: bool
 ) -> Incoming:
-    """Combine duplicates and collect the distinct keys.
-
-    Parameters
-    ----------
-    moves
-        Whether rows may move from one partition to another.
-    """
+    """Combine duplicates and collect the distinct keys."""
     rows = scope.sources.table(context, scope.parts, _deciding_columns(scope, context))
     has_buckets = context.table.buckets is not None
     needs_keys = bool(scope.files) or scope.probes_keys or has_buckets

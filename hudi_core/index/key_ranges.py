@@ -22,15 +22,7 @@ def key_ranges(
 
     ``None`` where none are kept.
 
-    Parameters
-    ----------
-    files
-        The files with their partitions, all of one partition together.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A file of the metadata table is missing or damaged; it is named.
+    In ``files`` all those of one partition are next to each other.
     """
     listed: dict[PartitionPath, list[FileStatus]] = {}
     for path, file in files:

@@ -30,15 +30,7 @@ from hudi_core.rows.staging import true_mask
 
 @dataclass(frozen=True, slots=True)
 class FileCandidates:
-    """Base files as an index asks for them.
-
-    Attributes
-    ----------
-    context, files
-        The write; the files.
-    known
-        What their footers say, where the metadata table has it.
-    """
+    """Base files as an index asks for them."""
 
     context: WriteContext
     files: Sequence[BaseFile]
@@ -63,15 +55,9 @@ class FileCandidates:
 class Found:
     """Incoming keys that one file holds.
 
-    Attributes
-    ----------
-    file
-        Ordinal of the file within the scope.
-    keys, stored
-        Pairs: ordinal of the key, position of the row in the file.
-    late
-        Which of the stored rows have a greater ordering value than the incoming row, where that
-        has to be known before rows are merged; else false.
+    ``file`` is an ordinal within the scope. ``keys`` and ``stored`` are pairs: ordinal of the key,
+    position of the row in the file. ``late`` marks stored rows with a greater ordering value than
+    the incoming row, where that has to be known before rows are merged; else it is false.
     """
 
     file: int
@@ -83,13 +69,7 @@ class Found:
 def locate(
     scope: Scope, incoming: Incoming, context: WriteContext, ordinals: Sequence[int]
 ) -> list[Found]:
-    """Look for incoming keys in some files of a scope.
-
-    Parameters
-    ----------
-    ordinals
-        Which files.
-    """
+    """Look for incoming keys in some files of a scope."""
     chosen = [scope.files[ordinal] for ordinal in ordinals]
     known = None
     if scope.filters is not None:
@@ -109,10 +89,7 @@ def locate_hinted(
 ) -> list[Found]:
     """Probe the files that an index names for incoming keys.
 
-    Parameters
-    ----------
-    hinted
-        Ordinals of the keys that are said to be in a file, ascending, by the file's ordinal.
+    ``hinted`` has ascending ordinals of keys by the ordinal of the file.
     """
     keys = incoming.keys.column("key").combine_chunks()
     found: list[Found] = []

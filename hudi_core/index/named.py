@@ -72,13 +72,7 @@ class GuardedIndex:
 
 
 def named_index(name: str) -> Index:
-    """Return the index that another distribution provides under a name.
-
-    Raises
-    ------
-    PluginError
-        It cannot be had.
-    """
+    """Return the index that another distribution provides under a name."""
     index = INDEX_POINT.make(name, BaseIndex, lambda kind: kind())
     return GuardedIndex(INDEX_POINT.guard(name), index)
 

@@ -44,14 +44,8 @@ _ADDED: Final = "_hoodie_added_key"
 class AddedRows:
     """Keys that a write adds to one scope of the index.
 
-    Attributes
-    ----------
-    keys
-        They, spilled.
-    files
-        The files that may hold one of them, with their partitions.
-    leaving
-        Positions of stored rows that go with the write, by ordinal of their file.
+    ``files`` may hold one of the spilled ``keys``; ``leaving`` are positions of stored rows that
+    are removed by the write, by ordinal of their file.
     """
 
     keys: SpillRef
@@ -63,15 +57,8 @@ class AddedRows:
 class PositionTagging:
     """The tasks that tag the rows of one conditional write.
 
-    Attributes
-    ----------
-    schema
-        The staged columns.
-    targets
-        The partition of each file by the ordinal that staged rows name, and its place among the
-        candidates of the partition.
-    in_memory
-        Whether tasks hand on what they leave in memory.
+    ``targets`` is, for each file ordinal that staged rows name, its partition and its place among
+    the candidates of that. ``in_memory``: tasks hand on in memory what they leave.
     """
 
     context: WriteContext
@@ -91,21 +78,8 @@ class PositionTagging:
     ) -> dict[PartitionPath, Tagged]:
         """Tag all rows; return the partitions' work.
 
-        Parameters
-        ----------
-        paths
-            The partitions of the rows.
-        files
-            Candidates of each partition; of all where keys are unique in the whole table.
-        are_new
-            Whether rows that have no stored row are known to have keys that the table lacks.
-
-        Raises
-        ------
-        MergeCardinalityError
-            A stored row would be changed twice.
-        DuplicateRecordKeyError
-            A row would be added whose key another row has.
+        ``files`` are of the rows' partitions, or of all where keys are unique in the whole table.
+        ``are_new``: rows without a stored row are known to have keys that the table lacks.
         """
         if not parts:
             return {}
@@ -181,13 +155,7 @@ class PositionTagging:
         return tagged, asked if moved or not (item.are_new and are_whole) else {}
 
     def look(self, _: TaskContext, item: _Look) -> str | None:
-        """Return a key that some files keep; ``None`` for none.
-
-        Raises
-        ------
-        KeyCollisionError
-            A key is that of a stored row with other key columns.
-        """
+        """Return a key that some files keep; ``None`` for none."""
         scope = _scope_of(item.added)
         rows = load(self.context, item.added.keys)
         keys = rows.column(_ADDED).combine_chunks()

@@ -48,16 +48,9 @@ _KEYS_PER_TASK: Final = 50_000
 class ShardLookup:
     """The shards that one task probes; crosses to executors.
 
-    Attributes
-    ----------
-    base_path, storage_options
-        Where the table is and how to reach it.
-    count
-        Shards that share out the keys: of the whole index, or of the keys' partition.
-    shards
-        The files of those to look into, by number.
-    cache
-        Folder for what large files say of keys; ``None``: nothing is kept.
+    ``count`` is the number of shards among which the keys are distributed: of the whole index, or
+    of the keys' partition; ``shards`` has the files, by number, of only those to look into.
+    ``cache`` is a folder for what large files say of keys; ``None``: nothing is kept.
     """
 
     base_path: BasePath
@@ -67,13 +60,7 @@ class ShardLookup:
     cache: str | None = None
 
     def find(self, keys: pa.StringArray) -> Locations:
-        """Look up those of some keys that these shards hold.
-
-        Raises
-        ------
-        CorruptMetadataError
-            A file of the index is missing or damaged.
-        """
+        """Look up those of some keys that these shards hold."""
         whole = open_storage(self.base_path, self.storage_options)
         storage = SubfolderStorage(whole, METADATA_FOLDER)
         of_keys = shards_of(keys, self.count)
@@ -98,14 +85,8 @@ class ShardLookup:
 class Locations:
     """Where keys are, as the index says.
 
-    Attributes
-    ----------
-    keys
-        Ordinals of the keys that it has.
-    groups
-        For each of them an ordinal among ``file_groups``.
-    file_groups
-        The file groups, each the place of a key.
+    ``keys`` are ordinals of the keys found; ``groups`` has for each an ordinal among
+    ``file_groups``.
     """
 
     keys: IntArray
@@ -117,15 +98,8 @@ class Locations:
 class RecordIndex:
     """The record index of a table at one moment.
 
-    Attributes
-    ----------
-    base_path, storage_options
-        Where the table is and how to reach it.
-    shards
-        The files of every shard, in their order: by partition of the table where the index is kept
-        by them, else under ``None``.
-    cache
-        See :class:`ShardLookup`.
+    ``shards`` has the files of every shard, in their order, by partition of the table where the
+    index is kept by partitions, else under ``None``.
     """
 
     base_path: BasePath
@@ -135,13 +109,7 @@ class RecordIndex:
 
     @classmethod
     def open(cls, client: TableMetaClient, timeline: TimelineView) -> RecordIndex:
-        """Open the index as of a timeline, listing its files.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The metadata table is damaged or stale.
-        """
+        """Open the index as of a timeline, listing its files."""
         snapshot = MetadataSnapshot.open(client, timeline)
         cache = MetadataConfig.from_options(client.options).record_index_cache
         shards = snapshot.shards(RECORD_INDEX)
@@ -150,13 +118,8 @@ class RecordIndex:
     def lookups(self, keys: int, owner: PartitionPath | None = None) -> list[ShardLookup]:
         """Return tasks for a number of keys, each with some shards.
 
-        Parameters
-        ----------
-        keys
-            How many.
-        owner
-            Their partition, where the index is kept by partitions; none is looked up in one that
-            the index does not know.
+        ``owner`` is the keys' partition, where the index is kept by partitions; for one that the
+        index does not know there are no tasks.
         """
         shards = self.shards.get(owner, ())
         tasks = min(len(shards), max(1, -(-keys // _KEYS_PER_TASK)))
@@ -180,11 +143,8 @@ def has_record_index(client: TableMetaClient) -> bool:
 def require_record_index(client: TableMetaClient, kind: IndexType | NamedIndex) -> None:
     """Refuse a write whose record index the table lacks.
 
-    Raises
-    ------
-    InvalidOptionError
-        There is none, or one of the other kind, or one that another engine has not kept; says how
-        it is made.
+    An index of the other kind, or one that another engine has not kept, is refused like a missing
+    one.
     """
     option = (
         MetadataConfig.record_index if kind.is_global else MetadataConfig.partitioned_record_index

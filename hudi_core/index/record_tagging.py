@@ -33,13 +33,7 @@ BaseFiles = dict[PartitionPath, tuple[BaseFile, ...]]
 
 @dataclass(frozen=True, slots=True)
 class RecordTagging:
-    """The tasks that locate rows by the record index.
-
-    Attributes
-    ----------
-    tagging
-        What is the same with every index.
-    """
+    """The tasks that locate rows by the record index."""
 
     tagging: Tagging
 
@@ -53,20 +47,9 @@ class RecordTagging:
     ) -> tuple[BaseFiles, dict[PartitionPath, Tagged]]:
         """Locate the rows of a write.
 
-        Parameters
-        ----------
-        index
-            The index.
-        scopes
-            The rows, without files: all in one; or, with an index that is kept by partitions, those
-            of each partition.
-        files_of
-            Returns the latest base files of some partitions.
-
-        Returns
-        -------
-        tuple
-            The base files of the partitions concerned, and what becomes of these partitions.
+        ``scopes`` have no files: one of all rows, or with an index that is kept by partitions one
+        for each. Returned are the base files of the partitions concerned, and what becomes of these
+        partitions.
         """
         left = engine.map_tasks(scopes, self.tagging.collect, stage)
         looks = [
@@ -122,10 +105,8 @@ class RecordTagging:
     def _ordinals(self, scope: Scope, answers: Sequence[_Answer]) -> dict[FileGroupId, int]:
         """The file's ordinal of each file group that the index names.
 
-        Raises
-        ------
-        CorruptMetadataError
-            The index names one that is not there: its keys would be taken for new ones.
+        A file group that is not there raises ``CorruptMetadataError``: its keys would be taken for
+        new ones.
         """
         named = {group for answer in answers for group in answer.file_groups}
         found = {
@@ -220,13 +201,7 @@ def _pieces(
     answers: Sequence[_Answer],
     ordinals: Mapping[FileGroupId, int],
 ) -> list[_Piece]:
-    """The files of a scope that hold keys, as the index says.
-
-    Parameters
-    ----------
-    ordinals
-        The ordinal of each file group that the answers name.
-    """
+    """The files of a scope that hold keys, as the index says."""
     hints = tuple(answer.hints(ordinals) for answer in answers)
     chunks = file_chunks(scope, sorted(ordinals.values()))
     return [_Piece(scope, incoming, chunk, hints) for chunk in chunks]

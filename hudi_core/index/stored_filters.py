@@ -41,15 +41,7 @@ _BYTES_AT_ONCE: Final = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class StoredFilters:
-    """Where the filters of a table's files are; crosses to executors.
-
-    Attributes
-    ----------
-    base_path, storage_options
-        Where the table is and how to reach it.
-    shards
-        The file groups of the partition of the metadata table that has them, in their order.
-    """
+    """Where the filters of a table's files are; crosses to executors."""
 
     base_path: BasePath
     storage_options: StorageOptions
@@ -60,11 +52,6 @@ class StoredFilters:
         """The filters of a table; ``None`` where it keeps none.
 
         One that options turn off, or have compared with the storage, is not used.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The metadata table is damaged or stale.
         """
         stored, config = (
             StoredPartitions.of(client.config),
@@ -80,14 +67,7 @@ class StoredFilters:
 class KnownFooters:
     """What footers of candidates say, without opening them.
 
-    Parameters
-    ----------
-    filters
-        Of the table.
-    candidates
-        The files, which are asked for in their order.
-    ranges
-        Ranges of their record keys, where they are known.
+    ``candidates`` are asked for in their order.
     """
 
     def __init__(
@@ -100,13 +80,7 @@ class KnownFooters:
         self._found: Mapping[int, DynamicBloom | None] = {}
 
     def footer(self, ordinal: int) -> KeyFooter | None:
-        """Bounds and filter of a candidate; ``None`` where unknown.
-
-        Raises
-        ------
-        CorruptMetadataError
-            A file of the metadata table, or the filter in it, is damaged or missing.
-        """
+        """Bounds and filter of a candidate; ``None`` where unknown."""
         if ordinal not in self._found:
             self._found = self._load(self._batch(ordinal))
         bloom = self._found[ordinal]

@@ -61,22 +61,13 @@ _NONE: Final = np.empty(0, dtype=np.int64)
 class Tagged:
     """What becomes of one partition.
 
-    Attributes
-    ----------
-    sources
-        The partitions whose staged rows come here; rows are numbered through them. Just the
-        partition itself, but for rows that stay where a global index finds their keys.
-    located
-        For every candidate file that changes, its ordinal: how many of its rows meet an incoming
-        one, or go because their successor is in another partition.
-    inserts
-        How many rows are new.
-    buckets
-        How many of them are for each bucket, of a table that has buckets: they are in the order of
-        their buckets.
-    positions
-        Per candidate file (-1 for new rows) the numbers of incoming rows, the positions of the
-        stored rows they meet, and the positions of the stored rows that go.
+    Rows are numbered through ``sources``: just the partition itself, but for rows that stay where a
+    global index finds their keys. ``located`` has, for every candidate that changes, how many of
+    its rows meet an incoming one or go because their successor is in another partition. ``inserts``
+    counts new rows, ``buckets`` those of each bucket, in whose order they are.
+
+    ``positions`` has per candidate (-1 for new rows) the numbers of incoming rows, the positions of
+    the stored rows they meet, and of those that go.
     """
 
     partition_path: PartitionPath
@@ -114,12 +105,7 @@ def scopes(
 ) -> list[Scope]:
     """Return which rows and files may meet.
 
-    Parameters
-    ----------
-    files
-        Candidate files by partition; none to look nothing up.
-    partitions
-        The partitions of the rows.
+    ``files`` is empty to look nothing up.
     """
     if context.is_global:
         flat = tuple((path, file) for path, some in files.items() for file in some)
@@ -154,14 +140,8 @@ def staged_for(
 class Tagging:
     """The tasks that locate the rows of one write.
 
-    Attributes
-    ----------
-    schema
-        The staged columns.
-    moves
-        Whether rows move to the partition they come with.
-    in_memory
-        Whether tasks hand on what they found in memory.
+    ``moves``: rows move to the partition they come with. ``in_memory``: tasks hand on in memory
+    what they found.
     """
 
     context: WriteContext
@@ -179,14 +159,8 @@ class Tagging:
     ) -> dict[PartitionPath, Tagged]:
         """Locate the rows of all scopes; return the partitions' work.
 
-        Parameters
-        ----------
-        key_ranges
-            Ranges of the record keys in files: of many files only those are read that may hold an
-            incoming key.
-        filters
-            Of the files, for an index that asks them; with the ranges of all files they stand for
-            the footers.
+        With ``key_ranges`` only those of many files are read that may hold an incoming key;
+        ``filters`` together with the ranges of all files replace the footers.
         """
         if filters is not None:
             scopes = [replace(scope, filters=filters) for scope in scopes]
@@ -230,11 +204,6 @@ class Tagging:
         """Compare inserted rows with the stored rows of their keys.
 
         Those alone whose keys could be another row's.
-
-        Raises
-        ------
-        KeyCollisionError
-            One is.
         """
         scopes = _with_ranges([scope for scope in scopes if scope.files], key_ranges)
         pieces = [(scope, chunk) for scope in scopes for chunk in _chunks(scope)]
@@ -329,14 +298,8 @@ class Tagging:
     ) -> Tagged:
         """Keep what becomes of one partition for the tasks that write it.
 
-        Parameters
-        ----------
-        name
-            Of what is spilled.
-        sources
-            Count the numbers of incoming rows.
-        inserts, buckets, files
-            The new rows; how many each bucket has; rows that change, by candidate.
+        ``name`` is for the spill file. ``buckets`` counts the new rows of each bucket; ``files``
+        has the rows that change, by candidate.
         """
         kept, table = _positions(sources, {_INSERTS: Located(inserts, _NONE), **files})
         left = spill(self.context, task, name, table, self.in_memory)

@@ -21,17 +21,9 @@ _DAY_MS: Final = 86_400_000
 class Checkpoint:
     """The files that an ingestion has read.
 
-    Attributes
-    ----------
-    commits
-        How many commits it has made; the number of the newest one.
-    since
-        Of files that were not modified later, in milliseconds since the epoch, all are taken for
-        read.
-    passed
-        How many of those it has read.
-    read
-        Files that it has read and that were modified later: modification times by digests.
+    ``commits`` is also the number of the newest one. Files not modified after ``since``
+    (milliseconds since the epoch) count as read; ``passed`` is how many of those it has read.
+    ``read`` are the files modified later: modification times by digests.
     """
 
     commits: int = 0
@@ -62,16 +54,8 @@ class Checkpoint:
         Files that are not listed are remembered like others: another run may have seen more, and a
         folder that was away may come back.
 
-        Parameters
-        ----------
-        files
-            The files of the commit.
-        listed
-            All files.
-        memory_days
-            For how long files are kept before the newest that was read.
-        now_ms
-            The time. A file from the future makes no other one late.
+        ``files`` are those of the commit, ``listed`` all. Files are kept for ``memory_days`` before
+        the newest that was read; ``now_ms`` keeps a file from the future from making others late.
         """
         read = {**self.read, **{digest(one): one.modified_ms for one in files}}
         pending = [one.modified_ms for one in self.unread(listed) if digest(one) not in read]
@@ -93,13 +77,7 @@ class Checkpoint:
 
     @classmethod
     def decode(cls, text: str, where: str) -> Checkpoint:
-        """The checkpoint of a commit.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The text is none.
-        """
+        """The checkpoint of a commit."""
         try:
             stated: Any = json.loads(text)
             commits, since, passed = (stated[name] for name in ("commits", "since", "passed"))

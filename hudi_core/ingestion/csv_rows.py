@@ -20,16 +20,8 @@ _UTF_8 = "utf-8"
 class CsvFile:
     """A file's bytes, and how they are read.
 
-    Attributes
-    ----------
-    data
-        The bytes.
-    separator, quote, null
-        What is between values and around them, and what stands for none.
-    encoding
-        Of the characters.
-    names
-        The columns; ``None`` where the first line names them.
+    ``null`` is what a missing value is written as. ``names`` is ``None`` where the first line has
+    them.
     """
 
     data: bytes
@@ -40,13 +32,7 @@ class CsvFile:
     names: Sequence[str] | None
 
     def rows(self) -> pa.Table:
-        """The rows; all columns hold strings.
-
-        Raises
-        ------
-        BadLineError
-            A line is none of CSV.
-        """
+        """The rows; all columns hold strings."""
         data = self.data
         if self.encoding != _UTF_8:
             data = decoded(data, self.encoding).encode()

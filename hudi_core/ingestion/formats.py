@@ -46,13 +46,7 @@ _KEY_HINT: Final = (
 
 
 def format_of(paths: Sequence[str]) -> SourceFormat:
-    """The format of files, by their names.
-
-    Raises
-    ------
-    InvalidOptionError
-        The names do not say it, or say several.
-    """
+    """The format of files, by their names."""
     found = {_ENDS.get(_end(path)) for path in paths}
     if len(found) == 1 and (only := found.pop()) is not None:
         return only
@@ -68,22 +62,8 @@ def format_of(paths: Sequence[str]) -> SourceFormat:
 class RowReader:
     """Reads the rows of files.
 
-    Attributes
-    ----------
-    folder
-        Where the files are.
-    config
-        How they are read.
-    source_format
-        What they hold.
-    known
-        Columns whose types are known: those of the table, or those that the caller gives.
-    names
-        Columns of CSV files without a line of names, in their order.
-    keys
-        Columns of the record key.
-    marks_absent
-        Whether rows of JSON say which columns they lack; otherwise these are null.
+    ``known`` are columns whose types the table or the caller gives; ``names`` those of CSV files
+    without a line of names. Without ``marks_absent`` columns that a JSON row lacks are null.
     """
 
     folder: SourceFolder
@@ -95,13 +75,7 @@ class RowReader:
     marks_absent: bool = False
 
     def read(self, path: str) -> pa.Table:
-        """The rows of a file.
-
-        Raises
-        ------
-        SourceFileError
-            It cannot be read as what it should be; names the line, where it has lines.
-        """
+        """The rows of a file."""
         try:
             read = _READERS[self.source_format](self, path)
             twice = [name for name, count in Counter(read.column_names).items() if count > 1]
@@ -149,10 +123,8 @@ class RowReader:
     def csv(self, path: str, *names: str) -> pa.Table:
         """The rows of a CSV file: strings, but for known columns.
 
-        Parameters
-        ----------
-        names
-            Columns before those that the schema names, where the file has no line with names.
+        ``names`` are columns before those that the schema names, where the file has no line with
+        names.
         """
         file = self._csv_file(path, *names)
         return pa.table({}) if file is None else self._typed(file.rows(), file.line_of)
@@ -171,13 +143,7 @@ class RowReader:
         )
 
     def _typed(self, rows: pa.Table, line_of: Callable[[int], int]) -> pa.Table:
-        """Rows whose known columns have their types.
-
-        Raises
-        ------
-        BadLineError
-            A text is no value of its column, or not as a record key has to be written.
-        """
+        """Rows whose known columns have their types."""
         for one in self._known():
             at = rows.schema.get_field_index(one.name)
             given = None if at < 0 else rows.schema.field(at).type

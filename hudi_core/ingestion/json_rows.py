@@ -39,27 +39,13 @@ class _Object(NamedTuple):
 
 @dataclass(frozen=True)
 class JsonFile:
-    """A file's bytes, and the columns whose types are known.
-
-    Attributes
-    ----------
-    data
-        The bytes.
-    known
-        Columns of types that JSON has.
-    """
+    """A file's bytes, and the columns whose types are known."""
 
     data: bytes
     known: pa.Schema
 
     def rows(self) -> pa.Table:
-        """The rows; strings are strings, but where a known column has times.
-
-        Raises
-        ------
-        BadLineError
-            A line is none of JSON, or does not go with the columns.
-        """
+        """The rows; strings are strings, but where a known column has times."""
         try:
             found = _read(self.data, self.known)
             fields = {one.name: one for one in self.known}

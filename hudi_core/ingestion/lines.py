@@ -9,17 +9,7 @@ _SHOWN: Final = 80
 
 
 class BadLineError(ValueError):
-    """A line that cannot be read as what it should be.
-
-    Attributes
-    ----------
-    line
-        Its number, from 1; ``None`` where it is not known.
-    column, value
-        What it holds that is wrong, where that is known.
-    hint
-        What helps; ``None`` for what always does.
-    """
+    """A line that cannot be read as what it should be."""
 
     def __init__(
         self,
@@ -45,13 +35,7 @@ class BadLineError(ValueError):
 
 
 def decoded(data: bytes, encoding: str) -> str:
-    """The text that bytes are.
-
-    Raises
-    ------
-    BadLineError
-        They are none; names the line.
-    """
+    """The text that bytes are."""
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:

@@ -160,17 +160,7 @@ def ingest(
 
 @dataclass(slots=True)
 class _Run:
-    """A run of an ingestion.
-
-    Attributes
-    ----------
-    path, folder, name, config, options, schema, engine
-        See :func:`ingest`.
-    table
-        The table, once it is there.
-    changed
-        Files that changed while they were read.
-    """
+    """A run of an ingestion."""
 
     path: str
     folder: SourceFolder
@@ -188,15 +178,7 @@ class _Run:
         return _APPLICATION + self.name
 
     def begin(self, since_ms: int | None, listed: Sequence[FileStatus]) -> Checkpoint:
-        """The checkpoint to start from.
-
-        Parameters
-        ----------
-        since_ms
-            See :func:`ingest`.
-        listed
-            All files.
-        """
+        """The checkpoint to start from."""
         stored = self._stored()
         if since_ms is None:
             return stored or Checkpoint()
@@ -239,13 +221,7 @@ class _Run:
             yield _batch(unchanged, result)
 
     def _stored(self) -> Checkpoint | None:
-        """The checkpoint that the table keeps, as it is now.
-
-        Raises
-        ------
-        CorruptMetadataError
-            It is lost, or damaged.
-        """
+        """The checkpoint that the table keeps, as it is now."""
         if not table_exists(self.path, self.options):
             return None
         opened = open_table(self.path, self.options)

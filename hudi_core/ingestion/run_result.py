@@ -12,14 +12,7 @@ from hudi_core.model.result import CommitResult
 class IngestedBatch:
     """Files that one commit brings.
 
-    Attributes
-    ----------
-    files
-        Their paths in the source folder.
-    size
-        Their bytes.
-    commit
-        The commit; ``None`` for a dry run.
+    ``size`` is in bytes; ``commit`` is ``None`` for a dry run.
     """
 
     files: Sequence[str]
@@ -31,17 +24,9 @@ class IngestedBatch:
 class IngestResult:
     """A run of an ingestion.
 
-    Attributes
-    ----------
-    path, source, name
-        The table, the folder, and the name of the ingestion.
-    batches
-        What was written, a commit each; of a dry run, what would be.
-    late
-        How many files, at the least, came too late to be read; see
-        ``hoodie.ingest.late.files.days``.
-    changed
-        Files that changed while they were read, and that the next run reads.
+    ``batches`` of a dry run are what would be written. ``late`` is a lower bound of the files that
+    came too late to be read (``hoodie.ingest.late.files.days``); the next run reads those in
+    ``changed``.
     """
 
     path: str

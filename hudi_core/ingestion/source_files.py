@@ -27,27 +27,13 @@ _LARGEST_SCHEMA: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class SourceFolder:
-    """A folder of files, and how it is reached.
-
-    Attributes
-    ----------
-    location
-        Its path or URI.
-    options
-        How to reach an object store.
-    """
+    """A folder of files, and how it is reached."""
 
     location: str
     options: StorageOptions
 
     def list(self) -> Sequence[FileStatus]:
-        """The files in it and below, but for hidden and unfinished ones.
-
-        Raises
-        ------
-        PathNotFoundError
-            It is a local folder that is not there.
-        """
+        """The files in it and below, but for hidden and unfinished ones."""
         found = [one for one in self._storage.list("", recursive=True) if _is_data(one)]
         if not found and parse_location(self.location).is_local and self.is_missing:
             raise PathNotFoundError(self.location)
@@ -56,15 +42,7 @@ class SourceFolder:
     def open(self, path: str, *, is_seekable: bool = False) -> pa.NativeFile:
         """Open a file; what its name says is compressed is decompressed.
 
-        Parameters
-        ----------
-        is_seekable
-            Whether parts of it are read in any order; then it is opened as it is.
-
-        Raises
-        ------
-        OSError
-            It cannot be opened.
+        With ``is_seekable`` it is opened as it is, compressed or not.
         """
         filesystem, root = data_filesystem(self.location, self.options)
         self._storage.head(path)  # a link that leads out of the folder is refused
@@ -95,13 +73,7 @@ def source_folder(source: PathLike, options: StorageOptions) -> SourceFolder:
 
 
 def read_schema(place: PathLike, options: StorageOptions) -> pa.Schema:
-    """The columns of an Avro schema in JSON, by its place.
-
-    Raises
-    ------
-    SchemaError
-        There is none.
-    """
+    """The columns of an Avro schema in JSON, by its place."""
     path = location_of(place)
     above, _, name = path.rpartition("/")
     try:

@@ -22,21 +22,7 @@ _ROWS: Final = "incoming_rows"
 def transformed(text: str, rows: pa.Table, limits: SqlLimits) -> pa.Table:
     """The rows of a query over others.
 
-    Parameters
-    ----------
-    text
-        The query in Spark's SQL, which names the rows :data:`PLACEHOLDER`.
-    limits
-        What it may take.
-
-    Raises
-    ------
-    InvalidOptionError
-        It is no query, or does not name the rows; or a library that runs it is missing.
-    SchemaError
-        It cannot be computed.
-    ExpressionLimitError
-        It is nested too deeply, or takes more time or memory than it may.
+    ``text`` is in Spark's SQL, and names the rows :data:`PLACEHOLDER`.
     """
     for one in absences(rows):
         raise SchemaError(

@@ -26,15 +26,7 @@ _EXACT_DIGITS: Final = 15
 
 
 class BadStringError(ValueError):
-    """A text that a column cannot hold as it is.
-
-    Attributes
-    ----------
-    row
-        Its place.
-    value, reason
-        The text, and what is wrong with it.
-    """
+    """A text that a column cannot hold as it is."""
 
     def __init__(self, row: int, value: str, reason: str) -> None:
         self.row, self.value, self.reason = row, value, reason
@@ -46,16 +38,8 @@ def typed(strings: pa.ChunkedArray, kind: pa.DataType, *, is_key: bool) -> pa.Ch
 
     One that is empty is null, but of a type of strings.
 
-    Parameters
-    ----------
-    is_key
-        Whether they are part of record keys: then each has to be as the value is written, so that
-        two that differ are two keys.
-
-    Raises
-    ------
-    BadStringError
-        The first text that is no such value, or would lose digits.
+    With ``is_key`` each string has to be as the value is written, so that two that differ are two
+    keys. A value that would lose digits is an error.
     """
     if is_text(kind):
         return strings.cast(kind)
@@ -81,11 +65,6 @@ def inferred(strings: pa.ChunkedArray, *, is_key: bool) -> pa.ChunkedArray:
 
     Without a number that begins with zeros, or has more digits than its type. Where none is more
     than a text they stay what they are, and where none is there they are of the type null.
-
-    Parameters
-    ----------
-    is_key
-        See :func:`typed`.
     """
     empty = pc.equal(strings, "")
     held = strings.filter(pc.invert(pc.fill_null(empty, True)))

@@ -41,28 +41,9 @@ def key_generator(
 ) -> KeyGenerator:
     """Return the key generator of a table.
 
-    Parameters
-    ----------
-    config
-        The table's properties.
-    schema
-        The table's schema; the batches given to the generator have been cast to it. With the meta
-        column of the record key in it, a table without a record key takes the keys from there.
-    knows_partitions
-        Whether rows have the columns of their partition; without them the path is empty.
-
-    Raises
-    ------
-    InvalidOptionError
-        Tables with this key generator are read, not written; or it cannot have that many fields.
-    RecordKeyError
-        The table has no key column of that name, or no record key.
-    PartitionValueError
-        The table has no partition column of that name.
-    SchemaError
-        The type of a key or partition column has no text form.
-    PluginError
-        Another distribution should provide the key generator, and it cannot be had.
+    The batches must have been cast to ``schema``. With the meta column of the record key in it, a
+    table without a record key takes the keys from there. Without ``knows_partitions`` the path is
+    empty.
     """
     partition, types = (
         (config.partition_fields, config.field_types) if knows_partitions else ((), ())
@@ -117,13 +98,7 @@ def key_ambiguity(config: TableConfig, schema: TableSchema) -> KeyAmbiguity | No
 
 
 def require_key_columns(config: TableConfig, schema: TableSchema) -> None:
-    """Refuse a new table whose columns make no keys or paths.
-
-    Raises
-    ------
-    SchemaError
-        A column has no text form, or no timestamps where partitions are made of them; names it.
-    """
+    """Refuse a new table whose columns make no keys or paths."""
     KeyColumns.resolve(schema, config.record_key_fields, config.partition_fields, PLAIN)
     for name, kind in zip(config.partition_fields, config.field_types, strict=False):
         field = schema.field(name)

@@ -49,14 +49,8 @@ class Ambiguity(IntEnum):
 class KeyAmbiguity:
     """Finds the record keys of one table that several rows could have.
 
-    Attributes
-    ----------
-    columns
-        The columns of the record key.
-    texts
-        Those of strings, where values are joined; else none.
-    clocks, zone
-        Those of timestamps that are spelled as the clocks of a zone show them.
+    ``texts`` are the key columns of strings where values are joined, else none; ``clocks`` those of
+    timestamps that are spelled as the clocks of ``zone`` show them.
     """
 
     columns: tuple[KeyColumn, ...]
@@ -77,13 +71,7 @@ class KeyAmbiguity:
         return found if found.texts or found.clocks else None
 
     def of(self, batch: pa.RecordBatch) -> Ambiguity:
-        """Return how ambiguous the keys of rows are.
-
-        Parameters
-        ----------
-        batch
-            Rows with the columns of the key, cast to the table's schema.
-        """
+        """Return how ambiguous the keys of rows are."""
         found = Ambiguity.PASSIVE if self.clocks else Ambiguity.NONE
         for column in self.texts:
             values = column.of(batch)

@@ -33,11 +33,6 @@ class KeyGenerator(Protocol):
         """Return the record key of every row.
 
         Null for a table that generates its keys.
-
-        Raises
-        ------
-        RecordKeyError
-            Rows have no key; names the columns and counts the rows.
         """
         ...
 
@@ -45,11 +40,6 @@ class KeyGenerator(Protocol):
         """Return the partition path of every row, dictionary encoded.
 
         Each path is in the dictionary once.
-
-        Raises
-        ------
-        PartitionValueError, UnsafePathError
-            A value cannot become a path.
         """
         ...
 

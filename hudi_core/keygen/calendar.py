@@ -51,10 +51,7 @@ _CYCLE: Final = 146_097 * 86_400_000
 def spell(local: datetime, pattern: DatePattern, later: int = 0) -> str:
     """A local time as a string; its ``tzinfo`` is the printed offset.
 
-    Parameters
-    ----------
-    later
-        How many years later it is: a multiple of 400.
+    The year is ``later`` years later, a multiple of 400, so that the calendar is the same.
     """
     return "".join(
         token if isinstance(token, str) else _field(local, token, later) for token in pattern.tokens

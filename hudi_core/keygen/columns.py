@@ -14,17 +14,9 @@ from hudi_core.storage.partition_path import PartitionPathCodec
 class ColumnKeys:
     """Keys and paths of columns, as Hudi's key generators make them.
 
-    Parameters
-    ----------
-    columns
-        The record key's.
-    fields
-        The strings of each partition field; none for a table without partitions.
-    names_one_key
-        Whether the key of one field is ``f:v``, and not the bare value. Of several fields it is
-        always ``f1:v1,f2:v2``.
-    between
-        What stands between the values of a key instead.
+    With ``names_one_key`` the key of one field is ``f:v`` and not the bare value; that of several
+    is always ``f1:v1,f2:v2``, unless ``between`` separates the values instead. ``fields`` is empty
+    without partitions.
     """
 
     def __init__(

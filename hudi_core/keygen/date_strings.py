@@ -45,12 +45,7 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 class ParsedStrings(NamedTuple):
     """Texts that were read.
 
-    Attributes
-    ----------
-    utc_millis
-        Milliseconds since 1970.
-    offsets
-        How far ahead of UTC the clocks of the strings are, in milliseconds.
+    ``offsets`` say how many milliseconds the clocks of the strings are ahead of UTC.
     """
 
     utc_millis: Millis
@@ -62,17 +57,8 @@ def parse_strings(
 ) -> ParsedStrings:
     """Parse non-null strings, each by the first pattern that matches.
 
-    Parameters
-    ----------
-    zone
-        Of strings without an offset; ``None`` for UTC.
-    column
-        For errors.
-
-    Raises
-    ------
-    PartitionValueError
-        A text fits no pattern, is no date, or is a time that the clocks of its zone skip.
+    ``zone`` is that of strings without an offset, ``None`` for UTC. A time that the clocks of its
+    zone skip is an error.
     """
     count = len(strings)
     found = ParsedStrings(np.zeros(count, np.int64), np.zeros(count, np.int64))
@@ -108,10 +94,7 @@ def starts_of_periods(strings: pa.StringArray, pattern: DatePattern) -> tuple[Mi
 
     The millisecond is the first that the pattern formats as that string.
 
-    Parameters
-    ----------
-    pattern
-        One of which each text stands for one period (:attr:`DatePattern.is_whole`).
+    ``pattern`` must be one by which each string means one period (:attr:`DatePattern.is_whole`).
     """
     parts, seen = [], set()
     for token in pattern.tokens:

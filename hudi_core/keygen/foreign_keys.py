@@ -18,13 +18,7 @@ from hudi_core.schema.table_schema import TableSchema
 
 
 def require_consent(config: TableConfig, schema: TableSchema, options: Mapping[str, str]) -> None:
-    """Refuse virtual keys that other engines make otherwise, unless options accept it.
-
-    Raises
-    ------
-    InvalidOptionError
-        Names the option, and what they make otherwise.
-    """
+    """Refuse virtual keys that other engines make otherwise, unless options accept it."""
     key = TableKeys.accepts_other_keys
     if not config.virtual_keys or config.keeps_virtual_keys or key.read(options):
         return

@@ -137,13 +137,7 @@ class _Made:
 def named_keys(
     chosen: NamedKeyGenerator, columns: KeyColumns, codec: PartitionPathCodec
 ) -> NamedKeys:
-    """Return the key generator that another distribution provides for a table.
-
-    Raises
-    ------
-    PluginError
-        It cannot be had, or makes partitions otherwise than when the table was created.
-    """
+    """Return the key generator that another distribution provides for a table."""
     name = chosen.name
     generator = KEY_GENERATOR_POINT.make(
         name, BaseKeyGenerator, lambda kind: kind(columns, dict(chosen.options))

@@ -14,15 +14,7 @@ from hudi_core.schema.table_schema import TableSchema
 
 
 class Spelled(NamedTuple):
-    """Types of values in keys and paths that have several spellings.
-
-    Attributes
-    ----------
-    timestamps
-        Timestamps with a zone.
-    floats
-        Floating-point numbers.
-    """
+    """Types of values in keys and paths that have several spellings."""
 
     timestamps: bool
     floats: bool

@@ -21,13 +21,7 @@ def brings_keys(config: TableConfig, names: list[str]) -> bool:
 
 
 class StoredKeys:
-    """The record key and partition path with which a row was read.
-
-    Parameters
-    ----------
-    made
-        Makes partition paths of the columns; ``None`` where the rows do not have them.
-    """
+    """The record key and partition path with which a row was read."""
 
     def __init__(self, made: KeyGenerator | None) -> None:
         self._made = made

@@ -54,15 +54,7 @@ def require_text_form(field: pa.Field, name: str, purpose: str) -> None:
 
 
 def to_text(values: pa.Array, form: KeyForm = PLAIN) -> pa.StringArray:
-    """Return values as strings; nulls stay null.
-
-    Parameters
-    ----------
-    values
-        Array of a simple type of a table's schema.
-    form
-        How timestamps and floating-point numbers are spelled.
-    """
+    """Return values as strings; nulls stay null."""
     kind = values.type
     if pt.is_string(kind):
         return values

@@ -32,22 +32,7 @@ _AHEAD, _BEHIND = 14 * _HOUR, 12 * _HOUR
 
 
 class TimeStrings:
-    """The strings of the timestamps of one partition column.
-
-    Parameters
-    ----------
-    column, kind
-        The column and its type.
-    how
-        How its values become timestamps and strings.
-    new
-        Whether the table is to be made; see :func:`~hudi_core.keygen.timestamps.require_unit`.
-
-    Raises
-    ------
-    SchemaError
-        The type does not fit.
-    """
+    """The strings of the timestamps of one partition column."""
 
     def __init__(
         self, column: KeyColumn, kind: pa.DataType, how: TimeBased, *, new: bool = False
@@ -96,13 +81,7 @@ class TimeStrings:
 
 
 class Bounds(NamedTuple):
-    """Between which numbers the values of a column lie; both inclusive.
-
-    Attributes
-    ----------
-    known
-        Where that is known.
-    """
+    """Between which numbers the values of a column lie; both inclusive."""
 
     lows: Millis
     highs: Millis
@@ -116,15 +95,8 @@ def bounds_of_strings(
 
     Rows without a value are not covered.
 
-    Parameters
-    ----------
-    kind
-        Type of the column; timestamps and dates as the numbers that they are kept as.
-
-    Returns
-    -------
-    Bounds or None
-        ``None`` where the strings bound nothing, as those of a string column.
+    Timestamps and dates count as the numbers that they are kept as. ``None`` where the strings
+    bound nothing, as those of a string column.
     """
     unit = how.unit
     own = counted_unit(kind)
@@ -147,10 +119,7 @@ def may_be_of_nulls(
 ) -> Mask:
     """Mask of the strings that rows without a number may have.
 
-    Parameters
-    ----------
-    bounds
-        As :func:`bounds_of_strings` returns them of the same strings.
+    ``bounds`` must come from :func:`bounds_of_strings` with the same strings.
     """
     column = KeyColumn("", "", ())
     _, (of_null,) = TimeStrings(column, kind, how).of(pa.nulls(1, kind))

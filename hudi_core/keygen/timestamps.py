@@ -44,16 +44,8 @@ OF_NULL: Final = 1
 def require_unit(name: str, kind: pa.DataType, unit: TimeUnit, *, new: bool = False) -> None:
     """Refuse a column whose values do not count this unit.
 
-    Parameters
-    ----------
-    new
-        Whether the table is to be made. Of one that is there numbers as strings are taken, too:
-        Spark SQL has turned columns into such.
-
-    Raises
-    ------
-    SchemaError
-        Names the column and what to set.
+    An existing table (not ``new``) may also have numbers as strings: Spark SQL has turned columns
+    into such.
     """
     own = counted_unit(kind)
     if own not in (unit, None):
@@ -88,10 +80,7 @@ def utc_millis(values: pa.Array, unit: TimeUnit, column: str) -> Millis:
 
     So it is in Hudi.
 
-    Raises
-    ------
-    PartitionValueError
-        A value is not of the years 1 to 9999.
+    Values outside the years 1 to 9999 are refused.
     """
     counted = pc.fill_null(_whole_numbers(values, column), OF_NULL).to_numpy(zero_copy_only=False)
     times, parts = _TIMES[unit], _PARTS.get(unit, 1)

@@ -47,11 +47,8 @@ def to_local_millis(utc_millis: Millis, zone: str) -> Millis:
 def to_utc_millis(local: Millis, zone: str, *, last: bool = False) -> Millis:
     """When clocks of a zone show that.
 
-    Parameters
-    ----------
-    last
-        Of what they show twice, whether the second time is meant. What they skip is taken for a
-        moment before, or after.
+    Of a time that clocks show twice, ``last`` takes the second. One that they skip becomes a moment
+    before the gap, with ``last`` after it.
     """
     rules = zone_of(zone)
     choose = min if last else max

@@ -28,13 +28,7 @@ def encode_avro_content(records: Sequence[bytes]) -> bytes:
 
 
 def decode_avro_content(content: bytes, path: str) -> Iterator[bytes]:
-    """Yield the Avro bytes of each record.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The content does not hold as many records as it declares.
-    """
+    """Yield the Avro bytes of each record."""
     cursor = Cursor(content, path)
     has_count = cursor.int32() > 0
     count = cursor.int32() if has_count else None

@@ -69,14 +69,8 @@ class LogBlock(NamedTuple):
 def encode_log_block(kind: BlockType, header: Mapping[HeaderKey, str], content: bytes) -> bytes:
     """Return the bytes of a block with an empty footer.
 
-    Parameters
-    ----------
-    kind
-        What the content is.
-    header
-        Written in the mapping's order; ``INSTANT_TIME`` is what every reader asks for.
-    content
-        Empty for a command.
+    ``header`` is written in the mapping's order; every reader asks for ``INSTANT_TIME``.
+    ``content`` is empty for a command.
     """
     entries = b"".join(
         struct.pack(">ii", key, len(text)) + text

@@ -14,14 +14,8 @@ _INT64: Final = struct.Struct(">q")
 class Cursor:
     """Reads big-endian numbers and bytes.
 
-    Parameters
-    ----------
-    data
-        A part of the file.
-    path
-        The file, for errors.
-    base
-        Where the part begins in the file, for errors.
+    ``data`` is a part of the file, which begins at ``base``; errors name ``path`` and the position
+    in the file.
     """
 
     def __init__(self, data: bytes, path: str, base: int = 0) -> None:

@@ -50,14 +50,8 @@ _SCHEMA: Final = parse_writer_schema(
 class DeletedRecord(NamedTuple):
     """One record that is deleted.
 
-    Attributes
-    ----------
-    record_key
-        Its key.
-    partition_path
-        Partition of a data table, or name of the metadata table's partition.
-    ordering
-        Value of the ordering field; the int 0 is later than every other, ``None`` the same.
+    ``partition_path`` may name a partition of the metadata table. ``ordering``: the int 0 is later
+    than every other value, and so is ``None``.
     """
 
     record_key: str | None
@@ -86,10 +80,7 @@ def encode_delete_content(records: Sequence[DeletedRecord]) -> bytes:
 def decode_delete_content(content: bytes, path: str) -> list[DeletedRecord]:
     """Return the records that a block deletes.
 
-    Raises
-    ------
-    CorruptMetadataError
-        The content is damaged, or of a version before 3, which Hudi wrote up to release 0.13.
+    Versions before 3, which Hudi wrote up to release 0.13, are refused as corrupt.
     """
     cursor = Cursor(content, path)
     version = cursor.int32()

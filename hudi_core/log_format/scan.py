@@ -29,13 +29,8 @@ _SEARCH_BYTES: Final = 1024 * 1024
 class BlockPlace(NamedTuple):
     """A block whose content has not been read.
 
-    Attributes
-    ----------
-    type, header
-        See :class:`~hudi_core.log_format.block.LogBlock`. ``BlockType.CORRUPT`` stands for bytes
-        that are no whole block.
-    offset, size
-        Where the content is in the file; of corrupt bytes, where they are.
+    ``BlockType.CORRUPT`` is for bytes that are no whole block. ``offset`` and ``size`` are those of
+    the content; for corrupt bytes, of the bytes themselves.
     """
 
     type: int
@@ -62,24 +57,10 @@ def find_log_blocks(
 ) -> Iterator[BlockPlace]:
     """Yield the blocks of a log file without their contents.
 
-    Parameters
-    ----------
-    read
-        Reads a part of the file.
-    length
-        Bytes of the file.
-    path
-        The file, for errors.
-    skip_corrupt
-        What to do with bytes that are no whole block, as a writer leaves behind that appended to
-        the file and died: go on at the next magic, as Hudi does, and yield what lies before as a
-        block of type ``CORRUPT``. Otherwise they are an error, for rows may be missing.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The bytes are not a sequence of whole blocks; or one is whole by its size, but its parts do
-        not fit.
+    A writer that died while it appended leaves bytes that are no whole block. With ``skip_corrupt``
+    reading continues at the next magic, as in Hudi, and what is before it comes as a block of type
+    ``CORRUPT``; otherwise they are an error, for rows may be missing. A block that is whole by its
+    size but whose parts do not fit is always an error.
     """
     file = _File(read, length, path)
     position = 0

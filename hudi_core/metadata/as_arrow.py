@@ -19,22 +19,6 @@ def metadata_partition(client: TableMetaClient, timeline: TimelineView, partitio
     """A partition of the metadata table as Arrow.
 
     Its columns are those of its kind's ``arrow_schema``.
-
-    Parameters
-    ----------
-    client
-        The table.
-    timeline
-        Its timeline, as its reader is meant to see it.
-    partition
-        Name of the partition.
-
-    Raises
-    ------
-    UnsupportedTableError
-        The table has no such partition.
-    CorruptMetadataError
-        The metadata table is missing, damaged or stale.
     """
     _require(client, partition, StoredPartitions.of(client.config).complete)
     try:

@@ -68,20 +68,10 @@ def _no_lease() -> None:
 class Rebuilt:
     """What a metadata table is rebuilt to.
 
-    Attributes
-    ----------
-    records
-        How many each of its partitions has.
-    files
-        How many data files it lists.
-    differences
-        What the one in use says otherwise.
-    unreadable
-        Why that could not be compared, or not to its end; ``None`` where it was.
-    orphans
-        Paths of data files that bear the name of a write which does not name them: not listed.
-    gone
-        Indexes that nothing tells the column of; they are left out.
+    ``records`` counts per partition; ``differences`` is what the table in use says otherwise,
+    ``unreadable`` why that could not be compared to its end (``None`` if it could). ``orphans`` are
+    data files that bear the name of a write which does not name them, and are not listed; ``gone``
+    are indexes whose column is recorded nowhere, and are left out.
     """
 
     records: dict[str, int] = field(default_factory=dict)
@@ -99,23 +89,9 @@ def rebuild_beside(
 
     It has the same partitions.
 
-    Parameters
-    ----------
-    client
-        The table, its properties and its timeline read since the lock is held.
-    config
-        How partitions are laid out; which there are is not asked of it.
-    dry_run
-        Whether nothing is written: all is read and compared the same.
-
-    Raises
-    ------
-    IncompleteListingError, MisplacedFileError
-        The folders do not show a file that a write names. Nothing is left beside.
-    DataFileError
-        A data file cannot be read; likewise.
-    UnsupportedTableError, InvalidOptionError, CorruptMetadataError
-        See :func:`~hudi_core.metadata.lifecycle.rebuild_metadata_table`.
+    The caller holds the lock and has read properties and timeline since. ``config`` gives the
+    layout only, not which partitions there are; a ``dry_run`` reads and compares the same. When the
+    listing is incomplete or a data file cannot be read, nothing is left beside.
     """
     plan = rebuild_plan(client, config)
     table = ListedTable(client, plan.options, plan.definitions, with_history=True)
@@ -200,18 +176,8 @@ def put_in_place(
 ) -> TableMetaClient | None:
     """Put what was built beside in the place of the metadata table.
 
-    Parameters
-    ----------
-    client
-        The table, its properties and its timeline read since the lock is held.
-    require_lease
-        Raises where the lock may be lost.
-
-    Returns
-    -------
-    TableMetaClient or None
-        The table after it; ``None`` where nothing fits is there to be put in place, and nothing was
-        changed.
+    The caller holds the lock and has read properties and timeline since. Returns ``None``, with
+    nothing changed, where nothing that fits is there.
     """
     storage, stored = client.storage, StoredPartitions.of(client.config)
     seal = _Seal.read(_beside(client))
@@ -286,17 +252,7 @@ def _state(client: TableMetaClient) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Seal:
-    """The record of a metadata table that was built beside completely.
-
-    Attributes
-    ----------
-    state
-        See :func:`_state`.
-    partitions, files
-        Its partitions, and the paths of its files below it.
-    definitions
-        Of the table's indexes with it.
-    """
+    """The record of a metadata table that was built beside completely."""
 
     state: str
     partitions: tuple[str, ...]

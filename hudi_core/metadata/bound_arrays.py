@@ -74,24 +74,7 @@ _OWN_FAMILIES: Final = {
 
 
 def bound_arrays(table: pa.Table, side: str, kind: pa.DataType, path: str) -> pa.Array:
-    """Return bounds in their column's type; null where unreliable.
-
-    Parameters
-    ----------
-    table
-        Statistics; see :func:`~hudi_core.metadata.range_columns.decode_ranges`.
-    side
-        ``min`` or ``max``.
-    kind
-        The column's type.
-    path
-        Where the statistics are from, for errors.
-
-    Raises
-    ------
-    CorruptMetadataError
-        Type and wrapper of a bound contradict each other.
-    """
+    """Return bounds in their column's type; null where unreliable."""
     wrappers, infos = _one(table[f"{side}_wrapper"]), _one(table["type_info"])
     ordinals = pc.fill_null(_one(table["type_ordinal"]), int(BoundType.V1))
     # as a rule all are of one form

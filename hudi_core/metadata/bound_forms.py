@@ -40,12 +40,7 @@ _IN_UTC: Final = {
 class BoundForm:
     """The form of a column's bounds.
 
-    Attributes
-    ----------
-    kind
-        Type of the column.
-    value_type
-        What statistics of version 2 say of the type; ``None`` in version 1.
+    ``value_type`` is ``None`` in version 1 of the statistics.
     """
 
     kind: pa.DataType
@@ -72,15 +67,8 @@ def bound_form(
     that has room for more has no ranges at all there, as in Hudi: values that did not fit would be
     missing in the ranges of all others.
 
-    Parameters
-    ----------
-    kind
-        Type of the column.
-    has_value_types
-        Whether statistics are of version 2.
-    is_local
-        Of timestamps without a zone: whether the table's Avro schema calls them local. Where it
-        does not, Hudi takes them for points in time.
+    ``is_local`` is for timestamps without a zone: whether the table's Avro schema calls them local.
+    Where it does not, Hudi takes them for points in time.
     """
     found = bound_type(kind)
     if found is None:

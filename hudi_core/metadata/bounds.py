@@ -127,13 +127,7 @@ _KINDS_2: Final[Mapping[int, pa.DataType]] = {
 
 
 def bound_type(kind: pa.DataType) -> ValueType | None:
-    """Return the type of a column's bounds; ``None`` without bounds.
-
-    Parameters
-    ----------
-    kind
-        The column's type in a table's schema.
-    """
+    """Return the type of a column's bounds; ``None`` without bounds."""
     if pt.is_decimal(kind):
         return ValueType(BoundType.DECIMAL, f"{kind.precision},{kind.scale}")
     if pt.is_timestamp(kind):
@@ -148,20 +142,8 @@ def bound_type(kind: pa.DataType) -> ValueType | None:
 def wrap_bound(value: Scalar, kind: pa.DataType, has_value_types: bool) -> Wrapped | None:
     """Return a bound as the metadata table holds it.
 
-    Parameters
-    ----------
-    value
-        In internal form; see :data:`hudi_core.model.stats.Scalar`.
-    kind
-        The column's type.
-    has_value_types
-        Whether it is for statistics of version 2.
-
-    Returns
-    -------
-    Wrapped or None
-        ``None`` where the form has no place for the value: a type without bounds, or a decimal of
-        too many digits in version 1.
+    ``value`` is in internal form (:data:`hudi_core.model.stats.Scalar`). ``None`` where the form
+    has no place for it: a type without bounds, or a decimal of too many digits in version 1.
     """
     found = bound_type(kind)
     if found is None:
@@ -198,11 +180,6 @@ def kind_of(bound: Wrapped, value_type: ValueType | None) -> pa.DataType | None:
     """The type of a column with such a bound; ``None`` if unknown.
 
     In version 1 a ``LongWrapper`` may be of a timestamp as well.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The type is a decimal without precision and scale.
     """
     if value_type is None or value_type.ordinal == BoundType.V1:
         return _KINDS_1.get(bound.wrapper)
@@ -216,27 +193,9 @@ def unwrap_bound(
 ) -> Scalar | None:
     """Return a bound in internal form.
 
-    Parameters
-    ----------
-    bound
-        As the metadata table holds it.
-    value_type
-        What its statistics say of its type; ``None`` or number 0 in version 1.
-    kind
-        The column's type, now or when the file was written: version 1 tells units by it.
-    path
-        The file the bound comes from, for errors.
-
-    Returns
-    -------
-    bool, int, float, str, bytes, Decimal or None
-        ``None`` for types of bounds that are not known here, and bounds of another family than the
-        column: nothing may be concluded from them.
-
-    Raises
-    ------
-    CorruptMetadataError
-        Wrapper and type contradict each other.
+    ``value_type`` is ``None`` or number 0 in version 1, which takes units from ``kind``: the
+    column's type now or when the file was written. ``None`` for unknown types and for bounds of
+    another family than the column: nothing may be concluded from them.
     """
     if value_type is None or value_type.ordinal == BoundType.V1:
         return _version_1(bound, kind)

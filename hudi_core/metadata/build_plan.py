@@ -40,17 +40,7 @@ class RebuildPlan(NamedTuple):
 
 
 def rebuild_plan(client: TableMetaClient, config: MetadataConfig) -> RebuildPlan:
-    """The plan to rebuild a metadata table with its partitions.
-
-    Raises
-    ------
-    UnsupportedTableError
-        The metadata table has an index that only other engines keep.
-    InvalidOptionError
-        It has an index of keys that no file of the table holds.
-    CorruptMetadataError
-        What tells of the indexes is damaged.
-    """
+    """The plan to rebuild a metadata table with its partitions."""
     names = StoredPartitions.of(client.config).all
     stored = read_definitions(client.storage, client.config)
     work = Work(client, config, stored)

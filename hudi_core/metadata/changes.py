@@ -19,12 +19,8 @@ class AlikeRecords:
 
     Of very many keys, no object for each.
 
-    Attributes
-    ----------
-    keys
-        Each once.
-    type, payload
-        As of a :class:`~hudi_core.metadata.records.MetadataRecord`.
+    Each key is there once; ``type`` and ``payload`` are those of a
+    :class:`~hudi_core.metadata.records.MetadataRecord`.
     """
 
     keys: pa.StringArray
@@ -36,18 +32,9 @@ class AlikeRecords:
 class PartitionChange:
     """What becomes of the records of one partition of the metadata table.
 
-    Attributes
-    ----------
-    records
-        New records, and what is to be merged into those that are there; each key once, in any
-        order.
-    deleted
-        Keys that go, none of them among the records.
-    alike
-        Further records.
-    owned
-        Of a record index that is kept by the table's partitions: what becomes of the keys of each,
-        and nothing else.
+    ``records`` are new or to be merged, each key once, in any order; no key of ``deleted`` is among
+    them. Of a record index kept by partitions, only ``owned`` is used: the change of each
+    partition's keys.
     """
 
     records: tuple[MetadataRecord, ...] = ()

@@ -41,13 +41,7 @@ _FEW_PARTITIONS = 16
 def file_ranges(
     snapshot: MetadataSnapshot, files: FileColumns, column: str, kind: pa.DataType
 ) -> ValueRanges | None:
-    """Ranges of a column in files; see :class:`~hudi_core.model.file_index.FileIndex`.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A file of the metadata table is missing or damaged; it is named.
-    """
+    """Ranges of a column in files; see :class:`~hudi_core.model.file_index.FileIndex`."""
     if COLUMN_STATS not in snapshot.partitions:
         return None
     table = _of_files(snapshot, COLUMN_STATS, files, column, kind)
@@ -62,15 +56,6 @@ def value_ranges(
     """Ranges of a function's values in files, by an index.
 
     Nulls are not counted with the values there.
-
-    Parameters
-    ----------
-    index
-        Partition of the metadata table.
-    column
-        What the function is of.
-    kind
-        Type of its values.
     """
     table = _of_files(snapshot, index, files, column, kind)
     if table is None:
@@ -118,11 +103,6 @@ def partition_ranges(
     Files that lack a column have nulls in it and no statistics, so that a partition may have nulls
     in any column. They may also have the column under an earlier name: nothing is concluded for a
     partition that does not count all its rows.
-
-    Parameters
-    ----------
-    counting
-        A column that every file has; ``None`` where none is known.
     """
     if PARTITION_STATS not in snapshot.partitions:
         return None
@@ -175,14 +155,8 @@ def _of_partitions(
 class _Column(NamedTuple):
     """A column that is asked for.
 
-    Attributes
-    ----------
-    prefix
-        What the keys of its statistics begin with.
-    kind
-        Its type.
-    of_files
-        Whether the statistics are of files, and not of partitions.
+    ``prefix`` is what the keys of its statistics begin with; ``of_files`` is false for statistics
+    of partitions.
     """
 
     prefix: str

@@ -75,13 +75,8 @@ def partition_record(
 
     Where no file has the column, the record takes its range out.
 
-    Parameters
-    ----------
-    ranges
-        Of the column, for each file that readers see; ``None`` where a file lacks the column: it
-        has nulls in it, which other engines do not count either.
-    form
-        Of the column's bounds, now; files may have it in an older one.
+    ``ranges`` has one for each file that readers see, ``None`` where a file lacks the column: other
+    engines do not count its nulls either. ``form`` is the current one; files may have an older.
     """
     whole = merged_range(ranges, form)
     if whole is None:

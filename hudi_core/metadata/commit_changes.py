@@ -24,18 +24,9 @@ def record_commit(
 ) -> MetadataState:
     """Record a write before its commit; returns the new tables.
 
-    Parameters
-    ----------
-    time
-        Of the write.
-    metadata
-        The body that its completed instant gets.
-    statuses
-        Every file that it counts.
-    base
-        The schema that it builds on; ``None`` where it says nothing of columns.
-    view
-        The table's files as they are now, where the write has listed them.
+    ``metadata`` is the body that the completed instant gets, ``statuses`` has every file that it
+    counts. ``base`` is the schema that the write builds on, ``None`` where it says nothing of
+    columns.
     """
     client, definitions = session.tables.client, session.tables.definitions
     commit = Commit(client, session.config, definitions, time, metadata, statuses, base, view)

@@ -78,11 +78,6 @@ def compaction_waits_for(data_timeline: Timeline, timeline: Timeline) -> Instant
     What the metadata table has of it, readers must still be able to leave out; in a base file they
     could not. An instant that began after the last deltacommit cannot have left anything yet, nor
     has a clustering that is only scheduled.
-
-    Parameters
-    ----------
-    data_timeline, timeline
-        The table's, and its metadata table's.
     """
     deltas = timeline.completed().of_actions(Action.DELTACOMMIT)
     latest = max((one.requested_time for one in deltas), default="")
@@ -95,13 +90,7 @@ def _is_begun(pending: Instant) -> bool:
 
 
 def require_no_backlog(config: MetadataConfig, data_timeline: Timeline, timeline: Timeline) -> None:
-    """Refuse a deltacommit when too many wait for a blocked compaction.
-
-    Raises
-    ------
-    TableServiceError
-        Names the pending instant of the table that has to be resolved.
-    """
+    """Refuse a deltacommit when too many wait for a blocked compaction."""
     waiting = len(deltas_since_compaction(timeline))
     blocker = compaction_waits_for(data_timeline, timeline)
     if blocker is not None and waiting > config.max_delta_commits_pending:
@@ -115,18 +104,7 @@ def require_no_backlog(config: MetadataConfig, data_timeline: Timeline, timeline
 
 
 def compact_if_due(locked: MetadataState, config: MetadataConfig) -> Instant | None:
-    """Compact the metadata table if due; runs under the lock.
-
-    Returns
-    -------
-    Instant or None
-        The completed compaction; ``None`` when none is due, or it has to wait.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A file of the metadata table is damaged.
-    """
+    """Compact the metadata table if due; runs under the lock."""
     metadata, timeline = locked.metadata, locked.timeline
     if len(deltas_since_compaction(timeline)) < config.compact_delta_commits:
         return None
@@ -140,13 +118,7 @@ def compact_if_due(locked: MetadataState, config: MetadataConfig) -> Instant | N
 
 
 def finish_compactions(locked: MetadataState) -> bool:
-    """Finish the compactions that dead writers began; runs under the table's lock.
-
-    Returns
-    -------
-    bool
-        Whether there were any.
-    """
+    """Finish the compactions that dead writers began; runs under the table's lock."""
     pending = pending_compactions(locked.timeline)
     for one in pending:
         _run(locked, one, None)

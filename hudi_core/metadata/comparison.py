@@ -18,15 +18,8 @@ def compare_files(
 ) -> Iterator[Difference]:
     """Yield the differences of one partition, by name.
 
-    Parameters
-    ----------
-    partition
-        Its path.
-    listed, stored
-        Its files, as the metadata table has them and as the storage has them.
-    timeline
-        Tells committed files, which alone have to be listed. A file that the metadata table has of
-        a later instant is no difference.
+    ``listed`` is what the metadata table has, ``stored`` what the storage has. Only committed files
+    have to be listed; a listed file of an instant later than ``timeline`` is no difference.
     """
     sizes = {file.name: file.size for file in listed if _counts(file.name, timeline)}
     found = {file.name: file.size for file in stored if _counts(file.name, timeline)}

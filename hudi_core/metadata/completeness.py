@@ -37,19 +37,8 @@ def require_complete_slices(
 ) -> dict[PartitionPath | None, list[FileSlice]]:
     """Slices of a partition by owner, once all files are there.
 
-    Parameters
-    ----------
-    slices
-        The latest of each file group that has files.
-    may_be_empty
-        Whether it is a record index that is kept by the table's partitions.
-    partition, records
-        See :func:`require_complete`.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A file is missing; it is named.
+    ``slices`` has the latest of each file group that has files; ``may_be_empty`` is called to learn
+    whether it is a record index that is kept by partitions.
     """
     path = f"{records.root}/{partition}"
     if not slices and not may_be_empty():
@@ -69,24 +58,9 @@ def require_complete(
 ) -> None:
     """Refuse a partition that lacks a file.
 
-    Parameters
-    ----------
-    partition
-        Its name.
-    groups
-        Its file groups, in their order. None are right for a record index kept by partitions as
-        long as the table never held a row; after that, to take it for empty would bring every row
-        back in a second time.
-    records
-        What must be there.
-    groups_only
-        Whether it is enough that the file groups are there. Who writes needs no more: with too few
-        of them keys would get into wrong ones.
-
-    Raises
-    ------
-    CorruptMetadataError
-        Names what is missing or too short.
+    No file groups are right for a record index kept by partitions as long as the table never held a
+    row; after that, to take it for empty would bring every row back in a second time. Writers need
+    ``groups_only``: with too few file groups, keys would get into wrong ones.
     """
     if not groups_only and _is_built_in_part(partition, groups, records):
         raise CorruptMetadataError(

@@ -34,15 +34,8 @@ strings in both."""
 def doubtful(table: pa.Table, kind: pa.DataType, *, of_files: bool) -> Mask:
     """Which ranges may be such.
 
-    Parameters
-    ----------
-    table
-        Columns ``minimum`` and ``maximum``, of the column's type, ``null_count``, ``value_count``
-        and ``total_uncompressed_size``.
-    kind
-        Type of the column.
-    of_files
-        Whether the ranges are of files, and not of partitions.
+    ``table`` has ``minimum`` and ``maximum`` in the column's type, ``null_count``, ``value_count``
+    and ``total_uncompressed_size``.
     """
     if pt.is_floating(kind):
         return _floats(table, _merged(table, of_files))

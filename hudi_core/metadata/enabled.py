@@ -12,13 +12,7 @@ from hudi_core.metadata.partitions.registry import PARTITIONS
 
 
 def enabled_partitions(config: MetadataConfig, table: TableConfig) -> list[MetadataPartition]:
-    """Partitions that options ask for, in the order of building.
-
-    Raises
-    ------
-    InvalidOptionError
-        They contradict each other, or ask for an index of keys that no file of the table holds.
-    """
+    """Partitions that options ask for, in the order of building."""
     for one in PARTITIONS:
         one.require_possible(config, table)
     return [
@@ -31,17 +25,7 @@ def enabled_partitions(config: MetadataConfig, table: TableConfig) -> list[Metad
 def options_for(
     config: MetadataConfig, names: Collection[str], definitions: IndexDefinitions
 ) -> MetadataConfig:
-    """The options under which a new metadata table has some partitions.
-
-    Parameters
-    ----------
-    config
-        How partitions are laid out.
-    names
-        The partitions.
-    definitions
-        Say in which form they are kept.
-    """
+    """The options under which a new metadata table has some partitions."""
     for one in PARTITIONS:
         config = one.with_option(config, definitions if one.name in names else None)
     return config

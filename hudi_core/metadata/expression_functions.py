@@ -34,25 +34,12 @@ EXPR: Final = "expr"
 class Function:
     """One function.
 
-    Attributes
-    ----------
-    compute
-        Its value, of a value, the column's type and the options; ``None`` where it is not certain.
-    takes
-        Whether it takes a type.
-    result
-        The type of its values, from that of the column.
-    required, optional
-        Names of its options, each with the text that it must match.
-    is_monotone
-        Whether greater values have no smaller result.
-    ordered_if
-        Of a function that is only so with some options: whether it is.
-    zones
-        Whether the time zone of a session makes a difference, to a type with some options.
-    cycle
-        Of a part of a date: its least and greatest value, and what it must be the same in for two
-        dates that it has in order.
+    ``compute`` takes a value, the column's type and the options, and returns ``None`` where the
+    result is not certain. Options have a text that they must match. ``is_monotone``: a greater
+    value has no smaller result; ``ordered_if`` is whether that holds for some options. ``zones`` is
+    whether the session's time zone makes a difference. ``cycle``, of a part of a date, is its least
+    and greatest value, and the format of what two dates must have in common for it to have them in
+    order.
     """
 
     compute: Callable[[Any, pa.DataType, Options], Any]

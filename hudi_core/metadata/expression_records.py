@@ -24,17 +24,7 @@ _OF_PARTITIONS = "__partition_stat__"
 
 @dataclass(frozen=True)
 class ExpressionRanges:
-    """What makes the ranges of an expression.
-
-    Attributes
-    ----------
-    client
-        The table.
-    expression
-        The expression.
-    form
-        Of the bounds.
-    """
+    """What makes the ranges of an expression."""
 
     client: TableMetaClient
     expression: Expression
@@ -55,11 +45,6 @@ class ExpressionRanges:
         """Yield the ranges of files.
 
         None of one without rows, or without the column.
-
-        Parameters
-        ----------
-        files
-            Each with the statistics of its column.
         """
         known = [(file, stats) for file, stats in files if stats is not None and stats.value_count]
         read: dict[str, Bounds | None] = {}

@@ -26,19 +26,7 @@ _ZONE_MICROS: Final = 18 * 3_600 * 1_000_000
 
 @dataclass(frozen=True)
 class Expression:
-    """A function of a column.
-
-    Attributes
-    ----------
-    name
-        The function, as Spark names it.
-    column
-        Name of the column.
-    kind
-        Type of the column.
-    options
-        What else the function takes, such as a format.
-    """
+    """A function of a column."""
 
     name: str
     column: str
@@ -96,11 +84,6 @@ class Expression:
         """Bounds of its values, from all values of the column.
 
         ``None`` where they may be any.
-
-        Parameters
-        ----------
-        values
-            With one at least that is not null.
         """
         found = [self.value(one) for one in values.unique().to_pylist() if one is not None]
         return None if None in found else (min(found), max(found))
@@ -108,10 +91,7 @@ class Expression:
     def shifted(self, value: Scalar, towards: int) -> Scalar:
         """A value, moved as far as time zones go.
 
-        Parameters
-        ----------
-        towards
-            1 for later, -1 for earlier.
+        ``towards`` is 1 for later, -1 for earlier.
         """
         if not self.zone_micros:
             return value
@@ -129,11 +109,6 @@ def expression_of(
     """The expression of an index.
 
     ``None`` where the table does not have its column, or has it in another type.
-
-    Parameters
-    ----------
-    columns
-        Types of the table's columns.
     """
     known = definitions.columns(index)
     column = known[0] if known else ""
@@ -146,18 +121,7 @@ def expression_of(
 def require_kept(
     definitions: IndexDefinitions, index: str, kind: pa.DataType | None, base_path: str
 ) -> None:
-    """Refuse an index that would go stale.
-
-    Parameters
-    ----------
-    kind
-        Type of its column; ``None`` where it is not to be judged.
-
-    Raises
-    ------
-    UnsupportedTableError
-        Names the index, and what of it is not known.
-    """
+    """Refuse an index that would go stale."""
     reason = why_not_kept(definitions, index, kind)
     if reason is not None:
         raise UnsupportedTableError(

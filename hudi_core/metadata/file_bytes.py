@@ -36,16 +36,7 @@ def encode_base_file(
 ) -> bytes:
     """Return a base file.
 
-    Parameters
-    ----------
-    records
-        As readers see them; in any order, each key once.
-    config
-        Of the table or of its metadata table.
-    file_name
-        The name it gets.
-    time
-        When it is made.
+    Records may be in any order, each key once. ``config`` is of the table or of its metadata table.
     """
     encoder = RecordEncoder(file_name)
     entries = sorted(map(encoder.encode, records))
@@ -55,17 +46,7 @@ def encode_base_file(
 def encode_base_entries(
     entries: Sequence[tuple[bytes, bytes]], schema: str, config: TableConfig, time: InstantTime
 ) -> bytes:
-    """Return a base file of records that are encoded already.
-
-    Parameters
-    ----------
-    entries
-        Keys and values, in the order of the keys; the values name the file.
-    schema
-        Of the values.
-    config, time
-        See :func:`encode_base_file`.
-    """
+    """Return a base file of records that are encoded already."""
     keys = pa.array([key.decode() for key, _ in entries], pa.string())
     bloom = DynamicBloom.build(keys, _BLOOM_ENTRIES, _BLOOM_FPP, _BLOOM_MAX_ENTRIES)
     return write_hfile(
@@ -89,16 +70,8 @@ def encode_log_file(
 ) -> bytes:
     """Return a log file of new records, deleted keys, or both.
 
-    Parameters
-    ----------
-    partition
-        Of the metadata table.
-    change
-        What the file says; not empty.
-    config
-        Of the table or of its metadata table.
-    times
-        Of the instant that the file belongs to, and when it is made.
+    ``change`` is not empty. ``times`` are that of the file's instant and that at which the file is
+    made.
     """
     time, now = times
     parts = []

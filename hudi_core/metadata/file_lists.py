@@ -52,20 +52,8 @@ def decode_lists(
 ) -> FileColumns | None:
     """Return the file lists in one HFile's entries, in order.
 
-    Parameters
-    ----------
-    entries
-        Keys and values; the list of partitions among them is left out.
-    schema
-        Avro schema of the file, JSON, of the form that records have.
-    path
-        The file, for errors.
-
-    Returns
-    -------
-    FileColumns or None
-        ``None`` where they cannot be read all at once, or something is wrong with one: decoded
-        record by record, they say what.
+    The list of partitions is left out. ``None`` where the entries cannot be read all at once, or
+    one is wrong: decoding them record by record then names the fault.
     """
     pairs = [pair for pair in entries if pair[0] != ALL_PARTITIONS.encode()]
     parsed = parse_writer_schema(schema, path).parsed
@@ -106,20 +94,7 @@ def _are_distinct(owners: Ints, names: pa.StringArray) -> bool:
 
 
 def read_lists(groups: Iterable[GroupReader], keys: Sequence[str]) -> FileColumns:
-    """Return the files of some partitions.
-
-    Parameters
-    ----------
-    groups
-        The file groups of the partition ``files`` of the metadata table.
-    keys
-        Names of partitions, each once; those that no file group knows are left out.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A file of the metadata table is missing or damaged; it is named.
-    """
+    """Return the files of some partitions."""
     found = columns_of_lists({})
     for group in groups:
         changed = group.changed(keys)

@@ -24,17 +24,7 @@ from hudi_core.model.protocols import Storage
 
 @dataclass(frozen=True, slots=True)
 class GroupFiles:
-    """Facts for reading a file group; a value for executors.
-
-    Attributes
-    ----------
-    slice
-        Its latest slice.
-    counts
-        Which deltacommits count.
-    completion
-        When each of them completed.
-    """
+    """Facts for reading a file group; a value for executors."""
 
     slice: FileSlice
     counts: VisibleInstants
@@ -49,19 +39,7 @@ class GroupFiles:
 
 
 class GroupReader:
-    """Reads the latest slice of a file group.
-
-    Parameters
-    ----------
-    storage
-        Of the metadata table.
-    found
-        The slice.
-    counts
-        Which deltacommits count.
-    completion
-        When a deltacommit completed: the order in which their records are merged.
-    """
+    """Reads the latest slice of a file group."""
 
     def __init__(
         self,

@@ -33,17 +33,7 @@ class ListedFile(NamedTuple):
 
 @dataclass(frozen=True)
 class ListedGroup:
-    """A file group, as a listing tells it.
-
-    Attributes
-    ----------
-    partition
-        The partition of the metadata table.
-    file_id
-        Its id.
-    files
-        Its files by name.
-    """
+    """A file group, as a listing tells it."""
 
     partition: str
     file_id: FileId
@@ -84,18 +74,7 @@ Groups = Mapping[PartitionPath | None, Sequence[ListedGroup]]
 
 
 def in_shard_order(groups: Iterable[ListedGroup], path: str) -> Groups:
-    """File groups of a partition by owner, ordered by number.
-
-    Parameters
-    ----------
-    path
-        Where the partition is, for the error.
-
-    Raises
-    ------
-    CorruptMetadataError
-        One is missing, or there twice, or some have an owner and some have none.
-    """
+    """File groups of a partition by owner, ordered by number."""
     found: dict[PartitionPath | None, list[ListedGroup]] = {}
     for group in sorted(groups, key=lambda one: one.place.shard):
         own = found.setdefault(group.place.owner, [])
@@ -115,19 +94,7 @@ def in_shard_order(groups: Iterable[ListedGroup], path: str) -> Groups:
 
 
 def list_groups(metadata: TableMetaClient, partition: str, has_owners: bool) -> Groups:
-    """List the file groups of a partition; one listing.
-
-    Parameters
-    ----------
-    has_owners
-        Whether it is a record index that is kept by the table's partitions. Such an index has no
-        file group where no partition of the table ever held a row.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The partition has no file group, or lacks one, or has one twice.
-    """
+    """List the file groups of a partition; one listing."""
     files: dict[FileId, dict[str, ListedFile]] = {}
     for status in metadata.storage.list(partition):
         name = BaseFileName.parse(status.name) or LogFileName.parse(status.name)
@@ -145,13 +112,7 @@ def list_groups(metadata: TableMetaClient, partition: str, has_owners: bool) -> 
 def list_all_groups(
     metadata: TableMetaClient, partitions: Sequence[str], with_owners: Collection[str]
 ) -> dict[str, Groups]:
-    """List the file groups of several partitions, shared out by the client.
-
-    Parameters
-    ----------
-    with_owners
-        Those whose file groups have owners.
-    """
+    """List the file groups of several partitions, shared out by the client."""
 
     def one(partition: str) -> Groups:
         return list_groups(metadata, partition, partition in with_owners)

@@ -31,15 +31,7 @@ _OF_TWO_FORMS: Final = ("column_stats", "secondary_index")
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinitions:
-    """What the file says.
-
-    Attributes
-    ----------
-    path
-        Path of the file below the table.
-    raw
-        Each index's definition, as read.
-    """
+    """What the file says."""
 
     path: str
     raw: Mapping[str, Mapping[str, Any]]
@@ -94,14 +86,9 @@ class IndexDefinitions:
 class AskedIndex:
     """What an index of a column is to be.
 
-    Attributes
-    ----------
-    column
-        The column; ``None`` where a definition is there already.
-    kind
-        ``column_stats`` or ``bloom_filters``; ``None`` for what the index has by default.
-    options
-        Function and format of an expression, as Hudi names them: ``expr``, ``format``, ...
+    ``column`` is ``None`` where a definition is there already, ``kind`` (``column_stats`` or
+    ``bloom_filters``) for the default of the index. ``options`` are named as in Hudi: ``expr``,
+    ``format``, ...
     """
 
     column: str | None = None
@@ -113,13 +100,7 @@ NOTHING_ASKED: Final = AskedIndex()
 
 
 def read_definitions(storage: Storage, config: TableConfig) -> IndexDefinitions:
-    """Return a table's index definitions; none without the file.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The file is damaged, or the table's properties name one outside the table.
-    """
+    """Return a table's index definitions; none without the file."""
     path = _checked_path(storage, config)
     try:
         parsed = json.loads(storage.read(path, _MAX_BYTES))
@@ -139,16 +120,6 @@ def discard_damaged(storage: Storage, config: TableConfig, copy_to: str | None =
     """Delete an unreadable definitions file.
 
     The caller holds the table's lock.
-
-    Parameters
-    ----------
-    copy_to
-        A folder that gets a copy of it.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The table's properties name a file outside the table.
     """
     path = _checked_path(storage, config)
     try:
@@ -189,16 +160,8 @@ def with_index(
 
     One of the indexes that need no naming by users.
 
-    Parameters
-    ----------
-    index
-        ``column_stats`` or ``record_index``: name, type and partition in one.
-    columns
-        Its columns.
-    options
-        What else is said of it.
-    function, version
-        See Hudi's ``HoodieIndexDefinition``; tables of version 8 name no version.
+    ``index`` is name, type and partition in one. ``function`` and ``version`` are those of Hudi's
+    ``HoodieIndexDefinition``; tables of version 8 name no version.
     """
     known = definitions.raw.get(index, {})
     made: dict[str, Any] = {
@@ -218,11 +181,6 @@ def in_version(definitions: IndexDefinitions, config: TableConfig) -> IndexDefin
     """The definitions for a rebuild of the indexes in another version.
 
     Statistics and secondary indexes have another form from version 9 on.
-
-    Parameters
-    ----------
-    config
-        What the table will be.
     """
     typed = has_value_types(config)
     made: dict[str, Mapping[str, Any]] = {}

@@ -28,14 +28,8 @@ form of their bounds."""
 class IndexableColumns:
     """The columns of a table that may have ranges.
 
-    Attributes
-    ----------
-    forms
-        Of all columns that may have some, in the order of the schema.
-    meta
-        Of the meta columns that always have some, where the table has meta columns.
-    names
-        Names of the columns of the table itself, not of those inside of others, in that order.
+    ``meta`` are the meta columns that always have ranges, empty for a table without meta columns;
+    ``names`` are the top-level ones of ``forms``, which is in the order of the schema.
     """
 
     forms: IndexedColumns
@@ -53,15 +47,8 @@ class IndexableColumns:
     ) -> IndexableColumns:
         """The columns of a schema that may have ranges.
 
-        Parameters
-        ----------
-        config
-            The table's properties.
-        definitions
-            Those of its indexes.
-        local
-            Paths of the timestamps that the schema calls local in Avro's JSON, which other engines
-            read it from.
+        ``local`` has the paths of timestamps that the schema calls local in Avro's JSON, from which
+        other engines read it.
         """
         typed = definitions.has_bound_types(COLUMN_STATS, config)
         forms = {
@@ -80,11 +67,6 @@ class IndexableColumns:
         Three meta columns, and the columns that the options name or else the first ones; beside
         them those that have been kept so far. What is inside of other columns is kept where it is
         named.
-
-        Parameters
-        ----------
-        known
-            The columns that have been kept so far.
         """
         return self.among([*self.asked(config), *known])
 

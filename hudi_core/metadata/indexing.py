@@ -58,26 +58,8 @@ def build_partition(
 ) -> Indexing:
     """Add a partition to the metadata table, built from the table's files.
 
-    Parameters
-    ----------
-    tables
-        The table and its metadata table; both recovered, and see :func:`recover_pending_indexing`.
-    config
-        How the partition is laid out.
-    partition
-        Its name.
-    asked
-        Of a new index of a column: what it is of.
-
-    Returns
-    -------
-    Indexing
-        The completed one, and the tables after it.
-
-    Raises
-    ------
-    TableServiceError
-        There is such a partition already, or no such kind, or no list of files to add it to.
+    Both tables are recovered, pending indexing included (:func:`recover_pending_indexing`). The
+    partition must not be there yet, and the list of files must.
     """
     _require_none_pending(tables.data_timeline)
     stored = tables.partitions
@@ -131,13 +113,7 @@ def build_partition(
 
 
 def build_missing_partitions(tables: MetadataState, config: MetadataConfig) -> MetadataState:
-    """Add missing enabled partitions; returns the new tables.
-
-    Raises
-    ------
-    InvalidOptionError
-        The options ask for another kind of record index than there is.
-    """
+    """Add missing enabled partitions; returns the new tables."""
     stored = tables.partitions.all
     wanted = enabled_partitions(config, tables.client.config)
     for one in wanted:
@@ -170,20 +146,7 @@ def _made_from(tables: MetadataState, partition: str) -> list[MetadataPartition]
 def drop_partition(tables: MetadataState, partition: str, *, cascades: bool = False) -> Indexing:
     """Delete a partition of the metadata table, dependents first.
 
-    Parameters
-    ----------
-    cascades
-        Whether those that lookups go through it for are deleted too; else they are in the way.
-
-    Returns
-    -------
-    Indexing
-        The completed one, and the tables after it.
-
-    Raises
-    ------
-    TableServiceError
-        There is no such partition, or others cannot be without it.
+    Without ``cascades``, partitions whose lookups go through it are in the way.
     """
     _require_none_pending(tables.data_timeline)
     stored = tables.partitions
@@ -231,17 +194,8 @@ def recover_pending_indexing(client: TableMetaClient, *, is_lost: bool = False) 
     drop, unless readers do without the partition by now: then its files go. Of what is about to be
     rebuilt nothing is completed: that such a partition was built is forgotten, and it is kept.
 
-    Parameters
-    ----------
-    client
-        The table, its properties and its timeline read since the lock is held.
-    is_lost
-        Whether the metadata table is about to be rebuilt.
-
-    Returns
-    -------
-    bool
-        Whether there was one.
+    The timeline is read since the lock is held. ``is_lost`` is whether the metadata table is about
+    to be rebuilt. Returns whether there was one.
     """
     found = False
     for pending in client.timeline().pending():
@@ -298,15 +252,7 @@ def _require_none_pending(timeline: Timeline) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Indexing:
-    """An indexing, and the tables with it.
-
-    Attributes
-    ----------
-    tables
-        Their timelines have the instant.
-    instant
-        As far as it has come.
-    """
+    """An indexing, and the tables with it."""
 
     tables: MetadataState
     instant: Instant

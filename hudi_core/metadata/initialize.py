@@ -38,15 +38,8 @@ from hudi_core.model.instant_time import InstantTime
 class PartitionBuilder:
     """Builds partitions of a metadata table from one listing of the table.
 
-    Attributes
-    ----------
-    tables
-        The table and its metadata table, with the partitions built so far.
-    table
-        The table's files, and what the options say; its definitions are those of the table's
-        indexes, with the built ones.
-    files
-        Paths of what was put into the metadata table, below it, but for its timeline.
+    ``tables`` and the definitions of ``table`` include what was built so far. ``files`` are the
+    paths put below the metadata table, but for its timeline.
     """
 
     tables: MetadataState

@@ -59,12 +59,8 @@ Found = tuple[Ints, pa.Array]
 class KeyCache:
     """The entries of one file group of the metadata table.
 
-    Parameters
-    ----------
-    folder
-        Where entries of all tables are; of a local disk.
-    group
-        What no other file group has.
+    ``folder`` is on a local disk and shared by all tables, so that ``group`` must be unique among
+    all file groups.
     """
 
     folder: str
@@ -75,14 +71,8 @@ class KeyCache:
     ) -> Iterator[Found]:
         """Yield keys that a file has with values, unordered.
 
-        Parameters
-        ----------
-        layer
-            A file with records.
-        keys
-            Each once, without nulls.
-        layers
-            All of the file group: what is kept of others is removed when an entry is made.
+        Keys are given once each, without nulls. ``layers`` are all of the file group: entries of
+        others are removed when one is made.
         """
         reader = layer.reader
         if reader is None or not len(keys):

@@ -36,13 +36,8 @@ DELETED: Final = -1
 def change_table(kind: int, before: pa.Table | None, after: pa.Table | None) -> pa.Table:
     """Return the table of keys to all of which the same happens.
 
-    Parameters
-    ----------
-    kind
-        ``INSERTED``, ``UPDATED`` or ``DELETED``.
-    before, after
-        Their rows, in one order: record key and indexed columns. ``None`` before they came and
-        after they went.
+    ``before`` and ``after`` are the rows (record key and indexed columns) in one order; ``None``
+    before an insert and after a delete.
     """
     known = before if after is None else after
     assert known is not None  # noqa: S101 - one of them is given
@@ -62,12 +57,9 @@ def change_table(kind: int, before: pa.Table | None, after: pa.Table | None) -> 
 def changes_of_file(came: pa.Table, gone: pa.Table, before: pa.Table, after: pa.Table) -> pa.Table:
     """The table of a file that takes the place of another.
 
-    Parameters
-    ----------
-    came, gone
-        Rows whose keys the file has now, and has no more: record key and indexed columns.
-    before, after
-        The rows of keys that stay, in one order. Of several rows of a key, each with each.
+    ``came`` and ``gone`` are the rows of keys new to the file and no longer in it; ``before`` and
+    ``after`` are those of keys that stay, in one order. Several rows of a key are paired each with
+    each.
     """
     changes = [change_table(INSERTED, None, came), change_table(DELETED, gone, None)]
     differ = np.zeros(before.num_rows, bool)
@@ -82,13 +74,7 @@ def changes_of_file(came: pa.Table, gone: pa.Table, before: pa.Table, after: pa.
 
 
 def changes_between(before: pa.Table | None, after: pa.Table) -> pa.Table:
-    """The table of a file, from its rows and those before it.
-
-    Parameters
-    ----------
-    before, after
-        Record key and indexed columns of every row; ``None`` before the first file of a group.
-    """
+    """The table of a file, from its rows and those before it."""
     if before is None:
         return change_table(INSERTED, None, after)
     old, new = (_array(rows.column(RECORD_KEY)) for rows in (before, after))
@@ -105,13 +91,8 @@ def location_changes(
 ) -> PartitionChange:
     """Changes that a write makes to the record index.
 
-    Parameters
-    ----------
-    tables
-        Of each file: the location of its keys, and what became of them. A key that several files
-        have belongs to the last.
-    gone
-        Keys of files that were taken out of the table as a whole.
+    A key that several files have belongs to the last. ``gone`` are keys of files taken out of the
+    table as a whole.
     """
     came = [keys_of(table, INSERTED) for _, table in tables]
     left = [keys_of(table, DELETED) for _, table in tables]

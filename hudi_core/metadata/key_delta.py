@@ -48,16 +48,7 @@ _MAX_COMPARED: Final = 1_000
 class KeyDelta:
     """What a write does to the keys of its files.
 
-    Attributes
-    ----------
-    client
-        The table.
-    time
-        Of the write.
-    files
-        What became of the keys of each file; see :mod:`hudi_core.metadata.key_changes`.
-    replaced
-        The files of the groups that it takes out of the table.
+    ``replaced`` are the files of the groups that the write takes out of the table.
     """
 
     client: TableMetaClient
@@ -81,13 +72,7 @@ class KeyDelta:
         }
 
     def locations(self, *, is_partitioned: bool) -> PartitionChange:
-        """Changes that the write makes to the record index.
-
-        Parameters
-        ----------
-        is_partitioned
-            Whether the index keeps the keys of each partition apart.
-        """
+        """Changes that the write makes to the record index."""
         if is_partitioned:
             own = self.by_partition().items()
             return PartitionChange(
@@ -105,13 +90,6 @@ class KeyDelta:
         """Whether a key ends up in several file groups.
 
         As far as the record index knows where keys were.
-
-        Parameters
-        ----------
-        snapshot
-            The metadata table before the write.
-        change
-            See :meth:`locations`. By partitions, a key counts for each of them by itself.
         """
         groups = snapshot.groups_by_owner(RECORD_INDEX)
         if not change.owned:
@@ -158,13 +136,7 @@ class KeyDelta:
         return False
 
     def values(self, column: str) -> PartitionChange:
-        """Changes that the write makes to the secondary index of a column.
-
-        Raises
-        ------
-        UnsupportedTableError
-            The column is of a type that no index is kept of.
-        """
+        """Changes that the write makes to the secondary index of a column."""
         new: dict[str, None] = {}
         old: dict[str, None] = {}
         for _, table in self.files:
@@ -207,20 +179,6 @@ def changes_of_files(
 
     From what its task spilled. Where a task spilled nothing, or lacks a column, the file is read,
     and the one before it.
-
-    Parameters
-    ----------
-    new
-        The files that the write made.
-    columns
-        The columns with secondary indexes.
-    before
-        Returns the files that readers saw before.
-
-    Raises
-    ------
-    CorruptMetadataError
-        What a task spilled is missing or damaged.
     """
 
     def spilled(status: WriteStatus) -> pa.Table | None:

@@ -33,23 +33,8 @@ def groups_of_keys(
 ) -> frozenset[FileGroupId] | None:
     """Return the file groups that hold some record keys.
 
-    Parameters
-    ----------
-    client
-        The table.
-    snapshot
-        Its metadata table.
-    timeline
-        The state that is read.
-    partitions
-        Where the rows can be.
-    keys
-        The keys; one that is nowhere is in no group.
-
-    Returns
-    -------
-    frozenset or None
-        ``None`` where the index cannot be relied on for that, or is not there.
+    ``partitions`` are those where the rows can be; a key that is nowhere is in no group. ``None``
+    where there is no index that can be relied on for this.
     """
     if RECORD_INDEX not in snapshot.partitions or len(keys) > MAX_KEYS:
         return None

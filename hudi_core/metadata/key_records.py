@@ -31,15 +31,7 @@ Location = tuple[PartitionPath, FileId]
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A base file of the table.
-
-    Attributes
-    ----------
-    partition_path, file_id
-        Its file group.
-    name
-        Its name.
-    """
+    """A base file of the table."""
 
     partition_path: PartitionPath
     file_id: FileId
@@ -85,13 +77,7 @@ def _values(
 
 
 def value_texts(values: pa.ChunkedArray, column: str, base_path: str) -> list[str | None]:
-    """Return the values of an indexed column as its index spells them.
-
-    Raises
-    ------
-    UnsupportedTableError
-        The column is of a type that no index is kept of.
-    """
+    """Return the values of an indexed column as its index spells them."""
     kind = values.type
     for matches, spell in _SPELLINGS:
         if matches(kind):
@@ -157,11 +143,6 @@ def all_locations(
     """Yield a location for every key of some files.
 
     For the first building of the index.
-
-    Parameters
-    ----------
-    times
-        The instant that wrote each file, by name.
     """
     for file, keys in zip(files, keys_of_files(client, files), strict=True):
         where = (file.partition_path, file.file_id)

@@ -89,13 +89,7 @@ def secondary_key(value: str | None, record_key: str) -> str:
 
 
 def split_secondary_key(key: str, path: str) -> tuple[str | None, str]:
-    """Return value and record key of a secondary index entry.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The key, of the file ``path``, is not of that form.
-    """
+    """Return value and record key of a secondary index entry."""
     match = _PART.match(key)
     end = match.end() if match else 0
     rest = key[end + 1 :]

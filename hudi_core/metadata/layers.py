@@ -28,15 +28,7 @@ _ROLLBACK: Final = "0"
 
 
 class StoredFile:
-    """Reads parts of one file of the metadata table.
-
-    Parameters
-    ----------
-    storage
-        Of the metadata table.
-    status
-        The file, as the listing has it.
-    """
+    """Reads parts of one file of the metadata table."""
 
     def __init__(self, storage: Storage, status: FileStatus) -> None:
         self._storage, self._status = storage, status
@@ -73,16 +65,8 @@ class StoredFile:
 class Layer:
     """What one base file or one log block says.
 
-    Attributes
-    ----------
-    path
-        The file, for errors.
-    reader
-        Its records; ``None`` of a delete block.
-    deleted
-        Keys that it deletes.
-    identity
-        Of one with records: what no other file or block has, nor another one of its name.
+    ``reader`` is ``None`` for a delete block, whose keys are ``deleted``. ``identity`` is what no
+    other file or block has, not even another one of its name.
     """
 
     path: str
@@ -124,13 +108,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class BaseLayer(Layer):
-    """What a base file says, which never changes.
-
-    Attributes
-    ----------
-    reader
-        Its records.
-    """
+    """What a base file says, which never changes."""
 
     reader: HFileReader
 
@@ -151,14 +129,7 @@ def _identity(file: StoredFile, reader: HFileReader, offset: int = 0) -> tuple[H
 class LogLayer:
     """A log layer, or a block that rolls back others.
 
-    Attributes
-    ----------
-    instant
-        The deltacommit that wrote the block.
-    layer
-        What it says; ``None`` of a block that takes back those of ``target``.
-    target
-        An earlier deltacommit.
+    ``layer`` is ``None`` for a block that rolls back those of ``target``, an earlier deltacommit.
     """
 
     instant: str
@@ -167,13 +138,7 @@ class LogLayer:
 
 
 def log_layers(file: StoredFile) -> Iterator[LogLayer]:
-    """Yield the layers of a log file, the oldest first.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The file is damaged, or has a block of a kind that metadata tables do not have.
-    """
+    """Yield the layers of a log file, the oldest first."""
     if not file.size:
         raise CorruptMetadataError(file.path, "it is empty", REBUILD)
     with with_rebuild_hint():

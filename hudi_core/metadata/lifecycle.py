@@ -49,30 +49,8 @@ def ensure_metadata_table(
     table's lock, after the table itself was recovered. Where nothing is to be done it costs nothing
     but the state.
 
-    Parameters
-    ----------
-    client
-        The table, its properties and its timeline read since the lock is held.
-    config
-        What the options say: whether a table without a metadata table gets one.
-    found
-        The two tables, where they are at hand.
-
-    Returns
-    -------
-    TableMetaClient
-        The table after it, with its metadata table at hand where it has one.
-
-    Raises
-    ------
-    UnsupportedTableError
-        A partition of the metadata table would go stale.
-    CorruptMetadataError
-        The metadata table is missing or damaged.
-    InvalidOptionError
-        An option asks for what cannot be built.
-    TableServiceError
-        Too much waits for a compaction, which a pending instant keeps from running.
+    The timeline is read since the lock is held. ``config`` decides whether a table without a
+    metadata table gets one.
     """
     tables = found or MetadataState.load(client)
     if tables is None and config.enabled:
@@ -103,24 +81,8 @@ def create_metadata_table(
     Its partitions are built at times before every other. Readers go by the table's property, which
     changes last: what a dead writer left before is deleted, and rebuilt.
 
-    Parameters
-    ----------
-    client
-        The table, its properties and its timeline read since the lock is held.
-    indexes
-        Partitions that users have named, each defined, which it gets as well.
-
-    Returns
-    -------
-    TableMetaClient
-        The table with the properties that it has then, the metadata table at hand.
-
-    Raises
-    ------
-    InvalidOptionError
-        An option asks for what cannot be built.
-    MisplacedFileError, IncompleteListingError
-        Files of a table with storage paths are not where they belong.
+    The caller holds the lock and has read properties and timeline since. ``indexes`` are further
+    partitions that users have named; each is defined already.
     """
     with client.meter.time(Metric.INITIALIZE):
         built, changes = _built(client, config, indexes)
@@ -146,29 +108,9 @@ def rebuild_metadata_table(
     readers, those of others too, list the folders until the new one is there. Whoever comes after a
     death finds there what is to be made. What refuses comes before that, and changes nothing.
 
-    Parameters
-    ----------
-    client
-        As :func:`create_metadata_table` takes it.
-    config
-        How partitions are laid out; which there are is not asked of it.
-
-    Returns
-    -------
-    tuple
-        The table with the properties that it has then, and the indexes that nothing tells the
-        column of: they are gone.
-
-    Raises
-    ------
-    UnsupportedTableError
-        The metadata table has an index that only other engines keep.
-    InvalidOptionError
-        It has an index of keys that no file of the table holds.
-    CorruptMetadataError
-        What tells of the indexes is damaged.
-    MisplacedFileError, IncompleteListingError
-        Files of a table with storage paths are not where they belong.
+    The caller holds the lock and has read properties and timeline since. ``config`` gives the
+    layout only, not which partitions there are. Returned with the table are the indexes that are
+    lost, as their column is recorded nowhere.
     """
     plan = rebuild_plan(client, config)
     if not client.files.is_plain:
@@ -181,18 +123,7 @@ def rebuild_metadata_table(
 
 
 def require_rebuildable(client: TableMetaClient, config: MetadataConfig) -> None:
-    """Refuse a table whose metadata table :func:`rebuild_metadata_table` would refuse.
-
-    Parameters
-    ----------
-    client, config
-        See there.
-
-    Raises
-    ------
-    UnsupportedTableError, InvalidOptionError, CorruptMetadataError
-        See there.
-    """
+    """Refuse a table whose metadata table :func:`rebuild_metadata_table` would refuse."""
     rebuild_plan(client, config)
 
 

@@ -96,13 +96,8 @@ class MetadataLister(FileIndex):
     without, also where it was built again since. A metadata table that was at hand and has been
     rebuilt since is opened again.
 
-    Parameters
-    ----------
-    client
-        The table. The timeline it sees decides which records count.
-    storage
-        Lists the files of a table whose metadata table was dropped; without it, one that is gone
-        is damage.
+    The timeline of ``client`` decides which records count. Without ``storage``, a dropped metadata
+    table counts as damage.
     """
 
     def __init__(self, client: TableMetaClient, storage: FileIndex | None = None) -> None:
@@ -117,13 +112,7 @@ class MetadataLister(FileIndex):
         return MetadataSnapshot.open(self.client)
 
     def list_partitions(self) -> Sequence[PartitionPath]:
-        """Every partition path, sorted; ``[""]`` for a table without partitions.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The metadata table is missing, damaged or stale.
-        """
+        """Every partition path, sorted; ``[""]`` for a table without partitions."""
         if not self.client.config.is_partitioned:
             return [PartitionPath("")]
         return self._with_fallback(FILES, self._partitions, lambda one: one.list_partitions())
@@ -131,13 +120,7 @@ class MetadataLister(FileIndex):
     def list_files(
         self, partitions: Sequence[PartitionPath]
     ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
-        """The files of each partition, old ones included.
-
-        Raises
-        ------
-        CorruptMetadataError
-            As above, or a partition that is listed has no list of files.
-        """
+        """The files of each partition, old ones included."""
         return self.list_columns(partitions).by_partition()
 
     def list_columns(self, partitions: Sequence[PartitionPath]) -> FileColumns:
@@ -171,15 +154,7 @@ class MetadataLister(FileIndex):
     def expression_ranges(
         self, files: FileColumns, columns: Mapping[str, pa.DataType]
     ) -> Sequence[tuple[Expression, ValueRanges]]:
-        """Ranges of functions of columns in files, as far as indexes tell.
-
-        Parameters
-        ----------
-        files
-            Files of the table.
-        columns
-            Types of the columns that are asked about.
-        """
+        """Ranges of functions of columns in files, as far as indexes tell."""
         stored = StoredPartitions.of(self.client.config).complete
         indexes = expression_indexes(stored)
         if not indexes:
@@ -324,15 +299,7 @@ class MetadataLister(FileIndex):
 
 
 class ValidatingLister(FileIndex):
-    """Lists both, compares, and answers from the storage (RFC-15, `hoodie.metadata.validate`).
-
-    Parameters
-    ----------
-    metadata
-        The lister that is checked.
-    storage
-        The lister that is right.
-    """
+    """Lists both, compares, and answers from the storage (RFC-15, `hoodie.metadata.validate`)."""
 
     def __init__(self, metadata: MetadataLister, storage: FileIndex) -> None:
         self._metadata, self._storage = metadata, storage

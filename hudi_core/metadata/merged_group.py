@@ -25,17 +25,7 @@ _META_FIELDS: Final = json.dumps(
 
 @dataclass(slots=True)
 class MergedGroup:
-    """A merged file group, and how it came about.
-
-    Attributes
-    ----------
-    entries
-        In the order of their keys.
-    log_blocks, log_records
-        Blocks of the log that counted, and what they said.
-    inserted, updated, removed
-        Keys that the old base file did not have, has in another version, and has alone.
-    """
+    """A merged file group, and how it came about."""
 
     entries: list[Entry] = field(default_factory=list)
     log_blocks: int = 0
@@ -50,20 +40,6 @@ def merge_group(reader: GroupReader, encoder: RecordEncoder, file_name: str) -> 
 
     What no log block mentions is taken from the old base file as it is, but for the file's own name
     in it: of a large file few records are decoded.
-
-    Parameters
-    ----------
-    reader
-        Reads the slice.
-    encoder
-        Encodes the records of the new base file.
-    file_name
-        Name of that file.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A file is damaged.
     """
     layers, base = reader.logs, reader.base
     merged = MergedGroup(log_blocks=len(layers))

@@ -26,12 +26,8 @@ def merged_range(ranges: Iterable[ColumnRange | None], form: BoundForm) -> Colum
 
     ``None`` where no file has the column.
 
-    Parameters
-    ----------
-    ranges
-        Of the column, for each file; ``None`` where a file lacks it.
-    form
-        Of the column's bounds, now; files may have it in an older one.
+    ``ranges`` has ``None`` for each file without the column. ``form`` is the current one; files may
+    have an older.
     """
     parts = [in_form(one, form) for one in ranges if one is not None]
     if not parts:
@@ -47,15 +43,6 @@ def updated_range(
     ``None`` where it takes the files that stay: a bound may have gone with its file, or what is
     stored is not exact, of another form, or may be one of those that Hudi's writers make too
     narrow.
-
-    Parameters
-    ----------
-    stored
-        The range of the partition before.
-    gone, came
-        Ranges of the column in the replaced files, and in the new ones.
-    form
-        Of the column's bounds, now.
     """
     is_usable = stored.is_tight_bound and is_in_form(stored, form)
     if not is_usable or may_be_narrow(stored, form.kind):

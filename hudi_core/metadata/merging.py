@@ -27,19 +27,9 @@ from hudi_core.metadata.records import (
 def merge(older: MetadataRecord | None, newer: MetadataRecord | None) -> MetadataRecord | None:
     """A key's record merged with a newer one.
 
-    Parameters
-    ----------
-    older
-        The base file's record, or what earlier log blocks came to; ``None`` when there is none.
-    newer
-        The next log block's record; ``None`` when a delete block names the key, or its value is
-        empty.
-
-    Returns
-    -------
-    MetadataRecord or None
-        ``None``: the key is gone. Who merges log blocks before the base file is read has to keep
-        that apart from a key that no log block names.
+    ``newer`` is ``None`` for a deletion (a delete block or an empty value), and the result is
+    ``None`` when the key is gone. Code that merges log blocks before it reads the base file has to
+    keep that apart from a key that no log block names.
     """
     if older is None or newer is None:
         return newer

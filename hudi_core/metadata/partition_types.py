@@ -50,13 +50,8 @@ def secondary_indexes(names: Iterable[str]) -> list[str]:
 class GroupPlace:
     """Which keys a file group of the metadata table has.
 
-    Attributes
-    ----------
-    owner
-        Of a record index that is kept by the table's partitions: the one whose keys it has; else
-        ``None``.
-    shard
-        Number among those of its owner, from 0.
+    ``owner`` is the partition of the table whose keys it has, ``None`` unless it is of a record
+    index kept by partitions. ``shard`` counts from 0 within the owner.
     """
 
     owner: PartitionPath | None
@@ -64,15 +59,7 @@ class GroupPlace:
 
 
 def shard_file_id(partition: str, shard: int, owner: PartitionPath | None = None) -> FileId:
-    """Return the id of a file group: ``record-index-0003-0``, ``record-index-2026%2F11-0003-0``.
-
-    Parameters
-    ----------
-    partition
-        Name of a partition of the metadata table.
-    shard, owner
-        See :class:`GroupPlace`.
-    """
+    """Return the id of a file group: ``record-index-0003-0``, ``record-index-2026%2F11-0003-0``."""
     prefix = _prefix(partition)
     if owner is not None:
         prefix += _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", owner) + "-"
@@ -108,13 +95,8 @@ def shard_number(file_id: FileId) -> int | None:
 def shards_of(keys: pa.StringArray, count: int) -> npt.NDArray[np.int64]:
     """Return the shard number of each key.
 
-    Parameters
-    ----------
-    keys
-        What is hashed: whole keys; for a secondary index of version 2, see
-        :func:`~hudi_core.metadata.keys.secondary_prefix`.
-    count
-        File groups of the partition.
+    ``keys`` is what is hashed: whole keys, but for a secondary index of version 2
+    :func:`~hudi_core.metadata.keys.secondary_prefix`.
     """
     # Java takes absolute values before and after the remainder; in 64 bits the first is enough
     hashes = string_hashes(keys).view(np.int32).astype(np.int64)

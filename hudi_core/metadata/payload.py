@@ -29,15 +29,6 @@ class Payload(ABC):
     """What a record says.
 
     A value of one of the fields of its Avro record.
-
-    Attributes
-    ----------
-    types
-        What records with it are.
-    field
-        The field, as :meth:`avro` makes it.
-    is_shared
-        Whether many keys have equal ones.
     """
 
     __slots__ = ()
@@ -51,10 +42,8 @@ class Payload(ABC):
     def decode(cls, content: Any) -> Self:
         """The payload of a field's value.
 
-        Raises
-        ------
-        KeyError, TypeError, ValueError, AttributeError
-            The value is not right.
+        A wrong value raises any of ``KeyError``, ``TypeError``, ``ValueError`` and
+        ``AttributeError``.
         """
 
     @abstractmethod

@@ -48,21 +48,6 @@ def decode_ranges(entries: Iterable[tuple[bytes, bytes]], schema: str, path: str
     ``total_uncompressed_size``; ``is_deleted``, ``is_tight_bound``; ``type_ordinal``,
     ``type_info``. See :class:`~hudi_core.metadata.records.ColumnRange`. An entry that deletes its
     key has ``is_deleted`` true and nothing else.
-
-    Parameters
-    ----------
-    entries
-        Keys and values, from any method of :class:`~hudi_core.metadata.hfile.HFileReader`; the more
-        at once, the faster.
-    schema
-        Avro schema of the file, JSON.
-    path
-        The file, for errors.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A value is damaged, or is not of column statistics.
     """
     pairs = list(entries)
     values = [value for _, value in pairs]

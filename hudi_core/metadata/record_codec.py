@@ -27,17 +27,7 @@ _KNOWN: Final = frozenset(RecordType)
 class RecordDecoder:
     """Decodes the values of one HFile.
 
-    Parameters
-    ----------
-    schema
-        Avro schema of the file, JSON; fields beyond those we know are left out.
-    path
-        The file, for errors.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The schema is damaged or unsafe.
+    Fields of ``schema`` that are not known here are left out.
     """
 
     def __init__(self, schema: str, path: str) -> None:
@@ -53,11 +43,6 @@ class RecordDecoder:
         """Return an entry's record; ``None`` for a deletion.
 
         A deletion has an empty value.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The value is not a record of the file's schema, or lacks what its kind has to have.
         """
         if not value:
             return None
@@ -73,11 +58,6 @@ class RecordDecoder:
         """Payload and kind of an entry, whatever its key.
 
         Equal values give the same object: the keys of one file group have few different locations.
-
-        Raises
-        ------
-        CorruptMetadataError
-            See :meth:`decode`; an empty value, too.
         """
         stated = self._known.get(value)
         if stated is None:
@@ -106,10 +86,7 @@ class RecordDecoder:
 class RecordEncoder:
     """Encodes records for one HFile.
 
-    Parameters
-    ----------
-    file_name
-        Name of the base file that is written; ``None`` for log blocks.
+    ``file_name`` is that of the base file that is written; ``None`` for log blocks.
     """
 
     def __init__(self, file_name: str | None = None) -> None:

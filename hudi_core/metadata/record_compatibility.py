@@ -29,11 +29,6 @@ def schema_incompatibility(schema: str) -> str | None:
 
     It may lack fields that can be null, and have further fields, and further kinds of records in
     its unions.
-
-    Parameters
-    ----------
-    schema
-        The file's schema, JSON; one that ``parse_writer_schema`` accepts.
     """
     found = parse_writer_schema(schema, "").parsed
     expected = parse_writer_schema(record_schema(), "").parsed

@@ -35,11 +35,8 @@ Shards = Mapping[str, Mapping[str, int]]
 def shards_stated(files: Shards) -> Mapping[str, str]:
     """Extra metadata of an instant that states which file groups exist.
 
-    Parameters
-    ----------
-    files
-        By partition the files of its file groups that the instant did not write. Together with
-        those that it wrote they are all that the partition has.
+    ``files`` are those that the instant did not write; with those that it wrote they are all that
+    the partition has.
     """
     return {SHARDS: json.dumps(files, sort_keys=True)}
 
@@ -48,18 +45,10 @@ def shards_stated(files: Shards) -> Mapping[str, str]:
 class RecordedFiles:
     """What one completed instant says.
 
-    Attributes
-    ----------
-    sizes
-        Bytes of the files that it wrote, and of those that it states, by path.
-    stated
-        Partitions of which these are all files that there were.
-    builds
-        Partitions that it wrote the first files of.
-    is_bare_build
-        Whether it built a partition that has no file group yet.
-    watches_keys
-        Whether its writer notes where keys get repeated.
+    ``sizes`` has the files that it wrote and those that it states. ``stated`` are partitions of
+    which these are all files; ``builds`` are those whose first files it wrote. ``is_bare_build``:
+    it built a partition that has no file group yet. ``watches_keys``: its writer notes where keys
+    get repeated.
     """
 
     sizes: Mapping[str, int]
@@ -104,19 +93,7 @@ _lock: Final = Lock()
 
 @dataclass(frozen=True, slots=True)
 class CommitRecords:
-    """Recorded files of a metadata table's completed instants, read on demand.
-
-    Attributes
-    ----------
-    root
-        Path of the metadata table.
-    timeline
-        Its timeline.
-    counts
-        Which of its deltacommits count.
-    read_commit
-        Reads a completed instant.
-    """
+    """Recorded files of a metadata table's completed instants, read on demand."""
 
     root: str
     timeline: Timeline

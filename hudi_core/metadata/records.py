@@ -48,12 +48,7 @@ class FileEntry:
 
     The latter in the record of all partitions.
 
-    Attributes
-    ----------
-    size
-        Bytes; 0 of a partition, and of a file that is gone.
-    is_deleted
-        Whether it is gone.
+    ``size`` is 0 for a partition, and for a file that is gone.
     """
 
     size: int
@@ -106,12 +101,7 @@ class FileList(Payload):
 class ValueType:
     """The type of a bound, in statistics of version 2.
 
-    Attributes
-    ----------
-    ordinal
-        See :class:`~hudi_core.metadata.bounds.BoundType`.
-    info
-        What the type needs: ``"<precision>,<scale>"`` of a decimal.
+    ``info`` is what the type needs: ``"<precision>,<scale>"`` of a decimal.
     """
 
     ordinal: int
@@ -122,24 +112,10 @@ class ValueType:
 class ColumnRange(RemovablePayload):
     """Statistics of a column in a file or in a partition.
 
-    Attributes
-    ----------
-    file_name
-        The file; of a partition, its name.
-    column_name
-        Path of the column, with dots.
-    min_value, max_value
-        Bounds; see :mod:`hudi_core.metadata.bounds`. ``None``: no bound is known.
-    value_count, null_count
-        Number of values, nulls included, and of nulls.
-    total_size, total_uncompressed_size
-        Bytes of the column.
-    is_deleted
-        Whether the file is gone.
-    is_tight_bound
-        Of a partition: whether the bounds are those of the present rows, not wider.
-    value_type
-        Type of the bounds; ``None`` in statistics of version 1.
+    ``file_name`` is the partition's name in statistics of a partition; ``column_name`` is a path
+    with dots. A bound of ``None`` is not known. ``value_count`` includes nulls. ``is_tight_bound``,
+    of a partition: the bounds are those of the present rows, not wider. ``value_type`` is ``None``
+    in version 1.
     """
 
     file_name: str | None
@@ -218,16 +194,8 @@ class ColumnRange(RemovablePayload):
 class BloomFilterEntry(RemovablePayload):
     """Bloom filter of a file.
 
-    Attributes
-    ----------
-    type_code
-        ``DYNAMIC_V0``.
-    instant_time
-        Instant that wrote the file.
-    bloom
-        The filter as in the file's footer: base64 text, in bytes.
-    is_deleted
-        Whether the file is gone.
+    ``bloom`` is the filter as in the file's footer: base64 text, in bytes. ``type_code`` is
+    ``DYNAMIC_V0``.
     """
 
     type_code: str
@@ -266,17 +234,9 @@ class BloomFilterEntry(RemovablePayload):
 class RecordLocation(Payload):
     """The file group that holds a record key.
 
-    Attributes
-    ----------
-    partition_name
-        Partition path of the data table, empty without partitions.
-    file_id
-        The file group, ``<uuid>-<n>``, or any other text.
-    instant_ms
-        Milliseconds since the epoch of the instant that brought the key, by the clock of the
-        timeline's time zone.
-    position
-        Row in the file, where it is known.
+    ``partition_name`` is empty without partitions; ``file_id`` is ``<uuid>-<n>`` or any other text.
+    ``instant_ms`` is when the key was brought, in milliseconds since the epoch by the clock of the
+    timeline's time zone.
     """
 
     partition_name: str
@@ -375,14 +335,7 @@ PAYLOADS: Final[tuple[type[Payload], ...]] = (
 class MetadataRecord:
     """One record.
 
-    Attributes
-    ----------
-    key
-        See :mod:`hudi_core.metadata.keys`.
-    type
-        What it is; a number beyond :class:`RecordType` is of a later release.
-    payload
-        What it says; ``None`` when it is of a kind that is not known.
+    A ``type`` beyond :class:`RecordType` is of a later release, and ``payload`` is ``None`` then.
     """
 
     key: str

@@ -22,13 +22,6 @@ def record_rollback(
 
     The deltacommits of what it rolls back are taken out first, where no compaction has taken them
     in.
-
-    Parameters
-    ----------
-    time
-        Of the rollback.
-    metadata
-        The body that its completed instant gets.
     """
     times = [InstantTime(one) for one in metadata.commits_rollback]
     is_kept = any(is_compacted(session.tables.timeline, one) for one in times)

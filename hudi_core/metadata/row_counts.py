@@ -17,17 +17,6 @@ def row_counts(
 
     Cost: one request for each commit that a file is from, and one for each file whose commit is
     archived or does not tell.
-
-    Parameters
-    ----------
-    files
-        For each the requested time of the instant that wrote it, and its path relative to the
-        table.
-
-    Raises
-    ------
-    DataFileError
-        A file whose footer is asked is missing or damaged.
     """
     wanted = list(files)
     written = {time for time, _ in wanted}

@@ -36,23 +36,6 @@ def run_services(locked: MetadataState, config: MetadataConfig) -> MetadataState
 
     To be called before the deltacommit of an instant, or after that instant is complete. In between
     nothing is compacted: an instant that is not complete must not get into a base file.
-
-    Parameters
-    ----------
-    locked
-        The two tables.
-    config
-        What is due when.
-
-    Returns
-    -------
-    MetadataState
-        The two tables after it.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The metadata table is damaged; the error names the file.
     """
     with with_rebuild_hint():
         # mostly nothing is due
@@ -74,13 +57,7 @@ def _finish_cleans(locked: MetadataState) -> bool:
 
 
 def clean_if_due(locked: MetadataState, config: MetadataConfig) -> Instant | None:
-    """Delete slices that no recent commit reads; under the lock.
-
-    Returns
-    -------
-    Instant or None
-        The completed clean; ``None`` when there is nothing to delete.
-    """
+    """Delete slices that no recent commit reads; under the lock."""
     metadata, timeline = locked.metadata, locked.timeline
     retention = retain(
         timeline,
@@ -106,11 +83,6 @@ def archive_if_due(locked: MetadataState, config: MetadataConfig) -> tuple[Insta
 
     An instant stays as long as the table's own timeline has one that is not younger: readers ask
     both about it.
-
-    Returns
-    -------
-    tuple of Instant
-        What was archived.
     """
     metadata, timeline = locked.metadata, locked.timeline
     if len(timeline.completed_writes()) <= config.keep_max_commits:

@@ -21,15 +21,7 @@ from hudi_core.model.metering import Metric
 
 @dataclass(frozen=True, slots=True)
 class MetadataSession:
-    """Keeps one metadata table while the table's lock is held.
-
-    Attributes
-    ----------
-    tables
-        The table and its metadata table.
-    config
-        What the options say.
-    """
+    """Keeps one metadata table while the table's lock is held."""
 
     tables: MetadataState
     config: MetadataConfig
@@ -42,18 +34,7 @@ class MetadataSession:
     def write(
         self, time: InstantTime, changes: Changes, definitions: IndexDefinitions
     ) -> MetadataState:
-        """Commit the changes of an instant about to complete.
-
-        Parameters
-        ----------
-        definitions
-            The table's indexes after it.
-
-        Returns
-        -------
-        MetadataState
-            The two tables after it.
-        """
+        """Commit the changes of an instant about to complete."""
         tables = self.tables
         if definitions != tables.definitions:
             put_definitions(tables.client.storage, definitions)

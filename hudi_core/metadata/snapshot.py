@@ -80,19 +80,8 @@ class MetadataSnapshot:
     ) -> MetadataSnapshot:
         """Open the metadata table of a table.
 
-        Parameters
-        ----------
-        client
-            The table.
-        timeline
-            Its timeline as the reader sees it; by default it is read now.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The table has no metadata table, or it is damaged, or lacks a write of the table.
-        UnsupportedTableError
-            The table is of a version whose metadata tables are not read.
+        ``timeline`` is read now by default; a metadata table that lacks one of its writes is
+        refused.
         """
         require_readable(client)
         # the table's timeline first: what is complete there is complete in the metadata table
@@ -118,11 +107,6 @@ class MetadataSnapshot:
         """Return the records of some keys; absent keys are left out.
 
         Of each file group only the blocks are read that may hold one of the keys.
-
-        Raises
-        ------
-        CorruptMetadataError
-            A file of the partition is missing or damaged; it is named.
         """
         by_owner = self.groups_by_owner(partition)
         if None not in by_owner:
@@ -134,20 +118,7 @@ class MetadataSnapshot:
         return self._lookup(partition, by_owner[None], keys)
 
     def lookup_owned(self, owner: PartitionPath, keys: Iterable[str]) -> dict[str, MetadataRecord]:
-        """Return records of keys in a partitioned record index.
-
-        Parameters
-        ----------
-        owner
-            The partition of the table whose keys they are.
-        keys
-            Those that are not there are left out.
-
-        Raises
-        ------
-        CorruptMetadataError
-            As :meth:`lookup`.
-        """
+        """Return records of keys in a partitioned record index."""
         groups = self.groups_by_owner(RECORD_INDEX).get(owner, ())
         return self._lookup(RECORD_INDEX, groups, keys)
 
@@ -161,13 +132,7 @@ class MetadataSnapshot:
         return found
 
     def scan(self, partition: str, prefix: str = "") -> Iterator[MetadataRecord]:
-        """Yield records by key prefix, group by group, in order.
-
-        Raises
-        ------
-        CorruptMetadataError
-            As :meth:`lookup`.
-        """
+        """Yield records by key prefix, group by group, in order."""
         for group in self.groups(partition):
             found = _present(self._scanned(group).scan([prefix]))
             yield from (found[key] for key in sorted(found))
@@ -188,13 +153,7 @@ class MetadataSnapshot:
         return group
 
     def groups(self, partition: str) -> Sequence[GroupReader]:
-        """Return a partition's file groups by shard number.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The table's properties do not name the partition, or a file of it is missing.
-        """
+        """Return a partition's file groups by shard number."""
         return tuple(chain.from_iterable(self.groups_by_owner(partition).values()))
 
     def groups_by_owner(
@@ -204,11 +163,6 @@ class MetadataSnapshot:
 
         All are under ``None``, but for a record index that is kept by the table's partitions:
         there, each partition that ever held rows has its own.
-
-        Raises
-        ------
-        CorruptMetadataError
-            As :meth:`groups`.
         """
         if partition not in self.partitions:
             raise CorruptMetadataError(
@@ -258,13 +212,7 @@ class MetadataSnapshot:
         return are_watched(self._records, self._table.config)
 
     def knows_all_keys(self, definitions: IndexDefinitions) -> bool:
-        """Whether a key that the record index lacks is in no row.
-
-        Parameters
-        ----------
-        definitions
-            Those of the indexes.
-        """
+        """Whether a key that the record index lacks is in no row."""
         config = self._table.config
         return config.tells_meta_columns or (is_noted(definitions) and self.watches_keys)
 
@@ -273,11 +221,6 @@ class MetadataSnapshot:
 
         Files that were compacted or built later than the timeline was read hold later changes,
         which cannot be distinguished from others in them.
-
-        Parameters
-        ----------
-        partitions
-            Of the metadata table.
         """
         seen = _completed(self.seen)
         if _completed(timeline) != seen or self._counts.are_exceeded:
@@ -296,13 +239,7 @@ class MetadataSnapshot:
         return not self._counts.may_be_older or _completed(self._table.active.load()) == seen
 
     def shards(self, partition: str) -> dict[PartitionPath | None, tuple[GroupFiles, ...]]:
-        """Return a partition's file groups as values for tasks.
-
-        Raises
-        ------
-        CorruptMetadataError
-            As :meth:`groups`.
-        """
+        """Return a partition's file groups as values for tasks."""
         return {
             owner: tuple(
                 GroupFiles(group.slice, self._counts, self._completion) for group in groups

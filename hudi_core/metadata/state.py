@@ -21,15 +21,7 @@ from hudi_core.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class MetadataState:
-    """The two tables. The metadata table has no lock of its own.
-
-    Attributes
-    ----------
-    client
-        The table, with its properties and its timeline, and the metadata table with its own.
-    definitions
-        The table's indexes.
-    """
+    """The two tables. The metadata table has no lock of its own."""
 
     client: TableMetaClient
     definitions: IndexDefinitions
@@ -42,20 +34,6 @@ class MetadataState:
 
         Costs the metadata table's properties, its timeline and the definitions, as far as they are
         not at hand.
-
-        Parameters
-        ----------
-        client
-            The table, with its properties as they are now, and its timeline if that is at hand.
-        definitions
-            Its indexes, where they are at hand.
-
-        Raises
-        ------
-        UnsupportedTableError
-            A partition of the metadata table would go stale.
-        CorruptMetadataError
-            The metadata table, or what says which indexes there are, is missing or damaged.
         """
         partitions = StoredPartitions.of(client.config)
         if not partitions.is_there:
@@ -128,11 +106,6 @@ def require_maintained(
     """Refuse to write to a table with an unmaintained metadata partition.
 
     One that would go stale.
-
-    Raises
-    ------
-    UnsupportedTableError
-        Names it.
     """
     for name in partitions.all:
         found = partition_of(name)

@@ -19,20 +19,7 @@ from hudi_core.schema.arrow_types import leaves
 def stored_statistics(
     client: TableMetaClient, path: str, wanted: Mapping[str, pa.DataType]
 ) -> dict[str, ColumnStats]:
-    """Statistics of a data file by leaf path, without columns it lacks.
-
-    Parameters
-    ----------
-    path
-        Below the table.
-    wanted
-        The columns, with the types that they have now.
-
-    Raises
-    ------
-    DataFileError
-        The file is damaged or missing.
-    """
+    """Statistics of a data file by leaf path, without columns it lacks."""
     with opened_file(client, path) as file:
         footer, own = file.metadata, leaves(file.metadata.schema.to_arrow_schema())
         if len(own) != len(footer.schema):

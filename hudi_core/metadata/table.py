@@ -55,20 +55,7 @@ def metadata_storage(client: TableMetaClient, folder: str = METADATA_FOLDER) -> 
 
 
 def metadata_client(client: TableMetaClient, folder: str = METADATA_FOLDER) -> TableMetaClient:
-    """The client of the metadata table: loaded, or opened.
-
-    Parameters
-    ----------
-    folder
-        Where it is opened: one that is being built may have a folder of its own.
-
-    Raises
-    ------
-    CorruptMetadataError
-        There is none, or its properties are damaged.
-    ForeignMetadataError
-        Another engine made it, of a table with storage paths.
-    """
+    """The client of the metadata table: loaded, or opened."""
     if client.metadata is not None:
         return client.metadata
     storage = metadata_storage(client, folder)
@@ -149,13 +136,7 @@ def is_readable(config: TableConfig) -> bool:
 
 
 def require_readable(client: TableMetaClient) -> None:
-    """Refuse a metadata table of an unreadable form.
-
-    Raises
-    ------
-    UnsupportedTableError
-        The table is of an earlier version.
-    """
+    """Refuse a metadata table of an unreadable form."""
     if not is_readable(client.config):
         raise UnsupportedTableError(
             client.base_path,
@@ -174,13 +155,8 @@ def has_value_types(config: TableConfig) -> bool:
 class StoredPartitions:
     """The partitions of the metadata table.
 
-    Attributes
-    ----------
-    complete
-        Those that readers use and writers keep.
-    building
-        Those that are being built. Writers keep them as well, unless the list of files is one of
-        them: then all of the metadata table is being rebuilt, and nobody uses any of it.
+    Writers keep partitions that are ``building`` as well, unless the list of files is one of them:
+    then all of the metadata table is being rebuilt, and nobody uses any of it.
     """
 
     complete: tuple[str, ...]
@@ -188,13 +164,7 @@ class StoredPartitions:
 
     @classmethod
     def of(cls, config: TableConfig) -> StoredPartitions:
-        """Those that a table's properties name.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The properties are damaged.
-        """
+        """Those that a table's properties name."""
         try:
             complete = ManagedKeys.metadata_partitions.read(config.raw)
             building = ManagedKeys.metadata_partitions_inflight.read(config.raw)

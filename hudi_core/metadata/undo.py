@@ -25,16 +25,6 @@ def undo(tables: MetadataState, time: InstantTime) -> MetadataState:
 
     One that is not there, or is part of a base file already, stays as it is: out of a base file
     nothing can be taken.
-
-    Parameters
-    ----------
-    time
-        Of the deltacommit.
-
-    Returns
-    -------
-    MetadataState
-        The tables without it.
     """
     target = tables.timeline.find(time, Action.DELTACOMMIT)
     if target is None or is_compacted(tables.timeline, time):

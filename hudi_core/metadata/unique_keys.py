@@ -84,11 +84,6 @@ def are_watched(records: CommitRecords, config: TableConfig) -> bool:
     """Whether all commits to the record index have watched its keys.
 
     Each that does has looked at those before it.
-
-    Parameters
-    ----------
-    config
-        The table's properties: where Hudi keeps no index, that is all commits.
     """
     for write in records.newest_first():
         if write.action is Action.COMMIT:
@@ -109,12 +104,7 @@ def group_of(where: RecordLocation) -> FileGroupId:
 def held_keys(groups: Sequence[GroupReader], keys: pa.StringArray) -> Mask:
     """Which keys the file groups of a record index hold.
 
-    Parameters
-    ----------
-    groups
-        All that share out the keys, in their order.
-    keys
-        Each once.
+    ``groups`` are all that share out the keys, in their order; each key is given once.
     """
     held = np.zeros(len(keys), np.bool_)
     if not groups:

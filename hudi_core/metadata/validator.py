@@ -28,16 +28,9 @@ from hudi_core.model.files import PartitionPath
 class ValidationReport:
     """What a validation found.
 
-    Attributes
-    ----------
-    findings
-        The differences, with the partitions of the metadata table as their sources.
-    checked
-        Partitions of the metadata table that were compared, with the records each has.
-    skipped
-        Those that were not, and why.
-    unreadable
-        Those that could not be, for files of the table that are damaged, and which.
+    ``checked`` has the number of records by partition of the metadata table, ``skipped`` the
+    reasons; ``unreadable`` are partitions that could not be compared as files of the table are
+    damaged.
     """
 
     findings: tuple[Difference, ...]
@@ -58,19 +51,8 @@ def validate(
 ) -> ValidationReport:
     """Compare a table's metadata table with its files.
 
-    Parameters
-    ----------
-    client
-        The table; what completes while the comparison runs is left out of it.
-    checks
-        What is compared.
-    partitions
-        Of the table, whose files are compared; ``None`` for all. Indexes are compared as a whole.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The metadata table is missing, damaged, or lacks a write of the table.
+    What completes while it runs is left out. ``partitions`` limits the files only: indexes are
+    compared as a whole.
     """
     timeline = client.timeline()
     client = client.seeing(timeline)

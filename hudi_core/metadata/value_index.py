@@ -54,10 +54,7 @@ def noting_repeated_keys(
 ) -> IndexDefinitions:
     """The definitions with a note whether file groups share a key.
 
-    Parameters
-    ----------
-    files
-        One of each file group; the keys of all are read.
+    ``files`` has one of each file group; the keys of all are read.
     """
     keys = [keys.cast(pa.string()) for keys in keys_of_files(client, files)]
     total = pa.chunked_array(keys, pa.string())
@@ -74,23 +71,8 @@ def groups_of_values(
 ) -> frozenset[FileGroupId] | None:
     """Return the file groups with a row of some values.
 
-    Parameters
-    ----------
-    client
-        The table.
-    snapshot
-        Its metadata table.
-    definitions
-        Those of the indexes in it.
-    column
-        Path of the column, with dots.
-    values
-        Of the column's type; a null stands for no row.
-
-    Returns
-    -------
-    frozenset or None
-        ``None`` where no index of the column can be relied on for that, or the rows are many.
+    ``column`` is a path with dots; a null value matches no row. ``None`` where no index can be
+    relied on, or the rows are many.
     """
     index = _reliable_index(snapshot, definitions, column, values.type)
     if index is None or len(values) > _MAX_VALUES:

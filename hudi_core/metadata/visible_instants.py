@@ -22,15 +22,9 @@ from hudi_core.timeline.timeline import Timeline
 class VisibleInstants:
     """Instants whose log files and blocks a reader may use.
 
-    Attributes
-    ----------
-    completed, pending
-        Times on the table's own timeline, as the reader sees it.
-    latest
-        The last time on it: what the metadata table has later was begun since. ``None`` when there
-        is none.
-    own
-        The metadata table's timeline.
+    ``completed`` and ``pending`` are of the table's own timeline, as the reader sees it, and so is
+    ``latest``, its last time (``None`` if it is empty): what the metadata table has later was begun
+    since.
     """
 
     completed: frozenset[InstantTime]
@@ -86,19 +80,7 @@ class VisibleInstants:
 def require_current(table: TimelineView, own: Timeline, folder: str) -> None:
     """Refuse a metadata table that lacks a completed write of its table.
 
-    Parameters
-    ----------
-    table
-        The table's timeline, read before ``own``.
-    own
-        The metadata table's timeline.
-    folder
-        Folder of the latter, for the error.
-
-    Raises
-    ------
-    CorruptMetadataError
-        Names the write.
+    ``table`` is read before ``own``.
     """
     begun = [
         one.completion_time

@@ -41,14 +41,8 @@ UPSERT: Final = "UPSERT_PREPPED"
 class NewFile:
     """A file to put.
 
-    Attributes
-    ----------
-    path
-        Below the metadata table.
-    data
-        Its bytes.
-    stat
-        What the commit says of it; ``None`` for files that it does not mention.
+    ``path`` is below the metadata table; ``stat`` is ``None`` for files that the commit does not
+    mention.
     """
 
     path: str
@@ -77,21 +71,9 @@ def write_deltacommit(
 
     What an earlier attempt at the same instant left is undone first.
 
-    Parameters
-    ----------
-    time
-        Requested time of the table's instant, which is not complete yet.
-    changes
-        By partition of the metadata table.
-    by_value
-        Secondary indexes in which the values alone decide about the file group.
-    new_groups
-        How many file groups a partition gets that a record index kept by partitions has none of.
-
-    Returns
-    -------
-    MetadataState
-        The tables after it.
+    ``time`` is of an instant of the table that is not complete yet. ``by_value`` are secondary
+    indexes whose values alone decide the file group; ``new_groups`` is how many file groups a
+    partition of the table gets that a record index kept by partitions has none of.
     """
     if tables.timeline.find(time, Action.DELTACOMMIT) is not None:
         tables = undo(tables, time)
@@ -229,15 +211,7 @@ def _by_shard(
 
 
 def shard_numbers(keys: Sequence[str], count: int, by_value: bool = False) -> list[int]:
-    """Return for each key the number of its file group.
-
-    Parameters
-    ----------
-    count
-        File groups of the partition.
-    by_value
-        Whether they are keys of a secondary index in which the values alone decide.
-    """
+    """Return for each key the number of its file group."""
     hashed = [value_part(key) for key in keys] if by_value else keys
     found: list[int] = shards_of(pa.array(hashed, pa.string()), count).tolist()
     return found

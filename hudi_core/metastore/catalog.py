@@ -22,23 +22,10 @@ class MetastoreColumn:
 class MetastoreTable:
     """A table's entry.
 
-    Attributes
-    ----------
-    database, name
-        What it is called.
-    location
-        Its folder; empty where the entry has none.
-    table_type
-        Hive's word for what it is, such as ``EXTERNAL_TABLE`` or ``VIRTUAL_VIEW``.
-    input_format, output_format, serde
-        Names of the Java classes that read and write it.
-    columns, partition_columns
-        Its columns; those that partitions are made of apart.
-    parameters, serde_parameters
-        Further properties, of the table and of how its files are read.
-    version
-        The metastore's own word for the state that was read, by which it compares before it changes
-        anything; ``None`` where it does not.
+    ``location`` is empty where the entry has none. ``table_type`` is Hive's word, such as
+    ``EXTERNAL_TABLE``; ``columns`` are without ``partition_columns``. ``version`` is the
+    metastore's own name of the state that was read, which it compares before a change; ``None``
+    where it does not compare.
     """
 
     database: str
@@ -59,12 +46,8 @@ class MetastoreTable:
 class MetastorePartition:
     """A partition's entry.
 
-    Attributes
-    ----------
-    values
-        Texts of the partition columns.
-    location
-        Its folder; empty where the entry has none.
+    ``values`` are strings, in the order of the partition columns; ``location`` is empty where the
+    entry has none.
     """
 
     values: tuple[str, ...]
@@ -164,13 +147,9 @@ class MetastoreWriter(Protocol):
 
         What these values do not tell of it stays.
 
-        Parameters
-        ----------
-        with_partitions
-            Whether the entries of partitions get its columns.
-        compared
-            A parameter that must be what it was, so that nobody else's change is lost. Glue
-            compares the whole entry, Hive metastores before 2.3.10 nothing.
+        ``with_partitions``: the entries of partitions get its columns too. ``compared`` is a
+        parameter that must still have its old value, so that no other writer's change is lost. Glue
+        compares the whole entry, Hive metastores before 2.3.10 nothing.
         """
         ...
 

@@ -39,17 +39,7 @@ _KEPT: Final = ("Description", "Owner", "Retention", "TargetTable")
 
 
 class GlueWriter:
-    """Changes entries of a catalog of Glue.
-
-    Parameters
-    ----------
-    options
-        Where it is.
-    keys
-        Credentials; those that are not given are what boto3 finds by itself.
-    batch
-        Partitions that one call gives it, at most.
-    """
+    """Changes entries of a catalog of Glue."""
 
     def __init__(self, options: GlueConfig, keys: DynamoLockConfig, batch: int) -> None:
         self._options, self._batch = options, batch

@@ -41,13 +41,6 @@ class HiveMetastore:
     It is opened with the first call.
 
     A call that fails closes the connection; the next one opens another.
-
-    Parameters
-    ----------
-    uris
-        Its addresses, such as ``thrift://metastore:9083``; the first that answers is asked.
-    timeout_s
-        Seconds to wait for an answer.
     """
 
     def __init__(self, uris: Sequence[str], timeout_s: float = _ANSWER_S) -> None:
@@ -113,15 +106,9 @@ class HiveMetastore:
     ) -> Any:
         """The result of a method.
 
-        Parameters
-        ----------
-        success
-            Type of the result, and what it is made of; ``None`` for a method without one.
-        lacks
-            Number of the error by which the metastore says that it lacks what is asked for, or has
-            what is to be made; the result is ``None`` then.
-        refuses
-            Numbers of errors by which it refuses what is asked for, for good.
+        ``success`` is the type of the result and how it is made; ``None`` for a method without one.
+        ``lacks`` is the number of the error "is missing" or "exists already": the result is
+        ``None`` then. ``refuses`` are errors that a retry does not help.
         """
         fields = [(n, kind, name, made) for n, (name, kind, made, _) in enumerate(arguments, 1)]
         request = struct(f"{method}_args", *fields)(

@@ -36,15 +36,7 @@ _FOR_PARTITIONS_TOO: Final = {"CASCADE": "true"}
 
 
 class HiveWriter:
-    """Changes entries of a Hive metastore, over one connection.
-
-    Parameters
-    ----------
-    uris
-        Its addresses, such as ``thrift://metastore:9083``; the first that answers is asked.
-    batch
-        Partitions that one call gives it.
-    """
+    """Changes entries of a Hive metastore, over one connection."""
 
     def __init__(self, uris: Sequence[str], batch: int) -> None:
         self._metastore = HiveMetastore(uris, _ANSWER_S)

@@ -78,15 +78,7 @@ def addresses_of(uris: Sequence[str]) -> tuple[Address, ...]:
 
 
 class Connection:
-    """One connection to a metastore; one thread uses it at a time.
-
-    Parameters
-    ----------
-    addresses
-        Host and port of each metastore; the first that answers is asked.
-    timeout_s
-        Seconds to wait for an answer.
-    """
+    """One connection to a metastore; one thread uses it at a time."""
 
     def __init__(self, addresses: Sequence[Address], timeout_s: float) -> None:
         for place, (host, port) in enumerate(addresses, 1):

@@ -45,19 +45,8 @@ _ANSWERS: Final = {name: _kinds(hook) for name, hook in HOOKS.items()}
 class HookCalls:
     """One format and its observers.
 
-    Parameters
-    ----------
-    name
-        Name of the format.
-    plugin
-        The format.
-    observers
-        Observers by name, the outermost first.
-
-    Raises
-    ------
-    PluginContractError
-        The plugin breaks the contract in a way that can be seen at load.
+    ``observers`` are in order, the outermost first. A breach of the contract that can be seen at
+    load is an error here.
     """
 
     def __init__(self, name: str, plugin: object, observers: Mapping[str, object]) -> None:
@@ -84,13 +73,7 @@ class HookCalls:
         )
 
     def close(self) -> None:
-        """Close the format, once; it is not called again.
-
-        Raises
-        ------
-        PluginHookError, HudiError
-            It failed.
-        """
+        """Close the format, once; it is not called again."""
         self._lease.is_closed = True
         found = None if self._closing is None else self._closing.detach()
         if found is not None:
@@ -98,33 +81,12 @@ class HookCalls:
             _close(self.name, close, watching)
 
     def require_open(self) -> None:
-        """Refuse a format that was closed.
-
-        Raises
-        ------
-        TableClosedError
-            The table was closed.
-        """
+        """Refuse a format that was closed."""
         if self._lease.is_closed:
             raise TableClosedError(self.name)
 
     def answer(self, hook: str, **arguments: object) -> Any:
-        """Call a hook.
-
-        Parameters
-        ----------
-        hook
-            Its name.
-        arguments
-            Its arguments.
-
-        Raises
-        ------
-        UnsupportedCapabilityError, PluginContractError, PluginHookError, HudiError
-            See the module.
-        TableClosedError
-            The table was closed.
-        """
+        """Call a hook."""
         self.require_open()
         abilities = HOOKS[hook].needed_by
         if abilities and not abilities & self.capabilities.declared:

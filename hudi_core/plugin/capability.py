@@ -20,22 +20,7 @@ __all__ = [
 
 
 def require(name: str, declared: FormatCapabilities, needed: Iterable[Capability]) -> None:
-    """Refuse what a format does not declare.
-
-    Parameters
-    ----------
-    name
-        Name of the format.
-    declared
-        What it can do.
-    needed
-        What is wanted of it.
-
-    Raises
-    ------
-    UnsupportedCapabilityError
-        Names what is missing.
-    """
+    """Refuse what a format does not declare."""
     missing = [capability for capability in needed if capability not in declared]
     if missing:
         words = ", ".join(capability.words for capability in missing)

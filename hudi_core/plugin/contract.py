@@ -29,13 +29,6 @@ def implementations_of(name: str, plugin: object) -> Implementations:
     """The hooks that a plugin implements.
 
     Warns once of a plugin of another contract.
-
-    Raises
-    ------
-    PluginContractError
-        A method is named nearly like a hook, or like one without being marked where that is needed;
-        a marked method is no hook; an argument is none of the hook's; a hook is implemented twice;
-        or the plugin needs another contract.
     """
     outcome = attempt(lambda: _known_or_checked(name, plugin))
     if not isinstance(outcome, Raised):
@@ -46,13 +39,7 @@ def implementations_of(name: str, plugin: object) -> Implementations:
 
 
 def require_format_hooks(name: str, implementations: Implementations) -> None:
-    """Refuse a format with hook wrappers, or without a required hook.
-
-    Raises
-    ------
-    PluginContractError
-        Names the methods.
-    """
+    """Refuse a format with hook wrappers, or without a required hook."""
     wrappers = [
         hook for hook, one in implementations.items() if one.is_wrapper or one.is_old_wrapper
     ]
@@ -72,11 +59,6 @@ def require_declared_hooks(
     """Refuse abilities without their hooks, and unknown ones.
 
     Unknown abilities of a plugin of a later contract are warned of once.
-
-    Raises
-    ------
-    PluginContractError
-        Names the hooks, or what is unknown.
     """
     _require_texts(name, declared)
     contract = contract_of(name, plugin)
@@ -99,13 +81,7 @@ def require_declared_hooks(
 
 
 def require_observer_hooks(name: str, implementations: Implementations) -> None:
-    """Refuse an observer that would answer a hook instead of watching it.
-
-    Raises
-    ------
-    PluginContractError
-        Names the methods.
-    """
+    """Refuse an observer that would answer a hook instead of watching it."""
     plain = [hook for hook, one in implementations.items() if not one.is_wrapper]
     if plain:
         raise PluginContractError(

@@ -31,16 +31,8 @@ from hudi_core.view.replaced import replaced_groups
 class EmptyListings:
     """Looks at empty answers of one lister.
 
-    Attributes
-    ----------
-    guard
-        Calls the format.
-    client
-        The table.
-    new_lister
-        Makes a lister of the format that knows nothing yet.
-    timelines
-        Gives the timeline as the format sees it.
+    ``new_lister`` makes a lister that has nothing cached; ``timelines`` gives the timeline as the
+    format sees it.
     """
 
     guard: Guard
@@ -49,23 +41,11 @@ class EmptyListings:
     timelines: Callable[[], TimelineFactory]
 
     def require_partitions(self) -> None:
-        """Refuse an empty list of partitions where one has rows.
-
-        Raises
-        ------
-        PluginContractError
-            Names a file with rows.
-        """
+        """Refuse an empty list of partitions where one has rows."""
         self._refuse(None)
 
     def require_files(self, partitions: Sequence[PartitionPath]) -> None:
-        """Refuse that partitions have no files, where one of them has rows.
-
-        Raises
-        ------
-        PluginContractError
-            Names a file with rows.
-        """
+        """Refuse that partitions have no files, where one of them has rows."""
         self._refuse(partitions)
 
     def _refuse(self, partitions: Sequence[PartitionPath] | None) -> None:

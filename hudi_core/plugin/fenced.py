@@ -113,11 +113,8 @@ def fence(timeline: TimelineView, publications: Sequence[PublishedInstants]) -> 
 def pending_publications(timeline: TimelineView) -> tuple[Instant, ...]:
     """Return instants that step 1 has completed and step 2 has not.
 
-    Returns
-    -------
-    tuple of Instant
-        As the Hudi timeline has them, completed, and in the order of completion times: the order in
-        which recovery publishes them.
+    They are as the Hudi timeline has them (completed), in the order of completion times, which is
+    the order in which recovery publishes them.
     """
     found = [
         replace(instant, state=State.COMPLETED)

@@ -21,13 +21,7 @@ _NEAR: Final = 0.8
 def checked_options(
     guard: Guard, declared: Sequence[FormatOption[Any]]
 ) -> tuple[FormatOption[Any], ...]:
-    """The declarations of a format, once they have been checked.
-
-    Raises
-    ------
-    PluginContractError
-        It is no sequence of declarations, or names one twice, or would store a secret.
-    """
+    """The declarations of a format, once they have been checked."""
     options = guard.call("get_options", lambda: tuple(declared))
     names: set[str] = set()
     for one in options:
@@ -59,20 +53,6 @@ def check_options(
 
     Of those below a declared prefix only one is warned of that is nearly a declared name: which
     there are is not for the format to say.
-
-    Parameters
-    ----------
-    name
-        Name of the format.
-    declared
-        What the format declares.
-    given
-        See :func:`given_options`.
-
-    Raises
-    ------
-    InvalidOptionError
-        Names the option and why its value cannot be used.
     """
     known = {one.name: one for one in declared if not one.is_prefix}
     prefixes = [one.name for one in declared if one.is_prefix]

@@ -39,17 +39,7 @@ _FILES: Final = "a mapping from partition paths to sequences of FileStatus"
 
 
 class GuardedIndex(FileIndex):
-    """A format's :class:`~hudi_core.model.file_index.FileIndex`.
-
-    Parameters
-    ----------
-    guard
-        Calls the format.
-    index
-        The format's own.
-    empty
-        Decides whether there may be nothing.
-    """
+    """A format's :class:`~hudi_core.model.file_index.FileIndex`."""
 
     def __init__(self, guard: Guard, index: FileIndex, empty: EmptyListings) -> None:
         self._guard, self._index, self._empty = guard, index, empty
@@ -193,17 +183,7 @@ class GuardedIndex(FileIndex):
 
 
 class GuardedMetadataFactory:
-    """A format's :class:`~hudi_core.model.format.MetadataFactory`.
-
-    Parameters
-    ----------
-    guard
-        Calls the format.
-    factory
-        The format's factory.
-    timelines
-        Gives the timeline as the format sees it.
-    """
+    """A format's :class:`~hudi_core.model.format.MetadataFactory`."""
 
     def __init__(
         self, guard: Guard, factory: MetadataFactory, timelines: Callable[[], TimelineFactory]

@@ -51,13 +51,7 @@ from hudi_core.view.manager import ViewManager
 
 
 class HookMethods:
-    """The hooks of one format, as methods.
-
-    Parameters
-    ----------
-    calls
-        Calls them.
-    """
+    """The hooks of one format, as methods."""
 
     def __init__(self, calls: HookCalls) -> None:
         self.calls = calls

@@ -24,11 +24,8 @@ _IN_ITS_FOLDER: Final = "a table of several formats keeps all files in its folde
 class JointCommit(FormatCommit):
     """The receipts of several formats as one.
 
-    Attributes
-    ----------
-    each
-        The receipt of each format, by its name and in the order of the table's formats.
-        ``version`` and ``details`` name all of them; there is no one ``location``.
+    ``each`` is in the order of the table's formats. ``version`` and ``details`` name all of them;
+    there is no one ``location``.
     """
 
     each: Mapping[str, FormatCommit] = field(default_factory=dict)

@@ -20,10 +20,7 @@ Answer = TypeVar("Answer")
 class OneAfterTheOther:
     """The ways in which the hooks of several formats are called.
 
-    Parameters
-    ----------
-    hosts
-        Each format, by its name, in the order of the table.
+    ``hosts`` are in the order of the table.
     """
 
     def __init__(self, hosts: Mapping[str, HookMethods]) -> None:

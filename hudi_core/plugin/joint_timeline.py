@@ -43,15 +43,7 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class JointTimelineFactory:
-    """The timeline on which only what every format holds is completed.
-
-    Attributes
-    ----------
-    factories
-        Those of the formats, by name.
-    client_of
-        See :data:`ClientOf`.
-    """
+    """The timeline on which only what every format holds is completed."""
 
     factories: Mapping[str, TimelineFactory]
     client_of: ClientOf

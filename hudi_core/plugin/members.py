@@ -25,17 +25,9 @@ _MANAGER: Final = pluggy.PluginManager(PROJECT)
 class Implementation:
     """How a plugin implements one hook.
 
-    Attributes
-    ----------
-    member
-        Name of its member.
-    arguments
-        Those of the hook's arguments that it takes.
-    is_wrapper, is_old_wrapper
-        Whether it wraps other implementations, in pluggy's present way or its former one.
-    fixed
-        Further arguments, which a former contract had; see
-        :class:`~hudi_core.plugin.versions.FormerHook`.
+    ``arguments`` are those of the hook that it takes; ``is_old_wrapper`` is for pluggy's former way
+    to wrap; ``fixed`` are arguments that only a former contract had
+    (:class:`~hudi_core.plugin.versions.FormerHook`).
     """
 
     member: str
@@ -58,17 +50,7 @@ Implementations = Mapping[str, Implementation]
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The hooks of a plugin.
-
-    Attributes
-    ----------
-    implementations
-        How it implements them.
-    former
-        Hooks of former contracts that it has.
-    unknown
-        Hooks and arguments of a later contract that it has, in words.
-    """
+    """The hooks of a plugin."""
 
     implementations: Implementations
     former: tuple[FormerHook, ...]
@@ -87,13 +69,7 @@ class _Member:
 
 
 def members_of(name: str, plugin: object, contract: Contract) -> Members:
-    """Find the hooks of a plugin, and compare them with its contract.
-
-    Raises
-    ------
-    PluginContractError
-        See :func:`hudi_core.plugin.contract.implementations_of`.
-    """
+    """Find the hooks of a plugin, and compare them with its contract."""
     found: dict[str, Implementation] = {}
     former: list[FormerHook] = []
     unknown: list[str] = []

@@ -38,17 +38,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class InstalledFormat:
-    """A format that a distribution registers; nothing of it has been imported.
-
-    Attributes
-    ----------
-    name
-        Name of the format, in lower case.
-    distribution, version
-        Name and version of the distribution.
-    target
-        What the entry point names, ``module:attribute``.
-    """
+    """A format that a distribution registers; nothing of it has been imported."""
 
     name: str
     distribution: str

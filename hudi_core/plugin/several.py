@@ -47,13 +47,7 @@ from hudi_core.schema.table_schema import TableSchema
 
 
 class SeveralFormats(OneAfterTheOther, TableFormat):
-    """The formats of a table with several, behind one host.
-
-    Parameters
-    ----------
-    hosts
-        Each format, by its name, in the order of the table.
-    """
+    """The formats of a table with several, behind one host."""
 
     spi_version = "1.0"
 

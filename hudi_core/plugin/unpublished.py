@@ -37,21 +37,8 @@ def look_at_unpublished(
 
     A writer that knows the format publishes what it has completed at once, and nothing is said.
 
-    Parameters
-    ----------
-    client
-        The table.
-    listers
-        Returns who lists the files of each of its formats.
-    table_format
-        The format.
-    seen, unpublished
-        The fenced timeline, and what it holds back.
-
-    Raises
-    ------
-    UnpublishedCommitsError
-        Files that the format names are gone.
+    ``seen`` is the fenced timeline, ``unpublished`` what it holds back. Files that the format names
+    but that no longer exist are an :class:`UnpublishedCommitsError` instead.
     """
     writes = [one for one in unpublished if one.action in WRITE_ACTIONS]
     if not writes:

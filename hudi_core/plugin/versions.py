@@ -28,17 +28,9 @@ _WARNED: Final[set[str]] = set()
 class FormerHook:
     """A hook of former contracts, and what became of it.
 
-    Attributes
-    ----------
-    name, arguments
-        As plugins of former contracts have it.
-    major
-        The contract that took it away.
-    now
-        By the hook that is called by the core: what the former arguments are then that it does not
-        have. A :class:`Capability` stands for whether the format declares it.
-    advice
-        What the author has to change.
+    ``major`` is the contract that removed it. ``now`` gives, by the hook that the core calls
+    instead, the values of former arguments that it lacks; a :class:`Capability` means whether the
+    format declares it.
     """
 
     name: str
@@ -159,14 +151,7 @@ def former_name(name: str) -> object:
 class Contract:
     """The contract for which a plugin is written.
 
-    Attributes
-    ----------
-    text
-        Its version, as the plugin gives it.
-    version
-        The same, to be compared.
-    is_derived
-        Whether the plugin derives from ``TableFormat``, so that its methods need no marker.
+    ``is_derived``: it derives from ``TableFormat``, so that its methods need no marker.
     """
 
     text: str
@@ -212,13 +197,7 @@ class Contract:
 
 
 def contract_of(name: str, plugin: object) -> Contract:
-    """Return the contract for which a plugin is written.
-
-    Raises
-    ------
-    PluginContractError
-        It does not say so and derives from ``TableFormat``, or this release does not have it.
-    """
+    """Return the contract for which a plugin is written."""
     is_derived = isinstance(plugin, TableFormat)
     text = getattr(plugin, "spi_version", None if is_derived else BEFORE_VERSIONS)
     if text is None:

@@ -21,15 +21,7 @@ def plan_of(
     row_filter: RowFilter | None = None,
     within: PathPattern | None = None,
 ) -> ReadPlan:
-    """Return the files of a snapshot, past snapshot, or time span.
-
-    Parameters
-    ----------
-    row_filter
-        Rows that are wanted; files that hold none such are not planned.
-    within
-        What of the table is meant; ``None`` for all of it.
-    """
+    """Return the files of a snapshot, past snapshot, or time span."""
     # one timeline for the query and for what lists the files
     opened = opened.seeing(opened.client.timeline())
     client, timeline = opened.client, opened.timeline()
@@ -52,13 +44,7 @@ def plan_of(
 def feed_of(
     opened: OpenTable, query: ReadConfig, within: PathPattern | None = None
 ) -> ScanPlan[FileChange]:
-    """Return the plan of a change feed, its images JSON texts.
-
-    Parameters
-    ----------
-    within
-        What of the table is meant; ``None`` for all of it.
-    """
+    """Return the plan of a change feed, its images JSON texts."""
     opened = opened.seeing(opened.client.timeline())
     changed = IncrementalQuery(opened.client, opened.timeline(), opened.lister())
     plan = changed.feed(query.begin, query.end)

@@ -57,18 +57,8 @@ FEED_SCHEMA: Final = pa.schema(
 class ChangeFeed:
     """Reads the changes of file groups, here or in tasks.
 
-    Attributes
-    ----------
-    comparison
-        Compares the files.
-    logs
-        Reads logs of changes.
-    columns
-        Names of the columns that the images have.
-    condition
-        Rows to return: those that were or are so; ``None`` for all.
-    as_text
-        Whether images are JSON texts, and not structs.
+    A row change is returned where ``condition`` holds for its image before or after. With
+    ``as_text`` images are JSON strings, else structs.
     """
 
     comparison: FileComparison
@@ -87,15 +77,7 @@ class ChangeFeed:
         return pa.schema([*fields, pa.field(BEFORE, image), pa.field(AFTER, image)])
 
     def read(self, changes: Sequence[FileChange]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of changes, in their order.
-
-        Raises
-        ------
-        DataFileError
-            A file is missing or damaged.
-        CorruptMetadataError
-            A log is damaged.
-        """
+        """Yield the rows of changes, in their order."""
         for source, some in groupby(changes, key=attrgetter("source")):
             by_files = source is ChangeSource.FILES
             for change, images in self._compared(some) if by_files else self._logged(some):

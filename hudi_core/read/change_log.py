@@ -41,15 +41,7 @@ Images: TypeAlias = Iterator[tuple[str, pa.Table | None, pa.Table | None]]
 
 @dataclass(frozen=True, slots=True)
 class ChangeLogs:
-    """Reads logs of changes, here or in tasks.
-
-    Attributes
-    ----------
-    files
-        The table's data files.
-    columns
-        The columns that images are brought to: some of the table.
-    """
+    """Reads logs of changes, here or in tasks."""
 
     files: DataFiles
     columns: pa.Schema
@@ -59,21 +51,7 @@ class ChangeLogs:
     ) -> LoggedChanges:
         """Return the changes of one write in one file group.
 
-        Parameters
-        ----------
-        logs
-            Their logs, in their order.
-        time
-            Requested time of the write.
-        whole
-            Whether changes are wanted, and not only which images there are.
-
-        Raises
-        ------
-        CorruptMetadataError
-            A log is damaged, or is not that of the write.
-        DataFileError
-            A log cannot be read.
+        Without ``whole`` only which images there are is found out, not the changes.
         """
         found: list[_Block] = []
         for log in logs:
@@ -92,13 +70,6 @@ class LoggedChanges:
     """What the logs of one write hold of one file group.
 
     Its methods raise ``CorruptMetadataError``, where a log is damaged.
-
-    Attributes
-    ----------
-    blocks
-        The blocks of the logs.
-    columns
-        See :class:`ChangeLogs`.
     """
 
     blocks: tuple[_Block, ...]

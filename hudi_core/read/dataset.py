@@ -34,16 +34,8 @@ class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells 
     the columns changed are brought to the columns of the table. Commits that come later are not
     seen, but by the dataset that :meth:`refreshed` returns.
 
-    Parameters
-    ----------
-    query
-        The table at the state.
-    as_of
-        A query time; ``None`` for the latest state that ``query`` knows.
-    row_filter
-        Rows to return; ``None`` for all.
-    present
-        Returns the query of the table's present state, for :meth:`refreshed`.
+    ``as_of`` is a query time, or ``None`` for the latest state that ``query`` knows; ``present``
+    returns a query of the table's present state.
     """
 
     def __init__(
@@ -86,24 +78,7 @@ class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells 
         batch_size: int = _BATCH_ROWS,
         **options: Any,
     ) -> ds.Scanner:
-        """A scanner, which can be used once.
-
-        Parameters
-        ----------
-        columns
-            Names, or expressions by name; ``None`` for all columns.
-        filter
-            Rows to return.
-        batch_size
-            Most rows of one batch.
-        options
-            Further options of Arrow's scanners that concern threads and memory.
-
-        Raises
-        ------
-        SchemaError
-            An unknown column, or a filter that does not fit.
-        """
+        """A scanner, which can be used once."""
         kept = {name: options[name] for name in ("use_threads", "memory_pool") if name in options}
         names = self._needed(columns)
         rows = self._query.to_arrow(names, self._both(filter), self._as_of, batch_size)

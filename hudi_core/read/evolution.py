@@ -19,14 +19,7 @@ from hudi_core.schema.arrow_types import children
 def can_push_down(condition: Filter, stored: pa.Schema, wanted: pa.Schema) -> bool:
     """Whether a filter means the same on a file's stored columns.
 
-    Parameters
-    ----------
-    condition
-        A filter that fits ``wanted``.
-    stored
-        Schema of the file; columns it lacks are null.
-    wanted
-        Schema of the table.
+    ``condition`` fits ``wanted``; columns that ``stored`` lacks are null.
     """
     changed = [
         field.name
@@ -42,13 +35,6 @@ def accepts_nan(condition: Filter, schema: pa.Schema) -> bool:
 
     Arrow leaves out row groups by their statistics, which do not tell of NaN: it would leave out
     the rows that such a filter accepts.
-
-    Parameters
-    ----------
-    condition
-        A filter that fits ``schema``.
-    schema
-        Schema of the table.
     """
     floating = [field.name for field in schema if _has_floats(field.type)]
     if condition.columns.isdisjoint(floating):

@@ -36,15 +36,7 @@ def by_expressions(
     columns: Mapping[str, pa.DataType],
     lister: MetadataLister | None,
 ) -> Mask:
-    """Mask of the files that no expression index excludes.
-
-    Parameters
-    ----------
-    columns
-        Types of the columns of the predicate that may be concluded from.
-    lister
-        Asks the metadata table; ``None`` without one.
-    """
+    """Mask of the files that no expression index excludes."""
     found = () if lister is None else lister.expression_ranges(files, columns)
     return may_match(predicate, found, len(files))
 
@@ -52,15 +44,7 @@ def by_expressions(
 def may_match(
     predicate: Predicate, found: Iterable[tuple[Expression, ValueRanges]], count: int
 ) -> Mask:
-    """Mask of the files that may hold a matching row.
-
-    Parameters
-    ----------
-    found
-        What indexes tell of the files.
-    count
-        Number of files.
-    """
+    """Mask of the files that may hold a matching row."""
     mask: Mask = np.ones(count, np.bool_)
     for expression, ranges in found:
         mask &= can_match(of_values(predicate, expression), {_VALUES: ranges}, count)

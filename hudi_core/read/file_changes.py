@@ -47,24 +47,13 @@ class ChangeSource(Enum):
 class FileChange:
     """One file group before and after a write, or several writes.
 
-    Attributes
-    ----------
-    group
-        The file group.
-    times
-        Requested times of the writes: rows with one of them as ``_hoodie_commit_time`` are theirs.
-    before, after
-        Its base files; ``None`` where it had no file yet, or is replaced.
-    whole
-        Whether all columns are compared; ``False`` where no row of it can be wanted, and its keys
-        alone decide what became of rows of other groups.
-    logs
-        Logs of changes. As :class:`FileChanges` finds them, those that the write names, whatever
-        they are.
-    source
-        What of these is read.
-    expired
-        Why ``before`` is not known, where a write names logs.
+    Rows with one of ``times`` as ``_hoodie_commit_time`` are of these writes. ``before`` and
+    ``after`` are ``None`` where the group had no file yet or is replaced. ``whole`` is ``False``
+    where none of its rows can be wanted, and only its keys decide what became of rows of other
+    groups. ``source`` says what is read; ``expired`` is why ``before`` is not known, where a write
+    names logs.
+
+    As :class:`FileChanges` finds them, ``logs`` are all that the write names, whatever they are.
     """
 
     group: FileGroupId
@@ -107,16 +96,7 @@ class FileChange:
 class FileChanges:
     """What writes did to the file groups of one table.
 
-    Attributes
-    ----------
-    client
-        The table.
-    timeline
-        The instants that count, fenced by the table's format.
-    index
-        Knows the files of groups that were replaced.
-    pruner
-        Tells the values of partition paths.
+    ``timeline`` is fenced by the table's format; ``index`` knows the files of replaced groups too.
     """
 
     client: TableMetaClient
@@ -163,13 +143,7 @@ class FileChanges:
         return [self._planned(group, *files[group]) for group in sorted(files)]
 
     def require_stored(self, files: Sequence[PlannedFile]) -> None:
-        """Refuse files that were cleaned.
-
-        Raises
-        ------
-        HistoryExpiredError
-            One of the files is gone.
-        """
+        """Refuse files that were cleaned."""
         missing = self.missing(file.path for file in files)
         for file in files:
             if file.path in missing:
@@ -192,10 +166,7 @@ class FileChanges:
     ) -> Iterable[FileChange]:
         """Yield what one write did.
 
-        Parameters
-        ----------
-        present
-            The files of the groups that earlier writes touched.
+        ``present`` holds the files of the groups that earlier writes touched.
         """
         times = frozenset({write.instant.requested_time})
         for group in sorted(write.replaced()):

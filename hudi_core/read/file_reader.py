@@ -57,21 +57,7 @@ class _Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """Reads files of one file system.
-
-    Attributes
-    ----------
-    schema
-        What files are brought to.
-    filesystem
-        Where they are.
-    columns
-        Names of the columns to return.
-    condition
-        Rows to return; ``None`` for all.
-    batch_rows
-        Most rows of one batch; ``None`` for Arrow's default.
-    """
+    """Reads files of one file system."""
 
     schema: pa.Schema
     filesystem: pafs.FileSystem
@@ -92,12 +78,9 @@ class FileReader:
     ) -> pa.Table:
         """The rows of the files, in their order.
 
-        Parameters
-        ----------
-        typical
-            Some of them, such as the oldest and the newest. Where Arrow reads these by itself, all
-            are scanned at once, while their footers are read, and are checked afterwards: it saves
-            the time of reading all footers first. Where it was wrong, the rows are read again.
+        ``typical`` are some of the fragments, such as the oldest and the newest. Where Arrow reads
+        these by itself, all are scanned while their footers are read, and checked afterwards: it
+        saves the time of reading all footers first. Where that was wrong, the rows are read again.
         """
         if 0 < len(typical) < len(fragments) and self._are_pushed_down(typical):
             rows = self._scanned_unchecked(fragments)
@@ -177,10 +160,7 @@ class FileReader:
     ) -> Iterator[tuple[_Way, Sequence[ds.Fragment]]]:
         """Yield runs of files that are read in one way.
 
-        Parameters
-        ----------
-        are_scanned
-            Whether the fragments have their footers already.
+        ``are_scanned`` means that the fragments have their footers already.
         """
         in_line = _FEW_FOOTERS if isinstance(self.filesystem, pafs.LocalFileSystem) else 1
         if are_scanned:
@@ -222,10 +202,7 @@ def _schemas(fragments: Sequence[ds.Fragment], in_line: int) -> list[pa.Schema]:
 
     A fragment keeps the footer that is read here, for the scan.
 
-    Parameters
-    ----------
-    in_line
-        Of more files, footers are read in threads.
+    Of more than ``in_line`` files the footers are read in threads.
     """
     if len(fragments) <= in_line:
         return [each.physical_schema for each in fragments]

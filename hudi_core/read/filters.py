@@ -51,14 +51,8 @@ _MAX_CONDITIONS: Final = 1_000
 class Filter:
     """Wanted rows of one schema.
 
-    Attributes
-    ----------
-    predicate
-        Accepts at least the wanted rows; decides about partitions and files.
-    expression
-        Accepts exactly the wanted rows.
-    columns
-        Top-level columns that it depends on.
+    ``predicate`` accepts at least the wanted rows, and decides about partitions and files;
+    ``expression`` accepts exactly these. ``columns`` are top-level.
     """
 
     predicate: Predicate
@@ -81,10 +75,7 @@ class Filter:
 def require_computable(expression: pc.Expression) -> None:
     """Refuse an expression that Arrow has no stack for.
 
-    Raises
-    ------
-    SchemaError
-        It is made of too many calls, or names a column by its number.
+    Refused are expressions of too many calls, and those that name a column by its number.
     """
     written_form(expression)
 
@@ -97,19 +88,7 @@ def to_filter(row_filter: RowFilter | Filter | None, schema: pa.Schema) -> Filte
     Values of conditions are converted to the type of their column, text included: ``("day", ">=",
     "2026-01-31")`` compares dates where ``day`` is a date column.
 
-    Parameters
-    ----------
-    row_filter
-        The filter; ``None`` or an empty sequence for no filter. One that was resolved before is
-        returned as it is.
-    schema
-        Schema of the rows to filter.
-
-    Raises
-    ------
-    SchemaError
-        The filter names a column that is not in the schema, an unknown operator, a value that does
-        not fit its column, or does not evaluate to true or false.
+    An empty sequence is no filter; a :class:`Filter` is returned as it is.
     """
     if row_filter is None or isinstance(row_filter, Filter):
         return row_filter
@@ -157,13 +136,7 @@ def _require_fit(expression: pc.Expression, schema: pa.Schema) -> None:
 
 
 def require_columns(columns: Sequence[str] | None, schema: pa.Schema) -> None:
-    """Refuse a projection that names columns a schema lacks, or one twice.
-
-    Raises
-    ------
-    SchemaError
-        Naming every such column.
-    """
+    """Refuse a projection that names columns a schema lacks, or one twice."""
     given = list(columns or ())
     twice = sorted({name for name in given if given.count(name) > 1})
     if twice:

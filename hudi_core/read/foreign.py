@@ -57,20 +57,7 @@ Path: TypeAlias = tuple[str, ...]
 
 
 def predicate_of_expression(expression: pc.Expression, schema: pa.Schema) -> Predicate:
-    """Return an expression taken apart.
-
-    Parameters
-    ----------
-    expression
-        Evaluates to true or false on rows of ``schema``.
-    schema
-        Columns of the rows.
-
-    Raises
-    ------
-    SchemaError
-        It names a column by its number.
-    """
+    """Return an expression taken apart."""
     written = written_form(expression)
     return Anything() if written is None else _Reading(schema, written.values).of(written.steps)
 
@@ -78,22 +65,7 @@ def predicate_of_expression(expression: pc.Expression, schema: pa.Schema) -> Pre
 def referenced_columns(
     expression: pc.Expression, schema: pa.Schema, among: Collection[str]
 ) -> frozenset[str]:
-    """Those of some columns that an expression depends on.
-
-    Parameters
-    ----------
-    expression
-        An expression that fits ``schema``.
-    schema
-        Schema of the rows.
-    among
-        Names of the columns in question.
-
-    Raises
-    ------
-    SchemaError
-        It names a column by its number.
-    """
+    """Those of some columns that an expression depends on."""
     written = written_form(expression)
     if written is not None:
         return frozenset(one.path[0] for one in written.steps if one.path).intersection(among)
@@ -114,14 +86,8 @@ def referenced_columns(
 class _Step(NamedTuple):
     """A step of the walk: ``call``, ``end``, ``column``, ``literal`` or ``options``.
 
-    Attributes
-    ----------
-    word
-        Which of them.
-    text
-        Name of the function, or number of the value.
-    path
-        Of a column.
+    ``word`` is which of them; ``text`` is the function's name, or the number of the value; ``path``
+    is that of a column.
     """
 
     word: str
@@ -135,13 +101,7 @@ class _Written(NamedTuple):
 
 
 def written_form(expression: pc.Expression) -> _Written | None:
-    """What Arrow pickles; ``None`` where it cannot.
-
-    Raises
-    ------
-    SchemaError
-        The expression names a column by its number, or is made of too many calls.
-    """
+    """What Arrow pickles; ``None`` where it cannot."""
     try:
         _, (buffer,) = expression.__reduce__()
     except pa.ArrowException as error:
@@ -222,13 +182,7 @@ def _metadata(schema: pa.Schema) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A column, a literal or a predicate; what is known of it.
-
-    Attributes
-    ----------
-    depth
-        How many predicates lie within each other, at most.
-    """
+    """A column, a literal or a predicate; what is known of it."""
 
     path: Path = ()
     literal: pa.Scalar | None = None

@@ -61,20 +61,8 @@ class IncrementalQuery:
     * ``CorruptMetadataError``, where the metadata of a commit, or a log of changes that is needed,
       is damaged.
 
-    Parameters
-    ----------
-    client
-        The table.
-    timeline
-        The instants that count, fenced by the table's format.
-    index
-        Knows the table's files and their statistics.
-
-    Raises
-    ------
-    UnsupportedTableError
-        The table cannot be read rightly, or has no meta columns, which tell which rows a write
-        changed.
+    ``timeline`` is fenced by the table's format. A table without meta columns is refused: they say
+    which rows a write changed.
     """
 
     def __init__(self, client: TableMetaClient, timeline: TimelineView, index: FileIndex) -> None:
@@ -132,11 +120,6 @@ class IncrementalQuery:
 
         A row that several writes of the window changed comes once, as the last of them left it; a
         row that was deleted or replaced again within the window does not come.
-
-        Parameters
-        ----------
-        row_filter
-            Partitions and files that cannot hold a row it accepts are not read.
         """
         wanted = to_filter(row_filter, self.schema)
         writes = self._windows.writes(begin, end)
@@ -172,12 +155,7 @@ class IncrementalQuery:
     ) -> ScanPlan[PartitionChange]:
         """Return the plan of rows inserted, updated and deleted; see :class:`NetChanges`.
 
-        Parameters
-        ----------
-        columns
-            Names of the columns to return before that of the change; ``None`` for all.
-        row_filter
-            Rows to return: as they are, and deleted ones as they were.
+        ``row_filter`` applies to rows as they are, and to deleted ones as they were.
         """
         require_no_change_column(self.schema)
         names = None if columns is None else [name for name in columns if name != CHANGE_TYPE]
@@ -210,14 +188,8 @@ class IncrementalQuery:
     ) -> ScanPlan[FileChange]:
         """Return the plan of all changes, write by write; see :class:`ChangeFeed`.
 
-        Parameters
-        ----------
-        columns
-            Names of the columns of the images; ``None`` for all but the meta columns.
-        row_filter
-            Changes to return: of rows that were or are so.
-        as_text
-            Whether images are JSON texts, and not structs.
+        Without ``columns`` images have all but the meta columns. ``row_filter`` applies to the
+        image before or after. With ``as_text`` images are JSON strings, else structs.
         """
         data = [name for name in self.schema.names if name not in META_COLUMNS]
         shown, wanted = self._shown(columns, data), to_filter(row_filter, self.schema)

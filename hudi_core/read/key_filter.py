@@ -28,15 +28,7 @@ Keys = frozenset[str]
 
 
 class KeyFilter:
-    """Finds the record keys in filters of one table.
-
-    Parameters
-    ----------
-    config
-        The table's properties.
-    schema
-        Its columns, without meta columns.
-    """
+    """Finds the record keys in filters of one table."""
 
     def __init__(self, config: TableConfig, schema: TableSchema) -> None:
         self._config, self._schema = config, schema

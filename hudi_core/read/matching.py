@@ -29,14 +29,7 @@ class _Can(NamedTuple):
 def can_match(predicate: Predicate, ranges: Mapping[str, ValueRanges], count: int) -> Mask:
     """Return for each file whether a row can match the predicate.
 
-    Parameters
-    ----------
-    predicate
-        A filter, taken apart.
-    ranges
-        Of columns by path; a column that is not there may hold anything.
-    count
-        Number of files.
+    ``ranges`` are by path; a column that is not there may hold anything.
     """
     return _can(predicate, ranges, count).be_true
 

@@ -36,13 +36,7 @@ class ChangeType(StrEnum):
 
 
 def require_no_change_column(schema: pa.Schema) -> None:
-    """Refuse a table with a column of the name that changes need.
-
-    Raises
-    ------
-    SchemaError
-        It has one.
-    """
+    """Refuse a table with a column of the name that changes need."""
     if CHANGE_TYPE in schema.names:
         raise SchemaError(
             f"The table has a column {CHANGE_TYPE}, which would tell what changed",
@@ -74,15 +68,8 @@ class PartitionChange:
 class NetChanges:
     """Reads net changes, here or in tasks.
 
-    Attributes
-    ----------
-    comparison
-        Compares the files.
-    columns
-        Names of the columns to return, before that of the change.
-    condition
-        Rows to return, as they are after the window, and as they were where they are deleted;
-        ``None`` for all.
+    ``condition`` applies to rows as they are after the window, and to deleted ones as they were
+    before.
     """
 
     comparison: FileComparison
@@ -97,13 +84,7 @@ class NetChanges:
         return pa.schema([*fields, pa.field(CHANGE_TYPE, pa.string(), nullable=False)])
 
     def read(self, partitions: Sequence[PartitionChange]) -> Iterator[pa.RecordBatch]:
-        """Yield the changed rows, partition by partition.
-
-        Raises
-        ------
-        DataFileError
-            A file is missing or damaged.
-        """
+        """Yield the changed rows, partition by partition."""
         for partition in partitions:
             yield from self._of_partition(partition.changes)
 

@@ -24,11 +24,6 @@ class PathPattern:
 
     ``*`` and ``?`` stand for characters other than a slash, ``[a-c]`` and ``[^a]`` for one of some,
     ``{a,b}`` for either text. A path that names a folder names all files below it.
-
-    Attributes
-    ----------
-    paths
-        Relative to the table; what one of them names is named.
     """
 
     paths: tuple[str, ...]
@@ -53,13 +48,7 @@ class PathPattern:
 def require_named(
     within: PathPattern, known: Sequence[PartitionPath], base_path: str
 ) -> list[PartitionPath]:
-    """The partitions of a table that may have named files.
-
-    Raises
-    ------
-    UnknownPartitionError
-        There is none.
-    """
+    """The partitions of a table that may have named files."""
     found = [partition for partition in known if within.may_name(partition)]
     if not found:
         shown = ", ".join(known[:_SHOWN]) + (", ..." if len(known) > _SHOWN else "")

@@ -22,22 +22,10 @@ from hudi_core.schema.table_schema import COMMIT_TIME, TableSchema
 class PlannedFile:
     """One base file to read.
 
-    Attributes
-    ----------
-    path
-        Logical path, relative to the base path.
-    uri
-        Where the file physically is: an absolute local path, or a URI.
-    size
-        Bytes.
-    partition_path, file_id
-        Its file group.
-    partition_values
-        Texts of the partition path by partition field. For the timestamp generator this is the
-        formatted text, not the column's value. Empty for tables without partitions, and where the
-        path does not decode.
-    instant
-        Requested time of the instant that wrote it.
+    ``path`` is logical and relative to the base path, ``uri`` physical: an absolute local path, or
+    a URI. ``partition_values`` are strings of the partition path by partition field (for the
+    timestamp generator the formatted one, not the column's value); empty for tables without
+    partitions, and where the path does not decode. ``instant`` is a requested time.
     """
 
     path: str
@@ -53,16 +41,9 @@ class PlannedFile:
 class ReadPlan:
     """The plan that Spark and Arrow readers execute.
 
-    Attributes
-    ----------
-    files
-        In the order of partition path and file id; exactly the files to read, no folder is to be
-        scanned.
-    schema
-        The table's columns, meta columns first. A file may lack columns (they are null) or hold
-        narrower types.
-    commit_times
-        Only rows whose ``_hoodie_commit_time`` is one of these count; ``None``: all rows count.
+    ``files`` are exactly the files to read, in the order of partition path and file id. ``schema``
+    has the meta columns first; a file may lack columns (they are null) or hold narrower types. Only
+    rows whose ``_hoodie_commit_time`` is in ``commit_times`` count; ``None``: all rows.
     """
 
     files: tuple[PlannedFile, ...]
@@ -121,15 +102,7 @@ class Scan(Protocol[_Read_contra]):
 
 @dataclass(frozen=True, slots=True)
 class ScanPlan(Generic[Part]):
-    """A scan with the parts it is to read.
-
-    Attributes
-    ----------
-    scan
-        How they are read.
-    parts
-        What is read, in this order.
-    """
+    """A scan with the parts it is to read."""
 
     scan: Scan[Part]
     parts: tuple[Part, ...]

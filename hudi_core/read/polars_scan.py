@@ -57,15 +57,7 @@ Node = Any
 
 
 def lazy_frame(query: SnapshotQuery, condition: Filter | None, as_of: str | None) -> pl.LazyFrame:
-    """The rows of a state, read when polars asks for them.
-
-    Parameters
-    ----------
-    condition
-        Rows to return; ``None`` for all.
-    as_of
-        A query time; ``None`` for the latest state that ``query`` knows.
-    """
+    """The rows of a state, read when polars asks for them."""
     columns = _frame(query.schema.empty_table()).schema
     source = _Source(query, condition, as_of)
     return register_io_source(source.frames, schema=columns, is_pure=True)
@@ -86,10 +78,7 @@ class _Source:
     ) -> Iterator[pl.DataFrame]:
         """Yield what polars asks for.
 
-        Parameters
-        ----------
-        rows
-            Of so many rows, the first ones, the predicate is asked; ``None`` for all.
+        ``rows`` limits the rows before ``predicate`` is applied, not after; ``None`` for no limit.
         """
         schema = self.query.schema
         shown = schema.names if columns is None else columns
@@ -115,13 +104,7 @@ def _frame(rows: pa.Table) -> pl.DataFrame:
 
 
 def wanted_rows(predicate: pl.Expr, schema: pa.Schema) -> Filter | None:
-    """Rows among which all are that a predicate accepts; ``None`` for all.
-
-    Parameters
-    ----------
-    schema
-        Columns of the table.
-    """
+    """Rows among which all are that a predicate accepts; ``None`` for all."""
     try:
         node = json.loads(predicate.meta.serialize(format="json"))
         known = known_part(_Reading(schema).predicate(node))

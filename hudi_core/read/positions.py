@@ -46,16 +46,8 @@ class PositionScan:
 
     A file is read in full only once a row of it is wanted.
 
-    Attributes
-    ----------
-    scan
-        Reads the columns to return, of all rows.
-    deciding
-        Columns that tell which rows are wanted.
-    accepts
-        Which rows are wanted; ``None`` for all.
-    prefix
-        What the names of the columns begin with in the batches.
+    ``scan`` reads the columns to return of all rows, ``deciding`` are the columns that ``accepts``
+    needs; ``prefix`` is put before the column names in the batches.
     """
 
     scan: FileScan

@@ -41,14 +41,7 @@ class Comparison:
 
     Of a null it is null.
 
-    Attributes
-    ----------
-    column
-        Path of the column, with dots.
-    op
-        One of :data:`MIRRORED`.
-    value
-        The value.
+    ``column`` is a path with dots, ``op`` one of :data:`MIRRORED`.
     """
 
     column: str
@@ -187,13 +180,7 @@ def known_part(predicate: Predicate) -> Predicate | None:
 
 
 def to_arrow(predicate: Predicate) -> pc.Expression:
-    """A predicate over top-level columns as an expression that filters rows.
-
-    Raises
-    ------
-    ValueError
-        A part of it was not taken apart.
-    """
+    """A predicate over top-level columns as an expression that filters rows."""
     match predicate:
         case Comparison(column, op, value):
             return _COMPARISONS[op](pc.field(column), value)

@@ -26,14 +26,8 @@ class ProposedQuery(SnapshotQuery):
     Files of a partition that a filter leaves out are not read; of the new files no statistics are
     looked at but those in their footers.
 
-    Parameters
-    ----------
-    client, index, timeline
-        See :class:`SnapshotQuery`: the state that the commit builds on.
-    metadata
-        What the commit is about to record. Its files are there.
-    schema
-        The columns after it.
+    ``client``, ``index`` and ``timeline`` are of the state that the commit builds on; the files of
+    ``metadata`` are written already, and ``schema`` is that after the commit.
     """
 
     def __init__(

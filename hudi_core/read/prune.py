@@ -29,13 +29,8 @@ Kinds = Mapping[str, pa.DataType]
 def ranged_columns(predicate: Predicate, schema: pa.Schema, without: Collection[str]) -> Kinds:
     """The columns of a predicate that can have ranges.
 
-    Parameters
-    ----------
-    schema
-        Columns of the rows.
-    without
-        Columns to leave out, such as names that once meant another column: files may have the
-        ranges of that one.
+    ``without`` are columns to leave out, such as names that once meant another column: files may
+    have the ranges of that one.
     """
     wanted = columns_of(predicate).difference(without)
     kinds = {path: field.type for path, field in walk(schema) if path in wanted}
@@ -50,14 +45,7 @@ def prune(
 ) -> Mask:
     """Mask of the files, or partitions, that may hold a matching row.
 
-    Parameters
-    ----------
-    kinds
-        Columns to ask for; see :func:`ranged_columns`.
-    count
-        Number of files.
-    ranges_of
-        Ranges of a column in all of them; ``None`` where none are kept.
+    ``ranges_of`` returns ``None`` where no ranges of a column are kept.
     """
     found: dict[str, ValueRanges] = {}
     for path, kind in kinds.items() if count else ():
@@ -76,14 +64,7 @@ def prune_named(
 ) -> Mask:
     """Mask of the base files that may hold a wanted row.
 
-    Parameters
-    ----------
-    files
-        Files of the table, present or not, each under the partition of its path.
-    schema
-        Columns of the rows.
-    without
-        Columns of which nothing is concluded; see :func:`ranged_columns`.
+    ``files`` may be absent from the present state; each counts under the partition of its path.
     """
     kinds = ranged_columns(wanted.predicate, schema, without)
     if len(files) < 2 or not kinds:  # of a single file its own footer tells as much

@@ -39,13 +39,6 @@ class PartitionPruner:
     timestamps tells between which values the column's lie, where it stands for one period. What it
     does not say for certain (nulls and empty texts share one path; Hudi has written timestamps in
     several forms) never excludes a partition.
-
-    Parameters
-    ----------
-    config
-        The table's configuration.
-    schema
-        Columns of the rows, as filters see them.
     """
 
     def __init__(self, config: TableConfig, schema: pa.Schema) -> None:
@@ -95,10 +88,7 @@ class PartitionPruner:
     def mask(self, rows: Sequence[Mapping[str, str | None]], wanted: Filter) -> Mask:
         """Mask of the partitions that may hold wanted rows.
 
-        Parameters
-        ----------
-        rows
-            What :meth:`values` tells of each, from elsewhere.
+        ``rows`` are what :meth:`values` returns of each, or the same from elsewhere.
         """
         ranges = self._ranges_of_texts(
             {

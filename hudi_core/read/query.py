@@ -54,24 +54,9 @@ _FIRST_BATCH_ROWS: Final = 1 << 17
 class SnapshotQuery:
     """Reads one table at one state of its timeline.
 
-    Parameters
-    ----------
-    client
-        The table.
-    index
-        Knows which files there are.
-    timeline
-        The instants that count, fenced by the table's format.
-    base_files_only
-        Whether rows are read as the base files have them (Hudi's read-optimized query): what logs
-        changed since is not seen.
-    known
-        What is known of this state of the table; it is added to.
-
-    Raises
-    ------
-    UnsupportedTableError
-        The table is of a kind that cannot be read rightly, such as MERGE_ON_READ.
+    ``timeline`` is fenced by the table's format. ``base_files_only`` is Hudi's read-optimized
+    query: what logs changed since is not seen. ``known`` caches what is known of this state, and is
+    added to.
     """
 
     def __init__(
@@ -132,31 +117,9 @@ class SnapshotQuery:
     ) -> ReadPlan:
         """Return the files to read.
 
-        Parameters
-        ----------
-        as_of
-            A query time (see :func:`hudi_core.model.instant_time.parse_query_time`): instants
-            requested later do not count. ``None``: the latest state.
-        row_filter
-            Partitions that cannot hold a row it accepts are neither listed nor read, and files
-            that cannot are not read.
-        within
-            Which partitions and files are meant; ``None`` for all.
-
-        Raises
-        ------
-        InvalidInstantTimeError
-            ``as_of`` is no time.
-        TimeOutOfRangeError
-            It is before the first commit, or later than now.
-        TimelineError
-            See :meth:`~hudi_core.meta_client.TableMetaClient.instant_time`.
-        HistoryExpiredError
-            A clean has deleted a file of the state.
-        SchemaError
-            The filter does not fit the table.
-        UnknownPartitionError
-            ``within`` names nothing that the table has.
+        Instants requested later than ``as_of`` do not count. ``TimeOutOfRangeError``: it is before
+        the first commit, or later than now. ``UnknownPartitionError``: ``within`` names nothing
+        that the table has.
         """
         if as_of is None and row_filter is None and within is None:
             return self._known.plan(lambda: self._plan_of(self.file_slices()))
@@ -189,13 +152,7 @@ class SnapshotQuery:
         )
 
     def state(self, as_of: str | None, wanted: Filter | None) -> InstantTime | None:
-        """The state at a query time; ``None`` for the latest.
-
-        Raises
-        ------
-        InvalidInstantTimeError, TimeOutOfRangeError, TimelineError, HistoryExpiredError
-            See :meth:`plan`.
-        """
+        """The state at a query time; ``None`` for the latest."""
         if as_of is None:
             return None
         time = snapshot_time(self._client, self._timeline, as_of)
@@ -216,10 +173,7 @@ class SnapshotQuery:
 
         Threads may ask for several at once.
 
-        Parameters
-        ----------
-        time
-            What :meth:`state` returned.
+        ``time`` is what :meth:`state` returned.
         """
         return self._slices(time, wanted, partitions)
 
@@ -317,17 +271,8 @@ class SnapshotQuery:
 
         Files that both states have are not read.
 
-        Parameters
-        ----------
-        before, after
-            Query times of the states, in any order; see :meth:`plan`.
-        columns
-            Names of the columns to compare and to return; ``None`` for all.
-
-        Raises
-        ------
-        SchemaError
-            A column is not in the table, or has the name of the one that tells the change.
+        The states may be given in any order. A column with the name of the one that holds the
+        change is refused.
         """
         require_no_change_column(self.schema)
         old, new = self.plan(before), self.plan(after)

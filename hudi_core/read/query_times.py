@@ -41,22 +41,7 @@ def _text(time: str | date | None) -> str | None:
 
 
 def snapshot_time(client: TableMetaClient, timeline: TimelineView, as_of: str) -> InstantTime:
-    """The time of a past state of a table.
-
-    Parameters
-    ----------
-    as_of
-        See :func:`hudi_core.model.instant_time.parse_query_time`.
-
-    Raises
-    ------
-    InvalidInstantTimeError
-        The text is no time.
-    TimelineError
-        See :meth:`~hudi_core.meta_client.TableMetaClient.instant_time`.
-    TimeOutOfRangeError
-        It is before the first commit of the table, or later than now.
-    """
+    """The time of a past state of a table."""
     time = client.instant_time(as_of, end_of_second=True)
     writes = timeline.completed_writes()
     newest = writes[-1].requested_time if writes else EARLIEST

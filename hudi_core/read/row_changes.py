@@ -24,14 +24,9 @@ from hudi_core.schema.table_schema import COMMIT_TIME, RECORD_KEY
 class RowChanges:
     """The rows of one file group before and after.
 
-    Attributes
-    ----------
-    gone
-        Rows of before that are not in the file any more as they were: updated, or deleted.
-    written
-        Rows of after that the writes wrote.
-    copied
-        Keys of the other rows of after; ``None`` where all of them come from before.
+    ``gone`` are rows of before that were updated or deleted, ``written`` those of after that the
+    writes wrote; ``copied`` are the keys of the other rows of after, ``None`` where all of them
+    come from before.
     """
 
     gone: pa.Table
@@ -51,13 +46,7 @@ class RowChanges:
 
 @dataclass(frozen=True, slots=True)
 class FileComparison:
-    """Compares base files, here or in tasks.
-
-    Attributes
-    ----------
-    scan
-        Reads them; its columns are those of the compared rows.
-    """
+    """Compares base files, here or in tasks."""
 
     scan: FileScan
 
@@ -65,11 +54,6 @@ class FileComparison:
         """Yield every change with its rows.
 
         A file that one change ends with and the next one begins with is read once.
-
-        Raises
-        ------
-        DataFileError
-            A file is missing or damaged.
         """
         last: PlannedFile | None = None
         after = self.scan.table(())
@@ -86,18 +70,7 @@ class FileComparison:
                 yield change, self._compared(change, before, after)
 
     def with_gone(self, change: FileChange, gone: pa.Table) -> RowChanges:
-        """The rows of a change, where those that are gone are known.
-
-        Parameters
-        ----------
-        gone
-            See :class:`RowChanges`.
-
-        Raises
-        ------
-        DataFileError
-            The file after is missing or damaged.
-        """
+        """The rows of a change, where those that are gone are known."""
         after = self._read(change.after, change)
         return RowChanges(gone, after.filter(_is_written(after, change)), None)
 

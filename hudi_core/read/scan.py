@@ -38,25 +38,8 @@ def scan(
     exclude the filter are skipped. Files are brought to the plan's schema: columns they lack are
     null, narrower types are widened, in nested types too.
 
-    Parameters
-    ----------
-    client
-        The table.
-    plan
-        What to read.
-    columns
-        Names of the columns to return, in this order; ``None`` for all.
-    row_filter
-        Rows to return; ``None`` for all.
-    batch_rows
-        Most rows of one batch; ``None`` for Arrow's default.
-
-    Raises
-    ------
-    SchemaError
-        An unknown column, or a filter that does not fit. Raised here, before a file is opened.
-    DataFileError
-        A file is missing or damaged. Raised while the reader is read.
+    ``SchemaError`` is raised here, before a file is opened; ``DataFileError`` while the reader is
+    read.
     """
     scanned = file_scan(client, plan, columns, row_filter, batch_rows)
     return pa.RecordBatchReader.from_batches(scanned.output_schema, scanned.read(plan.files))
@@ -72,11 +55,6 @@ def file_scan(
     """Reader of the plan's files, here or in tasks.
 
     See :func:`scan` for the parameters.
-
-    Raises
-    ------
-    SchemaError
-        An unknown column, or a filter that does not fit.
     """
     require_columns(columns, plan.schema)
     wanted = tuple(plan.schema.names if columns is None else columns)
@@ -97,22 +75,8 @@ def file_scan(
 class FileScan:
     """Common settings of one scan, frozen and sent to executors.
 
-    Attributes
-    ----------
-    files
-        The table's data files.
-    schema
-        What files are brought to.
-    columns
-        Names of the columns to return.
-    condition
-        Rows to return; ``None`` for all.
-    batch_rows
-        Most rows of one batch; ``None`` for Arrow's default.
-    keys
-        The record keys, where they are virtual or not all files hold them; else ``None``.
-    shows_keys
-        Whether ``_hoodie_record_key`` is the key that is made: so to compare rows.
+    ``keys`` is set where record keys are virtual or not all files hold them. ``shows_keys``:
+    ``_hoodie_record_key`` is the key that is made, as needed to compare rows.
     """
 
     files: DataFiles
@@ -129,13 +93,7 @@ class FileScan:
         return pa.schema([self.schema.field(name) for name in self.columns])
 
     def read(self, files: Sequence[PlannedFile]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the files, in their order.
-
-        Raises
-        ------
-        DataFileError
-            A file is missing or damaged.
-        """
+        """Yield the rows of the files, in their order."""
         if not files:
             return
         if self.keys is not None and RECORD_KEY in self._asked:
@@ -154,15 +112,7 @@ class FileScan:
         They begin in that range of the file's bytes. Ranges that cover a file without overlapping
         have each of its rows once.
 
-        Parameters
-        ----------
-        start, end
-            The first byte, and the one behind the last.
-
-        Raises
-        ------
-        DataFileError
-            The file is missing or damaged.
+        ``end`` is the byte behind the last.
         """
         if self.keys is not None and RECORD_KEY in self._asked:
             yield from self._keyed(file, (start, end)).to_batches()
@@ -177,11 +127,6 @@ class FileScan:
         """The rows of the files in their order, all at once.
 
         Faster than batch by batch.
-
-        Raises
-        ------
-        DataFileError
-            A file is missing or damaged.
         """
         if not files:
             return self.output_schema.empty_table()

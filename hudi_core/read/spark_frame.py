@@ -35,20 +35,7 @@ def frame_of_plan(
     columns: Sequence[str] | None = None,
     row_filter: RowFilter | None = None,
 ) -> DataFrame:
-    """Return the rows of a plan as a DataFrame.
-
-    Parameters
-    ----------
-    spark
-        The session.
-    columns, row_filter
-        As of :func:`hudi_core.read.scan.scan`.
-
-    Raises
-    ------
-    SchemaError
-        An unknown column, or a filter that does not fit.
-    """
+    """Return the rows of a plan as a DataFrame."""
     require_columns(columns, plan.schema)
     roots = client.files.roots
     found = {_scheme(root): connected_scheme(spark, hadoop_schemes(root)) for root in roots}

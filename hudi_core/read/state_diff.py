@@ -31,16 +31,9 @@ Places = np.ndarray[tuple[int], np.dtype[np.int64]]
 class StateDiff:
     """Reads the differences of two states.
 
-    Attributes
-    ----------
-    scan
-        Reads the files; its columns are those of the rows to return.
-    keys
-        Paths of the columns that identify a row within its partition.
-    compared
-        Names of the columns that decide whether a row differs.
-    has_times
-        Whether rows tell which commit wrote them.
+    ``keys`` identify a row within its partition only; ``compared`` are the columns that decide
+    whether a row differs; ``has_times`` is whether rows have the time of the commit that wrote
+    them.
     """
 
     scan: FileScan
@@ -66,16 +59,6 @@ class StateDiff:
         """Rows inserted, updated and deleted from one state to the other.
 
         Updated rows are as they are after it, deleted ones as they were before.
-
-        Parameters
-        ----------
-        before, after
-            The files of the states.
-
-        Raises
-        ------
-        DataFileError
-            A file is missing or damaged.
         """
         found = [self.output_schema.empty_table()]
         with thread_pool(2) as pool:

@@ -26,12 +26,8 @@ _log: Final = logging.getLogger(__name__)
 class VirtualKeys:
     """Record keys of a scan that files may lack.
 
-    Attributes
-    ----------
-    made
-        How they are made.
-    are_hidden
-        Whether users read null; not of a table that stores them again, whose older files lack them.
+    ``are_hidden``: users read null; not so for a table that stores keys again, whose older files
+    lack them.
     """
 
     made: FileKeys
@@ -48,19 +44,7 @@ class VirtualKeys:
     def added_to(self, rows: pa.Table, field: pa.Field, path: str, makes: bool) -> pa.Table:
         """Rows with the column of the key.
 
-        Parameters
-        ----------
-        field
-            The column.
-        path
-            Of their file, for errors.
-        makes
-            Whether it holds the keys, and not null.
-
-        Raises
-        ------
-        RecordKeyError
-            A key cannot be made.
+        Without ``makes`` the column is null.
         """
         made = self.made.made(rows, path) if makes else pa.nulls(rows.num_rows, field.type)
         return rows.append_column(field, made)
@@ -78,17 +62,8 @@ def virtual_keys(
 ) -> VirtualKeys | None:
     """How a scan makes record keys; ``None`` where it reads them.
 
-    Parameters
-    ----------
-    schema
-        The columns that are read.
-    files
-        Those that are, to warn of the ones that hold keys which are ignored.
-
-    Raises
-    ------
-    InvalidOptionError
-        Stored keys are to be ignored, and the table has no columns to make others of.
+    Of ``files`` those that hold keys which are ignored are warned of. A table that ignores stored
+    keys and has no columns to make others from is refused.
     """
     is_hidden = hides_keys(client)
     if RECORD_KEY not in schema.names or not (is_hidden or client.config.keys_differ_by_file):

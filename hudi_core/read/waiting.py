@@ -24,18 +24,7 @@ def latest_time(client: TableMetaClient, timeline: TimelineView) -> InstantTime:
 
 
 def first_offset(client: TableMetaClient, timeline: TimelineView, start: str) -> InstantTime:
-    """Completion time after which a stream begins.
-
-    Parameters
-    ----------
-    start
-        The option, as :class:`~hudi_core.config.streaming.StreamSourceConfig` has it.
-
-    Raises
-    ------
-    TimelineError
-        See :meth:`~hudi_core.meta_client.TableMetaClient.instant_time`.
-    """
+    """Completion time after which a stream begins."""
     return latest_time(client, timeline) if start == LATEST else client.instant_time(start)
 
 
@@ -50,14 +39,7 @@ def next_offset(
 
     It is ``start`` where nothing waits. Of a limit at least one commit is taken.
 
-    Parameters
-    ----------
-    start
-        Up to where everything has been read.
-    config
-        The limits.
-    end
-        What to stop at; ``None`` for the last commit.
+    Everything up to ``start`` has been read; ``end`` is ``None`` for the last commit.
     """
     waiting = sorted(
         (

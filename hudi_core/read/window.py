@@ -39,15 +39,7 @@ _LONGEST_WRITE: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class WindowWrite:
-    """One completed write of a window.
-
-    Attributes
-    ----------
-    instant
-        Its completed instant.
-    metadata
-        The body of its commit.
-    """
+    """One completed write of a window."""
 
     instant: Instant
     metadata: CommitMetadata
@@ -78,15 +70,7 @@ class WindowWrite:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """The windows of one table.
-
-    Attributes
-    ----------
-    client
-        The table.
-    timeline
-        The instants that count, fenced by the table's format.
-    """
+    """The windows of one table."""
 
     client: TableMetaClient
     timeline: TimelineView
@@ -98,20 +82,9 @@ class Windows:
         versions of a group as completion times do. A write that clusters files which no other
         write of the window touches is left out: it changes no row.
 
-        Parameters
-        ----------
-        begin, end
-            Query times (see :func:`hudi_core.model.instant_time.parse_query_time`); exclusive and
-            inclusive. The requested time of a write stands for its completion. ``None``: no bound.
-
-        Raises
-        ------
-        InvalidInstantTimeError
-            ``begin`` or ``end`` is no time.
-        TimelineError
-            See :meth:`~hudi_core.meta_client.TableMetaClient.instant_time`.
-        HistoryExpiredError
-            The metadata of an archived write is out of reach.
+        ``begin`` is exclusive, ``end`` inclusive; the requested time of a write means its
+        completion; ``None`` is no bound. ``HistoryExpiredError``: the metadata of an archived write
+        is out of reach.
         """
         found = self._completed(self._bound(begin), self._bound(end, end_of_second=True))
         return tuple(write for write in found if not _stands_alone(write, found))

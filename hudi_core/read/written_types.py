@@ -23,17 +23,9 @@ def files_by_types(
 ) -> list[tuple[pa.Schema, tuple[str, ...]]]:
     """Return a plan's files grouped by their stored columns.
 
-    Parameters
-    ----------
-    client
-        The table; the metadata of every write that a file is from is read, once. Of an archived
-        write, or one that kept no schema, the footer of one file tells its columns.
-
-    Returns
-    -------
-    list
-        Pairs of a schema and URIs. The schema has the names and types of the files, meta columns
-        first, and field ids where the files have them.
+    Pairs of a schema, as the files have it (meta columns first, field ids where there are any), and
+    URIs. The metadata of every write that a file is from is read once; for an archived write, or
+    one that kept no schema, the footer of one file is read.
     """
     warn_of_ignored_keys(client, plan.files)
     grouped: dict[bytes, tuple[pa.Schema, list[str]]] = {}

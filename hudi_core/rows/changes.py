@@ -61,15 +61,8 @@ class Met(Enum):
 class Clause:
     """One ``WHEN ... THEN ...``.
 
-    Attributes
-    ----------
-    met, kind
-        For which rows, and what becomes of them.
-    condition
-        Over the joined columns; null counts as false, ``None`` is always true.
-    values
-        What the columns of the table become, over the joined columns: all of them, but for deletes,
-        which have none.
+    Null counts as false in ``condition``; ``None`` is always true. ``values`` has all columns of
+    the table, over the joined columns; none for deletes.
     """
 
     met: Met
@@ -81,19 +74,8 @@ class Clause:
 def decide(joined: pa.Table, clauses: Sequence[Clause], staged: pa.Schema) -> pa.Table:
     """Return the rows that change, each as it becomes.
 
-    Parameters
-    ----------
-    joined
-        The rows, with the columns :data:`FILE`, :data:`ROW` and :data:`SOURCE`.
-    clauses
-        In their order.
-    staged
-        Columns to return: those of the table, none for deletes alone, and :data:`STAGED`.
-
-    Raises
-    ------
-    SchemaError
-        A value does not fit its column.
+    ``joined`` has the columns :data:`FILE`, :data:`ROW` and :data:`SOURCE`. ``staged`` has the
+    columns of the table, none for deletes alone, and :data:`STAGED`.
     """
     stored, sourced = (true_mask(joined.column(name).is_valid()) for name in (FILE, SOURCE))
     left = {Met.BOTH: stored & sourced, Met.SOURCE: ~stored, Met.TARGET: ~sourced}
@@ -113,24 +95,12 @@ def decide(joined: pa.Table, clauses: Sequence[Clause], staged: pa.Schema) -> pa
 
 
 def holds(rows: pa.Table, condition: pc.Expression) -> Mask:
-    """Return of which rows a condition is true.
-
-    Raises
-    ------
-    SchemaError
-        It does not fit the rows.
-    """
+    """Return of which rows a condition is true."""
     return true_where(project(rows, {"holds": condition}).column("holds"))
 
 
 def true_where(answers: pa.ChunkedArray) -> Mask:
-    """Return where a condition is true; null counts as false.
-
-    Raises
-    ------
-    SchemaError
-        The answers are neither true nor false.
-    """
+    """Return where a condition is true; null counts as false."""
     if pt.is_null(answers.type):
         return np.zeros(len(answers), bool)
     if not pt.is_boolean(answers.type):
@@ -159,13 +129,7 @@ def _changed(rows: pa.Table, clause: Clause, staged: pa.Schema) -> pa.Table:
 
 
 def project(rows: pa.Table, values: Mapping[str, pc.Expression]) -> pa.Table:
-    """Return the values of expressions over the columns of some rows.
-
-    Raises
-    ------
-    SchemaError
-        An expression does not fit the columns, or cannot be computed for some row.
-    """
+    """Return the values of expressions over the columns of some rows."""
     if not values:
         return pa.table({})
     from pyarrow import acero  # noqa: PLC0415 - it imports pyarrow.dataset, which imports pandas
@@ -192,11 +156,6 @@ def assigned(values: pa.ChunkedArray, column: pa.Field) -> pa.Array:
 
     Numbers become other numbers where nothing but digits after the point of a float is lost; dates
     become times; texts, booleans and numbers do not become each other.
-
-    Raises
-    ------
-    SchemaError
-        The types do not go together, a value does not fit, or a required column would be null.
     """
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(array, pa.ChunkedArray):  # of no chunks

@@ -37,12 +37,8 @@ def winners(keys: pa.ChunkedArray, ordering: Sequence[pa.ChunkedArray]) -> Posit
 
     ``None`` when no key occurs twice.
 
-    Parameters
-    ----------
-    keys
-        Record key of every row, in arrival order, without nulls.
-    ordering
-        Ordering values of every row, one column for each field; none for commit-time ordering.
+    ``keys`` are in arrival order, without nulls; ``ordering`` has a column for each field, none for
+    commit-time ordering.
     """
     encoded = keys.combine_chunks().dictionary_encode()
     if len(encoded.dictionary) == len(encoded):
@@ -69,11 +65,6 @@ def existing_is_newer(
     """Return for each pair whether the stored row stays.
 
     It does if its ordering value is strictly greater.
-
-    Parameters
-    ----------
-    stored, incoming
-        Ordering values of both, one column for each field.
     """
     pairs = [
         (_totally_ordered(had), _totally_ordered(given))
@@ -88,15 +79,7 @@ def existing_is_newer(
 
 
 def order_ranks(ordering: Sequence[pa.ChunkedArray], count: int) -> Positions:
-    """Return each row's rank by its ordering values; ties share one.
-
-    Parameters
-    ----------
-    ordering
-        Ordering values of every row, one column for each field.
-    count
-        How many rows there are.
-    """
+    """Return each row's rank by its ordering values; ties share one."""
     ranks = np.zeros(count, dtype=np.int64)
     for column in ordering:
         by = [("", "ascending", "at_start")]

@@ -22,15 +22,7 @@ from hudi_core.storage.options import StorageOptions
 
 @dataclass(frozen=True, slots=True)
 class KeyTracking:
-    """Keys that tasks spill for the table's key indexes.
-
-    Attributes
-    ----------
-    columns
-        Columns that secondary indexes are of.
-    in_memory
-        Whether they hand on what they leave in memory.
-    """
+    """Keys that tasks spill for the table's key indexes."""
 
     columns: tuple[str, ...]
     in_memory: bool
@@ -40,13 +32,7 @@ class Attempts(Protocol):
     """Attempts at tasks that run in the process that commits."""
 
     def mark(self, path: str, marker: str) -> None:
-        """Note a file whose marker is about to be put.
-
-        Parameters
-        ----------
-        path, marker
-            Of the file and of its marker.
-        """
+        """Note a file whose marker is about to be put."""
         ...
 
     def is_open(self, ask_store: Callable[[], bool]) -> bool:
@@ -61,27 +47,13 @@ class Attempts(Protocol):
 class WriteContext:
     """The write that a task belongs to.
 
-    Attributes
-    ----------
-    base_path, storage_options
-        Where the table is and how to reach it.
-    table, schema, write
-        The table's stored properties, its schema as this write leaves it, and the write's options.
-    instant
-        Requested time of the write.
-    tracked
-        What tasks leave of the keys they write; ``None`` where no index asks for it.
-    knows_partitions
-        Whether the incoming rows have the columns of their partition.
-    attempts, fetched
-        Attempts at tasks, and the data files that tasks hand to each other, where all of them run
-        in one process.
-    assigns
-        Whether incoming rows take the place of stored ones whatever the order of their versions
-        is, as in SQL, and keep the stored keys.
-    preview
-        Folder below the table for all files of a write that only shows what it would do; ``None``
-        for one that commits.
+    ``schema`` is that which the write leaves; ``instant`` a requested time. ``tracked`` is ``None``
+    where no index asks for keys. ``attempts`` and ``fetched`` (data files handed between tasks) are
+    set only where all tasks run in one process. ``assigns``: incoming rows replace stored ones
+    whatever their order is, as in SQL, and keep the stored keys. ``preview`` is a folder below the
+    table for all files of a write that does not commit; ``None`` for one that does.
+
+    ``knows_partitions``: the incoming rows have the columns of their partition.
     """
 
     base_path: BasePath

@@ -27,10 +27,7 @@ def bits_per_coordinate(number: int, highest: int) -> int:
 
     Of more than 64 coordinates, those after the 64th do not count.
 
-    Parameters
-    ----------
-    highest
-        The greatest coordinate; more bits than it has would say nothing.
+    ``highest`` is the greatest coordinate; more bits than it has would be wasted.
     """
     return max(1, min(_MOST_BITS, _BITS // number, highest.bit_length()))
 
@@ -47,10 +44,7 @@ def scaled(ranks: Words, bits: int) -> Words:
 def z_order(coordinates: Sequence[Words], bits: int) -> Words:
     """Places on Morton's curve: the bits of the coordinates in turn.
 
-    Parameters
-    ----------
-    coordinates
-        Of each row, below ``2 ** bits``; the first weighs most.
+    Coordinates are below ``2 ** bits``; the first has the greatest weight.
     """
     return _by_blocks(_interleaved, coordinates, bits)
 
@@ -60,11 +54,6 @@ def hilbert(coordinates: Sequence[Words], bits: int) -> Words:
 
     J. Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707 (2004): the
     coordinates are turned into the transposed index, whose bits in turn are the place.
-
-    Parameters
-    ----------
-    coordinates
-        See :func:`z_order`.
     """
     return _by_blocks(_hilbert, coordinates, bits)
 

@@ -32,15 +32,7 @@ def deciding_names(rules: MergeRules) -> set[str]:
 
 
 def require_merge_columns(rules: MergeRules, schema: TableSchema) -> None:
-    """Refuse merge columns that the table lacks or that cannot be compared.
-
-    Raises
-    ------
-    SchemaError
-        Names the column.
-    PluginError
-        The record merger cannot be had.
-    """
+    """Refuse merge columns that the table lacks or that cannot be compared."""
     for name in rules.order:
         field = schema.field(name)
         if field is None or children(field.type):
@@ -68,11 +60,6 @@ def require_delete_markers(rules: MergeRules, schema: TableSchema) -> None:
     """Refuse columns that cannot mark deletes.
 
     They may be missing: full loads often have none.
-
-    Raises
-    ------
-    SchemaError
-        Names the column.
     """
     for marker in rules.markers:
         field = schema.field(marker.field)
@@ -104,13 +91,7 @@ def column_of(rows: pa.Table | pa.RecordBatch, name: str) -> pa.ChunkedArray:
 def order_values(
     rows: pa.Table, fields: Sequence[str], rules: MergeRules
 ) -> tuple[pa.ChunkedArray, ...]:
-    """The ordering columns; each breaks ties of those before.
-
-    Parameters
-    ----------
-    fields
-        The ordering fields that count here.
-    """
+    """The ordering columns; each breaks ties of those before."""
     columns = tuple(column_of(rows, name) for name in fields)
     if rules.named is not None:
         return (ranks(rules.named, fields, [plain(column) for column in columns]),)
@@ -133,13 +114,7 @@ def _sequence(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray
 
 
 def require_sequences(rows: pa.Table, rules: MergeRules) -> None:
-    """Refuse incoming rows whose place in the source's log is not known.
-
-    Raises
-    ------
-    SchemaError
-        Shows some of the strings.
-    """
+    """Refuse incoming rows whose place in the source's log is not known."""
     for name in rules.order:
         if not rules.is_sequence or name not in rows.column_names:
             continue

@@ -12,13 +12,7 @@ Mask: TypeAlias = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 def differing_rows(left: pa.Table, right: pa.Table) -> Mask:
-    """Mask of the rows that are not the same in both tables.
-
-    Parameters
-    ----------
-    left, right
-        Tables of one schema, with as many rows.
-    """
+    """Mask of the rows that are not the same in both tables."""
     found = np.zeros(left.num_rows, bool)
     for one, other in zip(left.columns, right.columns, strict=True):
         found |= _differing(one.combine_chunks(), other.combine_chunks())

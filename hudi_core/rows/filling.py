@@ -30,16 +30,6 @@ def require_null_defaults(schema: str | None, rules: MergeRules) -> None:
 
     Hudi takes that value for a missing one too, but by identity of Java objects: which values those
     are depends on their type and size. Tables that Spark or this project made have no such columns.
-
-    Parameters
-    ----------
-    schema
-        The table's Avro schema as JSON.
-
-    Raises
-    ------
-    SchemaError
-        Names the columns.
     """
     if rules.fill is not Fill.NULLS or schema is None:
         return
@@ -81,16 +71,9 @@ def filled(
 ) -> pa.Table:
     """Incoming rows with what they take from the stored ones.
 
-    Parameters
-    ----------
-    rows
-        The rows to write: those that update stored rows first, then the new ones, which stay.
-    met
-        Positions of the stored rows that those that update take the place of.
-    late
-        Of which of them the stored row is the later version.
-    stored
-        The rows of the file.
+    In ``rows`` those that update come first, then new ones, which stay as they are; ``met``
+    (positions of stored rows) and ``late`` (the stored row is the later version) are for the
+    former.
     """
     updates = len(met)
     if rules.fill is None or not updates:
@@ -115,12 +98,7 @@ def filled(
 def with_stored(rows: pa.Table, position: int, takes: Mask, stored: pa.ChunkedArray) -> pa.Table:
     """Rows, of which the first take values from stored rows.
 
-    Parameters
-    ----------
-    takes
-        Which of the first rows do.
-    stored
-        The values of the stored rows, one for each of these.
+    ``takes`` and ``stored`` are for the first rows only, one value for each.
     """
     field, given = rows.schema.field(position), rows.column(position)
     chosen = np.arange(rows.num_rows)
@@ -137,17 +115,8 @@ def folded(rows: pa.Table, codes: Positions, rules: MergeRules) -> tuple[pa.Tabl
     that counts takes away what was before it, and gives nothing. A row without a column lacks its
     value whatever the rules are.
 
-    Parameters
-    ----------
-    rows
-        Rows in which every key occurs several times, in arrival order.
-    codes
-        The ordinal of the key of each row, from 0.
-
-    Returns
-    -------
-    tuple
-        One row per key, in the order of the ordinals; and which of ``rows`` counts for each.
+    Every key of ``rows`` occurs several times; ``codes`` are its ordinals from 0. Returned are one
+    row per key in the order of the ordinals, and which of ``rows`` counts for each.
     """
     order = np.argsort(codes, kind="stable")
     codes = codes[order]

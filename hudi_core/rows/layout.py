@@ -17,12 +17,7 @@ from hudi_core.rows.sorting import values_of
 def row_order(rows: pa.Table, columns: Sequence[str], layout: Layout) -> pa.Array:
     """Positions of rows in the order of a layout, nulls first.
 
-    Parameters
-    ----------
-    rows
-        With all of the columns; strings may be dictionary encoded.
-    columns
-        Dotted paths; at least one.
+    ``columns`` are dotted paths, at least one; strings may be dictionary encoded.
     """
     keys = [_key(values_of(rows, name)) for name in columns]
     if layout is Layout.LINEAR or len(keys) == 1:

@@ -67,13 +67,7 @@ _RANKS: Final = (
 
 
 def record_merger(chosen: NamedMerger, names: Sequence[str]) -> BaseRecordMerger:
-    """Return the record merger that another distribution provides for a table.
-
-    Raises
-    ------
-    PluginError
-        It cannot be had.
-    """
+    """Return the record merger that another distribution provides for a table."""
     return RECORD_MERGER_POINT.make(
         chosen.name, BaseRecordMerger, lambda kind: kind(names, dict(chosen.options))
     )
@@ -82,15 +76,7 @@ def record_merger(chosen: NamedMerger, names: Sequence[str]) -> BaseRecordMerger
 def require_rankable(
     chosen: NamedMerger, names: Sequence[str], types: Sequence[pa.DataType]
 ) -> None:
-    """Refuse ordering columns that a record merger cannot rank.
-
-    Raises
-    ------
-    SchemaError
-        Says why, as the merger does.
-    PluginError
-        The merger cannot be had, or fails.
-    """
+    """Refuse ordering columns that a record merger cannot rank."""
     merger = record_merger(chosen, names)
     guard = RECORD_MERGER_POINT.guard(chosen.name)
     reason = guard.call("refusal", lambda: merger.refusal(types))
@@ -106,18 +92,7 @@ def require_rankable(
 def ranks(
     chosen: NamedMerger, names: Sequence[str], columns: Sequence[pa.ChunkedArray]
 ) -> pa.ChunkedArray:
-    """Return the ranks of versions.
-
-    Parameters
-    ----------
-    columns
-        The values of the ordering fields.
-
-    Raises
-    ------
-    PluginError
-        The merger cannot be had, fails, or does not rank every version.
-    """
+    """Return the ranks of versions."""
     merger = record_merger(chosen, names)
     guard = RECORD_MERGER_POINT.guard(chosen.name)
     found = guard.call("ranks", lambda: merger.ranks(columns))

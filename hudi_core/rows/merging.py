@@ -22,13 +22,9 @@ _SLICED_ROWS: Final = 8
 class Located:
     """How incoming rows meet the stored rows of one file.
 
-    Attributes
-    ----------
-    incoming, stored
-        Pairs that have one key: the number of the incoming row, the position of the stored one. A
-        key that the file holds several times makes several pairs.
-    gone
-        Positions of stored rows that go because their successors are elsewhere.
+    ``incoming`` (number of the row) and ``stored`` (position) are pairs; a key that the file holds
+    several times makes several. ``gone`` are positions of stored rows that go because their
+    successors are elsewhere.
     """
 
     incoming: Positions
@@ -40,21 +36,12 @@ class Located:
 class Merged:
     """The outcome of a merge.
 
-    Attributes
-    ----------
-    kept
-        The stored rows that stay, in file order.
-    updates, replaced
-        Which incoming rows are written, ascending, and the position of the stored row whose place
-        each takes. An incoming row is there once for each stored row that it updates.
-    late
-        Of the updates, those whose stored row is the later version: it is written, and takes from
-        the incoming row what it lacks.
-    deletes
-        How many stored rows go without a successor: those of deleted keys, and those whose
-        successors are elsewhere. ``stored rows - deletes`` is the number of kept rows and updates.
-    removed
-        Positions of the stored rows that do not stay, those that are updated among them.
+    ``kept`` is in file order. ``updates`` is ascending, with an incoming row once for each stored
+    row that it updates; ``replaced`` has the position of that. ``late`` are updates whose stored
+    row is the later version: it is written, and takes from the incoming row what it lacks.
+    ``deletes`` counts stored rows without a successor here, so that ``stored rows - deletes`` is
+    the number of kept rows and updates; ``removed`` are positions of all that do not stay, updated
+    ones included.
     """
 
     kept: pa.Table
@@ -85,18 +72,8 @@ def merge(
 ) -> Merged:
     """Merge incoming rows into the stored rows they match.
 
-    Parameters
-    ----------
-    stored
-        Rows of the file.
-    rows
-        The incoming rows that meet stored ones, with the columns that decide.
-    located
-        Which of ``rows`` meet which stored rows.
-    rules
-        Which version counts, and what is taken from the other one.
-    delete_all
-        Whether every incoming row deletes, by the operation and whatever the order is.
+    ``rows`` have only the columns that decide. ``delete_all``: every incoming row deletes, by the
+    operation and whatever the order is.
     """
     incoming, positions = located.incoming, located.stored
     late = np.zeros(len(positions), dtype=bool)

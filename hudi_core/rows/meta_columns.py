@@ -21,15 +21,8 @@ _CONSTANT: Final = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
 class RowOrigin:
     """Where new rows come from and go to.
 
-    Attributes
-    ----------
-    partition_path, file_name
-        The file they are written to.
-    task
-        Number that no other task of the write uses; with the row number it makes the sequence
-        number, which is unique within the table.
-    first_row
-        Row number of the first row within the task.
+    ``task`` is used by no other task of the write; with the row number, which begins at
+    ``first_row`` within the task, it makes the sequence number, unique within the table.
     """
 
     partition_path: PartitionPath

@@ -53,32 +53,13 @@ def arrangement_for(context: WriteContext) -> Arrangement | None:
 
 
 def require_sortable_columns(context: WriteContext) -> None:
-    """Refuse columns that rows cannot be sorted by.
-
-    Raises
-    ------
-    SchemaError
-        A column is not in the table, or has no order.
-    """
+    """Refuse columns that rows cannot be sorted by."""
     option = WriteConfig.bulk_insert_sort_columns.key
     require_ordered(context.schema, context.write.bulk_insert_sort_columns, option)
 
 
 def require_ordered(schema: TableSchema, columns: Sequence[str], option: str) -> None:
-    """Refuse columns that rows cannot be sorted by.
-
-    Parameters
-    ----------
-    columns
-        Dotted paths.
-    option
-        Where they are named.
-
-    Raises
-    ------
-    SchemaError
-        A column is not in the table, or has no order.
-    """
+    """Refuse columns that rows cannot be sorted by."""
     for name in columns:
         field = schema.field(name)
         around = [part.rpartition(".")[0] for part in accumulate(name.split("."), "{}.{}".format)]

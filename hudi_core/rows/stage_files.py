@@ -27,12 +27,7 @@ def spill(
 ) -> SpillRef:
     """Leave a table for a later task.
 
-    Parameters
-    ----------
-    kind
-        What it is; a word of the file's name.
-    in_memory
-        Hand on the table itself.
+    ``kind`` becomes a word of the file's name. With ``in_memory`` the table itself is handed on.
     """
     if in_memory:
         return table

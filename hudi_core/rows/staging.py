@@ -48,22 +48,10 @@ _SMALL_CODES: Final = np.iinfo(np.uint16).max
 class StagedPart:
     """The staged rows of one input task.
 
-    Attributes
-    ----------
-    task
-        The input task; parts in task order and batches in their own order are the arrival order.
-    schema
-        Columns of the batches.
-    location
-        Path of the Arrow file relative to the base path; ``None`` when ``batches`` holds the rows.
-    batches
-        The rows, where the engine shares memory.
-    batch_numbers, rows
-        For every partition path: which batches hold its rows, and how many rows they are.
-    batch_rows
-        How many rows each batch has.
-    ambiguity
-        Whether their record keys could be those of other rows.
+    Parts in task order, and batches in their own order, are the arrival order. ``location`` is
+    relative to the base path, ``None`` when ``batches`` holds the rows (where the engine shares
+    memory). ``batch_numbers`` and ``rows`` have, by partition path, the batches with its rows and
+    the number of these. ``ambiguity``: their record keys could be those of other rows.
     """
 
     task: int
@@ -90,20 +78,8 @@ def stage_rows(
 ) -> Iterator[StagedPart]:
     """Stage the rows of one input task as one part, if any.
 
-    Parameters
-    ----------
-    schema
-        What the rows are brought to; for deletes only the columns that make key and partition.
-    in_memory
-        Keep the batches in the part instead of writing a file.
-
-    Raises
-    ------
-    ConfigError
-        The task runs on a machine that does not have the table.
-    SchemaError
-        Rows that do not fit the schema, a null or empty record key, a partition value without a
-        safe path.
+    For deletes ``schema`` has only the columns that make key and partition. With ``in_memory`` no
+    file is written.
     """
     staged = schema.arrow
     if context.is_global:
@@ -124,15 +100,7 @@ def stage_rows(
 
 
 class PartBuilder:
-    """Stages rows, piece by piece, as one part.
-
-    Parameters
-    ----------
-    schema
-        Columns of the pieces.
-    in_memory
-        Keep the pieces in the part instead of writing a file.
-    """
+    """Stages rows, piece by piece, as one part."""
 
     def __init__(
         self, task: TaskContext, context: WriteContext, schema: pa.Schema, in_memory: bool
@@ -212,11 +180,6 @@ def normalised(
 
     Only the schema's columns are kept, and of structs its fields: what else may come was checked
     before, and a delete needs no more.
-
-    Parameters
-    ----------
-    how
-        What may be done to values that the table's types do not hold.
     """
     kinds = {field.name: field.type for field in schema.arrow}
     wanted = kinds.keys()
@@ -291,13 +254,7 @@ class _FileSink:
 
 
 class StagedRows:
-    """Reads back the staged rows of one partition, in arrival order.
-
-    Parameters
-    ----------
-    columns
-        Which columns to read; ``None`` for all.
-    """
+    """Reads back the staged rows of one partition, in arrival order."""
 
     def __init__(
         self,
@@ -321,10 +278,7 @@ class StagedRows:
 
         Batches without one of them are not read.
 
-        Parameters
-        ----------
-        numbers
-            Arrival positions, ascending.
+        ``numbers`` are ascending arrival positions.
         """
         start = 0
         for part in self._parts:

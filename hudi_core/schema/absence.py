@@ -22,12 +22,8 @@ _ROW: Final = b"row"
 class Absence(NamedTuple):
     """A column that some rows lack.
 
-    Attributes
-    ----------
-    path
-        The column; dotted within structs, lists and maps.
-    row
-        The first of the rows, as a message names it.
+    ``path`` is dotted within structs, lists and maps; ``row`` is the first such row, as a message
+    names it.
     """
 
     path: str
@@ -42,13 +38,7 @@ class Lacking(NamedTuple):
 
 
 def with_absence(table: pa.Table, lacking: Mapping[str, Lacking]) -> pa.Table:
-    """Return rows that say which columns they lack.
-
-    Parameters
-    ----------
-    lacking
-        By path of a column; empty where all rows have all columns.
-    """
+    """Return rows that say which columns they lack."""
     if not lacking:
         return table
     fields = [
@@ -61,13 +51,7 @@ def with_absence(table: pa.Table, lacking: Mapping[str, Lacking]) -> pa.Table:
 
 
 def absence_field(rows: Any) -> pa.Field | None:
-    """The field of :data:`ABSENT`; ``None`` where rows lack nothing.
-
-    Parameters
-    ----------
-    rows
-        As an engine took them.
-    """
+    """The field of :data:`ABSENT`; ``None`` where rows lack nothing."""
     if not isinstance(rows, pa.Table | pa.RecordBatchReader):
         return None  # a DataFrame
     position = rows.schema.get_field_index(ABSENT)

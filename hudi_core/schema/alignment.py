@@ -25,12 +25,9 @@ def stored_fields(schema: pa.Schema) -> list[pa.Field]:
 
     Ids that are not of the table are dropped.
 
-    Parameters
-    ----------
-    schema
-        As Arrow reads it from the file, the file's own metadata included. Ids that another writer
-        gave, for a table of another kind, have nothing to do with those of this table; the Avro
-        schema that base files carry shows whose they are.
+    ``schema`` is as Arrow reads it from the file, its metadata included: the Avro schema that base
+    files carry shows whose ids they are. Ids that another writer gave, for a table of another kind,
+    have nothing to do with those of this table.
     """
     if b'"field-id"' in (schema.metadata or {}).get(_AVRO_SCHEMA, b""):
         return list(schema)
@@ -88,19 +85,8 @@ def same_by_name(stored: Sequence[pa.Field], wanted: Iterable[pa.Field]) -> bool
 def align(rows: pa.Table, stored: Sequence[pa.Field], schema: pa.Schema) -> pa.Table:
     """Return a file's rows in the columns and types of ``schema``.
 
-    Parameters
-    ----------
-    rows
-        The file's columns, all or some.
-    stored
-        Their fields, from :func:`stored_fields`.
-    schema
-        Columns of the table; those the file lacks are null.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError
-        A value cannot be brought to the type of the table.
+    ``stored`` are the fields of ``rows``, from :func:`stored_fields`. Columns that the file lacks
+    are null. Errors are Arrow's own.
     """
     columns = []
     for field, found in zip(schema, counterparts(stored, schema), strict=True):

@@ -144,11 +144,6 @@ def normalise_field(field: pa.Field, path: str) -> pa.Field:
     """Return a field as tables store it.
 
     Metadata but the comment is dropped.
-
-    Raises
-    ------
-    SchemaError
-        The name or the type cannot be stored.
     """
     if not _NAME.fullmatch(field.name):
         raise SchemaError(
@@ -180,19 +175,8 @@ def normalise_type(kind: pa.DataType, path: str) -> pa.DataType:
 
     Nanoseconds that microseconds cannot hold are refused when such rows are written.
 
-    Parameters
-    ----------
-    kind
-        Any Arrow type.
-    path
-        Path of the column, for errors.
-
-    Raises
-    ------
-    SchemaError
-        Types without a counterpart: null, durations, intervals, unions, extension types, maps
-        whose keys are not strings, structs without fields, decimals beyond 38 digits or with a
-        negative scale.
+    Refused are null, durations, intervals, unions, extension types, maps whose keys are not
+    strings, structs without fields, and decimals beyond 38 digits or with a negative scale.
     """
     if isinstance(kind, pa.BaseExtensionType):
         _refuse(kind, path, "Cast the column to its storage type.")
@@ -253,14 +237,7 @@ def require_case_distinct(new: Iterable[str], names: Iterable[str], where: str) 
 
     Spark, Hive and Trino do not distinguish such columns: none of them could read the table.
 
-    Parameters
-    ----------
-    new
-        Names of columns that are about to be stored.
-    names
-        All names on their level, the new ones among them.
-    where
-        What has the columns, for the message.
+    ``new`` names are about to be stored; ``names`` are all of their level, the new ones included.
     """
     by_case: dict[str, list[str]] = {}
     for name in names:

@@ -165,11 +165,6 @@ def local_timestamps(text: str) -> frozenset[str]:
     """Paths of the columns that an Avro schema calls local timestamps.
 
     Those whose lack of a time zone is declared in another way are not; see above.
-
-    Parameters
-    ----------
-    text
-        An Avro schema that :func:`record_from_avro` reads.
     """
     reader = _Reader()
     reader.read(json.loads(text), "", "")
@@ -180,11 +175,6 @@ def record_from_avro(text: str) -> list[pa.Field]:
     """Return the fields of an Avro record schema.
 
     They have the ids and comments it holds.
-
-    Raises
-    ------
-    SchemaError
-        The text is no Avro record, or holds a type that no Arrow type stands for.
     """
     try:
         node = json.loads(text)

@@ -37,24 +37,9 @@ def cast_array(
     exactly what it is; a column of nulls may become anything that may be null; structs may lack
     columns that may be null.
 
-    Parameters
-    ----------
-    array
-        Values of any Arrow type.
-    field
-        The column of the table.
-    path
-        Path of the column, for errors.
-    widely
-        Whether integers may become the nearest floating-point numbers, and numbers strings.
-    grows
-        Whether an option lets the column take a wider type, for the hint of an error.
-
-    Raises
-    ------
-    SchemaError
-        The types do not go together, a value does not fit, a required column holds nulls, or a
-        struct has a field that the table lacks.
+    With ``widely`` integers may become the nearest floating-point numbers, and numbers strings.
+    ``grows`` is only for the hint of an error. A struct with a field that the table lacks is
+    refused.
     """
     if array.null_count and not field.nullable:
         raise SchemaError(
@@ -156,13 +141,7 @@ def only_fields(array: pa.Array, stored: pa.DataType) -> pa.Array:
 
 
 def missing_column(field: pa.Field, rows: int, path: str) -> pa.Array:
-    """Return nulls for a column that a batch lacks.
-
-    Raises
-    ------
-    SchemaError
-        The column is required.
-    """
+    """Return nulls for a column that a batch lacks."""
     if not field.nullable:
         raise SchemaError(
             f"Column {path} is required, and the rows do not have it",

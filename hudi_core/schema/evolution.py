@@ -45,18 +45,8 @@ class SchemaChange:
 
     Paths name columns as they were before the change.
 
-    Attributes
-    ----------
-    add
-        New columns, which may be null; a name with a path adds to a struct.
-    rename
-        New names by path; a new name is that of the column alone.
-    drop
-        Paths of columns that go.
-    promote
-        New types by path.
-    widely
-        Whether an option lets types grow further.
+    ``add`` are columns that may be null; a dotted name adds to a struct. ``rename`` gives by path
+    the new name of the column alone, without its path.
     """
 
     add: tuple[pa.Field, ...] = ()
@@ -82,23 +72,9 @@ def merged_schema(
     Columns the table lacks are added at the end, and may be null; types grow as
     :mod:`hudi_core.schema.promotions` lets rows make them. Columns that the rows lack stay.
 
-    Parameters
-    ----------
-    table
-        The table's columns.
-    incoming
-        Columns of the rows; meta columns and the delete flag are ignored.
-    fixed
-        Names of columns whose types stay: those of keys, partitions and ordering.
-    fill_missing
-        Whether nested columns that the rows lack become null.
-    widely
-        Whether an option lets types grow further.
-
-    Raises
-    ------
-    SchemaError
-        A new column has a name or type that cannot be stored, or a nested column is missing.
+    ``incoming``: meta columns and the delete flag are ignored. ``fixed`` columns (keys, partitions,
+    ordering) keep their types. With ``fill_missing`` nested columns that the rows lack become null;
+    otherwise they are an error.
     """
     ignored = {*META_COLUMNS, IS_DELETED} - set(table.names)
     rows = [each for each in incoming if each.name not in ignored]
@@ -185,15 +161,7 @@ def altered_schema(
 ) -> TableSchema:
     """Return the schema of a table after a change.
 
-    Parameters
-    ----------
-    fixed
-        What columns are used for that may not be dropped, renamed or retyped, by name.
-
-    Raises
-    ------
-    SchemaError
-        The change cannot be made; names the column, for a type both types, and the way out.
+    ``fixed`` says by name what a column is used for that may not be dropped, renamed or retyped.
     """
     _require_unfixed(table, change, fixed)
     fields = _Alter(change).fields(list(table.arrow), "")

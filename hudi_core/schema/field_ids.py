@@ -13,12 +13,8 @@ from hudi_core.schema.arrow_types import FIELD_ID, children, field_id, walk, wit
 class FieldIds:
     """Assigns field ids: the one present, the remembered, or a new one.
 
-    Parameters
-    ----------
-    remembered
-        Ids by path from the table's properties, those of dropped columns included.
-    last
-        Greatest id ever given out.
+    ``remembered`` are ids by path from the table's properties, those of dropped columns included;
+    ``last`` is the greatest id ever given.
     """
 
     def __init__(self, remembered: Mapping[str, int], last: int) -> None:

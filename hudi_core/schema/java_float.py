@@ -22,10 +22,7 @@ _PLAIN_FROM, _PLAIN_BELOW = -3, 7
 def double_text(value: float, *, old: bool = False) -> str:
     """The text of ``Double.toString``.
 
-    Parameters
-    ----------
-    old
-        Whether of Java before 19.
+    ``old`` is Java before 19.
     """
     value = float(value)
     if not (value and math.isfinite(value)):
@@ -41,10 +38,7 @@ def double_text(value: float, *, old: bool = False) -> str:
 def float_text(value: np.float32, *, old: bool = False) -> str:
     """The text of ``Float.toString``.
 
-    Parameters
-    ----------
-    old
-        Whether of Java before 19.
+    ``old`` is Java before 19.
     """
     number = float(value)
     if not (number and math.isfinite(number)):

@@ -39,20 +39,8 @@ def joined(
     Types grow where no value changes: whole numbers become decimals, or floats where these have
     them exactly.
 
-    Parameters
-    ----------
-    tables
-        At least one.
-    sources
-        How a message names each.
-    row
-        How a message names a row, by its number among all; ``None`` where columns that rows lack
-        are null, and are not marked.
-
-    Raises
-    ------
-    SchemaError
-        A column has types that do not go together; names it and where.
+    ``row`` gives a message the name of a row by its number among all; with ``None``, columns that
+    rows lack are null and not marked. There must be at least one table.
     """
     if len(tables) == 1:
         return tables[0]

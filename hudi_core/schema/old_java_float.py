@@ -69,16 +69,8 @@ def _whole_digits(significand: int, exponent: int, precision: int) -> Digits:
 def _fraction_digits(odd: int, exponent: int, precision: int, below: int) -> Digits:
     """The first digits that distinguish a number from its neighbours.
 
-    Parameters
-    ----------
-    odd
-        The number without powers of two.
-    exponent
-        Of its first bit.
-    precision
-        How many bits of it count.
-    below
-        How many bits are behind the point.
+    ``odd`` is the number without powers of two, ``exponent`` that of its first bit; ``precision``
+    bits of it count, and ``below`` are behind the point.
     """
     bits = odd.bit_length()
     decimal = _estimated(odd, exponent)
@@ -124,12 +116,9 @@ def _fraction_digits(odd: int, exponent: int, precision: int, below: int) -> Dig
 class _Rest:
     """The rest of a number while its digits are taken off.
 
-    Attributes
-    ----------
-    value, unit, gap
-        The rest; what the next digit counts; half the distance to the next number.
-    width
-        Bits in which Java does it; ``None`` where it takes as many as are needed.
+    ``value`` is the rest, ``unit`` what the next digit counts, ``gap`` half the distance to the
+    next number; ``width`` are the bits in which Java calculates, ``None`` for as many as are
+    needed.
     """
 
     value: int

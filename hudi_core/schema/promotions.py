@@ -38,20 +38,9 @@ _Test = Callable[[pa.DataType], bool]
 class Promotion:
     """One row of the table.
 
-    Attributes
-    ----------
-    source, target
-        The types in words.
-    fits
-        Whether a pair of types is meant.
-    exact
-        Whether every value becomes the same one for all readers.
-    hudi
-        Whether Hudi allows the change.
-    on_write
-        Whether rows of the wider type make the change by themselves.
-    by_option
-        Whether they make it, or may request it, where an option allows it.
+    ``source`` and ``target`` are words. ``exact``: every value stays the same for all readers.
+    ``hudi``: Hudi allows it. ``on_write``: rows of the wider type make the change by themselves;
+    ``by_option``: they make or may request it where an option allows it.
     """
 
     source: str
@@ -164,14 +153,8 @@ def can_promote(
 ) -> bool:
     """Return whether a Hudi table may make this change of type.
 
-    Parameters
-    ----------
-    stored, wanted
-        Types of tables (:func:`~hudi_core.schema.arrow_types.normalise_type`).
-    on_write
-        By rows of the wider type, instead of on demand.
-    widely
-        Whether an option allows more.
+    Types must be normalised. ``on_write``: by rows of the wider type, not on demand; ``widely``: an
+    option allows more.
     """
     found = promotion(stored, wanted)
     if found is None or not found.hudi:

@@ -16,13 +16,7 @@ from hudi_core.schema.java_float import double_text, float_text
 
 
 def widened(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Values in another type that a column may be promoted to.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError
-        A value cannot be brought to the type.
-    """
+    """Values in another type that a column may be promoted to."""
     if pt.is_integer(values.type) and pt.is_floating(wanted):
         return values.cast(wanted, safe=False)  # to the nearest, as in Java
     if pt.is_floating(values.type) and pt.is_string(wanted):
@@ -33,10 +27,7 @@ def widened(values: pa.Array, wanted: pa.DataType) -> pa.Array:
 def number_strings(values: pa.Array, *, old: bool = False) -> pa.StringArray:
     """Floating-point numbers as Java spells them; nulls stay null.
 
-    Parameters
-    ----------
-    old
-        Whether with the digits of Java before 19.
+    ``old`` is Java before 19.
     """
     double = values.type == pa.float64()
     spell: Callable[..., str] = double_text if double else float_text

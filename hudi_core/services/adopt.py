@@ -89,14 +89,9 @@ def plan_adoption(folder: Folder) -> Adoption:
 def adopt_in_place(folder: Folder) -> Adoption:
     """Make a folder a Hudi table, or continue an interrupted adoption.
 
-    Raises
-    ------
-    UnsupportedTableError
-        Files cannot stay as they are; nothing has changed.
-    HudiError
-        See :func:`~hudi_core.services.adopt_plan.plan_in_place`.
-    LockError, CommitConflictError
-        Another process is at work: the folder's files change, or are not those it began with.
+    Where files cannot stay as they are (``UnsupportedTableError``), nothing has changed. A folder
+    whose files change meanwhile, or are not those that the interrupted adoption began with, is a
+    conflict with another process.
     """
     plain = folder.client(TableConfig(name="unnamed", record_key_fields=()))
     config = WriteConfig.from_options(folder.options)

@@ -32,18 +32,8 @@ _WHOLE_TABLE: Final = PartitionPath("")
 class Examined:
     """What was found out of one file.
 
-    Attributes
-    ----------
-    file
-        The file.
-    rows
-        Number of rows.
-    partition_path
-        Of the partition of its rows.
-    keys
-        The record key of every row, as text; empty where the table has no record key.
-    obstacle
-        Why the file cannot be a base file as it is, to follow "because"; ``None`` where it can.
+    ``keys`` is empty where the table has no record key. ``obstacle`` is the reason why the file
+    cannot be a base file as it is, worded to follow "because"; ``None`` where it can.
     """
 
     file: FoundFile
@@ -55,28 +45,14 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class Examiner:
-    """Examines files; a value, which an engine can send away.
-
-    Attributes
-    ----------
-    config, schema
-        What the table is to be.
-    opened
-        Opens a file.
-    """
+    """Examines files; a value, which an engine can send away."""
 
     config: TableConfig
     schema: TableSchema
     opened: OpenFile
 
     def __call__(self, file: FoundFile) -> Examined:
-        """Statistics and schema of a file.
-
-        Raises
-        ------
-        DataFileError
-            It is damaged.
-        """
+        """Statistics and schema of a file."""
         try:
             with self.opened(file.path) as source:
                 return self._examine(file, pq.ParquetFile(source))

@@ -56,25 +56,13 @@ _SHOWN: Final = 5
 class Adoption:
     """An adoption that is planned, or was made.
 
-    Attributes
-    ----------
-    path
-        The folder that is a table then.
-    source, table_format
-        What is adopted (a format, or plain files), and the format that the table has.
-    files, rows, size
-        What becomes the table's: files, rows and bytes.
-    partitions
-        In how many partitions they are; ``None`` where that is not known before the rows are
-        written.
-    is_rewritten
-        Whether the rows are rewritten, into another folder and with meta columns. Otherwise the
-        table has virtual keys, which this release reads and does not write.
-    obstacles
-        Of a plan: why files cannot stay as they are.
-    keeps_history
-        Whether the format's former states stay readable: their files keep their names beside the
-        new ones, or the whole folder stays as it is.
+    ``source`` is the format adopted (or plain files), ``table_format`` the one the table has;
+    ``size`` is in bytes. ``partitions`` is ``None`` where the number is not known before the rows
+    are written. Where rows are rewritten (``is_rewritten``), it is into another folder and with
+    meta columns; otherwise the table has virtual keys, which this release reads and does not write.
+
+    ``obstacles`` is set in a plan only. ``keeps_history`` is true where the format's former states
+    stay readable: files keep their names beside the new ones, or the whole folder stays as it is.
     """
 
     path: str
@@ -93,16 +81,8 @@ class Adoption:
 class Folder:
     """A folder that is to be adopted.
 
-    Attributes
-    ----------
-    path
-        Its path or URI.
-    options
-        Hudi options, and credentials of the store.
-    source
-        Which of several tables there is meant: the name of a format, or ``parquet``.
-    progress
-        Called with the number of files read so far, and of all.
+    ``source`` says which of several tables is meant: the name of a format, or ``parquet``.
+    ``options`` also holds the credentials of the store.
     """
 
     path: str
@@ -130,15 +110,7 @@ class Folder:
 
     @cached_property
     def found(self) -> FoundSource:
-        """What it holds.
-
-        Raises
-        ------
-        NotATableError
-            A Hudi table, nothing, or more than one thing.
-        UnsupportedTableError, CorruptMetadataError
-            A table that cannot be adopted, or a damaged one.
-        """
+        """What it holds."""
         client = self.client(TableConfig(name="unnamed", record_key_fields=()))
         if has_properties(client.storage):
             raise NotATableError(
@@ -204,18 +176,8 @@ class Folder:
 class InPlace:
     """How a folder becomes a table whose files stay.
 
-    Attributes
-    ----------
-    config, schema
-        What the table is.
-    host
-        Its format.
-    files
-        What was found out of each file.
-    obstacles
-        Why it cannot be so; empty where it can.
-    keeps_names
-        Whether files keep their former names, by which the format's former states are read.
+    ``obstacles`` is empty where the files can stay. ``keeps_names`` means that they keep their
+    former names, by which the format's former states are read.
     """
 
     config: TableConfig
@@ -227,15 +189,7 @@ class InPlace:
 
 
 def plan_in_place(folder: Folder) -> InPlace:
-    """Return the plan of an adoption without rewriting rows.
-
-    Raises
-    ------
-    NotATableError, UnsupportedTableError, CorruptMetadataError, DataFileError
-        What is there cannot be adopted, or not be read.
-    SchemaError, RecordKeyError, ConfigError, PluginError
-        The request cannot be fulfilled.
-    """
+    """Return the plan of an adoption without rewriting rows."""
     source, options = folder.found, folder.table_options
     designed, _ = design_table(folder.base_path, source.table.schema, options)
     if not designed.placement.is_default:

@@ -24,15 +24,7 @@ from hudi_core.table_handle import OpenTable
 
 @dataclass(frozen=True, slots=True)
 class AdoptedRows:
-    """The rows of a folder.
-
-    Attributes
-    ----------
-    folder
-        The folder; it stays as it is.
-    schema
-        The columns, without those of Hudi's own.
-    """
+    """The rows of a folder."""
 
     folder: Folder
     schema: pa.Schema
@@ -42,11 +34,6 @@ class AdoptedRows:
         """Return the rows of a folder, lazily.
 
         Nothing but the list of its files is read.
-
-        Raises
-        ------
-        NotATableError, UnsupportedTableError, CorruptMetadataError, DataFileError, SchemaError
-            What is there cannot be adopted, or not be read.
         """
         own = [one for one in folder.found.table.schema if one.name not in META_COLUMNS]
         return cls(folder, pa.schema(own))
@@ -54,10 +41,8 @@ class AdoptedRows:
     def read(self) -> pa.RecordBatchReader:
         """Return the rows as a stream, file by file.
 
-        Raises
-        ------
-        DataFileError, SchemaError
-            A file is damaged, or holds a column in a type that does not fit; while it is read.
+        A damaged file, or a column in a type that does not fit, raises only when the stream comes
+        to it.
         """
         return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
@@ -79,16 +64,6 @@ class AdoptedRows:
         """Write the rows into the table at ``path``, created if needed.
 
         A table that holds just these rows already is left as it is.
-
-        Parameters
-        ----------
-        insert
-            Inserts the rows into the open table.
-
-        Raises
-        ------
-        NotATableError
-            The table has rows of its own.
         """
         plan, options = self.document(path), self.folder.table_options
         written = rows_written(path, self.folder)
@@ -120,22 +95,7 @@ def rows_of_files(
     schema: pa.Schema,
     progress: Progress = no_progress,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of data files in the columns of their table.
-
-    Parameters
-    ----------
-    opened
-        Opens a file by its path.
-    files, schema
-        The files, and the columns; see :class:`~hudi_core.model.found_table.FoundTable`.
-    progress
-        Called with the number of files read so far, and of all.
-
-    Raises
-    ------
-    DataFileError, SchemaError
-        A file is damaged, or holds a column in a type that does not fit.
-    """
+    """Yield the rows of data files in the columns of their table."""
     for done, file in enumerate(files, start=1):
         try:
             with opened(file.path) as source:
@@ -152,13 +112,7 @@ def columns_of_file(
     file: FoundFile,
     schema: pa.Schema,
 ) -> set[str]:
-    """Names of the columns that a file, or its format, holds.
-
-    Raises
-    ------
-    DataFileError
-        The file is damaged.
-    """
+    """Names of the columns that a file, or its format, holds."""
     try:
         with opened(file.path) as source:
             stored = pq.read_schema(source)
@@ -196,10 +150,7 @@ def _fitted(
 def rows_written(path: str, folder: Folder) -> int | None:
     """Return the row count of a table's only write, or ``None``.
 
-    Raises
-    ------
-    NotATableError
-        The table has had other writes than that of an adoption.
+    Refuses a table that has had other writes than that of an adoption.
     """
     options = folder.table_options
     if not table_exists(path, options):

@@ -36,14 +36,8 @@ OpenFile = Callable[[str], pa.NativeFile]
 class FoundSource:
     """What is there.
 
-    Attributes
-    ----------
-    kind
-        Name of the format, or :data:`PLAIN`.
-    table
-        Its columns and files.
-    is_hive
-        Whether its files lie in folders ``column=value``.
+    ``kind`` is the name of the format, or :data:`PLAIN`; ``is_hive`` means that files lie in
+    folders ``column=value``.
     """
 
     kind: str
@@ -57,22 +51,7 @@ def choose_source(
     wanted: str | None,
     plain: Callable[[], FoundTable],
 ) -> FoundSource:
-    """Return the one table that a folder holds.
-
-    Parameters
-    ----------
-    found
-        What the formats have found, by their names.
-    wanted
-        Which of them is meant; needed where there are several.
-    plain
-        Finds plain files.
-
-    Raises
-    ------
-    NotATableError
-        There is no such table, or there are several and none is named.
-    """
+    """Return the one table that a folder holds."""
     if wanted is not None and wanted != PLAIN and wanted not in found:
         names = ", ".join(found) or "none"
         raise NotATableError(
@@ -108,18 +87,7 @@ def plain_files(storage: Storage) -> tuple[FileStatus, ...]:
 
 
 def plain_table(files: Sequence[FileStatus], schemas: Sequence[pa.Schema]) -> FoundTable:
-    """Return plain files as a table.
-
-    Parameters
-    ----------
-    files, schemas
-        The files, and the columns of each.
-
-    Raises
-    ------
-    SchemaError
-        Two files have one column in two types, or not all have the same partition folders.
-    """
+    """Return plain files as a table."""
     merged = merge_schemas([(one.path, schema) for one, schema in zip(files, schemas, strict=True)])
     parts = [_hive_parts(one.path) for one in files]
     names = tuple(parts[0]) if parts else ()
@@ -147,11 +115,6 @@ def merge_schemas(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
     """Return all columns of some schemas, in order of first occurrence.
 
     A column that a file lacks may be null.
-
-    Raises
-    ------
-    SchemaError
-        Two files have one column in two types.
     """
     fields: dict[str, tuple[str, pa.Field]] = {}
     count: dict[str, int] = {}
@@ -180,13 +143,6 @@ def read_schema(path: str, opened: OpenFile) -> pa.Schema:
     """Return the columns of a file, in the types that tables have.
 
     Of Arrow's several types for one form of the file it does not matter which one is noted in it.
-
-    Raises
-    ------
-    DataFileError
-        It is no Parquet file, or is damaged.
-    SchemaError
-        A column cannot be one of a table.
     """
     try:
         with opened(path) as file:

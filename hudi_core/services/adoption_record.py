@@ -26,14 +26,8 @@ _VERSION: Final = 1
 class Placement:
     """A file and the base file that it becomes.
 
-    Attributes
-    ----------
-    source
-        Its path, relative to the folder.
-    partition_path, name
-        Where, and under which name, it is a base file.
-    size, rows
-        Bytes, and number of rows.
+    ``source`` is relative to the folder; ``partition_path`` and ``name`` are those of the base
+    file; ``size`` is in bytes.
     """
 
     source: str
@@ -52,18 +46,9 @@ class Placement:
 class AdoptionRecord:
     """The record.
 
-    Attributes
-    ----------
-    instant
-        Requested time of the commit that the files become.
-    properties
-        What ``hoodie.properties`` will say.
-    source
-        Format of what is adopted.
-    placements
-        The files.
-    keeps_names
-        Whether files keep their former names beside the new ones.
+    ``instant`` is the requested time of the commit that the files become, ``properties`` what
+    ``hoodie.properties`` will say, and ``keeps_names`` whether files keep their former names beside
+    the new ones.
     """
 
     instant: InstantTime
@@ -75,10 +60,7 @@ class AdoptionRecord:
     def put(self, storage: Storage) -> None:
         """Store the record; it stays as it is.
 
-        Raises
-        ------
-        AlreadyExistsError
-            Another adoption is at work.
+        ``AlreadyExistsError`` means that another adoption is at work.
         """
         document = {
             "version": _VERSION,
@@ -95,13 +77,7 @@ class AdoptionRecord:
 
     @classmethod
     def load(cls, storage: Storage) -> AdoptionRecord | None:
-        """Return the record that a folder has; ``None`` where it has none.
-
-        Raises
-        ------
-        CorruptMetadataError
-            It is damaged.
-        """
+        """Return the record that a folder has; ``None`` where it has none."""
         where = f"{storage.root}/{RECORD_PATH}"
         try:
             document = json.loads(storage.read(RECORD_PATH, _MAX_BYTES))

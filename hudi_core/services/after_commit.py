@@ -13,13 +13,7 @@ from hudi_core.txn.table_lock import TableLock
 
 @dataclass(frozen=True, slots=True)
 class InlineServices:
-    """Cleans and archives where it is due; a callback of a transaction.
-
-    Attributes
-    ----------
-    config
-        What is due when.
-    """
+    """Cleans and archives where it is due; a callback of a transaction."""
 
     config: ServicesConfig
 

@@ -37,13 +37,7 @@ def schema_change(
     drop: str | Sequence[str] | None = None,
     promote: Mapping[str, pa.DataType] | None = None,
 ) -> SchemaChange:
-    """Return a change from what a user wrote.
-
-    Raises
-    ------
-    SchemaError
-        ``add_columns`` is neither a mapping of types, nor a list of fields, nor a schema.
-    """
+    """Return a change from what a user wrote."""
     added: tuple[pa.Field, ...] = ()
     if isinstance(add_columns, Mapping):
         added = tuple(_column(name, kind) for name, kind in add_columns.items())
@@ -81,16 +75,7 @@ def alter_table(
     Files stay as they are. Readers of this project find the columns in them by field id; readers
     that go by names find null under a new name until the rows are written again.
 
-    Raises
-    ------
-    SchemaError
-        The change cannot be made; names the column, for a type both types, and the way out.
-    UnsupportedTableError
-        A column would be renamed or dropped, and files of another writer carry no field ids.
-    UnsupportedCapabilityError
-        The table's format cannot follow.
-    CommitConflictError, CommitStateUnknownError, LockError
-        See :mod:`hudi_core.txn.transaction`.
+    A column cannot be renamed or dropped where files of another writer carry no field ids.
     """
     started = time.monotonic()
     table.client.require_writable()

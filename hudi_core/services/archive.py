@@ -40,14 +40,8 @@ _CLEANS_KEPT: Final = 10
 class ArchiveResult:
     """The instants that an archiving moved, or would move.
 
-    Attributes
-    ----------
-    path
-        The table.
-    instants
-        In the order of requested times.
-    active
-        Instants that stay on the active timeline.
+    ``instants`` is in the order of requested times; ``active`` is what stays on the active
+    timeline.
     """
 
     path: str
@@ -56,15 +50,7 @@ class ArchiveResult:
 
 
 def archive_table(table: OpenTable, lock: TableLock, config: WriteConfig) -> ArchiveResult:
-    """Archive what the limits do not keep.
-
-    Raises
-    ------
-    ConcurrentWriterError, UnsupportedTableError, LockError, CommitStateUnknownError
-        See :func:`hudi_core.txn.table_service.locked_for_service`.
-    TableServiceError, CorruptMetadataError
-        The timeline is of layout 1, or its history is damaged.
-    """
+    """Archive what the limits do not keep."""
     with locked_for_service(table, lock, config) as state:
         old = _plan(state, config.services)
         after = _archive(state, lock, config.services, old)
@@ -95,10 +81,7 @@ def archive_passed_over(
     What is archived counts by being earlier than the first commit without a savepoint. So only one
     that would be the first, and beside a later one.
 
-    Raises
-    ------
-    TableServiceError
-        Files that it replaced are still there. Nothing has changed.
+    Refused while files that the commit replaced are still there; nothing has changed then.
     """
     writes = {one.requested_time: one for one in state.timeline.completed_writes()}
     savepoints = {one.requested_time for one in state.timeline.of_actions(Action.SAVEPOINT)}
@@ -130,11 +113,6 @@ def files_to_be_gone(
     Those of replacecommits that are to be archived next: mostly cleans have deleted all that they
     replaced. What is left, a savepoint kept that another engine deleted since, or a clean of
     another engine left.
-
-    Parameters
-    ----------
-    last
-        The last completed clean.
     """
     old = _chosen(state, config, last, lambda _: False) if config.archive_automatic else ()
     partitions = {

@@ -40,21 +40,10 @@ The next one then looks at later commits only, and the earlier ones can be archi
 class CleanResult:
     """What a clean deleted, or would delete.
 
-    Attributes
-    ----------
-    path
-        The table.
-    instant
-        The completed clean; ``None`` when there was nothing to do, and of a plan.
-    policy
-        What decided.
-    files
-        Paths of the files, relative to the table.
-    partitions
-        Partitions that are gone with their last file.
-    earliest_retained
-        Requested time of the earliest commit as of which the table stays readable; ``None`` where
-        all are, or the policy counts versions.
+    ``instant`` is ``None`` when there was nothing to do, and of a plan; ``files`` are relative to
+    the table; ``partitions`` are those gone with their last file. ``earliest_retained`` is the
+    requested time of the earliest commit as of which the table stays readable; ``None`` where all
+    are, or the policy counts versions.
     """
 
     path: str
@@ -68,12 +57,7 @@ class CleanResult:
 def clean_table(table: OpenTable, lock: TableLock, config: WriteConfig) -> CleanResult:
     """Finish the cleans that others began, then clean the table.
 
-    Raises
-    ------
-    ConcurrentWriterError, UnsupportedTableError, LockError, CommitStateUnknownError
-        See :func:`hudi_core.txn.table_service.locked_for_service`.
-    CorruptMetadataError, TableServiceError
-        A stored plan names what must stay. Nothing was deleted.
+    A stored plan that names what must stay is an error; nothing was deleted then.
     """
     with locked_for_service(table, lock, config) as locked:
         state = continue_pending(locked, lock)
@@ -90,13 +74,7 @@ def plan_table_clean(table: OpenTable, config: WriteConfig) -> CleanResult:
 
 
 def clean_if_due(state: TableState, lock: TableLock, config: ServicesConfig) -> TableState:
-    """Clean a table after a commit, under the same lock hold.
-
-    Returns
-    -------
-    TableState
-        The table after it.
-    """
+    """Clean a table after a commit, under the same lock hold."""
     if not config.clean_automatic:
         return state
     state = continue_pending(state, lock)
@@ -122,13 +100,7 @@ def clean_if_due(state: TableState, lock: TableLock, config: ServicesConfig) -> 
 def _planned(
     state: TableState, config: ServicesConfig, last: DoneClean | None = None
 ) -> tuple[Retention, CleanerPlan | None]:
-    """What a clean retains and deletes.
-
-    Parameters
-    ----------
-    last
-        The last completed clean, where it was read already.
-    """
+    """What a clean retains and deletes."""
     client, timeline = state.client, state.timeline
     last = last or last_clean(client, timeline)
     since = (last and last.retained_since) or retained_since(client, timeline)

@@ -61,17 +61,8 @@ _STAGE: Final = 2
 class Clustering:
     """A clustering, planned or done.
 
-    Attributes
-    ----------
-    path
-        The table.
-    instant
-        Its requested time; ``None`` of a plan that was only looked at, and where there is nothing
-        to rewrite.
-    groups
-        The files that are rewritten together.
-    result
-        Its commit; ``None`` where it was not run.
+    ``instant`` is ``None`` of a plan that was only looked at, and where there is nothing to
+    rewrite; ``result`` is ``None`` where it was not run.
     """
 
     path: str
@@ -99,13 +90,7 @@ _Function: TypeAlias = Callable[[TaskContext, ClusterTask], tuple[WriteStatus, .
 
 
 class _Counted:
-    """A task's function that reports how many tasks are done.
-
-    Parameters
-    ----------
-    function, progress, total
-        The function, whom it reports to, and the number of tasks.
-    """
+    """A task's function that reports how many tasks are done."""
 
     def __init__(self, function: _Function, progress: Progress, total: int) -> None:
         self._function, self._progress, self._total = function, progress, total
@@ -128,18 +113,8 @@ class _NothingToDoError(Exception):
 class ClusteringService:
     """Schedules and runs clusterings of one table.
 
-    Attributes
-    ----------
-    table, lock
-        The table and its lock; the table is the present one after each call.
-    engine
-        Where the tasks run.
-    config
-        Options of writing files, and of clustering.
-    progress
-        Called with the number of groups done so far, and of all, where tasks run in this process.
-    choose
-        Which files a new plan rewrites.
+    ``table`` is the present one after each call. ``progress`` counts groups, and is called only
+    where tasks run in this process. ``choose`` returns the files that a new plan rewrites.
     """
 
     table: OpenTable
@@ -150,17 +125,7 @@ class ClusteringService:
     choose: Callable[[OpenTable, ClusteringConfig], list[PlannedGroup]] = groups_to_rewrite
 
     def plan(self) -> Clustering:
-        """What :meth:`cluster` would rewrite; nothing is changed.
-
-        Raises
-        ------
-        SchemaError
-            A sort column is not in the table, or has no order.
-        UnknownPartitionError
-            A partition that was named holds no rows.
-        TableServiceError
-            The table has buckets.
-        """
+        """What :meth:`cluster` would rewrite; nothing is changed."""
         table = self.table.as_stored()
         require_clusterable(table)
         return Clustering(
@@ -196,23 +161,9 @@ class ClusteringService:
     def run(self, instant: str | None = None) -> list[Clustering]:
         """Run scheduled clusterings, oldest first.
 
-        Parameters
-        ----------
-        instant
-            Requested time of the one to run; by default all are.
-
-        Raises
-        ------
-        InstantNotFoundError
-            No scheduled clustering has that time.
-        CommitConflictError
-            Another write changed a file group since it was planned. The clustering is given up;
-            those after it are not run.
-        CorruptMetadataError
-            A plan is damaged, or names something else than base files of the table. Nothing has
-            changed.
-        CommitStateUnknownError, LockError
-            See :mod:`hudi_core.txn.transaction`.
+        Where another write changed a file group since it was planned, the clustering is given up,
+        and those after it are not run. A damaged plan, or one that names anything but base files of
+        the table, changes nothing.
         """
         self.table = self.table.as_stored().afresh
         if any(one.action is Action.CLUSTERING for one in self._pending()):
@@ -389,15 +340,7 @@ def rewrite_each(
     It is a clustering, and takes the lock itself. Files that are the latest of their file groups no
     more, or that another clustering is about to replace, stay as they are.
 
-    Parameters
-    ----------
-    paths
-        Of the files, relative to the table.
-
-    Raises
-    ------
-    HudiError
-        What a clustering raises.
+    ``paths`` are relative to the table.
     """
 
     def choose(now: OpenTable, _: ClusteringConfig) -> list[PlannedGroup]:

@@ -21,12 +21,8 @@ class StalePlanError(CommitConflictError):
 def groups_of_plan(table: OpenTable, pending: PendingClustering) -> list[PlannedGroup]:
     """The groups of a plan, whose files must be present ones.
 
-    Raises
-    ------
-    StalePlanError
-        Another write changed a file group since.
-    CorruptMetadataError
-        The plan names something else than base files of the table.
+    ``StalePlanError`` is for a file group that another write changed since; a plan that names
+    anything but base files of the table is corrupt.
     """
     root = table.client.storage.root
     named = list(pending.own_groups(root))
@@ -48,15 +44,7 @@ def groups_of_plan(table: OpenTable, pending: PendingClustering) -> list[Planned
 
 
 def groups_to_rewrite(table: OpenTable, config: ClusteringConfig) -> list[PlannedGroup]:
-    """The groups of a new plan.
-
-    Raises
-    ------
-    SchemaError
-        A sort column is not in the table, or has no order.
-    UnknownPartitionError
-        A partition that was named holds no rows.
-    """
+    """The groups of a new plan."""
     timeline = table.timeline()
     schema = table.client.schema_at(timeline)
     require_ordered(schema, config.sort_columns, ClusteringConfig.sort_columns.key)
@@ -83,12 +71,7 @@ def can_be_clustered(table: OpenTable) -> bool:
 def require_clusterable(table: OpenTable) -> None:
     """Refuse a table that cannot be clustered.
 
-    Raises
-    ------
-    UnsupportedTableError, UnsupportedCapabilityError
-        It cannot be written, or its format does not know clusterings.
-    TableServiceError
-        It has buckets.
+    Neither tables with buckets nor those of a format that does not know clusterings can be.
     """
     table.client.require_writable()
     table.host.require(Capability.CLUSTERING)

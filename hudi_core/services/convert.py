@@ -56,20 +56,10 @@ from hudi_core.view.manager import ViewManager
 class Conversion:
     """A conversion that is planned, or was made.
 
-    Attributes
-    ----------
-    path
-        Base path of the table.
-    before, after
-        Names of the formats.
-    files, size, partitions
-        What the new metadata names: files, their bytes, and the partitions they are in.
-    instants
-        Completed instants, which the new metadata holds by its watermark.
-    pending
-        Instants that are not complete; they are recovered first where their writers are dead.
-    receipt
-        What the new format recorded; ``None`` where nothing was done.
+    ``files``, ``size`` (bytes) and ``partitions`` are what the new metadata names; ``instants`` are
+    completed ones, which it holds by its watermark. ``pending`` ones are recovered first where
+    their writers are dead. ``receipt`` is what the new format recorded; ``None`` where nothing was
+    done.
     """
 
     path: str
@@ -94,29 +84,6 @@ def plan_conversion(
     """Plan of a conversion; nothing is written, and no lock is taken.
 
     What the conversion would refuse is refused.
-
-    Parameters
-    ----------
-    path, options
-        The table, as :func:`~hudi_core.services.opening.open_table` takes them.
-    to
-        Name of the format; or several, with commas. Those that the table has keep their metadata.
-    progress
-        Called with the number of files whose footers are read so far, and of all.
-
-    Raises
-    ------
-    UnknownTableFormatError
-        No installed plugin provides it.
-    UnsupportedCapabilityError, UnsupportedTableError
-        It cannot hold the table, or the table cannot be written.
-    TableServiceError
-        Savepoints pin states that the format could not go back to, or metadata that is there has
-        rows of another writer.
-    ForeignCommitError
-        Another writer has committed to the format that the table has.
-    StoragePathTakenError
-        Another table is below a storage path, which the format needs for itself.
     """
     host = load_format(to)
     table = open_table(path, without_format(options))
@@ -138,31 +105,13 @@ def convert_table(
 ) -> Conversion:
     """Change a table's format; the present one changes nothing.
 
-    Parameters
-    ----------
-    path, options
-        The table, as :func:`~hudi_core.services.opening.open_table` takes them, with what the new
-        format needs, such as ``hoodie.table.format.<name>.location``.
-    to
-        Name of the format; or several, with commas. Those that the table has keep their metadata.
-    progress
-        Called with the number of files whose footers are read so far, and of all.
+    ``to`` may be several names with commas; those that the table has keep their metadata.
+    ``options`` holds what the new format needs too, such as
+    ``hoodie.table.format.<name>.location``. ``progress`` counts files whose footers are read.
 
-    Raises
-    ------
-    UnknownTableFormatError, UnsupportedCapabilityError, UnsupportedTableError, SchemaError
-        The format is not there, or cannot hold the table; nothing has changed.
-    TableServiceError
-        Savepoints pin states that the format could not go back to, or metadata that is there has
-        rows of another writer; nothing has changed.
-    ForeignCommitError
-        Another writer has committed to the format that the table has; nothing has changed.
-    StoragePathTakenError
-        Another table is below a storage path, which the format needs for itself.
-    ConcurrentWriterError, LockError
-        Another writer is at work; nothing has changed.
-    CommitConflictError, CommitStateUnknownError
-        The metadata could not be made; the table has the format it had. Run it again.
+    Every refusal comes before anything has changed. After ``CommitConflictError`` or
+    ``CommitStateUnknownError`` the table has the format it had, and the conversion can be run
+    again.
     """
     host = load_format(to)
     own = without_format(options)
@@ -269,13 +218,7 @@ def _is_below(location: str, base_path: str) -> bool:
 
 
 def load_format(name: str) -> FormatHost:
-    """Return the format of a name.
-
-    Raises
-    ------
-    UnknownTableFormatError, PluginError, InvalidOptionError
-        There is none, or it cannot be used.
-    """
+    """Return the format of a name."""
     return FormatHost.load(
         FormatRegistry(), TableKeys.table_format.parse_as(TableKeys.table_format.key, name)
     )
@@ -290,23 +233,12 @@ def require_recoverable(client: TableMetaClient) -> None:
     """Refuse a table this release cannot recover after a dead writer.
 
     No row is written, so that the files need not have meta columns.
-
-    Raises
-    ------
-    UnsupportedTableError
-        Names the feature.
     """
     require_writable_table(replace(client.config, populate_meta_fields=True), client.base_path)
 
 
 def require_no_savepoints(client: TableMetaClient, host: FormatHost, timeline: Timeline) -> None:
-    """Refuse savepoints where a format's metadata is to be rebuilt.
-
-    Raises
-    ------
-    TableServiceError
-        The format could not go back to them.
-    """
+    """Refuse savepoints where a format's metadata is to be rebuilt."""
     saved = [one for one in timeline.completed() if one.action is Action.SAVEPOINT]
     if saved and Capability.SINGLE_STEP not in host.capabilities:
         times = ", ".join(one.requested_time for one in saved)
@@ -338,12 +270,8 @@ def _require_possible_conversion(table: OpenTable, host: FormatHost, timeline: T
 def _require_no_foreign_commits(table: OpenTable, host: FormatHost, timeline: Timeline) -> None:
     """Refuse to leave rows of other writers behind, or drop them.
 
-    Raises
-    ------
-    ForeignCommitError
-        The table's present format has some.
-    TableServiceError
-        Metadata that an earlier conversion has left there has some.
+    ``ForeignCommitError`` is for rows in the table's present format; ``TableServiceError`` for
+    those in metadata that an earlier conversion has left.
     """
     try:
         table.host.open(table.client)

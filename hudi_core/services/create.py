@@ -83,12 +83,7 @@ _DATA: Final = (".parquet", ".orc", ".csv")
 class NewTable:
     """A table that can be created.
 
-    Attributes
-    ----------
-    table
-        The table as it is to be; nothing of it is there yet.
-    options
-        The user's options.
+    Nothing of ``table`` is there yet.
     """
 
     table: OpenTable
@@ -111,18 +106,7 @@ class NewTable:
 
 
 def plan_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> NewTable:
-    """A new table that place and format allow; nothing is written.
-
-    Parameters
-    ----------
-    schema, options
-        See :func:`create_table`.
-
-    Raises
-    ------
-    SchemaError, RecordKeyError, ConfigError, PluginError, StorageError
-        The request cannot be fulfilled.
-    """
+    """A new table that place and format allow; nothing is written."""
     base_path = BasePath(parse_location(path).uri)
     design, _ = design_table(base_path, schema, options)
     host = FormatHost.load(FormatRegistry(), design.table_format)
@@ -147,23 +131,8 @@ def plan_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> NewT
 def create_table(path: str, schema: pa.Schema, options: Mapping[str, str]) -> OpenTable:
     """Create an empty table and open it.
 
-    Parameters
-    ----------
-    schema
-        Columns; meta columns in it are ignored.
-    options
-        Hudi options.
-
-    Raises
-    ------
-    NotATableError
-        The path holds something already.
-    SchemaError, RecordKeyError, ConfigError, PluginError
-        The request cannot be fulfilled; nothing is written.
-    LockError
-        Another process keeps the table's lock.
-    CommitStateUnknownError
-        The store failed, and the table may be there, empty.
+    Meta columns in ``schema`` are ignored. A request that cannot be fulfilled writes nothing; after
+    ``CommitStateUnknownError`` the table may be there, empty.
     """
     new = plan_table(path, schema, options)
     # before the lock, whose file would be left among what is not ours
@@ -183,23 +152,8 @@ def replace_table(
 
     Nobody else can make a table there in between.
 
-    Parameters
-    ----------
-    schema, options
-        See :func:`create_table`.
-    keep
-        See :func:`~hudi_core.services.drop.empty_table`.
-
-    Raises
-    ------
-    NotATableError, CorruptMetadataError
-        There is no table, or a damaged one; nothing is deleted.
-    ConcurrentWriterError, LockError
-        Another writer is at work; nothing is deleted.
-    SchemaError, RecordKeyError, ConfigError, PluginError
-        The request cannot be fulfilled; nothing is deleted.
-    CommitStateUnknownError
-        The store failed, and the new table may be there, empty.
+    All errors but one come before anything is deleted; after ``CommitStateUnknownError`` the new
+    table may be there, empty.
     """
     new = plan_table(path, schema, options)
     # there must be a table; what it is does not matter any more, but for where its files are
@@ -297,10 +251,7 @@ def _undo(new: NewTable, lock: TableLock, folders: Sequence[str], refused: HudiE
 def _take_away(storage: Storage, folders: Sequence[str]) -> None:
     """Delete what a creator has left; its mark stays.
 
-    Parameters
-    ----------
-    folders
-        Where that is, beside ``.hoodie``.
+    ``folders`` are those beside ``.hoodie``.
     """
     delete_contents(storage, (TEMP_FOLDER, LOCK_FOLDER, *LOCK_FILES, CREATION_PATH), folders)
 
@@ -318,10 +269,8 @@ def _require_empty_folder(storage: Storage) -> tuple[str, ...] | None:
     the mark of a creation nor is what is in the folders that it names, but for files of rows, of
     which a creation makes none.
 
-    Returns
-    -------
-    tuple or None
-        The folders in which a dead creator may have left something; ``None`` where there was none.
+    Returns the folders in which a dead creator may have left something; ``None`` where there was
+    none.
     """
     if has_properties(storage):
         raise _occupied(storage.root)

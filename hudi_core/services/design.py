@@ -40,13 +40,7 @@ _SHOWN: Final = 80
 
 
 def as_arrow_schema(schema: SchemaLike) -> pa.Schema:
-    """Return the schema as Arrow's; of a frame, without reading its rows.
-
-    Raises
-    ------
-    SchemaError
-        It is no schema, and has none.
-    """
+    """Return the schema as Arrow's; of a frame, without reading its rows."""
     if isinstance(schema, pa.Schema):
         return schema
     if is_spark_schema(schema):
@@ -65,13 +59,7 @@ def as_arrow_schema(schema: SchemaLike) -> pa.Schema:
 def design_table(
     base_path: str, schema: pa.Schema, options: Mapping[str, str]
 ) -> tuple[TableConfig, TableSchema]:
-    """Design of a new table, without reading or writing its path.
-
-    Raises
-    ------
-    SchemaError, RecordKeyError, ConfigError, PluginError
-        The request cannot be fulfilled.
-    """
+    """Design of a new table, without reading or writing its path."""
     own = pa.schema([field for field in schema if field.name not in META_COLUMNS])
     given = dict(options)
     if not TableKeys.name.is_given(given):
@@ -135,13 +123,7 @@ def named_options(
     ordering_field: str | Sequence[str] | None,
     table_format: str | Sequence[str] | None,
 ) -> dict[str, str]:
-    """The arguments of a new table as options.
-
-    Raises
-    ------
-    InvalidOptionError
-        One is no name, nor a list of names.
-    """
+    """The arguments of a new table as options."""
     named = {
         "hoodie.table.name": name,
         "hoodie.datasource.write.recordkey.field": _joined("record_key", record_key),

@@ -27,25 +27,13 @@ class Source(StrEnum):
 class TableValidation:
     """What a validation found.
 
-    Attributes
-    ----------
-    path, table_format
-        The table, and its format.
-    differences
-        What is wrong.
-    files, rows
-        Of the table's present state; the rows only where footers were read.
-    checked
-        What was compared: how many things of which kind.
-    skipped
-        What was not, and why.
-    orphans
-        Paths of files in the table's folder that belong to nothing, such as those of a write that
-        another engine began and gave up. They take room, and are no difference.
-    repeated_keys
-        The record keys that several rows have; ``None`` where they were not looked for.
-    old_lists
-        Paths of data files that a format's readers fail on, as lists have two levels in them.
+    ``rows`` is known only where footers were read; ``checked`` counts what was compared by kind;
+    ``skipped`` is what was not, and why. ``repeated_keys`` is ``None`` where they were not looked
+    for.
+
+    ``orphans`` belong to nothing, such as files of a write that another engine began and gave up:
+    they take room, and are no difference. ``old_lists`` are data files that a format's readers fail
+    on, as lists have two levels in them.
     """
 
     path: str

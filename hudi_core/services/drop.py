@@ -28,12 +28,8 @@ _META: Final = ".hoodie"
 class DropResult:
     """What a drop deleted, or would delete.
 
-    Attributes
-    ----------
-    path, name, table_format
-        The table; its name is ``None`` where it has none.
-    files, size
-        Files in its folder, and their bytes; those of its lock are left out.
+    ``name`` is ``None`` where the table has none; ``files`` and ``size`` (bytes) leave out those of
+    its lock.
     """
 
     path: str
@@ -44,15 +40,7 @@ class DropResult:
 
 
 def plan_drop(path: str, options: Mapping[str, str]) -> DropResult:
-    """What :func:`drop_table` would delete; changes nothing.
-
-    Raises
-    ------
-    NotATableError
-        There is no table at the path.
-    ConcurrentWriterError
-        A writer is at work.
-    """
+    """What :func:`drop_table` would delete; changes nothing."""
     storage, base_path = _storage_of(path, options)
     properties = read_properties(storage)
     data, *_ = _data_of(storage, base_path, properties, options)
@@ -66,14 +54,7 @@ def drop_table(path: str, options: Mapping[str, str]) -> DropResult:
     Runs under its lock. Empty folders may stay, and an entry of the table in a catalog does: a
     table that is created in its place takes that over.
 
-    Raises
-    ------
-    NotATableError
-        There is no table at the path: nothing is deleted.
-    ConcurrentWriterError
-        A writer is at work; nothing is deleted.
-    LockError
-        Another writer holds the lock; nothing is deleted.
+    Every error comes before anything is deleted.
     """
     storage, base_path = _storage_of(path, options)
     config = WriteConfig.from_options(options)
@@ -128,18 +109,9 @@ def empty_table(
     The timeline goes first and the properties last: after a crash in between the path still holds a
     table, without its commits, that can be dropped or overwritten again.
 
-    Parameters
-    ----------
-    data
-        Its data files, everywhere.
-    keep
-        Folder to leave alone, relative to the table and below its ``.hoodie``, for the table that
-        takes the place of this one.
-
-    Raises
-    ------
-    ConcurrentWriterError
-        A writer is at work; nothing is deleted.
+    ``data`` is all places of data files. ``keep`` is a folder to leave alone, relative to the table
+    and below its ``.hoodie``, for the table that takes the place of this one. Where a writer is at
+    work, nothing is deleted.
     """
     _require_no_live_writers(storage, base_path, config)
     delete_contents(
@@ -157,12 +129,8 @@ def delete_contents(
 
     Runs under the table's lock.
 
-    Parameters
-    ----------
-    kept
-        Folders and files below ``.hoodie`` to leave alone, relative to the table.
-    folders
-        What is deleted beside ``.hoodie``; everything by default.
+    ``kept`` are folders and files below ``.hoodie``, relative to the table. ``folders`` limits what
+    is deleted beside ``.hoodie``; by default everything is.
     """
     data = folders
     if data is None:

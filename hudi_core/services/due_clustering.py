@@ -30,22 +30,7 @@ def cluster_if_due(
     enough commits came since the last one. With ``hoodie.clustering.schedule.inline`` alone it is
     only scheduled. A table with buckets, or of a format that knows no clusterings, has none.
 
-    Parameters
-    ----------
-    table
-        The table as the commit left it.
-    engine
-        Where the rows were written.
-
-    Returns
-    -------
-    sequence of Clustering
-        What was run, or scheduled.
-
-    Raises
-    ------
-    HudiError
-        A clustering failed; the commit before it stands.
+    ``table`` is as the commit left it. The commit remains valid where a clustering fails.
     """
     clustering = config.clustering
     if not (clustering.inline or clustering.schedule_inline) or not can_be_clustered(table):

@@ -39,30 +39,14 @@ _MODULUS: Final = 1 << 128
 class ForeignChanges:
     """What other writers have done to the metadata of one format.
 
-    Attributes
-    ----------
-    table_format
-        Name of the format.
-    commits
-        Their commits, as the format names them; oldest first.
-    version, hudi_version
-        The format's present state, and the newest one of Hudi; ``None`` where none is left, or none
-        is known.
-    added
-        Paths of the files that they brought.
-    added_rows
-        Rows in these; ``None`` where that is not known.
-    removed
-        Paths of files of Hudi's that the format does not name any more.
-    removed_rows
-        Rows in these; ``None`` where that is not known.
-    deleted_rows
-        Rows that they deleted by vectors or delete files; ``None`` where that is not known, as they
-        named values and not rows.
-    is_rewrite
-        Whether the files that came have just the rows of those that went.
-    problem
-        Why files and rows could not be counted; ``None`` where they were.
+    ``commits`` are as the format names them, oldest first. ``version`` is the format's present
+    state and ``hudi_version`` the newest one of Hudi; ``None`` where none is left or known.
+    ``removed`` are files of Hudi's that the format does not name any more. Row counts are ``None``
+    where they are not known; ``deleted_rows``, of vectors and delete files, is so where these name
+    values and not rows.
+
+    ``is_rewrite`` means that the files that came have just the rows of those that went. ``problem``
+    is why nothing could be counted; else ``None``.
     """
 
     table_format: str
@@ -121,10 +105,8 @@ def foreign_changes(table: OpenTable, *, reads_rows: bool = True) -> tuple[Forei
     Costs nothing where they have not. The metadata of a format that is damaged or missing is
     passed over.
 
-    Parameters
-    ----------
-    reads_rows
-        Whether rows are read to distinguish a rewriting from a change; else one counts as a change.
+    Without ``reads_rows``, a rewriting that only rows could distinguish from a change counts as a
+    change.
     """
     found = []
     for one in table.each():
@@ -219,12 +201,7 @@ def _sum(counts: Iterable[int | None]) -> int | None:
 def found_table(table: OpenTable, files: Sequence[str]) -> FoundTable:
     """The table that the format's readers see, with some files.
 
-    Raises
-    ------
-    UnsupportedTableError
-        Its files alone do not have its rows.
-    CorruptMetadataError
-        The format's metadata is damaged, or does not name one of the files.
+    ``UnsupportedTableError`` means that the files alone do not have the rows.
     """
     found = table.host.find_table(table.client)
     by_path = {} if found is None else {one.path: one for one in found.files}

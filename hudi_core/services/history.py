@@ -61,32 +61,13 @@ _REWRITES: Final = frozenset({WriteOperation.CLUSTER, WriteOperation.COMPACT})
 class HistoryEntry:
     """An instant, and what it did.
 
-    Attributes
-    ----------
-    instant
-        Its requested time.
-    action
-        Such as ``commit``.
-    operation
-        Such as ``UPSERT``; ``None`` of table services that write no rows.
-    state
-        As readers of the table see it: ``requested``, ``inflight`` or ``completed``.
-    completion_time
-        ``None`` while it is pending.
-    archived
-        Whether it is in the archived timeline only.
-    rows_inserted, rows_updated, rows_deleted
-        Rows; ``None``, as all that follows, while it is pending, and where an archive of layout 1
-        keeps no metadata.
-    files_added, files_removed
-        Data files. Those that a write removed are no longer in the latest state; those that a
-        clean, a rollback or a restore removed are deleted.
-    bytes_written
-        Of data files.
-    partitions
-        Partition paths that it touched, sorted.
-    extra_metadata
-        What its caller had it keep.
+    ``instant`` is the requested time. ``operation`` is ``None`` of table services that write no
+    rows, ``completion_time`` while it is pending. ``state`` is as readers of the table see it;
+    ``archived`` means in the archived timeline only.
+
+    Rows, and all that follows, are ``None`` while it is pending, and where an archive of layout 1
+    keeps no metadata. Files that a write removed are no longer in the latest state; those that a
+    clean, rollback or restore removed are deleted. ``bytes_written`` is of data files.
     """
 
     instant: str
@@ -207,20 +188,6 @@ def table_history(table: OpenTable, limit: int | None = None) -> History:
 
     Cost: one listing, the bodies of the instants returned, and the files of the archive that these
     are in.
-
-    Parameters
-    ----------
-    limit
-        Instants to return at most; all by default.
-
-    Raises
-    ------
-    InvalidOptionError
-        The limit is negative.
-    CorruptMetadataError
-        The archive, or the metadata of an instant, is damaged; it is named.
-    LostCompletionError
-        See :meth:`OpenTable.timeline`.
     """
     if limit is not None and limit < 0:
         raise InvalidOptionError("limit", limit, "it is negative", "Give a number of instants.")

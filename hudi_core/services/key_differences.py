@@ -23,18 +23,8 @@ _BATCH_ROWS: Final = 1 << 17
 class FileComparison:
     """The stored and the made keys of one file.
 
-    Attributes
-    ----------
-    path
-        Below the table.
-    holds_keys
-        Whether it stores keys.
-    rows
-        How many were compared: none where it does not.
-    differences
-        Rows whose stored key is another one than the made one.
-    stored, made
-        Both keys of the first of them.
+    ``rows`` is 0 where the file stores no keys; ``stored`` and ``made`` are the keys of the first
+    row that differs.
     """
 
     path: str
@@ -55,17 +45,7 @@ def holds_keys(client: TableMetaClient, path: str) -> bool:
 
 
 def compare_keys(client: TableMetaClient, paths: Sequence[str]) -> list[FileComparison]:
-    """Compare the keys of some files, row by row.
-
-    Raises
-    ------
-    RecordKeyError
-        A row has no key, or a file no column of it.
-    DataFileError
-        A file is damaged or missing.
-    InvalidOptionError
-        The table has no record key.
-    """
+    """Compare the keys of some files, row by row."""
     keys = FileKeys.made_by(client)
 
     def one(path: str) -> FileComparison:

@@ -50,12 +50,7 @@ from hudi_core.write.replacing import replaced_groups as groups_to_replace
 class LostCompletion:
     """A commit whose completed file is lost.
 
-    Attributes
-    ----------
-    instant
-        As the timeline has it: pending.
-    evidence
-        What shows that it was complete.
+    ``instant`` is as the timeline has it: pending. ``evidence`` shows that it was complete.
     """
 
     instant: Instant
@@ -91,15 +86,7 @@ def lost_completions(table: OpenTable, timeline: Timeline) -> list[LostCompletio
 def put_back(table: OpenTable, timeline: Timeline, lost: LostCompletion) -> Instant:
     """Restore a commit's completed file; runs under the table's lock.
 
-    Returns
-    -------
-    Instant
-        The commit, completed.
-
-    Raises
-    ------
-    CorruptMetadataError
-        What the commit did cannot be known; nothing has changed.
+    Where what the commit did cannot be known (``CorruptMetadataError``), nothing has changed.
     """
     completed = lost.instant.to(State.COMPLETED, _completion_time(table, timeline, lost.instant))
     assert completed.completion_time is not None  # noqa: S101 - for the type checker

@@ -53,30 +53,14 @@ _BACKUP: Final = ".hoodie/.metadata_"
 
 @dataclass(frozen=True, slots=True)
 class MetadataOperator:
-    """Changes one table's metadata table, under the table's lock.
-
-    Attributes
-    ----------
-    table
-        The table.
-    lock
-        Its lock.
-    config
-        Options of the session; those of the metadata table say how new partitions are laid out.
-    """
+    """Changes one table's metadata table, under the table's lock."""
 
     table: OpenTable
     lock: TableLock
     config: WriteConfig
 
     def create(self) -> tuple[str, ...]:
-        """Make the metadata table and return its partitions.
-
-        Raises
-        ------
-        TableServiceError
-            There is one.
-        """
+        """Make the metadata table and return its partitions."""
         client = self.table.client
         with self.lock.held_by_service():
             client.require_writable()
@@ -97,20 +81,8 @@ class MetadataOperator:
         Readers and writers let go of it first. Whatever is left of one that was not made to its
         end, or not deleted to its end, goes too.
 
-        Parameters
-        ----------
-        backup
-            Whether its files are kept in a folder beside it.
-
-        Returns
-        -------
-        str or None
-            That folder, below the table.
-
-        Raises
-        ------
-        TableServiceError
-            There is none, or the table's files lie below storage paths.
+        Returns the backup folder, below the table; ``None`` without one. Refused where the table's
+        files lie below storage paths.
         """
         client = self.table.client
         if not client.files.is_plain:
@@ -145,18 +117,6 @@ class MetadataOperator:
         """Recover dead writers' work, build enabled partitions, compact and clean.
 
         What the table's instants did, the metadata table has since they completed.
-
-        Returns
-        -------
-        tuple of str
-            The partitions.
-
-        Raises
-        ------
-        TableServiceError
-            There is no metadata table.
-        CorruptMetadataError
-            It is damaged, or lacks an instant of the table.
         """
         with self._locked() as found:
             options = replace(self._options, enabled=True)
@@ -173,13 +133,7 @@ class MetadataOperator:
         kind: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> Instant:
-        """Add a partition; see :func:`hudi_core.metadata.indexing.build_partition`.
-
-        Parameters
-        ----------
-        column, kind, options
-            See :class:`~hudi_core.metadata.index_definitions.AskedIndex`.
-        """
+        """Add a partition; see :func:`hudi_core.metadata.indexing.build_partition`."""
         asked = AskedIndex(column, kind, dict(options or {}))
         with self._locked() as tables:
             return indexing.build_partition(tables, self._options, partition, asked).instant
@@ -237,16 +191,8 @@ class PartitionSize:
 class MetadataStats:
     """Output of `hudi metadata stats`.
 
-    Attributes
-    ----------
-    partition_count
-        Partitions of the table itself.
-    last_compaction
-        Requested time of the metadata table's last compaction.
-    is_in_sync
-        Whether the metadata table has every completed write of the table.
-    partitions
-        By partition of the metadata table.
+    ``partition_count`` is of the table itself, ``partitions`` of the metadata table;
+    ``last_compaction`` is a requested time.
     """
 
     partition_count: int
@@ -256,15 +202,7 @@ class MetadataStats:
 
 
 def metadata_stats(client: TableMetaClient) -> MetadataStats:
-    """Return how large a table's metadata table is.
-
-    Raises
-    ------
-    TableServiceError
-        There is none.
-    CorruptMetadataError
-        It is damaged.
-    """
+    """Return how large a table's metadata table is."""
     require_metadata(client)
     timeline = client.timeline()
     metadata = metadata_client(client)
@@ -293,15 +231,7 @@ def _size(snapshot: MetadataSnapshot, partition: str) -> PartitionSize:
 
 
 def require_metadata(client: TableMetaClient) -> None:
-    """Refuse a table without a metadata table that is read.
-
-    Raises
-    ------
-    TableServiceError
-        There is none.
-    UnsupportedTableError
-        The table is of a version whose metadata tables are not read.
-    """
+    """Refuse a table without a metadata table that is read."""
     require_readable(client)
     if not has_metadata(client):
         raise _missing(client)
@@ -331,13 +261,7 @@ def lister_of(client: TableMetaClient) -> Listing:
 
 
 def list_files(client: TableMetaClient, partition: str) -> tuple[Sequence[FileStatus], bool]:
-    """Return a partition's files, and whether the metadata table listed them.
-
-    Raises
-    ------
-    TableServiceError
-        The table has no such partition.
-    """
+    """Return a partition's files, and whether the metadata table listed them."""
     listing = lister_of(client)
     path = PartitionPath(partition.strip("/"))
     if path not in listing.lister.list_partitions():
@@ -359,20 +283,8 @@ def look_up_keys(
 ) -> dict[str, list[RecordLocation]]:
     """Return record locations by the record index, without unknown keys.
 
-    Parameters
-    ----------
-    client
-        The table.
-    keys
-        Record keys.
-    partition
-        The only partition of the table to look into. Where the index is kept by partitions and
-        none is named, all of them are, and a key may be in several.
-
-    Raises
-    ------
-    TableServiceError
-        The table has no record index.
+    ``partition`` limits the search to one partition of the table. Where the index is kept by
+    partitions and none is named, all are searched, and a key may be in several.
     """
     if RECORD_INDEX not in StoredPartitions.of(client.config).complete:
         raise TableServiceError(

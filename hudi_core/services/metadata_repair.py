@@ -30,15 +30,8 @@ from hudi_core.txn.table_lock import table_lock
 class MetadataRepair:
     """A rebuild of a metadata table that was made, or is planned.
 
-    Attributes
-    ----------
-    path
-        The table.
-    partitions
-        Of the metadata table.
-    rebuilt
-        What they are made of, and how they differ from those in use; ``None`` where an earlier
-        repair had built them, and died before they were in place.
+    ``rebuilt`` is ``None`` where an earlier repair had built the partitions, and died before they
+    were in place.
     """
 
     path: str
@@ -61,32 +54,10 @@ def repair_metadata_table(
     pending is left to the next write; their files are not listed. A repair that died once the new
     one was complete is finished by the next write, or by the next repair.
 
-    Parameters
-    ----------
-    path, options
-        The table, as :func:`~hudi_core.services.opening.open_table` takes them.
-    engine
-        Lists folders, and reads footers and keys.
-    dry_run
-        Whether nothing is written and no lock taken: all is read and compared the same.
-    progress
-        Called with the number of files or folders dealt with so far, and of all, in each of its
-        steps.
-
-    Raises
-    ------
-    TableServiceError
-        The table has no metadata table.
-    IncompleteListingError
-        The folders do not show a file that a write names. The one in use stays.
-    DataFileError
-        A data file cannot be read; likewise.
-    LostCompletionError
-        The completed file of a commit is lost, and its files would not be listed.
-    ConcurrentWriterError, LockError
-        Another writer is at work.
-    UnsupportedTableError, InvalidOptionError, CorruptMetadataError
-        See :func:`hudi_core.metadata.lifecycle.rebuild_metadata_table`.
+    With ``dry_run`` all is read and compared the same, without a lock and without writing.
+    ``progress`` starts anew in each step, for files or folders. Where folders do not show a file
+    that a write names, or a data file cannot be read, the one in use stays. A commit whose
+    completed file is lost is refused, as its files would not be listed.
     """
 
     def opened() -> OpenTable:

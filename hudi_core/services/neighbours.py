@@ -27,11 +27,6 @@ def require_folder_apart(client: TableMetaClient) -> None:
     """Refuse a table's folder below the root of another table's files.
 
     Two requests for each folder above it; those that may not be asked are passed over.
-
-    Raises
-    ------
-    StoragePathTakenError
-        The format of the other table takes all that is there for the table's.
     """
     base = parse_location(client.base_path)
     _require_none(base, client.run_map(lambda one: _sign_above(client, one), list(_above(base))))
@@ -42,11 +37,6 @@ def require_root_apart(client: TableMetaClient, root: str) -> None:
 
     Claims right at the storage path are not looked at. Four requests for it and for each folder
     above it; those above that may not be asked are passed over.
-
-    Raises
-    ------
-    StoragePathTakenError
-        The other table, or its format, takes all that is there for the table's.
     """
     place = parse_location(root)
     found = client.run_map(
@@ -60,15 +50,9 @@ def require_alone(
 ) -> None:
     """Refuse files of others below a root that is one table's.
 
-    Parameters
-    ----------
-    claim
-        That of the table.
-    own
-        Claims of the table that were there before: what a creation or a move that died has left is
-        its own, and so are the files of the table that it replaces.
-    held
-        Storage paths that the table has.
+    ``own`` are claims that the table had before: what a creation or a move that died has left is
+    its own, and so are the files of the table that it replaces. ``held`` are storage paths that the
+    table has.
     """
     paths = {one.path for one in (claim, *own)}
     folders = {folder for one in own for folder in one.folders}
@@ -95,11 +79,6 @@ def require_no_tables_below(root: Storage, base_path: str, table_format: str) ->
     """Refuse other tables' files below a root that becomes one table's.
 
     Lists everything there, a request for a thousand files.
-
-    Parameters
-    ----------
-    base_path
-        The folder of the table whose root it is.
     """
     for one in root.list("", recursive=True):
         parts = one.path.split("/")

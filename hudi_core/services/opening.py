@@ -91,16 +91,6 @@ def opened_config(
 
     Who makes a table, or puts one in the place of another, asks beforehand: an option that its
     opening refuses would be refused when nothing can be taken back.
-
-    Parameters
-    ----------
-    properties
-        What the table stores, or is going to.
-
-    Raises
-    ------
-    CorruptMetadataError, OptionConflictError, InvalidOptionError
-        See :func:`open_table`.
     """
     stored = stored_config(properties, f"{base_path}/{PROPERTIES_PATH}")
     return resolve_table_config(options, stored)
@@ -111,20 +101,8 @@ def open_within(
 ) -> tuple[OpenTable, PathPattern | None]:
     """Open the table that paths are of, or lie within.
 
-    Parameters
-    ----------
-    paths
-        The folder of a table, or paths of partitions and files in it, which may have wildcards.
-
-    Returns
-    -------
-    tuple
-        The table, and what the paths name of it; ``None`` for all.
-
-    Raises
-    ------
-    NotATableError
-        There is no table at a path nor above it, or the paths are of several tables.
+    The paths may be the table's folder, or partitions and files in it, with wildcards; all must be
+    of one table. The pattern returned is ``None`` for the whole table.
     """
     found = [_table_of(parse_location(path).uri, options) for path in paths]
     opened, _ = found[0]

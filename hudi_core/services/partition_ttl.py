@@ -34,16 +34,8 @@ _log = logging.getLogger(__name__)
 class Expiry:
     """Partitions that were deleted for their age, or would be.
 
-    Attributes
-    ----------
-    path
-        The table.
-    strategy, days
-        What decided: from when on age counts, and how many days are kept.
-    partitions
-        Their paths, the oldest first.
-    commit
-        The write that deleted them; ``None`` where there were none, and of a plan.
+    ``strategy`` says from when on age counts, ``days`` how many are kept; ``partitions`` has the
+    oldest first. ``commit`` is ``None`` where none expired, and of a plan.
     """
 
     path: str
@@ -69,20 +61,8 @@ def expire_partitions(
 ) -> Expiry:
     """Delete the partitions of a table that have expired.
 
-    Parameters
-    ----------
-    progress
-        Called with the number of partitions looked at so far, where each has a file to be read;
-        then with that of those deleted, which all go at once.
-
-    Raises
-    ------
-    InvalidOptionError
-        The options name no number of days.
-    PartitionValueError
-        The table has no partitions.
-    CommitConflictError, CommitStateUnknownError, LockError
-        See :mod:`hudi_core.txn.transaction`.
+    ``progress`` counts the partitions looked at, where each has a file to be read; then those
+    deleted, which all go at once.
     """
     if config.days_retained <= 0:
         key = TtlConfig.days_retained.key

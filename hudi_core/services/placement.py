@@ -46,13 +46,7 @@ _MAX_NAME_BYTES: Final = 200
 
 
 def with_placement(config: TableConfig, base_path: str, host: FormatHost) -> TableConfig:
-    """A new table's configuration with its whole placement.
-
-    Raises
-    ------
-    InvalidOptionError, PluginError
-        The strategy cannot be used, or a storage path or the table's name cannot.
-    """
+    """A new table's configuration with its whole placement."""
     placement = config.placement
     if placement.is_default:
         return config
@@ -108,15 +102,8 @@ def claim_storage(client: TableMetaClient, host: FormatHost, held: Collection[st
 
     What a dead creator of the table has left of the format there goes.
 
-    Parameters
-    ----------
-    held
-        Storage paths where the table has its claim already, and its files.
-
-    Raises
-    ------
-    StoragePathTakenError
-        Another table is in the way. Nothing is left of the claims.
+    ``held`` are storage paths where the table has its claim and its files already. After
+    ``StoragePathTakenError`` nothing is left of the claims.
     """
     data = client.data
     folders = _own_folders(client, host)
@@ -150,11 +137,6 @@ def require_free_storage(client: TableMetaClient, host: FormatHost) -> None:
     """Refuse storage paths of a table that takes another one's place.
 
     As :func:`claim_storage` would, once the other one is gone; nothing is changed.
-
-    Raises
-    ------
-    StoragePathTakenError
-        Another table, or something else, is in the way.
     """
     data = client.data
     if not isinstance(data, FederatedStorage):
@@ -187,19 +169,8 @@ def claim_for_format(client: TableMetaClient, host: FormatHost, *, dry_run: bool
 
     The metadata of the formats that the table had stays there, and in the claims.
 
-    Parameters
-    ----------
-    client
-        The table, as one of the format.
-    dry_run
-        Whether the claims are left as they are.
-
-    Raises
-    ------
-    StoragePathTakenError
-        Another table is in the way. The claim there is what it was.
-    InvalidOptionError
-        The format would delete files of the table's own folder.
+    ``client`` is of the table as one of the new format. After ``StoragePathTakenError`` the claim
+    is what it was. Refused where the format would delete files of the table's own folder.
     """
     data = client.data
     folders = _own_folders(client, host)
@@ -271,13 +242,6 @@ def storages_of(
     """Where the data files of a table that is not opened are.
 
     Those of its placement first, then the other places of a move that is not over.
-
-    Parameters
-    ----------
-    storage
-        Of the table's folder.
-    properties
-        What the table stores.
     """
     found = [data_files_at(base_path, properties, options)]
     move = ManagedKeys.storage_move.read(properties)
@@ -290,18 +254,7 @@ def storages_of(
 def data_files_at(
     base_path: BasePath, properties: Mapping[str, str], options: StorageOptions
 ) -> DataFiles:
-    """The data files of a table that is not opened.
-
-    Parameters
-    ----------
-    properties
-        What the table stores.
-
-    Raises
-    ------
-    InvalidOptionError, PluginError
-        They do not tell where its data files are.
-    """
+    """The data files of a table that is not opened."""
     name = properties.get(TableKeys.name.key, "")
     layout = layout_of(base_path, name, placement_of(properties))
     return DataFiles(base_path, options, layout)

@@ -25,14 +25,8 @@ def no_progress(done: int, total: int) -> None:
 class CountedMap:
     """A :class:`~hudi_core.model.client.RunMap` that reports its progress.
 
-    Attributes
-    ----------
-    inner
-        Does the work.
-    progress
-        Called after every item; each map counts from the beginning.
-    at_a_time
-        How many items the inner map gets in one call.
+    ``progress`` is called after every item, and each map counts from the beginning; ``at_a_time``
+    items go to the inner map in one call.
     """
 
     inner: RunMap

@@ -40,16 +40,9 @@ from hudi_core.view.storage_lister import StorageLister
 class PurgeResult:
     """What a purge deleted.
 
-    Attributes
-    ----------
-    path
-        The table.
-    instant
-        The completed clean; ``None`` when there was no past file.
-    files
-        Paths of data files and logs of changes, relative to the table.
-    metadata_files
-        Paths of files of the format's metadata that nothing names any more.
+    ``instant`` is ``None`` when there was no past file. ``files`` are data files and logs of
+    changes, relative to the table; ``metadata_files`` are those of the format that nothing names
+    any more.
     """
 
     path: str
@@ -73,25 +66,12 @@ def purge_table(
     format's metadata rebuilt from the present files, for indexes and statistics hold values too.
     Files that other writers of the format have left, or that only its former states name, go too.
 
-    Parameters
-    ----------
-    older_than
-        Rows that went before this time; states since then stay readable in Hudi's view. By default
-        nothing but the present state stays.
-    savepoints
-        Those to be deleted first: what they keep could not be erased.
-    progress
-        Called with the number of files whose footers are read so far, and of all.
+    ``older_than`` erases rows that went before that time, and states since then stay readable in
+    Hudi's view; by default only the present state stays. ``savepoints`` are deleted first: what
+    they keep could not be erased.
 
-    Raises
-    ------
-    TableServiceError
-        A savepoint that is not given keeps past files, or a stage has rows; it is named. Nothing
-        was deleted, unless the stage came meanwhile: then only its files may hold deleted rows.
-    UnsupportedCapabilityError
-        The format's metadata cannot be rebuilt. Nothing was deleted.
-    ConcurrentWriterError, LockError, CommitStateUnknownError
-        See :func:`hudi_core.txn.table_service.locked_for_service`.
+    Another savepoint that keeps past files, or a stage with rows, refuses the purge with nothing
+    deleted, unless the stage came meanwhile: then only its files may hold deleted rows.
     """
     if is_two_step(table):
         table.host.require(Capability.CONVERSION)
@@ -129,11 +109,6 @@ def plan_purge(
     """What :func:`purge_table` would delete of data files; changes nothing.
 
     What the format would no longer name is known once its metadata is rebuilt.
-
-    Raises
-    ------
-    TableServiceError
-        A savepoint that is not given keeps past files, or a stage has rows; it is named.
     """
     if is_two_step(table):
         table.host.require(Capability.CONVERSION)

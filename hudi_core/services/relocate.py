@@ -66,22 +66,9 @@ from hudi_core.view.storage_lister import StorageLister
 class StorageConversion:
     """A move of data files that is planned, or was made.
 
-    Attributes
-    ----------
-    path
-        Base path of the table.
-    before, after
-        Where data files lie.
-    files, size
-        Files that change their places, and their bytes.
-    copied
-        How many of them were copied now; others were there already.
-    deleted
-        Files deleted where they were, and copies that a call before this one has left.
-    pending
-        Instants that are not complete; they are recovered first where their writers are dead.
-    is_made
-        Whether it took place.
+    ``files`` and ``size`` (bytes) are what changes its place; ``copied`` leaves out files that were
+    there already; ``deleted`` counts files at the old place, and copies that an earlier call has
+    left. ``pending`` instants are recovered first where their writers are dead.
     """
 
     path: str
@@ -115,11 +102,6 @@ def plan_storage_conversion(
     """Plan of a move; nothing is written, and no lock is taken.
 
     What the move would refuse is refused, but for names that are taken at the new place.
-
-    Parameters
-    ----------
-    path, options, to
-        See :func:`convert_storage`.
     """
     table = open_table(path, without_placement(options))
     wanted = _checked(table, _wanted(to))
@@ -145,30 +127,11 @@ def convert_storage(
 
     A move to another layout that died is given up, and what it left is deleted.
 
-    Parameters
-    ----------
-    path, options
-        The table, as :func:`~hudi_core.services.opening.open_table` takes them; what they say of
-        its layout counts for nothing.
-    to
-        Options of the new layout, all that are wanted.
-    engine
-        Copies the files.
-    progress
-        Called with the number of files copied so far, and of all.
-
-    Raises
-    ------
-    InvalidOptionError, StoragePathTakenError, UnsupportedCapabilityError, UnsupportedTableError
-        The layout cannot be the table's; nothing has changed.
-    TableServiceError
-        Savepoints or stages are in the way, or it has no metadata table; nothing has changed.
-    ConcurrentWriterError, LockError
-        Another writer is at work; nothing has changed.
-    IncompleteListingError
-        A copy is not as the metadata table says. The table is where it was.
-    CommitConflictError, CommitStateUnknownError
-        The format's metadata could not be made; the table is where it was. Run it again.
+    ``to`` has all options of the new layout; what ``options`` says of the layout counts for
+    nothing. Refused, with nothing changed, where savepoints or stages are in the way or there is no
+    metadata table. After ``IncompleteListingError`` (a copy is not as the metadata table says),
+    ``CommitConflictError`` or ``CommitStateUnknownError`` the table is where it was; after the
+    latter two, run it again.
     """
     own, given = without_placement(options), _wanted(to)
     config = WriteConfig.from_options(own)

@@ -71,33 +71,16 @@ from hudi_core.txn.table_lock import table_lock
 class Repair:
     """A repair that is planned, or was made.
 
-    Attributes
-    ----------
-    path, table_format
-        The table, and its format.
-    found
-        What was wrong.
-    commits
-        Requested times of commits whose completed file is lost and is written again.
-    metadata_table, format_metadata
-        Whether these are rebuilt.
-    checksums
-        Whether checksum files that are wrong are removed.
-    returned
-        Ids of the file groups that came back when what replaced them was archived, and are taken
-        out of the table again; see :mod:`hudi_core.services.returned_groups`.
-    foreign
-        What other writers have done to the metadata of the table's formats.
-    taken_in
-        Rows that they had appended and that are in the table then; ``None`` where none are.
-    can_take_in
-        Of a plan, whether rows of theirs could be.
-    rewritten
-        Paths of data files that are replaced by others with the same rows: readers of a format fail
-        on lists of two levels in them.
-    left
-        What is wrong still: nothing is known from which it could be made. Of a plan: what the
-        repair will not mend.
+    ``found`` is what was wrong; ``left`` what still is, since nothing is known from which it could
+    be made (of a plan: what the repair will not mend). ``commits`` are requested times of commits
+    whose lost completed file is written again. ``checksums`` means that wrong checksum files are
+    removed.
+
+    ``returned`` are ids of file groups that came back when what replaced them was archived, and are
+    taken out again, see :mod:`hudi_core.services.returned_groups`. ``foreign`` is what other
+    writers did to the formats; ``taken_in`` their appended rows, ``None`` where none are;
+    ``can_take_in`` is of a plan. ``rewritten`` are data files replaced by others with the same
+    rows: readers of a format fail on lists of two levels.
     """
 
     path: str
@@ -139,11 +122,6 @@ def plan_repair(
     """Plan of a repair; nothing is written, and no lock is taken.
 
     What other writers have done is counted whatever is to become of it.
-
-    Parameters
-    ----------
-    path, options, force, taking_in, progress
-        See :func:`repair_table`.
     """
     table = open_table(path, options)
     foreign = foreign_changes(table)
@@ -179,34 +157,13 @@ def repair_table(
     has added, deleted or changed rows in the format's metadata, the caller says what becomes of
     them.
 
-    Parameters
-    ----------
-    path, options
-        The table, as :func:`~hudi_core.services.opening.open_table` takes them.
-    force
-        Whether the format's metadata is rebuilt where nothing is wrong with it, too; and all of
-        it from data files that are not as their commits say, which is not done otherwise.
-    taking_in
-        Whether rows that other writers appended are written into the table.
-    discarding
-        Whether the commits of other writers are taken out of the format's metadata. Files that they
-        brought stay in the folder, and are in no table.
-    progress
-        Called with the number of files whose footers are read so far, and of all.
+    ``force`` rebuilds the format's metadata where nothing is wrong with it, too, and all of it from
+    data files that are not as their commits say, which is not done otherwise. ``taking_in`` writes
+    rows that others appended into the table; ``discarding`` takes their commits out of the format's
+    metadata: their files stay in the folder, and are in no table. With neither, changed rows are a
+    ``ForeignCommitError``, and nothing has changed.
 
-    Raises
-    ------
-    ForeignCommitError
-        Other writers have changed rows, and nobody has said what becomes of them; says how many.
-        Nothing has changed.
-    TableServiceError, RecordKeyError, SchemaError
-        Rows of others cannot be taken in, see :func:`~hudi_core.services.taking_in.take_in`.
-    UnsupportedTableError, UnsupportedCapabilityError
-        The table cannot be written, or its format cannot be made from a table; nothing has changed.
-    ConcurrentWriterError, LockError
-        Another writer is at work.
-    CorruptMetadataError
-        The timeline or the properties are damaged; these cannot be rebuilt.
+    The timeline and the properties cannot be rebuilt.
     """
     config = WriteConfig.from_options(options)
     found: tuple[ForeignChanges, ...] = ()
@@ -293,13 +250,7 @@ def _taken_in(
 
 
 def _require_no_loss(table: OpenTable, foreign: Sequence[ForeignChanges]) -> None:
-    """Refuse to rebuild metadata in which others have changed rows.
-
-    Raises
-    ------
-    ForeignCommitError
-        Says how many.
-    """
+    """Refuse to rebuild metadata in which others have changed rows."""
     for one in foreign:
         if one.changes_rows:
             where = f"the {one.table_format} metadata of {table.client.base_path}"
@@ -386,17 +337,14 @@ def _has_lost(found: Sequence[Difference]) -> bool:
 
 
 def _recovered(table: OpenTable, config: WriteConfig, is_rebuilt: bool) -> tuple[Timeline, bool]:
-    """Make good what dead writers left.
+    """Recover what dead writers left.
 
-    Where the format's metadata is about to be rebuilt and cannot be read, or cannot take an
-    instant any more, step 1 alone decides what is complete. A format whose metadata may be
-    elsewhere is not read, and is rebuilt by force alone, see :func:`_plan`.
+    Where the format's metadata is about to be rebuilt and cannot be read, or cannot take an instant
+    any more, step 1 alone decides what is complete. A format whose metadata may be elsewhere is not
+    read, and is rebuilt by force alone, see :func:`_plan`.
 
-    Returns
-    -------
-    tuple of Timeline and bool
-        The timeline then, and whether the format's metadata has to be rebuilt for an instant that
-        it cannot take.
+    Returns the timeline then, and whether the format's metadata has to be rebuilt for an instant
+    that it cannot take.
     """
     is_stuck = False
     try:

@@ -24,12 +24,7 @@ _EXAMPLES: Final = 10
 class RepeatedKey:
     """A record key with several rows.
 
-    Attributes
-    ----------
-    key
-        The key.
-    paths
-        The base file of each of its rows, relative to the base path.
+    ``paths`` has the base file of each row, relative to the base path.
     """
 
     key: str
@@ -43,14 +38,8 @@ class RepeatedKey:
 class RepeatedKeys:
     """The record keys of a table that several rows have.
 
-    Attributes
-    ----------
-    keys, rows
-        How many keys there are, and how many rows have one of them.
-    examples
-        Some of them.
-    are_forbidden
-        Whether the table's record index knows one place of a key, so that rows would be missed.
+    ``rows`` counts all rows with a repeated key. ``are_forbidden`` means that the table's record
+    index knows one place of a key, so that rows would be missed.
     """
 
     keys: int
@@ -65,15 +54,7 @@ def find_repeated_keys(client: TableMetaClient, slices: Mapping[str, FileSlice])
     A key is looked for in one partition; where a record index is kept for the whole table, in all.
     Memory holds the keys that are compared together.
 
-    Parameters
-    ----------
-    slices
-        The present file slices by the path of their base file.
-
-    Raises
-    ------
-    DataFileError
-        A file cannot be read.
+    ``slices`` are the present file slices by the path of their base file.
     """
     is_indexed = RECORD_INDEX in StoredPartitions.of(client.config).complete
     everywhere = is_indexed and not read_definitions(client.storage, client.config).is_partitioned(

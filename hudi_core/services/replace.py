@@ -39,17 +39,7 @@ def fitting_rows(data: Any, engine: Engine, context: WriteContext, operation: Op
     are made. Nothing is kept, but for rows that come as a stream, which are held in memory. A
     DataFrame is evaluated here and once more by the write.
 
-    Parameters
-    ----------
-    context
-        The table the rows are meant for, and the options of the write.
-
-    Raises
-    ------
-    SchemaError, ConfigError
-        What a write of these rows would raise before its first data file.
-    InvalidOptionError
-        The rows are read from the very files that are about to be dropped.
+    Rows that are read from the very files about to be dropped are refused.
     """
     _require_foreign_files(engine.source_files(data), context)
     names = engine.schema_of(data).names

@@ -28,16 +28,8 @@ from hudi_core.txn.table_service import locked_for_service, planned_for_service
 class RestoreResult:
     """What a restore took out, or would take out.
 
-    Attributes
-    ----------
-    path
-        The table.
-    to
-        The commit whose state the table has.
-    instant
-        The completed restore; ``None`` when there was nothing to do, and of a plan.
-    undone
-        The commits that are taken out, the newest first.
+    ``instant`` is ``None`` when there was nothing to do, and of a plan; ``undone`` has the newest
+    first.
     """
 
     path: str
@@ -54,26 +46,10 @@ def restore_table(
     Cleans that others began are finished first: what they delete may be what the table goes back
     to.
 
-    Parameters
-    ----------
-    to
-        Requested time of the commit, or of its savepoint.
-
-    Raises
-    ------
-    UnsupportedCapabilityError
-        The table's format cannot go back.
-    InstantNotFoundError
-        No such commit is on the active timeline.
-    HistoryExpiredError
-        A file of that state is gone. Nothing was deleted.
-    TableServiceError
-        A later commit has a savepoint, or was under way with that one, or the format has
-        forgotten the state. Nothing was deleted.
-    CorruptMetadataError
-        A stored clean plan is damaged.
-    ConcurrentWriterError, LockError, CommitStateUnknownError
-        See :func:`hudi_core.txn.table_service.locked_for_service`.
+    ``to`` is the requested time of a commit on the active timeline, or of its savepoint. Nothing
+    was deleted where a file of that state is gone (``HistoryExpiredError``), or where a later
+    commit has a savepoint or was under way with that one, or the format has forgotten the state
+    (``TableServiceError``).
     """
     table.host.require(Capability.RESTORE)
     with locked_for_service(table, lock, config) as locked:
@@ -89,13 +65,7 @@ def restore_table(
 
 
 def plan_restore(table: OpenTable, to: InstantTime) -> RestoreResult:
-    """What :func:`restore_table` would take out; changes nothing.
-
-    Raises
-    ------
-    UnsupportedCapabilityError, InstantNotFoundError, HistoryExpiredError, TableServiceError
-        See :func:`restore_table`.
-    """
+    """What :func:`restore_table` would take out; changes nothing."""
     table.host.require(Capability.RESTORE)
     state = planned_for_service(table)
     found = _plan(state, to)

@@ -48,15 +48,7 @@ from hudi_core.view.storage_lister import StorageLister
 
 @dataclass(frozen=True, slots=True)
 class ReturnedGroup:
-    """A file group that an archived write replaced, with its stored slices.
-
-    Attributes
-    ----------
-    group
-        The file group.
-    by
-        Requested time of the write.
-    """
+    """A file group that an archived write replaced, with its stored slices."""
 
     group: FileGroup
     by: InstantTime
@@ -89,10 +81,7 @@ def returned_groups(
 ) -> list[ReturnedGroup]:
     """The present file groups that archived writes replaced.
 
-    Parameters
-    ----------
-    view
-        The files of the table, as storage has them at that timeline.
+    ``view`` has the files as storage has them at ``timeline``.
     """
     archived = replaced_by_archived(client, timeline)
     return [

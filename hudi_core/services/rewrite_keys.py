@@ -91,20 +91,9 @@ def without_key_storage(options: Mapping[str, str]) -> dict[str, str]:
 class KeyRewrite:
     """What was, or would be, done to the keys of a table.
 
-    Attributes
-    ----------
-    path
-        The table.
-    before, after
-        Where its keys were and are.
-    rows
-        Rows whose stored keys were compared with the made ones, all of them equal.
-    files, size
-        Files that are rewritten, and their bytes.
-    new_size
-        Bytes of the files in their place; ``None`` of a plan.
-    instants
-        The commits that did it.
+    ``rows`` were compared, and their stored keys are all equal to the made ones. ``new_size`` is
+    the bytes of the files in place of those rewritten; ``None`` of a plan. ``instants`` are the
+    commits that did it.
     """
 
     path: str
@@ -126,14 +115,7 @@ class KeyRewrite:
 class KeyRewriting:
     """Changes where a table keeps its record keys.
 
-    Attributes
-    ----------
-    service
-        Rewrites files.
-    to
-        Where the keys are to be.
-    keeps_files
-        Whether files stay as they are, and only new ones are written in the new form.
+    With ``keeps_files`` the files stay as they are, and only new ones are written in the new form.
     """
 
     service: ClusteringService
@@ -143,14 +125,8 @@ class KeyRewriting:
     def plan(self) -> KeyRewrite:
         """What :meth:`run` would do; reads all stored keys.
 
-        Raises
-        ------
-        TableServiceError
-            The table cannot have such keys, or its stored keys are others than its columns make.
-        InvalidOptionError
-            It has no record key, or one that other engines would make otherwise.
-        RecordKeyError, DataFileError
-            The keys of a file cannot be made, or not be read.
+        Refuses stored keys that are not those the columns make, and a record key that other engines
+        would make otherwise.
         """
         table = self.service.table.as_stored()
         self._require_possible(table)
@@ -163,14 +139,8 @@ class KeyRewriting:
     def run(self) -> KeyRewrite:
         """Change where the keys are; a later run resumes it.
 
-        Raises
-        ------
-        TableServiceError, InvalidOptionError, RecordKeyError, DataFileError
-            See :meth:`plan`; nothing has changed.
-        CommitConflictError
-            Another write changed a file that was being rewritten; what was done before stays.
-        ConcurrentWriterError, CommitStateUnknownError, LockError
-            See :mod:`hudi_core.txn.transaction`.
+        What :meth:`plan` refuses changes nothing. After ``CommitConflictError`` (another write
+        changed a file that was being rewritten) what was done before stays.
         """
         planned = self.plan()
         # the table was opened as it was: where its keys are it says itself from now on
@@ -300,13 +270,7 @@ class _Chosen:
 
 
 def _require_equal(table: OpenTable) -> int:
-    """Number of rows whose stored keys are all those that are made.
-
-    Raises
-    ------
-    TableServiceError
-        Some are others.
-    """
+    """Number of rows whose stored keys are all those that are made."""
     slices = table.views().view().latest_slices()
     paths = [one.base_file.path for one in slices if one.base_file is not None]
     found = compare_keys(table.client, paths)

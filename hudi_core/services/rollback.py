@@ -33,17 +33,7 @@ _UNDONE: Final = WRITE_ACTIONS | {Action.CLUSTERING}
 
 @dataclass(frozen=True, slots=True)
 class RollbackPreview:
-    """What a rollback would delete.
-
-    Attributes
-    ----------
-    path
-        The table.
-    target
-        The write that would be undone.
-    files
-        Names of the files that would go, by partition.
-    """
+    """What a rollback would delete."""
 
     path: str
     target: Instant
@@ -60,28 +50,10 @@ def roll_back_instant(
     Rollbacks that were begun and not finished are finished first. So are cleans, before a completed
     write goes: they may delete what the table goes back to.
 
-    Parameters
-    ----------
-    instant
-        Requested time of the write.
-
-    Returns
-    -------
-    Instant
-        The completed rollback of the requested write, whoever began it.
-
-    Raises
-    ------
-    InstantNotFoundError
-        No write of that time is on the active timeline.
-    TableServiceError
-        Later writes build on it, a savepoint holds it, or files it took the place of are gone.
-    CorruptMetadataError
-        A stored clean plan is damaged.
-    ConcurrentWriterError
-        Its writer, or another one, is alive.
-    TimelineError
-        Other writers made the newest instants in another time zone.
+    Returns the completed rollback of that write, no matter who began it. Refused where later writes
+    build on it, a savepoint holds it, or files that it replaced are gone (``TableServiceError``),
+    or while its writer or another one is alive. ``TimelineError``: other writers made the newest
+    instants in another time zone.
     """
     client = table.client
     time = parse_instant_time(instant)
@@ -110,11 +82,6 @@ def plan_rollback(table: OpenTable, config: WriteConfig, instant: str) -> Rollba
     """What :func:`roll_back_instant` would delete; changes nothing.
 
     Rollbacks, restores and cleans that others began, and are finished first, are not foreseen.
-
-    Raises
-    ------
-    InstantNotFoundError, TableServiceError, ConcurrentWriterError
-        See :func:`roll_back_instant`.
     """
     state = planned_for_service(table)
     target = _target(state, config, parse_instant_time(instant))

@@ -31,16 +31,7 @@ from hudi_core.txn.table_service import locked_for_service
 class Savepoint:
     """A savepoint of a table.
 
-    Attributes
-    ----------
-    instant
-        The completed savepoint; its requested time is that of the commit it keeps.
-    user, comment
-        As whoever made it said.
-    created
-        When it was made.
-    files
-        How many files it keeps.
+    The requested time of ``instant`` is that of the commit it keeps; ``files`` is their number.
     """
 
     instant: Instant
@@ -64,25 +55,9 @@ def create_savepoint(
     One that is there already is returned. Cleans that others began are finished first: their plans
     know nothing of it.
 
-    Parameters
-    ----------
-    of
-        Requested time of the commit; by default of the last one.
-
-    Raises
-    ------
-    UnsupportedCapabilityError
-        The table's format cannot keep a state.
-    InstantNotFoundError
-        No such commit is on the active timeline.
-    HistoryExpiredError
-        A clean has deleted a file of that state.
-    TableServiceError
-        The format does not keep that state any more.
-    CorruptMetadataError
-        A stored clean plan is damaged.
-    ConcurrentWriterError, LockError, CommitStateUnknownError
-        See :func:`hudi_core.txn.table_service.locked_for_service`.
+    ``of`` is the requested time of a commit on the active timeline; by default of the last one.
+    ``HistoryExpiredError`` means that a clean has deleted a file of the state,
+    ``TableServiceError`` that the format does not keep it any more.
     """
     table.host.require(Capability.SAVEPOINT)
     with locked_for_service(table, lock, config) as locked:
@@ -137,13 +112,6 @@ def delete_savepoint(
 
     A commit that archiving has passed over for it is archived first: the active timeline would
     begin with it, and what is archived counts by being earlier.
-
-    Raises
-    ------
-    InstantNotFoundError
-        There is no such savepoint.
-    ConcurrentWriterError, LockError, CommitStateUnknownError
-        See :func:`hudi_core.txn.table_service.locked_for_service`.
     """
     with locked_for_service(table, lock, config) as locked:
         found = locked.timeline.find(of, Action.SAVEPOINT)
@@ -170,13 +138,7 @@ def savepoints_of(table: OpenTable) -> tuple[Savepoint, ...]:
 
 
 def completed_write(state: TableState, time_: InstantTime | None) -> Instant:
-    """A completed write of the active timeline; by default the last one.
-
-    Raises
-    ------
-    InstantNotFoundError
-        There is none.
-    """
+    """A completed write of the active timeline; by default the last one."""
     writes = state.timeline.completed_writes()
     found = [one for one in writes if time_ in (None, one.requested_time)]
     if not found:
@@ -186,13 +148,7 @@ def completed_write(state: TableState, time_: InstantTime | None) -> Instant:
 
 
 def require_no_later_savepoint(state: TableState, time_: InstantTime) -> None:
-    """Refuse to take out a state that a savepoint keeps.
-
-    Raises
-    ------
-    TableServiceError
-        Names the savepoint.
-    """
+    """Refuse to take out a state that a savepoint keeps."""
     saved = state.timeline.completed().of_actions(Action.SAVEPOINT).instants
     later = [one.requested_time for one in saved if one.requested_time > time_]
     if later:

@@ -75,11 +75,6 @@ class Stage:
     """Rows that wait for their publication.
 
     Made by :meth:`hudi_core.table.Table.stage`, and found again by ``Table.stages``.
-
-    Attributes
-    ----------
-    record
-        What was staged, on which state, and until when.
     """
 
     record: StageRecord
@@ -123,35 +118,18 @@ class Stage:
         columns: str | Sequence[str] | None = None,
         filter: RowFilter | None = None,  # noqa: A002 - as Table's
     ) -> pa.Table:
-        """Return the rows of the table as it would be after publication.
-
-        Raises
-        ------
-        StageConflictError
-            It cannot be published any more.
-        """
+        """Return the rows of the table as it would be after publication."""
         names = [columns] if isinstance(columns, str) else columns
         return self._query().to_table(names, filter)
 
     def count(self, filter: RowFilter | None = None) -> int:  # noqa: A002
-        """Return the number of rows that the table would have.
-
-        Raises
-        ------
-        StageConflictError
-            It cannot be published any more.
-        """
+        """Return the number of rows that the table would have."""
         return self._query().count(filter)
 
     def scan(self, filter: RowFilter | None = None) -> HudiDataset:  # noqa: A002
         """Return the rows of :meth:`to_arrow` as a lazy dataset.
 
         DuckDB, polars and Arrow itself query it.
-
-        Raises
-        ------
-        StageConflictError
-            It cannot be published any more.
         """
         from hudi_core.read.dataset import HudiDataset  # noqa: PLC0415 - pyarrow.dataset's pandas
 
@@ -165,24 +143,12 @@ class Stage:
         A publication that died, or whose outcome is unknown, may be done again: what was published
         is not published twice.
 
-        Parameters
-        ----------
-        spark
-            The session that writes the rows; without one this process does, and where some rows
-            lack columns that others have.
-        validators
-            What must hold of the table after it; see :class:`~hudi_core.table.Table`. Those of the
-            options that the table was opened with run as well. Those of the stage have run when its
-            rows were staged, and are not stored with it.
+        The stage stays after every error, but ``UnknownStageError`` (it was published or dropped).
+        Without ``spark`` this process writes the rows; it also does where some rows lack columns
+        that others have.
 
-        Raises
-        ------
-        StageConflictError
-            What the stage builds on has changed since, or the stage has expired. It stays.
-        UnknownStageError
-            It was published or dropped.
-        CommitConflictError, CommitStateUnknownError, CommitValidationError, LockError
-            See :mod:`hudi_core.txn.transaction`. The stage stays.
+        ``validators`` run on the table after it, as do those of the options that the table was
+        opened with; those of the stage ran when its rows were staged, and are not stored with it.
         """
         rows = _rows_of(self._table(), self.record)
         names = self.record.rows
@@ -206,13 +172,7 @@ class Stage:
 
 
 def staged_operation(name: str) -> Operation:
-    """The operation of a name, which takes rows.
-
-    Raises
-    ------
-    InvalidOptionError
-        There is none, or it takes no rows.
-    """
+    """The operation of a name, which takes rows."""
     operation = operation_named(name)
     if operation is DELETE_PARTITION:
         reason, hint = (
@@ -228,19 +188,8 @@ def stage_write(
 ) -> StageRecord:
     """Stage rows.
 
-    Parameters
-    ----------
-    writer
-        Its engine takes the rows.
-    options
-        The options of the write; those that its publication needs are kept, and no secrets.
-
-    Raises
-    ------
-    SchemaError
-        The rows do not fit the table, or it has no record key to do this by.
-    CommitValidationError
-        A validator refuses the table as it would be. Nothing of the stage is left.
+    Of ``options``, those that the publication needs are kept, and no secrets. Where a validator
+    refuses the table as it would be, nothing of the stage is left.
     """
     opened = writer.table.as_stored().afresh
     writer.table = table = opened.seeing(opened.client.timeline())
@@ -330,13 +279,7 @@ def publish_stage(writer: WriteClient, record: StageRecord, data: Any) -> Commit
 
 
 def find_stage(table: OpenTable, stage: str) -> StageRecord:
-    """The stage of a name.
-
-    Raises
-    ------
-    UnknownStageError
-        There is none.
-    """
+    """The stage of a name."""
     record = StageRecord.load(table.client.storage, stage)
     if record.is_expired():
         raise UnknownStageError(table.client.base_path, stage)

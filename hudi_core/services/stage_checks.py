@@ -37,16 +37,9 @@ class PublishedError(HudiError):
 def require_publishable(table: OpenTable, seen: TimelineView, record: StageRecord) -> None:
     """Refuse a stage whose publication would not give what was checked.
 
-    Parameters
-    ----------
-    seen
-        The table's timeline, fenced by its format.
-
-    Raises
-    ------
-    StageConflictError
-        Somebody changed file groups or columns that it builds on, or inserted its keys, since; or
-        it has expired; or it is not known any more what happened since.
+    ``seen`` is fenced by the table's format. Refused are changes to file groups or columns that the
+    stage builds on, and inserts of its keys, since then; an expired stage; and one since which it
+    is not known any more what happened.
     """
     began = require_unpublished(table, seen, record)
     reason = _obstacle(table, seen, record)
@@ -64,16 +57,6 @@ def require_as_checked(base_path: str, record: StageRecord, metadata: CommitMeta
 
     Keys that were not there when the rows were staged leave no file in the stage, so that nobody
     could look at what a deletion of them, or a change, does to rows that others inserted since.
-
-    Parameters
-    ----------
-    metadata
-        What the publication is about to commit.
-
-    Raises
-    ------
-    StageConflictError
-        It changes rows of a file group that the stage did not build on.
     """
     found = {group for group, _ in _stats(record.metadata)}
     for group, stat in _stats(metadata):
@@ -91,13 +74,7 @@ def _stats(metadata: CommitMetadata) -> Iterator[tuple[FileGroupId, WriteStat]]:
 
 
 def require_unpublished(table: OpenTable, seen: TimelineView, record: StageRecord) -> Timeline:
-    """The instants that a stage builds on, unless it was published.
-
-    Raises
-    ------
-    PublishedError
-        One since then published it.
-    """
+    """The instants that a stage builds on, unless it was published."""
     base = record.base
     known = (one for one in seen.instants if one.is_completed)
     older = [one for one in known if base is not None and one.effective_completion_time <= base]

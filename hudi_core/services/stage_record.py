@@ -50,26 +50,11 @@ _ROWS: Final = re.compile(r"[0-9]+-[0-9]+\.arrow")
 class StageRecord:
     """The record.
 
-    Attributes
-    ----------
-    id
-        Name of the stage, and of its folder.
-    operation
-        What is done with the rows.
-    options, extra_metadata
-        Options that say how the rows are written, and texts that the commit keeps.
-    created, expires
-        When the rows were staged, and until when they can be published.
-    base
-        Completion time of the last write that the stage builds on; ``None`` for an empty table.
-    columns
-        The table's Avro schema then, as JSON.
-    rows
-        Names of the files that hold the rows, in their order.
-    schema
-        The columns of the rows.
-    metadata
-        What the write would commit, with the paths of its files in the stage.
+    ``id`` names the stage and its folder. ``base`` is the completion time of the last write that
+    the stage builds on; ``None`` for an empty table. ``columns`` is the table's Avro schema then,
+    as JSON; ``schema`` the columns of the rows. ``rows`` are names of files, in order. ``metadata``
+    is what the write would commit, with the paths of its files in the stage. ``expires`` is until
+    when it can be published.
     """
 
     id: str
@@ -103,13 +88,7 @@ class StageRecord:
         storage.put(f"{self.folder}/{_RECORD}", self._encoded())
 
     def extended(self, storage: Storage, until: datetime) -> StageRecord:
-        """The record with a later expiry, stored in place of this one.
-
-        Raises
-        ------
-        UnknownStageError
-            It was published or dropped.
-        """
+        """The record with a later expiry, stored in place of this one."""
         path = f"{self.folder}/{_RECORD}"
         later = replace(self, expires=max(self.expires, until))
         data = later._encoded()
@@ -145,15 +124,7 @@ class StageRecord:
 
     @classmethod
     def load(cls, storage: Storage, stage: str) -> StageRecord:
-        """The record of a stage.
-
-        Raises
-        ------
-        UnknownStageError
-            There is no such stage.
-        CorruptMetadataError
-            Its record is damaged.
-        """
+        """The record of a stage."""
         path = f"{stage_folder(stage)}/{_RECORD}"
         try:
             if _ID.fullmatch(stage) is None:
@@ -238,10 +209,7 @@ def delete_expired_stages(storage: Storage, hours: int) -> None:
 
     Logs those that are damaged.
 
-    Parameters
-    ----------
-    hours
-        Age from which on an unfinished stage, which tells no expiry, goes.
+    An unfinished stage has no expiry; it goes once it is ``hours`` old.
     """
     # the times of the table, which its stages are named by, may be in any zone
     oldest = instant_time_of(datetime.now(UTC) - timedelta(hours=hours + _LARGEST_OFFSET))
@@ -258,13 +226,7 @@ def delete_expired_stages(storage: Storage, hours: int) -> None:
 
 
 def drop_stage(storage: Storage, stage: str) -> None:
-    """Delete a stage, be it expired, unfinished or damaged.
-
-    Raises
-    ------
-    UnknownStageError
-        There is none.
-    """
+    """Delete a stage, be it expired, unfinished or damaged."""
     if stage not in stage_ids(storage):
         raise UnknownStageError(storage.root, stage)
     delete_stage(storage, stage)

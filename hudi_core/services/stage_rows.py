@@ -21,19 +21,7 @@ from hudi_core.storage.shared import require_shared
 
 @dataclass(frozen=True, slots=True)
 class StageRows:
-    """Where the rows of a stage are; tasks get it.
-
-    Attributes
-    ----------
-    base_path, storage_options
-        Where the table is and how to reach it.
-    folder
-        The stage's folder, relative to the table.
-    schema
-        The columns of the rows.
-    fsync
-        Whether local files are flushed to the disk.
-    """
+    """Where the rows of a stage are; tasks get it."""
 
     base_path: BasePath
     storage_options: StorageOptions
@@ -44,10 +32,7 @@ class StageRows:
     def save(self, task: TaskContext, batches: Iterator[pa.RecordBatch]) -> Iterator[str]:
         """Write the rows of one input task; yields the file's name.
 
-        Raises
-        ------
-        ConfigError
-            The task runs on a machine that does not have the table.
+        ``ConfigError`` means that the task runs on a machine that does not have the table.
         """
         require_shared(self.base_path)
         filesystem, path = self._path(f"{task.task}-{task.attempt}.arrow")
@@ -74,13 +59,7 @@ class StageRows:
         return frame_of_batches(spark, [(name,) for name in names], self.read, self.schema)
 
     def read(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some files, in their order.
-
-        Raises
-        ------
-        DataFileError
-            A file is missing or damaged.
-        """
+        """Yield the rows of some files, in their order."""
         for name in names:
             filesystem, path = self._path(name)
             try:

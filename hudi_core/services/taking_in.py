@@ -48,15 +48,9 @@ _SHOWN: Final = 3
 class TakeIn:
     """Rows of other writers that are written into the table.
 
-    Attributes
-    ----------
-    rows
-        How many they had appended.
-    inserted, updated, deleted
-        How many of them have keys that the table did not have, and that it had; and how many rows
-        of the table go, as one of them marks its key as deleted.
-    instant
-        Requested time of the commit; ``None`` for a plan.
+    ``rows`` were appended by others; ``inserted`` and ``updated`` of them have keys that the table
+    did not have, and had; ``deleted`` counts rows of the table that go, as one of them marks its
+    key as deleted. ``instant`` is a requested time; ``None`` for a plan.
     """
 
     rows: int
@@ -69,10 +63,8 @@ class TakeIn:
 def finish_earlier(table: OpenTable, config: WriteConfig) -> None:
     """Publish what a dead writer left between its two steps.
 
-    Raises
-    ------
-    CommitStateUnknownError
-        It builds on a state of the format that others have changed since.
+    ``CommitStateUnknownError`` means that it builds on a state of the format that others have
+    changed since.
     """
     try:
         pending = pending_publications(table.fenced())
@@ -92,24 +84,11 @@ def take_in(
 ) -> TakeIn:
     """Write rows that others appended into the table.
 
-    Parameters
-    ----------
-    changes
-        What they have done to the table's formats.
-    is_planned
-        Whether all is checked and counted the same, and nothing written.
+    With ``is_planned`` all is checked and counted the same, and nothing written. Errors leave
+    nothing changed.
 
-    Raises
-    ------
-    UnsupportedCapabilityError
-        The format cannot do this in one commit.
-    TableServiceError
-        Others have deleted or rewritten rows as well; says how many.
-    RecordKeyError, SchemaError
-        A row has no key, or one that another row of theirs has; a stored row with its key is later
-        by the ordering column; a file lacks a column that is needed.
-    HudiError
-        What an upsert raises. Nothing has changed.
+    Refused are deletes or rewrites that others made as well, rows without a key or with that of
+    another row of theirs, and stored rows with such a key that are later by the ordering column.
     """
     rows, keys = _checked(table, config, changes)
     operation = UPSERT if table.client.config.record_key_fields else INSERT
@@ -176,18 +155,8 @@ def _require_appends(table: OpenTable, changes: Sequence[ForeignChanges]) -> Non
 class _AppendedRows:
     """Rows of files that others have brought.
 
-    Attributes
-    ----------
-    table, changes
-        See :func:`take_in`.
-    found
-        The table of each format, with these files alone.
-    schema
-        Columns of the rows.
-    count
-        Number of rows.
-    is_global
-        Whether a key is one of the whole table, and not of its partition.
+    ``found`` is the table of each format, with these files alone. ``is_global`` means that a key is
+    one of the whole table, and not of its partition.
     """
 
     table: OpenTable
@@ -237,11 +206,6 @@ class _AppendedRows:
         """Keys, partition paths and ordering columns of all rows.
 
         ``None`` in a table without record keys.
-
-        Raises
-        ------
-        SchemaError, RecordKeyError
-            See :func:`take_in`.
         """
         client = self.table.client
         config, rules = client.config, merge_rules(client.config)
@@ -295,13 +259,7 @@ class _AppendedRows:
             )
 
     def require_latest(self, keys: pa.Table, plan: DryRun) -> None:
-        """Refuse rows that an upsert would drop as too late.
-
-        Raises
-        ------
-        RecordKeyError
-            Names some.
-        """
+        """Refuse rows that an upsert would drop as too late."""
         rules = merge_rules(self.table.client.config)
         if not rules.stored_order:
             return

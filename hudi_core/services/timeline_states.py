@@ -30,22 +30,14 @@ class FormatState(StrEnum):
 class InstantStates:
     """One instant, as each part of a table has it.
 
-    Attributes
-    ----------
-    instant
-        As the Hudi timeline has it, archived or active.
-    is_archived
-        Whether it has left the active timeline.
-    seen
-        As readers, planners and services of the table see it.
-    in_format
-        What the format says; ``None`` where nothing is published to one: in a table of the native
-        format, and for actions that change the metadata table alone.
-    version
-        The format's own id of the state that brought it; ``None`` where it has none, or no more.
-    explanation
-        One sentence on an instant about which Hudi timeline and format disagree: what it is, what
-        readers see, and who repairs it.
+    ``instant`` is as the Hudi timeline has it, archived or active; ``seen`` as readers, planners
+    and services of the table see it. ``in_format`` is ``None`` where nothing is published to a
+    format: in a table of the native format, and for actions that change the metadata table alone.
+    ``version`` is the format's own id of the state that brought it; ``None`` where it has none, or
+    no more.
+
+    ``explanation`` is one sentence where Hudi timeline and format disagree: what the instant is,
+    what readers see, and who repairs it.
     """
 
     instant: Instant
@@ -61,15 +53,7 @@ def timeline_states(table: OpenTable, *, archived: bool = False) -> tuple[Instan
 
     The format's metadata is read once, after the Hudi timeline.
 
-    Parameters
-    ----------
-    archived
-        Whether archived instants are returned too, fenced like the active ones.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The history, or the format's metadata, is damaged.
+    Archived instants are fenced like the active ones.
     """
     timeline = table.client.timeline()
     active = set(map(instant_key, timeline.instants))

@@ -75,29 +75,12 @@ def upgrade_table(
 
     Run again, it goes on where it died.
 
-    Parameters
-    ----------
-    path, options
-        The table, as :func:`~hudi_core.services.opening.open_table` takes them. Partition fields
-        with their types say what a table of version 6 does not store of its CUSTOM key generator.
-    to
-        The version, 8 or 9.
-    progress
-        Called with the number of timeline files copied so far, and of all.
+    ``to`` is 8 or 9. Partition fields with their types in ``options`` say what a table of version 6
+    does not store of its CUSTOM key generator. ``progress`` counts timeline files copied.
 
-    Raises
-    ------
-    UnsupportedTableError
-        The table has what this release does not write, or the version has no words for; nothing
-        has changed.
-    TableServiceError
-        Another program's upgrade was interrupted; nothing has changed.
-    TimelineError
-        The instants were made in another time zone than the one declared; nothing has changed.
-    ConcurrentWriterError, LockError
-        Another writer is at work.
-    CorruptMetadataError
-        The timeline, its archive or the properties are damaged; the table has its former version.
+    Refused, with nothing changed, are interrupted upgrades of another program
+    (``TableServiceError``) and instants made in another time zone than the one declared
+    (``TimelineError``). After ``CorruptMetadataError`` the table has its former version.
     """
     config = WriteConfig.from_options(options)
     lock = table_lock(open_for_upgrade(path, options), config)

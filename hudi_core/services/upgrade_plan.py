@@ -41,26 +41,14 @@ CHANGED_OPTIONS: Final = frozenset((*TableKeys.version.names, *TableKeys.partiti
 class Upgrade:
     """A change of a table's version that is planned, or was made.
 
-    Attributes
-    ----------
-    path
-        The table.
-    before, after
-        Its versions; the same where nothing but the end of an earlier run is left to do.
-    properties
-        By name: the values before and after, ``None`` where the table has none. Those that name
-        the metadata table's partitions are left out: in the end it has the same.
-    renamed
-        Paths of the timeline's files before and after, in the order of the instants.
-    archives
-        Paths of files of the former archive, whose instants move to the history.
-    pending
-        Instants that are not complete: writes are rolled back, as their writers are dead; cleans,
-        rollbacks and restores go on.
-    partitions
-        Those of the metadata table, which is rebuilt.
-    is_resumed
-        Whether an earlier run was interrupted.
+    ``before`` and ``after`` are equal where only the end of an earlier run is left to do.
+    ``properties`` has the values before and after by name, ``None`` where there is none, without
+    those that name the metadata table's partitions: in the end it has the same. ``renamed`` has
+    paths before and after, in the order of the instants.
+
+    ``archives`` are files of the former archive, whose instants move to the history. Of ``pending``
+    instants, writes are rolled back, as their writers are dead; cleans, rollbacks and restores go
+    on. ``partitions`` are those of the metadata table, which is rebuilt.
     """
 
     path: str
@@ -83,14 +71,8 @@ class Upgrade:
 class UpgradeWork:
     """A plan, and what carrying it out needs.
 
-    Attributes
-    ----------
-    plan
-        The plan.
-    made
-        The client of the table as it will be.
-    files
-        The timeline's files in both layouts; empty where the layout stays.
+    ``made`` is the client of the table as it will be; ``files`` are timeline files in both layouts,
+    empty where the layout stays.
     """
 
     plan: Upgrade
@@ -111,11 +93,6 @@ def plan_upgrade(path: str, options: Mapping[str, str], to: int) -> Upgrade:
 
     Nothing is written, and no lock is taken. What the change would refuse is refused, but for
     writers who come meanwhile.
-
-    Parameters
-    ----------
-    path, options, to
-        See :func:`hudi_core.services.upgrade.upgrade_table`.
     """
     return plan_work(open_for_upgrade(path, options), options, to).plan
 
@@ -123,12 +100,7 @@ def plan_upgrade(path: str, options: Mapping[str, str], to: int) -> Upgrade:
 def plan_work(table: OpenTable, options: Mapping[str, str], to: int) -> UpgradeWork:
     """Plan a change of version, and refuse what cannot be done.
 
-    Parameters
-    ----------
-    table
-        The table, see :func:`open_for_upgrade`.
-    options, to
-        See :func:`hudi_core.services.upgrade.upgrade_table`.
+    ``table`` is one of :func:`open_for_upgrade`.
     """
     client = table.client
     config = client.config

@@ -92,22 +92,9 @@ def validate_table(
 ) -> TableValidation:
     """Compare what the parts of a table say.
 
-    Parameters
-    ----------
-    footers
-        Whether the footers of the present files are read and, of the metadata table, the indexes
-        compared as well; without them only files and sizes are.
-    keys
-        Whether the keys of all rows are read, to count those that several rows have.
-    progress
-        Called with the number of files read so far, and of all.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The timeline itself is damaged.
-    StorageError
-        The store does not answer.
+    ``footers`` reads the footers of the present files and compares the metadata table's indexes as
+    well; without it only files and sizes are compared. ``keys`` reads the keys of all rows, to
+    count those that several rows have.
     """
     run_map = CountedMap(table.client.run_map, progress)
     client = replace(table.client, run_map=run_map)

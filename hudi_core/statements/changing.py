@@ -59,13 +59,7 @@ def delete(statement: Statement, scanner: Scanner) -> CommitResult | None:
 
 
 def merge(statement: Statement, scanner: Scanner, ctes: str = "") -> CommitResult | None:
-    """``MERGE INTO``; ``None`` where its table is none of ours.
-
-    Parameters
-    ----------
-    ctes
-        What a ``WITH`` before it defines.
-    """
+    """``MERGE INTO``; ``None`` where its table is none of ours."""
     scanner.take("MERGE")
     evolves = scanner.take("WITH", "SCHEMA", "EVOLUTION")
     if not scanner.take("INTO"):
@@ -125,13 +119,7 @@ def _alias(named: Tree) -> str | None:
 
 
 def _bound(statement: Statement, text: str) -> str:
-    """A text whose parameters are literals.
-
-    Raises
-    ------
-    SchemaError
-        A parameter is no literal of one value.
-    """
+    """A text whose parameters are literals."""
     args = statement.args or {}
     used = [(mark, name) for mark, name in parameters_of(text) if name in args]
     if not used:
@@ -158,13 +146,7 @@ def _bound(statement: Statement, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A parsed statement on an open table.
-
-    Attributes
-    ----------
-    exp
-        sqlglot's classes.
-    """
+    """A parsed statement on an open table."""
 
     statement: Statement
     target: Target
@@ -174,15 +156,7 @@ class _Change:
 
     @classmethod
     def of(cls, statement: Statement, target: Target, text: str) -> _Change:
-        """Parse a statement.
-
-        Raises
-        ------
-        SchemaError
-            It cannot be parsed.
-        InvalidOptionError
-            sqlglot is not installed.
-        """
+        """Parse a statement."""
         given = statement.given
         sqlglot, exp = library("sqlglot", given), library("sqlglot.expressions", given)
         bound = plain_strings(_bound(statement, text))
@@ -337,13 +311,6 @@ class _Values:
 
     Strings become numbers and times where they are literals or columns of the source, as in Spark;
     a string that is none is refused.
-
-    Attributes
-    ----------
-    source
-        Alias of the source.
-    kinds
-        Types of its columns.
     """
 
     change: _Change

@@ -39,20 +39,8 @@ _REFUSED: Final = ("CLUSTERED", "CLUSTER", "SKEWED", "ROW", "STORED", "DEFAULT")
 class _Definition:
     """The clauses of ``CREATE TABLE``.
 
-    Attributes
-    ----------
-    columns
-        The definition of columns; ``None`` without one.
-    like
-        The table whose columns are taken.
-    source
-        The data source; ``None`` without ``USING``.
-    partition_columns
-        Names.
-    properties
-        Of ``OPTIONS`` and ``TBLPROPERTIES``; these win.
-    body
-        The query of the rows; blank without one.
+    ``columns``, ``source`` (``USING``) and ``like`` are ``None`` without their clause; ``body`` is
+    blank without a query. ``properties`` are of ``OPTIONS`` and ``TBLPROPERTIES``; the latter win.
     """
 
     columns: str | None = None

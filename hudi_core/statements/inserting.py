@@ -30,17 +30,9 @@ _MODE: Final = "spark.sql.sources.partitionOverwriteMode"
 class _Insertion:
     """The clauses of an insertion.
 
-    Attributes
-    ----------
-    overwrites
-        Whether rows are replaced.
-    partition
-        Expressions by partition column, ``None`` where the query has the values; ``None`` without
-        a clause.
-    columns
-        The columns that are named; ``None`` without a list.
-    is_by_name
-        Whether columns of the query go where their names say.
+    ``partition`` gives expressions by column, ``None`` where the query has the values; it is
+    ``None`` without a clause, as ``columns`` is without a list. ``is_by_name``: columns of the
+    query go where their names say.
     """
 
     overwrites: bool
@@ -50,13 +42,7 @@ class _Insertion:
 
 
 def insert(statement: Statement, scanner: Scanner, ctes: str = "") -> CommitResult | None:
-    """Run an insertion; ``None`` where its table is none of ours.
-
-    Parameters
-    ----------
-    ctes
-        What a ``WITH`` before it defines.
-    """
+    """Run an insertion; ``None`` where its table is none of ours."""
     scanner.take("INSERT")
     evolves = scanner.take("WITH", "SCHEMA", "EVOLUTION")
     overwrites = scanner.take("OVERWRITE")
@@ -157,13 +143,7 @@ def _placed(
 
 
 def _known(statement: Statement, names: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Names as the table spells them.
-
-    Raises
-    ------
-    SchemaError
-        One is no column.
-    """
+    """Names as the table spells them."""
     spelled = {name.lower(): name for name in known}
     found = []
     for name in names:

@@ -39,13 +39,7 @@ def taken_partition(statement: Statement, scanner: Scanner) -> dict[str, str | N
 
 
 def partition_values(statement: Statement, table: Table, spec: Spec) -> dict[str, Any]:
-    """The values of a clause, in the types of their columns.
-
-    Raises
-    ------
-    SchemaError
-        It names a column that makes no partitions.
-    """
+    """The values of a clause, in the types of their columns."""
     fields = {name.lower(): name for name in table.config.partition_fields}
     unknown = [name for name in spec if name.lower() not in fields]
     if unknown:
@@ -62,13 +56,7 @@ def partition_values(statement: Statement, table: Table, spec: Spec) -> dict[str
 
 
 def matching_partitions(table: Table, values: Mapping[str, Any]) -> list[PartitionPath]:
-    """The partitions with rows whose columns have some values.
-
-    Raises
-    ------
-    PartitionValueError
-        The columns cannot be derived from a path.
-    """
+    """The partitions with rows whose columns have some values."""
     paths = sorted({one.partition_path for one in table.file_slices()})
     config, schema = table.config, TableSchema.create(table.schema)
     if not values:
@@ -110,13 +98,7 @@ def show_partitions(statement: Statement, target: Target, scanner: Scanner) -> D
 def drop_partitions(
     statement: Statement, target: Target, scanner: Scanner, *, tolerant: bool
 ) -> CommitResult | DataFrame:
-    """``ALTER TABLE ... DROP PARTITION``.
-
-    Parameters
-    ----------
-    tolerant
-        Whether a partition without rows is passed over.
-    """
+    """``ALTER TABLE ... DROP PARTITION``."""
     specs = [taken_partition(statement, scanner) or {}]
     while scanner.take_symbol(","):
         specs.append(taken_partition(statement, scanner) or {})

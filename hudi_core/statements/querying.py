@@ -271,13 +271,7 @@ def _time(value: Any) -> Any:
 
 
 def _version(table: Table, value: Any) -> str:
-    """The instant that ``VERSION AS OF`` names.
-
-    Raises
-    ------
-    InstantNotFoundError
-        The table has no such completed write.
-    """
+    """The instant that ``VERSION AS OF`` names."""
     text = str(_time(value))
     if text not in {one.requested_time for one in table.timeline.completed_writes()}:
         raise InstantNotFoundError(text, f"the completed writes of {table.path}")

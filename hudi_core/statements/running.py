@@ -40,22 +40,10 @@ _NAMED: Final = "_hudi_"
 class Target:
     """A table that a statement names.
 
-    Attributes
-    ----------
-    name
-        Its name in the session's catalog, as SQL spells it; ``None`` where it has none there.
-    entry
-        What the catalog has under the name.
-    path
-        Where the table is.
-    options
-        Options of the table in the catalog, of the session, and of the call.
-    given
-        The table, where a caller has it open.
-    sql
-        Those options that are of statements alone.
-    called
-        What qualifies its columns, where it has no alias.
+    ``name`` is as SQL spells it, ``None`` for a table that is not in the session's catalog;
+    ``entry`` is the catalog's. ``options`` are those of the table in the catalog, of the session
+    and of the call; ``sql`` are those of statements alone. ``given`` is the table where a caller
+    has it open; ``called`` qualifies its columns where it has no alias.
     """
 
     path: str
@@ -71,20 +59,8 @@ class Target:
 class Statement:
     """One statement, as it is run.
 
-    Attributes
-    ----------
-    spark
-        The session, whose own ``sql`` is Spark's.
-    text
-        The statement; its parameters have names.
-    given
-        As it was given, for Spark.
-    args
-        Parameters, as Spark takes them.
-    tables
-        Tables by name, in lower case.
-    options
-        Options of the call.
+    In ``text`` parameters have names; ``given`` is the statement as it was given, for Spark.
+    ``tables`` are by name in lower case.
     """
 
     spark: SparkSession
@@ -207,11 +183,6 @@ class Statement:
         """Open a table, and make it where there is a name alone.
 
         ``CREATE TABLE`` with columns in a session of Spark alone makes a name, and no table.
-
-        Raises
-        ------
-        NotATableError
-            There is no table.
         """
         if target.given is not None:
             return target.given

@@ -21,13 +21,6 @@ class Scanner:
     """A place in a statement.
 
     Tokens are found as far as they are looked at.
-
-    Attributes
-    ----------
-    text
-        The statement.
-    place
-        Number of the next token.
     """
 
     text: str
@@ -148,13 +141,7 @@ def first_word(text: str) -> str:
 
 
 def properties_of(text: str) -> dict[str, str] | None:
-    """Properties, as of ``TBLPROPERTIES``; ``None`` for what is no list of such.
-
-    Parameters
-    ----------
-    text
-        What is in the parentheses.
-    """
+    """Properties, as of ``TBLPROPERTIES``; ``None`` for what is no list of such."""
     found: dict[str, str] = {}
     for item in items_of(text):
         scanner = Scanner(item)

@@ -34,17 +34,8 @@ _ENDING: Final = ".json"
 class Claim:
     """What a table says of itself below a storage path.
 
-    Attributes
-    ----------
-    table
-        Its name, which is that of its folders.
-    base_path
-        The table's folder.
-    table_format
-        Name of its format.
-    folders
-        Folders of the format's metadata right below the storage path; with any, no other table may
-        be there.
+    ``table`` is also the name of the table's folders below the storage path. ``folders`` are those
+    of the format's metadata right below it; with any, no other table may be there.
     """
 
     table: str
@@ -63,13 +54,7 @@ class Claim:
 
     @classmethod
     def decode(cls, data: bytes, where: str) -> Self:
-        """Read a claim's file.
-
-        Raises
-        ------
-        CorruptMetadataError
-            It is none.
-        """
+        """Read a claim's file."""
         try:
             found = json.loads(data)
             folders = tuple(require_safe_path(str(one)) for one in found["folders"])
@@ -109,15 +94,7 @@ def put_claim(storage: Storage, claim: Claim) -> bool:
 
     Of two that exclude each other at the same time, at most one stays.
 
-    Returns
-    -------
-    bool
-        Whether the claim is new: nobody has made it before.
-
-    Raises
-    ------
-    StoragePathTakenError
-        Another table has the name, or cannot share the storage path. The claim is what it was.
+    Returns whether the claim is new. When it is refused, the claim in the store is what it was.
     """
     try:
         storage.put_if_absent(claim.path, claim.encode())
@@ -143,15 +120,7 @@ def put_claim(storage: Storage, claim: Claim) -> bool:
 def require_no_rival(storage: Storage, claim: Claim, own: Collection[str] = ()) -> None:
     """Refuse a claim beside another that excludes it.
 
-    Parameters
-    ----------
-    own
-        Further names that are the table's, and go before it is there.
-
-    Raises
-    ------
-    StoragePathTakenError
-        There is such a table.
+    ``own`` are further names of the same table, which are given up before the table is made.
     """
     names = {claim.table, *own}
     others = [one for one in first_claims(storage) if one.table not in names]
@@ -161,13 +130,7 @@ def require_no_rival(storage: Storage, claim: Claim, own: Collection[str] = ()) 
 
 
 def require_own_name(storage: Storage, claim: Claim) -> bool:
-    """Refuse another table's name; return whether the table has it already.
-
-    Raises
-    ------
-    StoragePathTakenError
-        See :func:`put_claim`.
-    """
+    """Refuse another table's name; return whether the table has it already."""
     there = claim_at(storage, claim.path)
     if there is not None and there.base_path != claim.base_path:
         raise _taken(storage.root, claim, there)

@@ -15,13 +15,6 @@ def require_conditional_puts(storage: Storage) -> None:
     """Refuse a store that lets two conditional puts both succeed.
 
     The store is tried with a file of its own, once per table and process.
-
-    Raises
-    ------
-    UnsafeStoreError
-        The store overwrites what was to be created, or was not to have changed.
-    StorageError
-        The store does not answer.
     """
     if storage.root in _proven:
         return

@@ -42,10 +42,7 @@ def data_filesystem(uri: str, options: StorageOptions | None = None) -> tuple[pa
     The path of a file below it is ``f"{root}/{path}"``. Data files may lie elsewhere than the
     table: see :class:`DataFiles`. File systems are kept and shared, for they hold connections.
 
-    Raises
-    ------
-    StorageError
-        The scheme is unknown, or the store is one in memory, which pyarrow cannot open.
+    A store in memory is refused, since pyarrow cannot open it.
     """
     location = parse_location(uri)
     found = (options or StorageOptions()).at(location.bucket)
@@ -133,17 +130,8 @@ class DataFiles:
 
     All paths that it takes are logical ones: relative to the table. A value that executors get.
 
-    Attributes
-    ----------
-    base_path
-        The table's folder.
-    options
-        How to reach the stores.
-    layout
-        Where each file is.
-    coming
-        Where the files are copied to by a move that is not over. The table's format may name them
-        there already; they are read where they are.
+    ``coming`` is where a move that is not over copies the files to. The table's format may name
+    them there already; they are read where they are.
     """
 
     base_path: str
@@ -153,13 +141,7 @@ class DataFiles:
 
     @classmethod
     def of(cls, base_path: str, options: StorageOptions, table: TableConfig) -> Self:
-        """The data files of a table with this configuration.
-
-        Raises
-        ------
-        InvalidOptionError, PluginError
-            Its storage strategy cannot be used.
-        """
+        """The data files of a table with this configuration."""
         move, coming = table.storage_move, None
         if move is not None and move.phase is not MovePhase.DELETING:
             coming = layout_of(base_path, table.name, move.other)
@@ -217,17 +199,8 @@ class DataFiles:
     def logical(self, below_root: str, root: str | None = None, /) -> str | None:
         """The table's name of a file.
 
-        Parameters
-        ----------
-        below_root
-            Where it is, relative to its root.
-        root
-            One of :attr:`known_roots`; by default the first.
-
-        Returns
-        -------
-        str or None
-            ``None`` for a file that cannot be the table's.
+        ``root`` is one of :attr:`known_roots`, by default the first, and ``below_root`` relative to
+        it. ``None`` for a file that cannot be the table's.
         """
         place = Place(root or self.root, below_root)
         found = self.layout.logical(place)
@@ -258,21 +231,8 @@ class DataFiles:
     ) -> Iterator[pa.NativeFile]:
         """A file, opened to be read.
 
-        Parameters
-        ----------
-        size
-            Its bytes, where they are known: a small one is fetched with one request.
-        fetched
-            What earlier steps have fetched.
-        is_needed_again
-            Whether a later step reads the file, too.
-
-        Raises
-        ------
-        UnsafePathError
-            See :func:`require_no_links`.
-        OSError
-            The file is missing, or the store does not answer.
+        With ``size`` a small file is fetched with one request. ``is_needed_again``: a later step
+        reads the file, too. A missing file is an ``OSError`` here.
         """
         place = self.layout.place(path)
         require_no_links(place.root, [place.path])
@@ -295,11 +255,6 @@ class DataFiles:
 
         Where data files lie below storage paths, it costs two requests for each file that the
         reason names, or for the first few where it names none.
-
-        Parameters
-        ----------
-        reason
-            What the store or the file said.
         """
         some = [] if self.is_plain else list(paths)
         named_ones = [one for one in some if one.rpartition("/")[2] in reason]
@@ -320,13 +275,7 @@ class DataFiles:
         return table.head(path) is not None and self.over(table, fsync=False).head(path) is None
 
     def require_no_links(self, paths: Iterable[str]) -> None:
-        """Refuse files that a symbolic link leads out of their root.
-
-        Raises
-        ------
-        UnsafePathError
-            See :func:`require_no_links`.
-        """
+        """Refuse files that a symbolic link leads out of their root."""
         by_root: dict[str, list[str]] = {}
         for run in self.layout.runs(paths):
             by_root.setdefault(run.root, []).extend(run.paths)

@@ -26,13 +26,6 @@ class EncryptedOutput(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow 
     """File system handler of S3 that encrypts new files by options.
 
     Picklable, as file systems of pyarrow are.
-
-    Parameters
-    ----------
-    plain
-        Reads files, and tells what there is.
-    options
-        Those of the buckets, with the encryption.
     """
 
     def __init__(self, plain: pafs.FileSystem, options: StorageOptions) -> None:

@@ -24,14 +24,7 @@ class Prefix:
 
     A value, which engines can send away.
 
-    Attributes
-    ----------
-    root, storage
-        The storage path, and the storage of it.
-    layout
-        The table's layout.
-    upper
-        Folders of the strategy.
+    ``root`` is the storage path; ``upper`` are the folders of the strategy.
     """
 
     root: str
@@ -68,14 +61,7 @@ class FederatedStorage:
     all else in the table's folder: a file in a prefix that is not its own is not the table's.
     Picklable, as the storages are that it is made of.
 
-    Parameters
-    ----------
-    table
-        The storage of the table's folder.
-    roots
-        Those of the storage paths, in the order of the layout.
-    layout
-        Where each file is.
+    ``roots`` are in the order of the layout.
     """
 
     def __init__(self, table: Storage, roots: Sequence[Storage], layout: FederatedLayout) -> None:

@@ -37,13 +37,7 @@ def checked_path(path: str) -> str | None:
 
 
 def stale_checksums(storage: Storage, *folders: str) -> tuple[str, ...]:
-    """Checksum files below some folders that do not fit their files.
-
-    Parameters
-    ----------
-    storage
-        Of a local disk.
-    """
+    """Checksum files below some folders that do not fit their files."""
     sizes = {
         one.path: one.size for folder in folders for one in storage.list(folder, recursive=True)
     }

@@ -29,12 +29,7 @@ _FEW: Final = 4
 class Place(NamedTuple):
     """Where a file is.
 
-    Attributes
-    ----------
-    root
-        The table's folder, or a storage path.
-    path
-        Below it.
+    ``root`` is the table's folder or a storage path; ``path`` is relative to it.
     """
 
     root: str
@@ -49,12 +44,8 @@ class Place(NamedTuple):
 class Run(NamedTuple):
     """Where files are that follow each other below one root.
 
-    Attributes
-    ----------
-    root
-        The table's folder, or a storage path.
-    paths
-        Below it, in the order in which they were asked for.
+    ``root`` is the table's folder or a storage path; ``paths`` are relative to it, in the order in
+    which they were asked for.
     """
 
     root: str
@@ -70,13 +61,7 @@ class Layout(Protocol):
         ...
 
     def place(self, logical_path: str) -> Place:
-        """Where a file is.
-
-        Raises
-        ------
-        UnsafePathError
-            The path leaves the table.
-        """
+        """Where a file is."""
         ...
 
     def runs(self, logical_paths: Iterable[str]) -> list[Run]:
@@ -90,11 +75,6 @@ class Layout(Protocol):
         """The logical path of the file at a place, or ``None``.
 
         ``None`` where it cannot be one of the table.
-
-        Raises
-        ------
-        UnsafePathError
-            The path leaves its root.
         """
         ...
 
@@ -131,18 +111,8 @@ class FederatedLayout:
     ``.hoodie``, the partitions' own metadata and whatever belongs to no file group stay in the
     table's folder (RFC-60, "Generating File Paths").
 
-    Attributes
-    ----------
-    base_path
-        The table's folder.
-    table
-        Name of the table.
-    roots
-        The storage paths; the first one is that of partitions without a rule.
-    rules
-        Patterns of partition paths, each with its storage path.
-    strategy
-        Picks the folders above the table's name.
+    The first of ``roots`` is that of partitions without a rule; ``rules`` are patterns of partition
+    paths, each with its storage path.
     """
 
     base_path: str
@@ -176,10 +146,7 @@ class FederatedLayout:
     def _in_folder(self, folder: str, parts: list[tuple[str, str, str]]) -> Iterator[Run]:
         """Where files of one folder are.
 
-        Parameters
-        ----------
-        parts
-            Of each path the folder, the slash, and the name.
+        ``parts`` are folder, slash and name of each path.
         """
         names = [name for _, _, name in parts]
         ids = [name.partition("_")[0] for name in names]
@@ -243,12 +210,8 @@ class FederatedLayout:
     def below(self, upper: str, folder: str) -> str:
         """The path below a storage path of a folder of the table.
 
-        Parameters
-        ----------
-        upper
-            Folders of the strategy.
-        folder
-            Relative to the table; empty for all of it.
+        ``upper`` are the folders of the strategy; ``folder`` is relative to the table, empty for
+        all of it.
         """
         return join_path(upper, join_path(self.table, require_safe_folder(folder)).rstrip("/"))
 
@@ -285,11 +248,6 @@ def layout_of(base_path: str, table: str, placement: Placement) -> Layout:
     """Return the layout of a table.
 
     Kept, for every task and file asks for it: 1 instead of 20 us.
-
-    Raises
-    ------
-    InvalidOptionError
-        The table has a storage strategy that is not known, or options it cannot use.
     """
     if placement.is_default:
         return PlainLayout(base_path)

@@ -17,11 +17,6 @@ def has_link(root: str, path: str) -> bool:
 
     Only then the path can lead out of the folder, wherever that itself is. What is not there is no
     link.
-
-    Raises
-    ------
-    StorageError
-        A folder on the way cannot be looked into.
     """
     if path.startswith("/"):
         return True

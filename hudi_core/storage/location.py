@@ -45,18 +45,8 @@ _BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 class Location:
     """A place in a store.
 
-    Attributes
-    ----------
-    kind
-        The kind of store.
-    uri
-        The place as users write it, without a trailing slash; for local paths the absolute path.
-    bucket
-        Bucket, container, or name of a store in memory; empty for local paths.
-    key
-        Path below the bucket, without slashes at its ends; for local paths the absolute path.
-    account
-        Azure: the storage account that the URI names, else ``None``.
+    ``uri`` has no trailing slash, ``key`` none at its ends; for local paths both are the absolute
+    path and ``bucket`` is empty. ``account`` is the one of Azure that the URI names.
     """
 
     kind: StoreKind
@@ -79,11 +69,6 @@ def location_of(path: PathLike) -> str:
     """Return the location of a path or URI that a user gives.
 
     As the path or URI that names it for every process.
-
-    Raises
-    ------
-    StorageError, UnsafePathError
-        See :func:`parse_location`; or it is no path, or a URI that ``pathlib`` has shortened.
     """
     try:
         text = os.fspath(path)
@@ -101,12 +86,8 @@ def parse_location(uri: str) -> Location:
     A path that begins with ``~`` begins with the user's home folder. Other characters stand for
     themselves: nothing is percent-decoded, because Hadoop does not do it either.
 
-    Raises
-    ------
-    StorageError
-        The scheme is unknown, or the URI has no bucket or carries credentials.
-    UnsafePathError
-        The path has an empty, ``.`` or ``..`` segment behind the bucket, or a NUL character.
+    A URI with credentials is refused, as are empty, ``.`` and ``..`` segments behind the bucket and
+    NUL characters.
     """
     if "\0" in uri:
         raise UnsafePathError(uri, "it has a NUL character")
@@ -147,13 +128,6 @@ def stored_uri(root: str, path: str) -> str:
     """The URI by which plans name a data file, as in Hudi.
 
     Wherever a storage strategy has placed it: the timeline holds logical paths.
-
-    Parameters
-    ----------
-    root
-        The table's folder.
-    path
-        Logical path, relative to the table.
     """
     return f"{root}/{path}"
 

@@ -60,13 +60,7 @@ class ObjectStorage:
 
     Picklable: what crosses is the URI and the options, and the client is made where it is needed.
 
-    Parameters
-    ----------
-    root
-        URI of the place, such as ``s3://bucket/table``. ``memory://name/table`` is for tests: the
-        store of that name lives as long as the process.
-    options
-        How to reach the store.
+    ``memory://name/table`` is for tests: the store of that name lives as long as the process.
     """
 
     def __init__(self, root: str, options: StorageOptions | None = None) -> None:
@@ -82,23 +76,12 @@ class ObjectStorage:
     def read(self, path: str, max_bytes: int | None = None) -> bytes:
         """Return a file's bytes.
 
-        Raises
-        ------
-        PathNotFoundError
-            Nothing is stored there.
-        CorruptMetadataError
-            The file has more than ``max_bytes`` bytes.
+        A file of more than ``max_bytes`` raises ``CorruptMetadataError``.
         """
         return self._read(path, max_bytes)[0]
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """Return ``length`` bytes from ``offset`` on, or up to the end.
-
-        Raises
-        ------
-        PathNotFoundError
-            Nothing is stored there.
-        """
+        """Return ``length`` bytes from ``offset`` on, or up to the end."""
         full = self._full(require_safe_path(path))
         require_range(path, offset, length)
         if length == 0:
@@ -143,10 +126,7 @@ class ObjectStorage:
     def compare_and_set(self, path: str, data: bytes, expected: str | None) -> str:
         """Replace a file if its tag is ``expected``; return the new tag.
 
-        Raises
-        ------
-        PreconditionFailedError
-            The file has changed, or exists although it was expected to be absent.
+        ``expected`` is ``None`` where the file must not exist.
         """
         try:
             return self._conditional_put(require_safe_path(path), data, expected)
@@ -329,12 +309,7 @@ def open_store(
 ) -> _Store:
     """The client of a bucket or container; kept and shared.
 
-    Raises
-    ------
-    StorageError
-        A local folder is none.
-    ForkedProcessError
-        The process was forked from one that had used the client.
+    A client that was used before the process was forked cannot be used: ``ForkedProcessError``.
     """
     require_same_process("obstore")
     return _kept_store(kind, bucket, account, options)

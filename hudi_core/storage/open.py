@@ -12,19 +12,7 @@ from hudi_core.storage.posix import PosixStorage
 def open_storage(uri: str, options: StorageOptions | None = None, *, fsync: bool = True) -> Storage:
     """Return the storage of a table's folder, without any request yet.
 
-    Parameters
-    ----------
-    uri
-        A local path, or a URI that :func:`~hudi_core.storage.location.parse_location` knows.
-    options
-        How to reach an object store.
-    fsync
-        On local paths, whether what is written survives a power failure.
-
-    Raises
-    ------
-    StorageError
-        The scheme is unknown, or the URI has no bucket or carries credentials.
+    ``fsync`` is for local paths: whether what is written survives a power failure.
     """
     location = parse_location(uri)
     if location.is_local:

@@ -51,26 +51,10 @@ class StorageOptions:
 
     What is ``None`` the clients find out themselves (instance roles, profiles, defaults).
 
-    Attributes
-    ----------
-    s3_access_key, s3_secret_key, s3_session_token
-        S3 credentials, all from one source.
-    s3_endpoint
-        Address of the service with its scheme.
-    s3_region
-        Region of the bucket.
-    s3_path_style
-        Whether the bucket is named in the path instead of the host.
-    s3_encryption
-        How S3 encrypts what is written, in its own words; ``None`` for as the bucket says.
-    s3_encryption_key
-        The key of KMS for that.
-    gcs_key_file
-        Path of a service account's key file.
-    azure_account, azure_account_key, azure_sas_token
-        Storage account, and its key or a shared access signature.
-    buckets
-        S3 buckets that are reached in another way, by name.
+    The S3 credentials all come from one source. ``s3_endpoint`` includes the scheme;
+    ``s3_path_style`` names the bucket in the path instead of the host. ``s3_encryption`` is in the
+    words of S3, ``None`` for what the bucket is set to, and ``s3_encryption_key`` is the KMS key
+    for it. ``buckets`` are S3 buckets that are reached in another way, by name.
     """
 
     s3_access_key: Secret | None = None
@@ -104,16 +88,8 @@ class StorageOptions:
 
         Credentials come from the options or from the environment, never some from each.
 
-        Parameters
-        ----------
-        environment
-            Environment variables; by default those of this process.
-
-        Raises
-        ------
-        InvalidOptionError
-            A value that cannot be used, an access key without its secret, or an encryption that
-            the store clients cannot ask for.
+        An access key without its secret is refused, as is an encryption that the store clients
+        cannot ask for.
         """
         _require_known_encryption(options)
         variables = os.environ if environment is None else environment
@@ -161,12 +137,7 @@ class StorageOptions:
     ) -> dict[str, Any]:
         """Return the keyword arguments of obstore's class for a kind of store.
 
-        Parameters
-        ----------
-        bucket
-            The bucket or container.
-        account
-            Azure: the storage account that the path names; it goes before the option.
+        ``account`` is the Azure account that the path names; it has precedence over the option.
         """
         match kind:
             case StoreKind.S3:
@@ -185,15 +156,8 @@ class StorageOptions:
     def for_pyarrow(self, kind: StoreKind, account: str | None = None) -> dict[str, Any]:
         """Return keyword arguments of pyarrow's file system class.
 
-        Parameters
-        ----------
-        account
-            Azure: the storage account that the path names; it goes before the option.
-
-        Raises
-        ------
-        InvalidOptionError
-            GCS with a key file that pyarrow cannot be given: it looks into the environment only.
+        ``account`` is the Azure account that the path names; it has precedence over the option. A
+        GCS key file other than the one in the environment is refused: pyarrow finds it only there.
         """
         match kind:
             case StoreKind.S3:

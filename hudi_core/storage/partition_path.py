@@ -52,19 +52,11 @@ class PartitionPathCodec:
     for the empty text; so no two other tuples share a path. Values are texts compared by their code
     points: nothing is normalised.
 
-    Parameters
-    ----------
-    fields
-        Names of the partition fields, in order.
-    hive_style
-        Whether a folder is named ``field=value``.
-    url_encode
-        Whether special characters are written ``%XX``.
-    levels
-        How many folders a value of each field takes where slashes are written as they are; one by
-        default, or as many as it has where there is one field, or hive style.
-    takes_empty
-        Whether the empty text may be a value.
+    ``hive_style`` names folders ``field=value``; ``url_encode`` writes special characters ``%XX``.
+    ``levels`` is how many folders a value of each field takes where slashes are written as they
+    are; by default one, or as many as it has where there is one field, or hive style.
+
+    ``takes_empty``: the empty string may be a value.
     """
 
     def __init__(
@@ -85,15 +77,7 @@ class PartitionPathCodec:
     def encode(self, values: Sequence[str | None]) -> PartitionPath:
         """Return the path of one partition; no fields, no path.
 
-        Parameters
-        ----------
-        values
-            One text per field, ``None`` for null.
-
-        Raises
-        ------
-        PartitionValueError
-            A value cannot be a folder; the error names value, field and way out.
+        ``None`` is null. A value that cannot be a folder is refused, with a way out in the error.
         """
         if len(values) != len(self._fields):
             raise PartitionValueError(
@@ -111,13 +95,6 @@ class PartitionPathCodec:
 
         Paths that other writers made are read as well: more levels than fields, hive style too,
         where there is one field.
-
-        Raises
-        ------
-        PartitionValueError
-            The path does not have this table's form.
-        UnsafePathError
-            The path leaves the table.
         """
         require_safe_folder(path)
         segments = self._segments(path) if path else []
@@ -265,15 +242,7 @@ def require_not_nested(paths: Iterable[str]) -> None:
     Listings, Hudi's as well, do not look for partitions below a partition: rows of the inner one
     would vanish.
 
-    Parameters
-    ----------
-    paths
-        All partition paths of the table, those about to be written included.
-
-    Raises
-    ------
-    PartitionValueError
-        One of the paths begins another.
+    ``paths`` are all of the table, those about to be written included.
     """
     ordered = sorted({tuple(path.split("/")) for path in paths if path})
     for outer, inner in itertools.pairwise(ordered):

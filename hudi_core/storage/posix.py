@@ -42,15 +42,8 @@ class PosixStorage(PosixReader):
     Cheap to make and picklable: executors make their own. Symbolic links are followed only where
     they stay below the root.
 
-    Parameters
-    ----------
-    root
-        The folder; it need not exist.
-    fsync
-        Whether what is written survives a power failure. A crash of the process it survives in any
-        case.
-    disk
-        Does every change; see :mod:`hudi_core.storage.disk`.
+    The folder need not exist. ``fsync``: what is written survives a power failure; it survives a
+    crash of the process in any case. ``disk`` does every change; see :mod:`hudi_core.storage.disk`.
     """
 
     def __init__(self, root: str, fsync: bool = True, disk: Disk | None = None) -> None:
@@ -77,12 +70,8 @@ class PosixStorage(PosixReader):
     def compare_and_set(self, path: str, data: bytes, expected: str | None) -> str:
         """Replace a file if its tag is still ``expected``, atomically.
 
-        Raises
-        ------
-        PreconditionFailedError
-            The file has changed, or exists although it was expected to be absent.
-        StorageError
-            The file system has no locks.
+        ``expected`` is ``None`` where the file must not exist. A file system without locks raises
+        ``StorageError``.
         """
         full = self._for_change(path)
         with (
@@ -110,13 +99,6 @@ class PosixStorage(PosixReader):
         """Give a file a second name, unless it has that already.
 
         Disks alone have this: a store of objects has one name for each.
-
-        Raises
-        ------
-        PathNotFoundError
-            There is no such file.
-        AlreadyExistsError
-            Another file has the name.
         """
         old, new = self._for_change(source), self._for_change(target)
         with translated(old):

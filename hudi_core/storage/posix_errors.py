@@ -26,15 +26,7 @@ _DEFAULT_HINT: Final = "Check the disk and try again."
 
 @contextmanager
 def translated(location: str) -> Iterator[None]:
-    """Translate OS errors of the block into the project's, for ``location``.
-
-    Raises
-    ------
-    PathNotFoundError
-        There is no such file or folder.
-    StorageError
-        Anything else; its facts name the path and the error number.
-    """
+    """Translate OS errors of the block into the project's, for ``location``."""
     try:
         yield
     except FileNotFoundError as error:

@@ -29,13 +29,7 @@ _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class PosixReader:
-    """The part of a :class:`~hudi_core.model.protocols.Storage` that changes nothing.
-
-    Parameters
-    ----------
-    root
-        The folder; it need not exist.
-    """
+    """The part of a :class:`~hudi_core.model.protocols.Storage` that changes nothing."""
 
     def __init__(self, root: str) -> None:
         self._root = os.path.abspath(root)
@@ -48,23 +42,12 @@ class PosixReader:
     def read(self, path: str, max_bytes: int | None = None) -> bytes:
         """Return a file's bytes.
 
-        Raises
-        ------
-        PathNotFoundError
-            Nothing is stored there.
-        CorruptMetadataError
-            The file has more than ``max_bytes`` bytes.
+        A file of more than ``max_bytes`` raises ``CorruptMetadataError``.
         """
         return self._read(require_safe_path(path), max_bytes)[0]
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """Return ``length`` bytes from ``offset`` on, or up to the end.
-
-        Raises
-        ------
-        PathNotFoundError
-            Nothing is stored there.
-        """
+        """Return ``length`` bytes from ``offset`` on, or up to the end."""
         require_range(path, offset, length)
         with self._opened(require_safe_path(path)) as (descriptor, _):
             parts: list[bytes] = []
@@ -97,21 +80,12 @@ class PosixReader:
 
         With ``recursive``, links to folders are not followed, for they may lead in circles.
 
-        Raises
-        ------
-        UnsafePathError
-            A symbolic link below the folder leaves the root.
+        A symbolic link that leaves the root raises ``UnsafePathError``.
         """
         return self._list(require_safe_folder(prefix), recursive, others)
 
     def list_names(self, folder: str, others: Paths | None = None) -> Sequence[str]:
-        """Names of the files directly in a folder, sorted.
-
-        Raises
-        ------
-        UnsafePathError
-            A symbolic link in the folder leaves the root.
-        """
+        """Names of the files directly in a folder, sorted."""
         folder = require_safe_folder(folder)
         with translated(self._full(folder)):
             entries = self._scanned(folder)

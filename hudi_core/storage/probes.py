@@ -25,18 +25,7 @@ _OLD_MS: Final = 3_600_000
 
 @contextmanager
 def probe(storage: Storage, kind: str, data: bytes = b"") -> Iterator[str]:
-    """Put a new file for the block's duration; yield its path.
-
-    Parameters
-    ----------
-    kind
-        ``probe`` or ``clock``.
-
-    Raises
-    ------
-    StorageError
-        The store does not answer.
-    """
+    """Put a new file for the block's duration; yield its path."""
     path = f"{_FOLDER}/{kind}-{uuid.uuid4().hex}"
     storage.put_if_absent(path, data)
     try:
@@ -52,13 +41,7 @@ def probe(storage: Storage, kind: str, data: bytes = b"") -> Iterator[str]:
 
 
 def sweep(storage: Storage, found: Iterable[FileStatus]) -> None:
-    """Remove the probes of processes that died over them.
-
-    Parameters
-    ----------
-    found
-        The files of the folder of temporary files.
-    """
+    """Remove the probes of processes that died over them."""
     # this machine's clock and the store's differ by less than the age that counts as old
     now_ms = time.time() * 1000
     # what cannot be removed now is left for another time

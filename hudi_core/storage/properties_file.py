@@ -61,12 +61,8 @@ def has_properties(storage: Storage) -> bool:
 def read_properties(storage: Storage) -> dict[str, str]:
     """Return the table's properties, from the backup if need be.
 
-    Raises
-    ------
-    NotATableError
-        Neither the file nor its backup is there.
-    CorruptMetadataError
-        The file is damaged, and no whole backup stands in for it.
+    ``NotATableError`` only where neither file nor backup exists; ``CorruptMetadataError`` where the
+    file is damaged and no whole backup replaces it.
     """
     for pause in (*_PAUSES_S, None):
         try:
@@ -100,13 +96,7 @@ class WatchedProperties:
         self._last: tuple[bytes, dict[str, str]] | None = None
 
     def read(self, storage: Storage) -> Mapping[str, str]:
-        """The present properties of the table at the storage's root.
-
-        Raises
-        ------
-        NotATableError, CorruptMetadataError
-            See :func:`read_properties`.
-        """
+        """The present properties of the table at the storage's root."""
         try:
             data = storage.read(PROPERTIES_PATH, MAX_BYTES)
             last = self._last  # looked at once: another thread may put the next one there
@@ -121,19 +111,8 @@ class WatchedProperties:
 def write_new(storage: Storage, properties: Mapping[str, str]) -> None:
     """Create the properties of a new table.
 
-    Parameters
-    ----------
-    storage
-        Its root is the table's.
-    properties
-        Without a checksum, or with any; the right one is written, as the last line.
-
-    Raises
-    ------
-    AlreadyExistsError
-        A table is there already, or its backup is.
-    InvalidOptionError
-        A property cannot be stored.
+    A checksum in ``properties`` is replaced by the right one, which is the last line. A backup that
+    is left there counts as a table: ``AlreadyExistsError``.
     """
     _require_no_secrets(properties)
     data = _encode(properties, "Properties saved on")
@@ -146,11 +125,6 @@ def write_instead(storage: Storage, properties: Mapping[str, str]) -> None:
     """Replace the properties of a table by those of a new one.
 
     The caller holds the table's lock, and knows that nobody uses the present ones.
-
-    Raises
-    ------
-    InvalidOptionError
-        A property cannot be stored.
     """
     _require_no_secrets(properties)
     storage.put(PROPERTIES_PATH, _encode(properties, "Properties saved on"))
@@ -161,21 +135,8 @@ def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> di
 
     The caller holds the table's lock.
 
-    Parameters
-    ----------
-    storage
-        Its root is the table's.
-    changes
-        New values by key; ``None`` removes the property.
-
-    Raises
-    ------
-    NotATableError, CorruptMetadataError
-        There is nothing whole to change.
-    PreconditionFailedError
-        Another writer changed the properties at the same time.
-    InvalidOptionError
-        A property cannot be stored.
+    ``None`` removes a property. ``PreconditionFailedError``: another writer changed the properties
+    at the same time.
     """
     _require_no_secrets(changes)
     recover(storage)
@@ -208,11 +169,6 @@ def recover(storage: Storage) -> None:
     The file alone holds the properties then.
 
     The caller holds the table's lock.
-
-    Raises
-    ------
-    NotATableError, CorruptMetadataError
-        Neither the file nor the backup is whole.
     """
     if storage.head(BACKUP_PATH) is None:
         read_properties(storage)

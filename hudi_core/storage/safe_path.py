@@ -13,10 +13,7 @@ def require_safe_path(path: str) -> str:
     A table's own metadata names paths, and anybody who can write the table can write its metadata;
     every path is checked here before a store sees it.
 
-    Raises
-    ------
-    UnsafePathError
-        The path is empty or absolute, has an empty, ``.`` or ``..`` segment, or a NUL character.
+    Refused are empty and absolute paths, empty, ``.`` and ``..`` segments, and NUL characters.
     """
     if not path:
         raise UnsafePathError(path, "it is empty", "Name a file or folder below the root.")
@@ -36,13 +33,7 @@ def require_safe_folder(path: str) -> str:
 
 
 def require_size(location: str, size: int, max_bytes: int | None) -> None:
-    """Refuse a file larger than its reader accepts, before reading.
-
-    Raises
-    ------
-    CorruptMetadataError
-        It has.
-    """
+    """Refuse a file larger than its reader accepts, before reading."""
     if max_bytes is not None and size > max_bytes:
         raise CorruptMetadataError(
             location, f"its {size} bytes are more than the {max_bytes} accepted"
@@ -50,13 +41,7 @@ def require_size(location: str, size: int, max_bytes: int | None) -> None:
 
 
 def require_range(path: str, offset: int, length: int) -> None:
-    """Refuse a part of a file that no file has.
-
-    Raises
-    ------
-    StorageError
-        Offset or length is negative.
-    """
+    """Refuse a part of a file that no file has."""
     if offset < 0 or length < 0:
         raise StorageError(
             f"{path} has no {length} bytes from byte {offset} on",

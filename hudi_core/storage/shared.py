@@ -15,16 +15,6 @@ def require_shared(root: str) -> None:
 
     A task on another machine than the driver's would write to a disk of its own, where nobody looks
     for its files. One or two looks at the disk, and none at object stores.
-
-    Parameters
-    ----------
-    root
-        Base path or ``file:`` URI of the table, whose properties are there.
-
-    Raises
-    ------
-    ConfigError
-        There is no table at the local path.
     """
     location = parse_location(root)
     if not location.is_local:

@@ -12,10 +12,7 @@ def store_now_ms(storage: Storage) -> int:
 
     A file is written and deleted again: stores show their time in no other way.
 
-    Raises
-    ------
-    StorageError
-        The store does not answer, or something else deletes files in it.
+    ``StorageError`` also where something else deletes files in the store.
     """
     with probe(storage, "clock") as path:
         status = storage.head(path)

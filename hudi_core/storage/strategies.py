@@ -20,16 +20,8 @@ _BUILT_IN: Final[Mapping[str, type[StorageStrategy]]] = {
 def storage_strategy(name: str, options: Mapping[str, str]) -> StorageStrategy:
     """Return the strategy of a name, with a table's options.
 
-    Raises
-    ------
-    UnknownExtensionError
-        No strategy has the name, so that the table's files cannot be found.
-    PluginConflictError
-        Several distributions register the name.
-    PluginLoadError, ExtensionCallError
-        The strategy cannot be imported or made.
-    InvalidOptionError
-        An option of it cannot be used.
+    Without the strategy the table's files cannot be found, hence ``UnknownExtensionError`` and no
+    fallback.
     """
     built_in = _BUILT_IN.get(name)
     return NamedStrategy(name, options) if built_in is None else built_in(options)
@@ -39,11 +31,6 @@ class NamedStrategy(StorageStrategy):
     """The strategy of another distribution, whose answers are checked.
 
     It travels to executors by its name, so that one that lacks the distribution says so.
-
-    Parameters
-    ----------
-    name, options
-        See :func:`storage_strategy`.
     """
 
     def __init__(self, name: str, options: Mapping[str, str]) -> None:

@@ -18,13 +18,6 @@ class SubfolderStorage:
     """The :class:`~hudi_core.model.protocols.Storage` of a folder of another one.
 
     Paths are relative to the folder and never leave it.
-
-    Attributes
-    ----------
-    whole
-        The storage the folder lies in; does all the work.
-    folder
-        Path of the folder in it.
     """
 
     whole: Storage

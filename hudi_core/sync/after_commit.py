@@ -16,13 +16,6 @@ def require_syncable(opened: OpenTable, options: Mapping[str, str]) -> None:
     """Refuse options of syncs that could not be done after a commit.
 
     To be called before anything is written. Nothing is asked of a metastore.
-
-    Raises
-    ------
-    InvalidOptionError
-        One cannot be used, or a library is missing.
-    UnsupportedTableError
-        The table cannot be registered.
     """
     for tool in SyncConfig.wanted(options):
         config = checked_options(opened, tool, options)
@@ -33,11 +26,6 @@ def require_new_syncable(planned: OpenTable, options: Mapping[str, str]) -> None
     """Refuse such options for a table that is about to be made.
 
     In the place of another one, perhaps, which would be gone when :func:`require_syncable` refuses.
-
-    Raises
-    ------
-    InvalidOptionError, UnsupportedTableError
-        See there.
     """
     try:
         require_syncable(planned, options)
@@ -49,15 +37,8 @@ def require_new_syncable(planned: OpenTable, options: Mapping[str, str]) -> None
 def sync_after_commit(opened: OpenTable, options: Mapping[str, str], result: object = None) -> None:
     """Run the syncs that options ask for, all of them.
 
-    Parameters
-    ----------
-    result
-        What the call returns.
-
-    Raises
-    ------
-    MetaSyncError
-        One failed; the commit stands. A warning where errors are to be ignored.
+    A :class:`MetaSyncError` leaves the commit complete; it is a warning where errors are to be
+    ignored. ``result`` is what the call would return.
     """
     failed = None
     for tool in SyncConfig.wanted(options):

@@ -32,12 +32,8 @@ _SEEN: Final = WRITE_ACTIONS | _UNDOING
 class TableTimes:
     """How far a table has come.
 
-    Attributes
-    ----------
-    last, last_completion
-        Requested and completion time of the last write; ``None`` where there is none.
-    seen
-        Completion time of the last write, rollback or restore; ``None`` where there is none.
+    ``last`` and ``last_completion`` are of the last write; ``seen`` is the completion time of the
+    last write, rollback or restore. All are ``None`` where there is none.
     """
 
     last: InstantTime | None
@@ -84,14 +80,8 @@ def is_ahead(parameters: Mapping[str, str], times: TableTimes) -> bool:
 class ChangedPartitions:
     """Partitions to compare.
 
-    Attributes
-    ----------
-    present
-        Those with files.
-    absent
-        Those without.
-    is_all
-        Whether these are all of the table, so that the metastore should have no other.
+    ``present`` have files, ``absent`` have none. ``is_all``: they are all of the table, and the
+    metastore should have no other.
     """
 
     present: frozenset[PartitionPath]
@@ -103,12 +93,7 @@ class ChangedPartitions:
 class PartitionChanges:
     """Finds changed partitions of a table.
 
-    Attributes
-    ----------
-    opened
-        The table.
-    timeline
-        Its instants, fenced by its format.
+    ``timeline`` is fenced by the table's format.
     """
 
     opened: OpenTable

@@ -43,20 +43,8 @@ _READ_OPTIMIZED: Final = "read_optimized"
 class SyncedTable:
     """A table, and how it is to be registered.
 
-    Attributes
-    ----------
-    opened
-        The table.
-    config, glue
-        The options; the latter where it is registered in Glue.
-    registration
-        What its format says.
-    schema
-        Its columns, meta columns first.
-    values
-        How values of partitions follow from their paths.
-    place
-        Spells places of files as the metastore does.
+    ``glue`` is set where it is registered in Glue. ``schema`` has the meta columns first. ``place``
+    spells places of files as the metastore does.
     """
 
     opened: OpenTable
@@ -104,14 +92,7 @@ class SyncedTable:
 def require_registrable(
     opened: OpenTable, config: SyncConfig, registration: Registration | None
 ) -> Registration:
-    """The registration of a table that may have an entry.
-
-    Raises
-    ------
-    UnsupportedTableError
-        No reader that finds the entry could read the table; or each commit changes its entry in
-        another catalog.
-    """
+    """The registration of a table that may have an entry."""
     base_path, table = opened.client.base_path, opened.client.config
     if registration is None:
         raise UnsupportedTableError(

@@ -32,10 +32,7 @@ _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 def hive_type(kind: pa.DataType, *, timestamps: bool) -> str:
     """A column's type.
 
-    Parameters
-    ----------
-    timestamps
-        Whether timestamps are Hive's, or the numbers that are in the files.
+    Without ``timestamps`` they are the numbers that are in the files.
     """
     if pt.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"

@@ -20,16 +20,9 @@ _DAY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PartitionValues:
-    """Tells values by paths.
+    """Derives values of partitions from their paths.
 
-    Attributes
-    ----------
-    fields
-        The partition columns.
-    extractor
-        How.
-    decodes
-        Whether ``%XX`` stand for characters.
+    ``decodes``: ``%XX`` are characters that were escaped.
     """
 
     fields: tuple[str, ...]
@@ -54,13 +47,7 @@ class PartitionValues:
         return () if self.extractor is Extractor.NONE else self.fields
 
     def by_values(self, paths: Iterable[PartitionPath]) -> dict[tuple[str, ...], str]:
-        """Paths of partitions by their values.
-
-        Raises
-        ------
-        PartitionValueError
-            A path does not tell them, or two have the same.
-        """
+        """Paths of partitions by their values."""
         found: dict[tuple[str, ...], str] = {}
         for path in sorted(paths):
             values = self.of_path(path)
@@ -75,13 +62,7 @@ class PartitionValues:
         return found
 
     def of_path(self, path: PartitionPath) -> tuple[str, ...]:
-        """The values of a partition.
-
-        Raises
-        ------
-        PartitionValueError
-            The path does not tell one for each column.
-        """
+        """The values of a partition."""
         found = _EXTRACTORS[self.extractor](path)
         if found is None or len(found) != len(self.fields):
             raise PartitionValueError(

@@ -27,14 +27,8 @@ _HUDI: Final = "hudi"
 class EntryPlan:
     """The entry as it is to be.
 
-    Attributes
-    ----------
-    before
-        As it is.
-    after
-        As it is to be, with what others have put there; the same value where nothing changes.
-    columns
-        What changes of its columns, in words.
+    ``after`` keeps what others have put there; it is ``before`` itself where nothing changes.
+    ``columns`` are the changes in words.
     """
 
     before: MetastoreTable
@@ -50,12 +44,7 @@ class EntryPlan:
 def plan_entry(table: SyncedTable, before: MetastoreTable, wanted: MetastoreTable) -> EntryPlan:
     """What is to be changed of an entry that is there.
 
-    Raises
-    ------
-    MetastoreEntryError
-        It is an entry of something else, or at a state that the table does not come from.
-    SchemaError
-        Readers that knew its columns cannot know them by the new types.
+    An entry of something else, or at a state that this table does not come from, is an error.
     """
     name = f"{before.database}.{before.name}"
     _require_same_table(name, table, before, wanted)
@@ -91,15 +80,7 @@ def plan_entry(table: SyncedTable, before: MetastoreTable, wanted: MetastoreTabl
 
 @dataclass(frozen=True, slots=True)
 class PartitionPlan:
-    """What is to be changed of the entries of partitions.
-
-    Attributes
-    ----------
-    add, change, drop
-        By the metastore's words.
-    paths
-        Of those that are made or changed.
-    """
+    """What is to be changed of the entries of partitions."""
 
     add: Sequence[MetastorePartition] = ()
     change: Sequence[MetastorePartition] = ()
@@ -121,18 +102,8 @@ def plan_partitions(
 ) -> tuple[list[MetastorePartition], list[MetastorePartition], list[MetastorePartition]]:
     """What is to be added, changed and dropped.
 
-    Parameters
-    ----------
-    wanted
-        By values, the partitions that are to be there.
-    found
-        Those that are.
-    gone
-        Values of those that are to go.
-    is_all
-        Whether all else is to go as well.
-    touches
-        Whether those are changed too that are as they should be.
+    ``wanted`` are by values; ``gone`` are values of those that are to go, and with ``is_all``
+    everything else goes too. ``touches``: those that are as they should be are changed as well.
     """
     have = {one.values: one for one in found}
     add = [one for values, one in wanted.items() if values not in have]

@@ -23,19 +23,9 @@ class EntryChange(StrEnum):
 class SyncedEntry:
     """One entry.
 
-    Attributes
-    ----------
-    database, name
-        What it is called.
-    change
-        What became of it; its partitions, and the time of the sync, apart.
-    columns
-        What became of its columns, in words; empty for a new entry.
-    added, changed, dropped
-        Paths of the partitions whose entries were made or changed, and the names of those whose
-        entries were deleted.
-    compares_all
-        Whether all partitions were compared, or those alone that were written since the last sync.
+    ``change`` leaves out partitions and the time of the sync. ``columns`` is empty for a new entry.
+    ``dropped`` are names, the others paths. ``compares_all``: all partitions were compared, not
+    only those written since the last sync.
     """
 
     database: str
@@ -58,18 +48,8 @@ class SyncedEntry:
 class SyncResult:
     """A sync with one metastore.
 
-    Attributes
-    ----------
-    path
-        Of the table.
-    tool, address
-        The metastore.
-    last_commit
-        Requested time of the last write that it knows now; ``None`` for a table without one.
-    creates_database
-        Whether the database was made.
-    entries
-        The table's entries.
+    ``last_commit`` is the requested time of the last write that the metastore knows now; ``None``
+    for a table without one.
     """
 
     path: str

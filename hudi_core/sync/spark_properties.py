@@ -43,17 +43,9 @@ def spark_properties(
 ) -> dict[str, str]:
     """The properties of an entry.
 
-    Parameters
-    ----------
-    schema
-        The columns, in the order of the files; those of partitions come last for Spark. One of
-        these that is missing is a text.
-    read_options
-        What the source needs to read the table.
-    length
-        Characters of one property.
-    version
-        Of Spark, to be named; ``None`` for none.
+    ``schema`` is in the order of the files; Spark has partition columns last, and one that is
+    missing is a string. ``length`` is in characters of one property; ``version`` is Spark's,
+    ``None`` to name none.
     """
     known = {field.name: field for field in schema}
     keys = [known.get(name, pa.field(name, pa.string())) for name in partition_columns]

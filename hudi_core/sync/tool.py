@@ -34,18 +34,6 @@ def sync_table(
 
     Only partitions are compared that were written since the last sync. A sync that died is
     repeated; of two at a time the later state of the table stays.
-
-    Parameters
-    ----------
-    options
-        Options of syncs.
-    dry_run
-        Whether nothing is changed.
-
-    Raises
-    ------
-    HudiError
-        What :meth:`Table.sync` names, or the table cannot be read.
     """
     config = checked_options(opened, tool, options)
     glue = GlueConfig.from_options(options) if tool is SyncTool.GLUE else None
@@ -71,13 +59,7 @@ def sync_table(
 
 
 def checked_options(opened: OpenTable, tool: SyncTool, options: Mapping[str, str]) -> SyncConfig:
-    """The options of a sync, where it can be done with them.
-
-    Raises
-    ------
-    InvalidOptionError
-        One cannot be used, or a library is missing.
-    """
+    """The options of a sync, where it can be done with them."""
     config = SyncConfig.from_options(options)
     path = opened.client.base_path
     if config.base_path is not None and parse_location(config.base_path).uri != path:

@@ -61,18 +61,11 @@ _TEMPORARY: Final = re.compile(r".+\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class TimelineListing:
     """Everything one timeline folder holds.
 
-    Attributes
-    ----------
-    files
-        One instant per file: up to three states of the same one.
-    unknown
-        Names that look like instants and are none that this release knows, sorted.
-    late
-        Those of the files that complete a write which had been rolled back; see
-        :mod:`hudi_core.timeline.late_writes`.
-    surplus
-        Completions that landed after somebody else had finished the same action: they say nothing
-        new, and are none of ``files``. A writer removes them; their names are unknown ones.
+    ``files`` has one instant per file: up to three states of the same one. ``unknown`` are names
+    that look like instants of a later release. ``late`` are those of ``files`` that complete a
+    write which had been rolled back (:mod:`hudi_core.timeline.late_writes`). ``surplus`` are
+    completions of an action that was complete already: not in ``files``, unknown names, and removed
+    by a writer.
     """
 
     files: tuple[Instant, ...]
@@ -93,17 +86,9 @@ class TimelineListing:
 class ActiveTimeline:
     """Reads and writes the instant files of one timeline folder.
 
-    Parameters
-    ----------
-    storage
-        Storage of the table.
-    folder
-        Path of the timeline folder in it, for example ``.hoodie/timeline``.
-    layout_version
-        2; 1 for tables of version 6, whose timeline is only read.
-    archived
-        Gives the body of an instant that has left this folder since it was listed; ``None`` where
-        the history has none.
+    ``layout_version`` is 2, or 1 for tables of version 6, whose timeline is only read. ``archived``
+    gives the body of an instant that has left the folder since it was listed, ``None`` where the
+    history has none.
     """
 
     def __init__(
@@ -136,12 +121,6 @@ class ActiveTimeline:
         """Return every instant file there is now.
 
         One listing, and a look into rollbacks that may name a write which landed after them.
-
-        Raises
-        ------
-        CorruptMetadataError
-            Such a rollback is damaged, or an entry with the name of an instant is no file; it is
-            named.
         """
         files: list[Instant] = []
         unknown: list[str] = []
@@ -196,11 +175,6 @@ class ActiveTimeline:
         """Return the bytes of the file of ``instant`` in its state.
 
         A completed instant that somebody archives meanwhile is read from the history.
-
-        Raises
-        ------
-        InstantNotFoundError
-            There is no such file (any more: it may have been rolled back).
         """
         try:
             return self.storage.read(self.path(instant), MAX_INSTANT_BYTES)
@@ -215,11 +189,6 @@ class ActiveTimeline:
 
         The metadata of a completed replacecommit is a
         :class:`~hudi_core.model.commit.ReplaceCommitMetadata`.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The file is damaged; it is named.
         """
         if instant.state is State.REQUESTED:
             return CommitMetadata()
@@ -234,11 +203,6 @@ class ActiveTimeline:
         The files of the write are left out.
 
         Several steps of each write look at what the last one keeps.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The file is damaged; it is named.
         """
         if instant not in self._notes:
             self.note(instant, self.read_commit(instant))
@@ -266,22 +230,11 @@ class ActiveTimeline:
 
         The caller holds the table's lock since it asked the clock for the requested time; else
         another process could be handed the same time.
-
-        Raises
-        ------
-        AlreadyExistsError
-            The file exists.
         """
         return self._put(instant.to(State.REQUESTED), body)
 
     def to_inflight(self, instant: Instant, body: bytes = b"") -> Instant:
-        """Put the inflight file of ``instant``; the requested file stays.
-
-        Raises
-        ------
-        AlreadyExistsError
-            The file exists.
-        """
+        """Put the inflight file of ``instant``; the requested file stays."""
         return self._put(instant.to(State.INFLIGHT), body)
 
     def complete(
@@ -295,17 +248,9 @@ class ActiveTimeline:
 
         The caller holds the table's lock since it asked the clock for ``completion_time``.
 
-        Parameters
-        ----------
-        timeline
-            The timeline, loaded under the same hold of the lock; by default it is loaded now.
-
-        Raises
-        ------
-        AlreadyExistsError
-            The instant is completed, now or with an earlier completion time.
-        TimelineError
-            The completion time is not after the requested time, or the body is empty.
+        ``timeline`` is loaded under the same hold of the lock, by default now. A completion time
+        that is not after the requested time is refused, and so is an empty body;
+        ``AlreadyExistsError`` may also mean an earlier completion time of the instant.
         """
         if completion_time <= instant.requested_time:
             raise TimelineError(

@@ -29,13 +29,7 @@ _MERGE_PLAN: Final = "mergeArchivePlan"
 
 
 def read_archive_log(storage: Storage, folder: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the records of an archive's files, the oldest file first.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A file is damaged; it is named.
-    """
+    """Yield the records of an archive's files, the oldest file first."""
     for name in _names(storage, folder):
         data = storage.read(name, MAX_ARCHIVE_BYTES)
         path = f"{storage.root}/{name}"

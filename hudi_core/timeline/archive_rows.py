@@ -49,20 +49,8 @@ def history_rows(
 ) -> Iterator[HistoryRow]:
     """Yield a row of each completed instant, in the archive's order.
 
-    Parameters
-    ----------
-    storage, folder
-        Where the archive is.
-    active
-        Requested time and action of instants that are left out: they are on the active timeline
-        still, as an archival did not come to its end.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A file of the archive is damaged; it is named.
-    TableServiceError
-        It holds an action that is not known.
+    Instants in ``active`` (requested time and action) are left out: they are on the active timeline
+    still, as an archival did not come to its end.
     """
     path = f"{storage.root}/{folder}"
     seen: set[tuple[str, str]] = set()
@@ -76,13 +64,7 @@ def history_rows(
 
 
 def completed_body(entry: Entry, path: str) -> bytes | None:
-    """The body of a completed file; ``None`` for any other record.
-
-    Raises
-    ------
-    CorruptMetadataError
-        It is none of the record's action.
-    """
+    """The body of a completed file; ``None`` for any other record."""
     action = next((one for one in _BODIES if one == entry.get("actionType")), None)
     if action is None or _state(entry) != State.COMPLETED:
         return None

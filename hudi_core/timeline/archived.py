@@ -21,14 +21,8 @@ from hudi_core.timeline.timeline import Timeline
 class ArchivedInstant:
     """An archived instant and the bodies of its files.
 
-    Attributes
-    ----------
-    instant
-        The instant.
-    metadata
-        Bytes of its completed file; ``None`` where they were not requested, or are not there.
-    plan
-        Bytes of its requested file, for actions with a plan; ``None`` likewise, and in layout 1.
+    ``metadata`` and ``plan`` are the bytes of the completed and the requested file, ``None`` where
+    they were not requested or are not there; in layout 1 there is no plan.
     """
 
     instant: Instant
@@ -37,17 +31,7 @@ class ArchivedInstant:
 
 
 class ArchivedTimeline:
-    """Reads the archive of one timeline.
-
-    Parameters
-    ----------
-    storage
-        Storage of the table.
-    folder
-        Path of the archive in it: ``.hoodie/timeline/history``, in layout 1 ``.hoodie/archived``.
-    layout_version
-        1 or 2.
-    """
+    """Reads the archive of one timeline."""
 
     def __init__(self, storage: Storage, folder: str, layout_version: int = LAYOUT_2) -> None:
         self.storage = storage
@@ -65,17 +49,7 @@ class ArchivedTimeline:
 
         Rows of actions that this release does not know are left out.
 
-        Parameters
-        ----------
-        after, until
-            Requested times to return: later than ``after``, up to ``until``.
-        bodies
-            Whether to read metadata and, in layout 2, plans as well.
-
-        Raises
-        ------
-        CorruptMetadataError
-            A file of the archive is damaged; it is named.
+        ``after`` is exclusive and ``until`` inclusive; both are requested times.
         """
         if self.layout_version == LAYOUT_1:
             entries = self._read_log(after, until, bodies=bodies)
@@ -90,18 +64,6 @@ class ArchivedTimeline:
         """Return the instants requested last, by requested time.
 
         In layout 2 older files of the history are not read.
-
-        Parameters
-        ----------
-        count
-            Instants to return at most.
-        after, bodies
-            See :meth:`load`.
-
-        Raises
-        ------
-        CorruptMetadataError
-            A file of the archive is damaged; it is named.
         """
         if count <= 0:
             return ()

@@ -38,14 +38,7 @@ def _utc_now() -> datetime:
 class TimelineClock:
     """Hands out instant times for one timeline.
 
-    Parameters
-    ----------
-    active
-        The timeline.
-    now
-        Reads the machine's clock; returns an aware datetime.
-    zone
-        Time zone of the timeline.
+    ``now`` returns an aware datetime.
     """
 
     def __init__(
@@ -67,17 +60,9 @@ class TimelineClock:
         **The caller holds the table's lock**, and keeps it until the file that carries the time
         exists; nothing else keeps another process from being handed the same time.
 
-        Parameters
-        ----------
-        timelines
-            The timeline, loaded under the same hold of the lock, and others whose times count; by
-            default it is loaded now.
-
-        Raises
-        ------
-        TimelineError
-            The newest time is so far ahead of this machine's clock (a day; two hours where the
-            timeline is in local time) that one of the two is wrong.
+        ``timelines`` are loaded under the same hold of the lock, by default now; further ones may
+        be given whose times count. A newest time more than a day ahead of this machine's clock (two
+        hours for a timeline in local time) is refused: one of the two is wrong.
         """
         used = [one.latest_time() for one in timelines or (self._active.load(),)]
         now, zone = self._now(), self._zone

@@ -33,15 +33,7 @@ _KEPT_WHOLE: Final = _TRIED_ONCE | {Action.DELTACOMMIT}
 
 
 def late_writes(files: Sequence[Instant], targets: RollbackTargets) -> frozenset[Instant]:
-    """Return the completed writes of a timeline that count for nothing.
-
-    Parameters
-    ----------
-    files
-        Every instant file of the timeline.
-    targets
-        Reads one of its rollbacks; each is read once at most.
-    """
+    """Return the completed writes of a timeline that count for nothing."""
     rollbacks = [one for one in files if one.is_completed and one.action is Action.ROLLBACK]
     if not rollbacks:
         return frozenset()

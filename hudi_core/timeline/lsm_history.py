@@ -81,19 +81,8 @@ def read_history(
 
     The range is of requested times.
 
-    Parameters
-    ----------
-    storage, folder
-        Where the history is; a folder without manifests is an empty history.
-    after, until
-        Exclusive and inclusive bound; rows outside may be among those returned.
-    bodies
-        Whether to read metadata and plans, which are most of the bytes.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A file is damaged or missing; it is named.
+    ``after`` is exclusive and ``until`` inclusive, but rows outside may be returned. ``bodies`` are
+    most of the bytes. A folder without manifests is an empty history.
     """
 
     def read(files: Iterable[HistoryFile]) -> list[HistoryRow]:
@@ -109,18 +98,6 @@ def read_newest_history(
     """Return the rows of the newest history files.
 
     Among them are the ``count`` newest by requested time; older files are not read.
-
-    Parameters
-    ----------
-    storage, folder, after, bodies
-        See :func:`read_history`.
-    count
-        Instants to find, at least one.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A file is damaged or missing; it is named.
     """
 
     def read(files: Iterable[HistoryFile]) -> list[HistoryRow]:
@@ -195,15 +172,7 @@ def manifest_path(folder: str, version: int) -> str:
 
 
 def read_manifest(storage: Storage, folder: str, version: int) -> tuple[HistoryFile, ...]:
-    """Return the files that make up one version of the history.
-
-    Raises
-    ------
-    PathNotFoundError
-        There is no such manifest.
-    CorruptMetadataError
-        The manifest is damaged; it is named.
-    """
+    """Return the files that make up one version of the history."""
     path = manifest_path(folder, version)
     where = f"{storage.root}/{path}"
     try:
@@ -236,15 +205,7 @@ def _entry(file: object, where: str) -> HistoryFile:
 def read_history_file(
     storage: Storage, folder: str, file: HistoryFile, bodies: bool
 ) -> Iterator[HistoryRow]:
-    """Yield the rows of one history file.
-
-    Raises
-    ------
-    PathNotFoundError
-        There is no such file.
-    CorruptMetadataError
-        The file is damaged; it is named.
-    """
+    """Yield the rows of one history file."""
     path = join_path(folder, str(file.name))
     where = f"{storage.root}/{path}"
     if file.size > MAX_HISTORY_BYTES:

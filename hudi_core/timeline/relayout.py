@@ -48,18 +48,6 @@ def moved_files(active: ActiveTimeline, zone: TimelineZone) -> tuple[MovedFile, 
     """Every file of a timeline with its place in layout 2.
 
     Costs one listing, and a read of each request for a replacement.
-
-    Parameters
-    ----------
-    active
-        The timeline, of layout 1.
-    zone
-        Time zone of its instants.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The request of a replacement is damaged; it is named.
     """
     stored = {
         instant: file.modified_ms
@@ -79,12 +67,8 @@ def completion_times(
 ) -> dict[Instant, InstantTime]:
     """When each completed instant of layout 1 completed; each time once.
 
-    Parameters
-    ----------
-    stored
-        When the files of the instants were stored, in milliseconds since the epoch.
-    zone
-        Time zone of the instants.
+    ``stored`` has the times at which the instants' files were stored, in milliseconds since the
+    epoch.
     """
     dates = {one: _EPOCH + ms * _MILLI for one, ms in stored.items()}
     originals = {
@@ -135,13 +119,7 @@ class CopyFile:
     after: ActiveTimeline
 
     def __call__(self, file: MovedFile) -> None:
-        """Copy it.
-
-        Raises
-        ------
-        CorruptMetadataError
-            It is damaged; it is named.
-        """
+        """Copy it."""
         body = _body(self.before, file.before)
         self.after.storage.put_if_absent(self.after.path(file.after), body)
 

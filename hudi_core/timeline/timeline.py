@@ -37,20 +37,11 @@ class Timeline:
 
     Made by :meth:`of`; the filters return timelines too.
 
-    Attributes
-    ----------
-    instants
-        In the order of requested times.
-    active_start
-        Writes requested earlier have been archived; ``None`` when none have.
-    until
-        Nothing later belongs to this timeline; ``None`` for no such bound.
-    unknown
-        Names of files that look like instants but are none that this release knows: of an action of
-        a later release, or a second completion of one instant. Such a table must not be written.
-    ahead
-        Of a fenced timeline: pending instants that a format of the table holds. They completed
-        after this timeline was read, or their completed file is lost.
+    ``instants`` are in the order of requested times. Writes requested before ``active_start`` have
+    been archived; nothing later than ``until`` belongs to it. ``unknown`` are files of an action of
+    a later release, or second completions: such a table must not be written. ``ahead``, of a fenced
+    timeline, are pending instants that a format of the table holds: they completed after it was
+    read, or their completed file is lost.
     """
 
     instants: tuple[Instant, ...] = ()
@@ -61,15 +52,7 @@ class Timeline:
 
     @classmethod
     def of(cls, instants: Iterable[Instant], unknown: Iterable[str] = ()) -> Timeline:
-        """Return the timeline of the files of one folder.
-
-        Parameters
-        ----------
-        instants
-            In any order, with any number of states per instant.
-        unknown
-            See the attribute.
-        """
+        """Return the timeline of the files of one folder."""
         highest: dict[InstantKey, Instant] = {}
         for instant in instants:
             key = instant_key(instant)
@@ -181,12 +164,7 @@ class Timeline:
     def find(self, time: InstantTime, action: Action | None = None) -> Instant | None:
         """Return the instant of that requested time.
 
-        Parameters
-        ----------
-        time
-            Its requested time.
-        action
-            Its action, pending or completed. Without it a write comes before a savepoint of it.
+        Without ``action``, a write comes before a savepoint of it.
         """
         found = self._by_time.get(time, ())
         if action is not None:

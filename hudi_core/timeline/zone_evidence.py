@@ -40,11 +40,6 @@ def require_same_zone(active: ActiveTimeline, zone: TimelineZone) -> None:
 
     Times made in two zones are in the wrong order for hours: rows of the later write are lost to
     readers. A table that is declared to be in UTC is not checked; any other costs one listing.
-
-    Raises
-    ------
-    TimelineError
-        Names both, and a file.
     """
     if not zone.is_local:
         return
@@ -73,16 +68,8 @@ def require_same_zone(active: ActiveTimeline, zone: TimelineZone) -> None:
 class Stamp:
     """One file of a timeline.
 
-    Attributes
-    ----------
-    shown
-        What the digits of its name stand for if they are UTC, in milliseconds since the epoch.
-    stored_ms
-        When it was stored, in milliseconds since the epoch.
-    name
-        Its name.
-    is_completed
-        Whether it completes its instant.
+    ``shown`` is the time of the digits of its name if they are UTC; both times are in milliseconds
+    since the epoch.
     """
 
     shown: int
@@ -108,14 +95,7 @@ class Stamp:
 class Evidence:
     """The zone that a file shows of its writer.
 
-    Attributes
-    ----------
-    offset
-        Milliseconds that the zone was ahead of UTC.
-    made_at
-        When.
-    name, stored
-        The file, and when it was stored.
+    ``offset`` is the milliseconds that the zone was ahead of UTC, at ``made_at``.
     """
 
     offset: int

@@ -25,17 +25,7 @@ _MS_OF: Final = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_
 
 
 class TrinoType(NamedTuple):
-    """A type of Trino's protocol.
-
-    Attributes
-    ----------
-    name
-        As Trino has it.
-    field
-        Number of its values in a block.
-    encode
-        The bytes of a column's values.
-    """
+    """A type of Trino's protocol."""
 
     name: str
     field: int
@@ -54,14 +44,7 @@ def trino_type(given: pa.DataType) -> TrinoType:
 def page(columns: Sequence[pa.Array], rows: int, token: bytes | None) -> bytes:
     """A page of rows.
 
-    Parameters
-    ----------
-    columns
-        Their values.
-    rows
-        How many there are, also where there is no column.
-    token
-        What the call for the next page names; ``None`` where this one is the last.
+    ``rows`` counts also where there is no column. ``token`` is ``None`` for the last page.
     """
     parts = [_field(_LIST, 1), struct.pack(">bi", _STRUCT, len(columns))]
     for column in columns:

@@ -26,12 +26,7 @@ _MS: Final = 1000
 def predicate_of(constraint: Any, schema: pa.Schema) -> TupleDomain:
     """The wanted rows of a constraint.
 
-    Parameters
-    ----------
-    constraint
-        A :data:`~hudi_core.trino.wire.Constraint`; ``None`` for every row.
-    schema
-        The table's columns.
+    ``None`` is every row.
     """
     domains = None if constraint is None else constraint.domains
     if domains is None:

@@ -26,11 +26,6 @@ def names_of_columns(stored: Iterable[str]) -> Mapping[str, str]:
     """The columns of a table by Trino's names for them.
 
     Hidden ones too; such a one gives way to one of the table's with its name.
-
-    Raises
-    ------
-    SchemaError
-        Two columns have one name for Trino.
     """
     found: dict[str, str] = {}
     for name in stored:

@@ -22,17 +22,9 @@ _KEPT_S: Final = 120
 class Position:
     """A position in a scan of one state, or in a split.
 
-    Attributes
-    ----------
-    count
-        How many splits, or rows, lie before it.
-    state
-        The state, by its requested time; ``None`` for a table without any, and within a split,
-        which has its own.
-    finished
-        When the last write up to the state was complete.
-    mark
-        What the table's properties said of its files when the scan began.
+    ``count`` splits or rows come before it. ``state`` is a requested time, ``None`` for a table
+    without one and within a split, which has its own. ``finished`` is when the last write up to it
+    was complete, ``mark`` what the properties said of the files when the scan began.
     """
 
     count: int = 0
@@ -46,13 +38,7 @@ class Position:
 
     @classmethod
     def decode(cls, text: bytes) -> Position:
-        """The position of a token.
-
-        Raises
-        ------
-        SchemaError
-            The text is none.
-        """
+        """The position of a token."""
         try:
             count, state, finished, mark = json.loads(text)
             texts = all(isinstance(one, str | None) for one in (finished, mark))
@@ -79,15 +65,7 @@ class Continued(Generic[T]):
     def at(
         self, what: Hashable, position: Position, begin: Callable[[int], Iterator[T]]
     ) -> Iterator[T]:
-        """An iterator at a position, which nobody else has.
-
-        Parameters
-        ----------
-        what
-            What is read.
-        begin
-            Makes a new iterator, which begins behind a count.
-        """
+        """An iterator at a position, which nobody else has."""
         with self._guard:
             _, found = self._iterators.pop((what, position), (0, None))
         return begin(position.count) if found is None else found

@@ -83,15 +83,7 @@ class _CallProtocol(TBinaryProtocol):  # type: ignore[misc]  # thrift has no typ
 
 
 class _Calls:
-    """Answers calls, so many at a time.
-
-    Parameters
-    ----------
-    service
-        What answers.
-    config
-        The limits.
-    """
+    """Answers calls, so many at a time."""
 
     def __init__(self, service: TrinoService, config: TrinoConfig) -> None:
         self._service, self._config = service, config
@@ -100,18 +92,9 @@ class _Calls:
     def answer(self, frame: bytes, send: Callable[[bytes], None]) -> None:
         """Answer the frame of a call.
 
-        Parameters
-        ----------
-        frame
-            Of the call.
-        send
-            Sends the frame of the answer. It is part of the turn: answers that clients do not take
-            count, as their bytes are held.
-
-        Raises
-        ------
-        TException, EOFError, UnicodeDecodeError, struct.error
-            It is no call.
+        ``send`` is part of the turn: answers that clients do not take count, as their bytes are
+        held. ``TException``, ``EOFError``, ``UnicodeDecodeError`` or ``struct.error`` mean that the
+        frame is no call.
         """
         call = _CallProtocol(frame, self._config)
         method, _, number = call.readMessageBegin()
@@ -292,13 +275,7 @@ def _lacks(what: str) -> RefusedCallError:
 
 
 class _OpenConnections:
-    """The open connections; those that wait for a call, longest first.
-
-    Parameters
-    ----------
-    most
-        How many may be open.
-    """
+    """The open connections; those that wait for a call, longest first."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -454,18 +431,8 @@ def _left(until: float) -> float:
 class ThriftServer(socketserver.ThreadingTCPServer):
     """Answers Trino's Thrift connector; each connection has a thread.
 
-    Parameters
-    ----------
-    service
-        What answers.
-    host, port
-        Where it listens; port 0 for a free one. Without TLS and certificates of clients, all who
-        reach the port read the tables that are served.
-
-    Raises
-    ------
-    InvalidOptionError
-        A certificate or a key cannot be read.
+    Port 0 takes a free one. Without TLS and certificates of clients, all who reach the port read
+    the tables that are served.
     """
 
     allow_reuse_address = True
@@ -507,13 +474,7 @@ class ThriftServer(socketserver.ThreadingTCPServer):
 
 
 def tls_of(config: TrinoConfig) -> ssl.SSLContext | None:
-    """How connections are encrypted; ``None`` for plain ones.
-
-    Raises
-    ------
-    InvalidOptionError
-        A certificate or a key cannot be read.
-    """
+    """How connections are encrypted; ``None`` for plain ones."""
     if config.certificate_file is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

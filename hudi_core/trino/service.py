@@ -42,12 +42,8 @@ _PLACE_S: Final = 60
 class SplitPage(NamedTuple):
     """Some splits of a scan.
 
-    Attributes
-    ----------
-    splits
-        Each as a signed token: its table by name, and its JSON without the table's place.
-    token
-        What the next call names; ``None`` after the last.
+    A split is a signed token: its table by name, and its JSON without the table's place. ``token``
+    is ``None`` after the last.
     """
 
     splits: Sequence[bytes]
@@ -58,22 +54,6 @@ class TrinoService:
     """What Trino asks a server of its Thrift connector.
 
     Threads may share it.
-
-    Parameters
-    ----------
-    connector
-        Finds and reads tables.
-    tables
-        Paths of tables by their names, beside those of a metastore.
-    config
-        Limits of what is asked for.
-    signer
-        Signs what is handed out; by default with the key of the options.
-
-    Raises
-    ------
-    InvalidOptionError
-        The key of the options cannot be read.
     """
 
     def __init__(
@@ -106,13 +86,7 @@ class TrinoService:
         return sorted(named)
 
     def columns(self, name: TableName) -> Mapping[str, ColumnHandle] | None:
-        """The columns of a table by Trino's names; ``None`` without a table.
-
-        Raises
-        ------
-        SchemaError
-            Two columns have one name for Trino.
-        """
+        """The columns of a table by Trino's names; ``None`` without a table."""
         handle = self._find(name)
         if handle is None:
             return None
@@ -129,22 +103,7 @@ class TrinoService:
     def splits(
         self, name: TableName, wanted: TupleDomain, most: int, token: bytes | None
     ) -> SplitPage:
-        """The next splits of a scan.
-
-        Parameters
-        ----------
-        wanted
-            The rows.
-        most
-            How many splits, at the most.
-        token
-            That of the page before; ``None`` for the first.
-
-        Raises
-        ------
-        RefusedCallError
-            The token was not handed out here for the scan, or has expired.
-        """
+        """The next splits of a scan."""
         handle, manager = self._handle(name), self._connector.split_manager
         scan = json.dumps([*name, wanted.to_document()], sort_keys=True).encode()
         position = (
@@ -180,23 +139,8 @@ class TrinoService:
     ) -> bytes:
         """A page of a split's rows.
 
-        Parameters
-        ----------
-        split
-            One of :meth:`splits`.
-        columns
-            Their names for Trino.
-        max_bytes
-            How large the page is at the most, but for a page of a single row.
-        token
-            That of the page before; ``None`` for the first.
-
-        Raises
-        ------
-        RefusedCallError
-            The split or the token was not handed out here, has expired, or too much is asked for.
-        MetastoreEntryError
-            The split's table is not served.
+        ``max_bytes`` bounds the page, except for one of a single row. ``columns`` are Trino's
+        names. A split of a table that is not served (any more) is refused.
         """
         names, read = self._names(columns), split + json.dumps(columns).encode()
         max_bytes = max(1, min(max_bytes, self.config.max_page_size) - _HEAD_BYTES)

@@ -45,14 +45,8 @@ class SignedKind(StrEnum):
 class TokenSigner:
     """Signs tokens, and verifies them.
 
-    Parameters
-    ----------
-    keys
-        The first signs; each is accepted.
-    lifetime_s
-        How long a token holds, at least.
-    clock
-        Seconds of the epoch.
+    The first of ``keys`` signs, each is accepted. ``lifetime_s`` is the least time for which a
+    token holds.
     """
 
     def __init__(
@@ -66,11 +60,6 @@ class TokenSigner:
         """The signer of options and environment.
 
         Without a key in either, one with a random key.
-
-        Raises
-        ------
-        InvalidOptionError
-            A key cannot be read, or is too short.
         """
         option = TrinoConfig.signing_key_file.key
         if config.signing_key_file is not None:
@@ -85,23 +74,13 @@ class TokenSigner:
     def sign(self, kind: SignedKind, body: bytes, made_for: bytes = b"") -> bytes:
         """The token of a body.
 
-        Parameters
-        ----------
-        made_for
-            What the token is used with, and with nothing else.
+        ``made_for`` is the only thing that the token can be used with.
         """
         signed = _HEAD.pack(self._until(), _DIGEST(made_for).digest()) + body
         return _VERSION + _mac(self._keys[0], kind, signed) + signed
 
     def verified(self, kind: SignedKind, token: bytes, made_for: bytes = b"") -> bytes:
-        """The body of a token.
-
-        Raises
-        ------
-        RefusedCallError
-            It was signed by nobody who has a key, was changed, is of another kind or was made for
-            something else, or has expired.
-        """
+        """The body of a token."""
         what, signed = f"A {kind}", token[_SIGNED]
         macs = [_mac(key, kind, signed) for key in self._keys]
         matches = [hmac.compare_digest(one, token[_MAC]) for one in macs]

@@ -45,15 +45,7 @@ _Range: TypeAlias = tuple[bytes, bytes] | None
 
 @dataclass(frozen=True)
 class AddedKeys:
-    """The record keys that one write adds.
-
-    Attributes
-    ----------
-    client
-        The table.
-    metadata, instant
-        What the write is about to commit, and its instant.
-    """
+    """The record keys that one write adds."""
 
     client: TableMetaClient
     metadata: CommitMetadata
@@ -66,15 +58,7 @@ class AddedKeys:
 
         For writes whose keys are unique; see :attr:`are_unique`.
 
-        Parameters
-        ----------
-        others
-            Writes that completed after this one began.
-
-        Raises
-        ------
-        DataFileError
-            A file of one of the writes cannot be read.
+        ``others`` are the writes that completed after this one began.
         """
         ranges = cache(self._range)
         for partition, stat in with_new_rows(self.metadata):

@@ -15,13 +15,7 @@ from hudi_core.txn.heartbeat import Heartbeat
 
 
 class LocalAttempts:
-    """The files that tasks of this process have marked.
-
-    Parameters
-    ----------
-    heartbeat
-        Of the write.
-    """
+    """The files that tasks of this process have marked."""
 
     def __init__(self, heartbeat: Heartbeat) -> None:
         self._heartbeat = heartbeat

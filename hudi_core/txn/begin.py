@@ -34,13 +34,8 @@ from hudi_core.txn.transaction import Transaction, leave_heartbeat
 class Request:
     """What an action puts on the timeline when it begins.
 
-    Attributes
-    ----------
-    requested, inflight
-        Bytes of the requested and the inflight file.
-    scheduled
-        Its requested instant, where somebody has scheduled it before; then ``requested`` is what
-        that one holds.
+    ``requested`` and ``inflight`` are the bytes of these files. ``scheduled`` is the requested
+    instant of an action that was scheduled before; ``requested`` is then what that instant holds.
     """
 
     requested: bytes = b""
@@ -60,28 +55,10 @@ def begin(
 ) -> Transaction:
     """Put a new write on the timeline.
 
-    Parameters
-    ----------
-    action
-        ``commit``, ``replacecommit`` or ``clustering``.
-    operation
-        What the inflight file says is being done, as in Hudi.
-    requested_body
-        Bytes of the requested file.
-    plan
-        Plans the write on the table as it is once dead writers' instants were made good, its
-        properties and timeline at hand; refuses what cannot be written before anything of the write
-        is there. What it returns is put on the timeline. Without it the write was planned on the
-        table as it was opened.
-
-    Raises
-    ------
-    NotATableError, CommitConflictError
-        The table was dropped since it was opened, or another one has taken its place.
-    ConcurrentWriterError, UnsupportedTableError
-        See :func:`hudi_core.txn.recovery.recover`.
-    LockError
-        The lock stays taken.
+    ``plan`` runs on the table as it is after recovery, and refuses what cannot be written before
+    anything of the write is there; what it returns is put on the timeline. Without it the write was
+    planned on the table as it was opened. ``action`` is ``commit``, ``replacecommit`` or
+    ``clustering``. A table that was dropped or replaced since it was opened is refused.
     """
     chosen_strategy(table.client)  # one that cannot be had is an error before the work is done
     with _given_up_unless_unlocked(table) as begun, lock.held():
@@ -137,23 +114,7 @@ def schedule(
     action: Action,
     plan: Callable[[OpenTable], Request | None],
 ) -> Instant:
-    """Put an action's plan on the timeline, for anybody to run.
-
-    Parameters
-    ----------
-    plan
-        See :func:`begin`; it returns the request.
-
-    Returns
-    -------
-    Instant
-        The requested instant.
-
-    Raises
-    ------
-    NotATableError, ConcurrentWriterError, UnsupportedTableError, LockError
-        See :func:`begin`.
-    """
+    """Put an action's plan on the timeline, for anybody to run."""
     with lock.held():
         state, request = _ready(table, config, plan)
         time_ = state.client.clock.next_time(state.timeline)

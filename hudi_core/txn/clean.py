@@ -53,13 +53,7 @@ def clean(
 
 
 def continue_pending(state: TableState, lock: TableLock) -> TableState:
-    """Finish the cleans that others began; returns the table after them.
-
-    Raises
-    ------
-    CorruptMetadataError, TableServiceError, CommitStateUnknownError
-        See :func:`continue_clean`.
-    """
+    """Finish the cleans that others began; returns the table after them."""
     for instant in pending_cleans(state.timeline):
         state, _, _ = continue_clean(state, lock, instant)
     return state
@@ -75,28 +69,16 @@ def continue_clean(
 ) -> tuple[TableState, Instant | None, CleanMetadata | None]:
     """Bring a clean whose plan is on the timeline to its end.
 
-    Parameters
-    ----------
-    is_new
-        Whether the caller has just made the plan, under this hold of the lock.
-    over_foreign
-        Whether commits of other writers to the format may be there, and stay what they are.
+    ``is_new``: the caller has just made the plan, under this hold of the lock. ``over_foreign``:
+    commits of other writers to the format may be there, and stay what they are.
 
-    Returns
-    -------
-    tuple
-        The table after it, the completed clean, and its metadata. ``None`` for both when the plan
-        is empty, left by a writer that died while it wrote it: the clean was dropped.
+    Both instant and metadata are ``None`` when the plan is empty, left by a writer that died while
+    it wrote it: the clean was dropped.
 
-    Raises
-    ------
-    CorruptMetadataError
-        The plan is damaged, or names what a clean may not delete. Nothing was deleted.
-    TableServiceError
-        The plan names a file that the present state of the table or its format, a savepoint or a
-        pending write needs. Nothing was deleted.
-    CommitStateUnknownError
-        The clean is complete on the Hudi timeline, and the format does not hold it yet.
+    :class:`CorruptMetadataError` (a plan that is damaged or names what a clean may not delete) and
+    :class:`TableServiceError` (a file that the present state, a savepoint or a pending write needs)
+    mean that nothing was deleted. After :class:`CommitStateUnknownError` the clean is complete on
+    the Hudi timeline, and the format does not hold it yet.
     """
     client, host = state.client, state.table.host
     version = version_of_any_writer if over_foreign else present_version
@@ -135,11 +117,6 @@ def _require_superfluous(state: TableState, work: CleanWork) -> None:
     """Refuse to delete what must stay, by any plan.
 
     Since then what took the place of a file may have been undone.
-
-    Raises
-    ------
-    TableServiceError
-        Names a file, and what needs it.
     """
     client, timeline = state.client, state.timeline
     lister = StorageLister(client.data, client.config.is_partitioned, client.run_map)

@@ -44,10 +44,7 @@ def superseded(instant: Instant, format_name: str) -> CommitConflictError:
 def unknown_outcome(instant: Instant, what: str) -> CommitStateUnknownError:
     """Error of a commit that may be complete.
 
-    Parameters
-    ----------
-    what
-        What happened, to be followed by "instant ... was completed".
+    ``what`` is followed by "instant ... was completed".
     """
     return CommitStateUnknownError(
         f"{what} instant {instant.requested_time} was completed",

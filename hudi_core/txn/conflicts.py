@@ -29,13 +29,7 @@ from hudi_core.txn.added_keys import AddedKeys
 
 
 def strategies(table: OpenTable) -> Sequence[ConflictResolutionStrategy]:
-    """Return a table's conflict strategies; each can refuse a write.
-
-    Raises
-    ------
-    PluginError
-        The options name one that another distribution should provide, and cannot be had.
-    """
+    """Return a table's conflict strategies; each can refuse a write."""
     client = table.client
     groups = TouchConflicts(Granularity.FILE_GROUP, client.config.buckets is not None)
     wanted = chosen_strategy(client)
@@ -46,15 +40,7 @@ def strategies(table: OpenTable) -> Sequence[ConflictResolutionStrategy]:
 
 
 def chosen_strategy(client: TableMetaClient) -> ConflictResolutionStrategy | None:
-    """Return the conflict strategy that options name.
-
-    Raises
-    ------
-    InvalidOptionError
-        The text can be no strategy's.
-    PluginError
-        Another distribution should provide it, and it cannot be had.
-    """
+    """Return the conflict strategy that options name."""
     wanted = LockConfig.conflict_strategy.read(client.options)
     if wanted is None or isinstance(wanted, Granularity):
         return None if wanted is None else TouchConflicts(wanted)
@@ -73,19 +59,8 @@ def require_no_conflicts(
 
     Runs under the table's lock.
 
-    Parameters
-    ----------
-    mine
-        What the write is about to commit.
-    instant
-        Its instant.
-    began, now
-        The timeline, fenced by the format, when the write began, and as it is.
-
-    Raises
-    ------
-    CommitConflictError
-        Names the other instant and what both changed; or one that was rolled back meanwhile.
+    ``began`` and ``now`` are the timeline, fenced by the format, when the write began and as it is.
+    An instant that was rolled back meanwhile is a conflict, too.
     """
     _require_nothing_taken_back(table.client, began, now)  # guard looks-for-rollbacks
     read = cache(table.client.read_commit)  # several look at one commit

@@ -28,22 +28,13 @@ def is_begun(storage: Storage) -> bool:
 def begin_creation(storage: Storage, folders: Sequence[str] = ()) -> None:
     """Put the mark; runs under the table's lock.
 
-    Parameters
-    ----------
-    folders
-        Where files are made beside ``.hoodie``, relative to the table.
+    ``folders`` are relative to the table: where files are made beside ``.hoodie``.
     """
     storage.put(CREATION_PATH, json.dumps({_FOLDERS: list(folders)}).encode() + b"\n")
 
 
 def creation_folders(storage: Storage) -> tuple[str, ...]:
-    """The folders that the mark names.
-
-    Raises
-    ------
-    CorruptMetadataError, UnsafePathError
-        It is damaged, or names a folder outside of the table.
-    """
+    """The folders that the mark names."""
     try:
         folders = json.loads(storage.read(CREATION_PATH))[_FOLDERS]
         return tuple(require_safe_path(str(one)) for one in folders)

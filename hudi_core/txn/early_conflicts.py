@@ -27,19 +27,7 @@ def require_no_early_conflicts(
 ) -> None:
     """Refuse to change file groups that a live writer is changing.
 
-    Parameters
-    ----------
-    instant
-        The write.
-    groups
-        What it changes.
-    interval_ms, misses
-        See :func:`hudi_core.txn.heartbeat.is_alive`.
-
-    Raises
-    ------
-    CommitConflictError
-        Names the other write and a file group. No data was written.
+    When it raises, no data was written.
     """
     storage = client.scratch
     for folder in storage.list_folders(TEMP_FOLDER) if groups else ():

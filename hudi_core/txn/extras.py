@@ -61,19 +61,7 @@ def with_extras(
 
     Under the table's lock.
 
-    Parameters
-    ----------
-    extras
-        What its caller asked for.
-    instant
-        The commit.
-    now
-        The table as it is.
-
-    Raises
-    ------
-    AlreadyDoneError
-        The write is a repetition.
+    A repetition of the write is an :class:`AlreadyDoneError`.
     """
     writes = tuple(now.seen.completed_writes())
     account = _account(client, extras, instant, now)
@@ -100,15 +88,6 @@ def _checkpoints(
     commit is still under way, it may bring a newer checkpoint than is known yet, and the commit
     must not stand before it with the older one. So it has none, and says so: later commits look
     further back.
-
-    Parameters
-    ----------
-    writes
-        The completed ones.
-    given
-        Extra metadata that the caller gives.
-    instant
-        The commit.
     """
     for pending in now.timeline.pending():
         is_write = pending.action in WRITE_ACTIONS

@@ -34,24 +34,12 @@ _log = logging.getLogger(__name__)
 def fence_and_rollback(state: TableState, target: Instant, why: str) -> Publication | None:
     """Undo a write that is pending publication; runs under the table's lock.
 
-    Parameters
-    ----------
-    target
-        Completed on the Hudi timeline; the format does not hold it.
-    why
-        Why it cannot be published.
+    ``target`` is completed on the Hudi timeline, and the format does not hold it. ``None`` once it
+    is undone; otherwise how the format holds it after all.
 
-    Returns
-    -------
-    Publication or None
-        ``None`` once it is undone; else how the format holds it after all.
-
-    Raises
-    ------
-    IncompleteCommitError
-        It can neither be published nor undone, as others build on it; nothing has changed.
-    CommitStateUnknownError
-        It could not be fenced off, so that it may be published yet; nothing was deleted.
+    :class:`IncompleteCommitError`: it can neither be published nor undone, as others build on it;
+    nothing has changed. :class:`CommitStateUnknownError`: it could not be fenced off and may still
+    be published; nothing was deleted.
     """
     state = state.reloaded()
     table, client, host = state.table, state.client, state.table.host

@@ -49,22 +49,7 @@ def heartbeat_path(instant: InstantTime) -> str:
 
 
 class Heartbeat:
-    """The heartbeat of one writer, from its own thread.
-
-    Parameters
-    ----------
-    storage
-        Storage of the table.
-    instant
-        Requested time of the write.
-    interval_ms
-        Milliseconds between two signs.
-
-    Attributes
-    ----------
-    interval_s
-        The same in seconds.
-    """
+    """The heartbeat of one writer, from its own thread."""
 
     def __init__(self, storage: Storage, instant: InstantTime, interval_ms: int) -> None:
         self._storage = storage
@@ -94,13 +79,7 @@ class Heartbeat:
         return is_beating and _now() - self._signed_at < self.interval_s
 
     def start(self) -> None:
-        """Give the first sign and go on until :meth:`stop`.
-
-        Raises
-        ------
-        StorageError
-            The file cannot be written.
-        """
+        """Give the first sign and go on until :meth:`stop`."""
         began = _now()
         self._storage.put_if_absent(self._path, self._beat.encode())
         self._signed_at = began
@@ -122,11 +101,6 @@ class Heartbeat:
 
         May be called more than once and without :meth:`start`. In a process forked since it has no
         effect, for the heart is the parent's.
-
-        Parameters
-        ----------
-        others
-            Files to remove with it.
         """
         if os.getpid() != self._process:
             return
@@ -209,17 +183,8 @@ class Heartbeat:
 def is_alive(storage: Storage, instant: InstantTime, interval_ms: int, misses: int) -> bool:
     """Whether the writer of a pending instant is at work.
 
-    Parameters
-    ----------
-    interval_ms
-        Milliseconds between two signs of life; the writer's own word counts where it says more.
-    misses
-        Signs that may be missing.
-
-    Raises
-    ------
-    StorageError
-        The store does not answer, so nothing can be said.
+    The writer's own interval counts where it is longer than ``interval_ms``; ``misses`` signs may
+    be missing. A :class:`StorageError` means that nothing is known.
     """
     path = heartbeat_path(instant)
     found = storage.head(path)

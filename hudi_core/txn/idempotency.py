@@ -31,15 +31,7 @@ _MOST: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The last idempotent write of an application.
-
-    Attributes
-    ----------
-    version
-        Its number.
-    instant
-        Its requested time.
-    """
+    """The last idempotent write of an application."""
 
     version: int
     instant: InstantTime
@@ -82,10 +74,7 @@ def keep_account(client: TableMetaClient) -> None:
 def done_writes(client: TableMetaClient, timeline: TimelineView) -> DoneWrites:
     """Idempotent writes as of a timeline that the table's format fences.
 
-    Raises
-    ------
-    CorruptMetadataError
-        A commit, or what it keeps, is damaged; it is named.
+    The timeline must be fenced by the table's format.
     """
     for text, where in _kept(client, timeline):
         if text is not None:
@@ -119,18 +108,7 @@ def encode(done: DoneWrites) -> str:
 
 
 def decode(text: str, where: str) -> DoneWrites:
-    """Read the text that a commit keeps.
-
-    Parameters
-    ----------
-    where
-        Names the commit.
-
-    Raises
-    ------
-    CorruptMetadataError
-        It cannot be read.
-    """
+    """Read the text that a commit keeps."""
     try:
         read: Any = json.loads(text)
         return {

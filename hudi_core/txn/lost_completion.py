@@ -30,18 +30,7 @@ _TIDIED: Final = "the metadata table holds it, and its writer has removed its ma
 
 
 def require_not_completed(state: TableState, pending: Instant) -> None:
-    """Refuse to undo a pending write that was complete.
-
-    Parameters
-    ----------
-    state, pending
-        The table, and a write of it whose writer is gone.
-
-    Raises
-    ------
-    LostCompletionError
-        Names the instant, and what shows that it was complete.
-    """
+    """Refuse to undo a pending write that was complete."""
     evidence = completion_evidence(state, pending)
     if evidence is not None:
         raise state.table.lost(pending, evidence)
@@ -54,17 +43,8 @@ def require_none_lost(
 
     Costs nothing without a pending write, and little while its writer is at work.
 
-    Parameters
-    ----------
-    timeline
-        As the reader sees it.
-    is_recorded
-        Whether the metadata table has completed a pending write.
-
-    Raises
-    ------
-    LostCompletionError
-        Names the write.
+    ``timeline`` is as the reader sees it; ``is_recorded`` says whether the metadata table has
+    completed a pending write.
     """
     suspects = [
         one
@@ -116,10 +96,8 @@ def completion_evidence(state: TableState, pending: Instant) -> str | None:
 def _has_recorded_files(state: TableState, pending: Instant) -> bool:
     """Whether there are files of a write that the metadata table completed.
 
-    Raises
-    ------
-    CorruptMetadataError
-        There are files, and the metadata table, which alone would tell, is lost.
+    Files with a lost metadata table, which alone could decide it, are a
+    :class:`CorruptMetadataError`.
     """
     try:
         is_recorded = recorded_at(state, pending) is not None

@@ -43,15 +43,7 @@ class Marker:
 
 
 class Markers:
-    """The markers of one write, cheap to make in tasks.
-
-    Parameters
-    ----------
-    storage
-        Storage of the table.
-    instant
-        Requested time of the write.
-    """
+    """The markers of one write, cheap to make in tasks."""
 
     def __init__(self, storage: Storage, instant: InstantTime) -> None:
         self._storage = storage
@@ -72,11 +64,8 @@ class Markers:
     def list(self) -> set[Marker]:
         """Return all markers of the write.
 
-        Raises
-        ------
-        CorruptMetadataError
-            A marker names a file that this write cannot have made. Markers decide what is deleted,
-            and anybody who can write the table can leave one.
+        A marker of a file that this write cannot have made is refused: markers decide what is
+        deleted, and anybody who can write the table can leave one.
         """
         found = self._storage.list(self._folder, recursive=True)
         return {

@@ -60,11 +60,6 @@ def hold(path: str) -> HeldFile:
     """Open an existing file, locked while this process lives.
 
     Or as long as it wants.
-
-    Raises
-    ------
-    OSError
-        The file cannot be opened.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     return HeldFile(descriptor, _lock(descriptor))
@@ -87,13 +82,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def is_held(path: str) -> bool | None:
-    """Whether a process holds a file's lock; ``None`` if unknown.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is no such file.
-    """
+    """Whether a process holds a file's lock; ``None`` if unknown."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:

@@ -18,10 +18,7 @@ def require_own_claims(table: OpenTable) -> None:
 
     A claim that is missing is put again. Costs a request for each storage path.
 
-    Raises
-    ------
-    StoragePathTakenError
-        The claim is that of another folder: this one was copied, or moved.
+    The claim of another folder means that this table was copied or moved.
     """
     client, host = table.client, table.host
     data, name = client.data, client.config.name

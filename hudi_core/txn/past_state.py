@@ -32,12 +32,8 @@ from hudi_core.view.storage_lister import StorageLister
 class LostFile(NamedTuple):
     """A file of a past state that storage lacks.
 
-    Attributes
-    ----------
-    instant
-        Requested time of the write that made it.
-    path
-        Its path, or what is known of it.
+    ``instant`` is the requested time of the write that made it; ``path`` may be only what is known
+    of the path.
     """
 
     instant: str
@@ -45,13 +41,7 @@ class LostFile(NamedTuple):
 
 
 def slices_as_of(state: TableState, time: InstantTime) -> Sequence[FileSlice]:
-    """File slices of a past state; no clean took its files.
-
-    Raises
-    ------
-    HistoryExpiredError
-        One has.
-    """
+    """File slices of a past state; no clean took its files."""
     client, timeline = state.client, state.timeline
     replaced = replaced_groups(timeline, client.read_commit)
     named = written_files(timeline, client.read_commit)
@@ -69,17 +59,8 @@ def slices_as_of(state: TableState, time: InstantTime) -> Sequence[FileSlice]:
 def require_stored(state: TableState, time: InstantTime, undone: Sequence[Instant]) -> None:
     """Refuse to go back to a state that lacks a file.
 
-    Parameters
-    ----------
-    time
-        Requested time of the last write that stays.
-    undone
-        The completed writes that are taken out, archived ones too.
-
-    Raises
-    ------
-    HistoryExpiredError
-        Names a file that is gone.
+    ``time`` is the requested time of the last write that stays. ``undone`` are the completed writes
+    that are taken out, archived ones too.
     """
     slices = slices_as_of(state, time)
     names = _stored_names(state, sorted({one.partition_path for one in slices}))
@@ -94,13 +75,7 @@ def require_stored(state: TableState, time: InstantTime, undone: Sequence[Instan
 
 
 def lost_files(state: TableState, undone: Mapping[Instant, CommitMetadata]) -> Iterator[LostFile]:
-    """Files that the state before some writes needs, and that are gone.
-
-    Parameters
-    ----------
-    undone
-        The writes, with what they did.
-    """
+    """Files that the state before some writes needs, and that are gone."""
     own = {one.requested_time for one in undone}
     written = [
         (PartitionPath(partition), stat)

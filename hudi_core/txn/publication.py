@@ -63,12 +63,8 @@ def publish_once(
 
     Runs under the table's lock.
 
-    Parameters
-    ----------
-    metadata
-        The body of the completed instant.
-    statuses
-        What the write reported of its files; without them the format reads their footers.
+    ``metadata`` is the body of the completed instant. Without ``statuses`` the format reads the
+    footers of the files.
     """
     client, host = table.client, table.host
     expected = metadata.extra_metadata.get(PARENT_KEY)
@@ -91,21 +87,9 @@ def publish_with_retry(
 ) -> FormatCommit:
     """Call a ``complete_*`` hook until the outcome is known.
 
-    Parameters
-    ----------
-    instant
-        Completed in step 1.
-    call
-        Calls the hook; idempotent.
-    recheck
-        Called between two attempts; raises where the instant may not be published any more.
-
-    Raises
-    ------
-    PublicationRejectedError
-        As ``recheck`` raised it, or the format is fenced against the instant.
-    CommitStateUnknownError
-        The format does not hold the instant, and may do so yet.
+    ``call`` must be idempotent. ``recheck`` runs between two attempts, and raises where the instant
+    may not be published any more. After :class:`CommitStateUnknownError` the format does not hold
+    the instant, but may do so later.
     """
     failed: HudiError | None = None
     for attempt in range(_ATTEMPTS):
@@ -131,15 +115,8 @@ def publish_with_retry(
 def head(table: OpenTable, instant: Instant, metadata: CommitMetadata) -> str:
     """Return the version of the format's state; under the lock.
 
-    Parameters
-    ----------
-    metadata
-        The body of the instant, which may take in what others have committed to the format.
-
-    Raises
-    ------
-    CommitStateUnknownError
-        It is unknown, or nothing may be built on it.
+    ``metadata`` may take in what others have committed to the format.
+    :class:`CommitStateUnknownError` also means that nothing may be built on the version.
     """
     try:
         return opened_version(table, taken_in_by_format(metadata.extra_metadata))
@@ -153,10 +130,7 @@ def parent_of(table: OpenTable, taken: Container[str] = ()) -> str | None:
     To be read before the timeline that is looked at for conflicts: a lease may run out, and what
     its old holder publishes in between then makes step 2 fail.
 
-    Parameters
-    ----------
-    taken
-        Names of the formats of which the write takes in what others have committed.
+    ``taken`` names the formats of which the write takes in what others have committed.
     """
     # step record-parent
     return present_version(table, taken)
@@ -167,15 +141,8 @@ def present_version(table: OpenTable, taken: Container[str] = ()) -> str | None:
 
     ``None`` for a format without step 2.
 
-    Parameters
-    ----------
-    taken
-        Names of the formats whose present version may be another writer's.
-
-    Raises
-    ------
-    ForeignCommitError
-        That of another format is.
+    ``taken`` names the formats whose present version may be another writer's; in another format it
+    is a :class:`ForeignCommitError`.
     """
     return opened_version(table, taken) if is_two_step(table) else None
 

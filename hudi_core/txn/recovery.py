@@ -49,26 +49,9 @@ _CONTINUED: Final = frozenset({Action.ROLLBACK, Action.CLEAN, Action.RESTORE, Ac
 def recover(state: TableState, config: WriteConfig) -> TableState:
     """Recover the timeline for a new write; runs under the lock.
 
-    Returns
-    -------
-    TableState
-        That state. Where there is nothing to make good it costs one listing of the heartbeats and
-        one of the temporary folders.
-
-    Raises
-    ------
-    ConcurrentWriterError
-        A live writer is at work and the writers do not share a lock.
-    UnsupportedTableError
-        An action is pending that this release does not know how to continue or undo.
-    TimelineError
-        Other writers made the newest instants in another time zone.
-    CommitStateUnknownError, IncompleteCommitError
-        See :func:`~hudi_core.txn.roll_forward.roll_forward_pending`.
-    CorruptMetadataError
-        The completed file of an instant is lost: see :mod:`hudi_core.txn.lost_completion`.
-    StoragePathTakenError
-        See :func:`~hudi_core.txn.own_claims.require_own_claims`.
+    Where there is nothing to recover it costs one listing of the heartbeats and one of the
+    temporary folders. Refused are: a live writer that does not share the lock, a pending action
+    that this release can neither continue nor undo, and newest instants of another time zone.
     """
     client = state.client
     require_same_zone(client.active, client.config.zone)

@@ -17,13 +17,7 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass
 class FormatAnswer:
-    """What a format said of another writer's plan.
-
-    Attributes
-    ----------
-    is_refused
-        It refused, and the plan is off the timeline.
-    """
+    """What a format said of another writer's plan."""
 
     is_refused: bool = False
 
@@ -37,24 +31,10 @@ def asking_format(
     A format that refuses has changed nothing. What stayed on the timeline would be given to it
     again, and refused again, by every later write.
 
-    Parameters
-    ----------
-    table
-        Under its lock.
-    plan
-        The action; nothing of it has been done yet if it is new.
-    is_new
-        Whether this very call made the plan; it is removed then.
-    is_begun
-        Whether another writer may have deleted files already: such a plan stays. One that died
-        with its plan is no reason to fail; the plan is removed with a warning in the log.
-
-    Raises
-    ------
-    ForeignCommitError
-        Another writer than Hudi has committed to the format.
-    TableServiceError
-        The format refuses. For another writer's plan it says how the table becomes writable again.
+    Runs under the table's lock. With ``is_new`` this call made the plan, of which nothing has been
+    done; it is removed and the error raised. With ``is_begun`` another writer may have deleted
+    files already, and its plan stays; otherwise the plan is removed with a warning in the log, and
+    without an error.
     """
     answer = FormatAnswer()
     try:

@@ -62,13 +62,8 @@ _Files = Mapping[InstantTime, Mapping[PartitionPath, Sequence[str]]]
 class Restored(NamedTuple):
     """A table after a restore.
 
-    Attributes
-    ----------
-    state
-        The table.
-    instant
-        The completed restore; ``None`` when it was dropped: its plan was empty, or was refused
-        before anything of it was done.
+    ``instant`` is ``None`` when the restore was dropped: its plan was empty, or was refused before
+    anything of it was done.
     """
 
     state: TableState
@@ -104,20 +99,10 @@ def tidy_restores(state: TableState) -> TableState:
 def continue_restore(state: TableState, instant: Instant, *, is_new: bool = False) -> Restored:
     """Bring a restore whose plan is on the timeline to its end.
 
-    Parameters
-    ----------
-    is_new
-        Whether the caller has just made the plan; see
-        :func:`~hudi_core.txn.refused_plan.asking_format`.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The plan is damaged, or leaves writes in between. Nothing was deleted.
-    TableServiceError
-        The format cannot return to the state. Nothing was deleted.
-    CommitStateUnknownError
-        The restore is complete on the Hudi timeline, and the format does not hold it yet.
+    ``is_new``: see :func:`~hudi_core.txn.refused_plan.asking_format`. :class:`CorruptMetadataError`
+    (a plan that is damaged or leaves writes in between) and :class:`TableServiceError` mean that
+    nothing was deleted. After :class:`CommitStateUnknownError` the restore is complete on the Hudi
+    timeline, and the format does not hold it yet.
     """
     started = time.monotonic()
     active, host = state.client.active, state.table.host
@@ -245,10 +230,7 @@ def _why_not(
 def _refuse(state: TableState, instant: Instant, reason: str) -> None:
     """Drop another writer's plan of which nothing has been done.
 
-    Raises
-    ------
-    CorruptMetadataError
-        It is under way.
+    A plan that is under way stays, and is a :class:`CorruptMetadataError`.
     """
     active = state.client.active
     if instant.state is State.INFLIGHT:

@@ -71,12 +71,7 @@ _BY_CAPABILITY: Final = {
 class RolledForward:
     """A table on which nothing is pending publication.
 
-    Attributes
-    ----------
-    state
-        The table.
-    seen
-        The timeline as the format sees it.
+    ``seen`` is the timeline as the format sees it.
     """
 
     state: TableState
@@ -93,12 +88,8 @@ def roll_forward_pending(state: TableState) -> RolledForward:
 
     Runs under the table's lock.
 
-    Raises
-    ------
-    CommitStateUnknownError
-        An instant cannot be published now, and may be yet; it is named.
-    IncompleteCommitError
-        An instant can neither be published nor taken back; it is named.
+    :class:`CommitStateUnknownError`: an instant cannot be published now, but may be later;
+    :class:`IncompleteCommitError`: it can neither be published nor undone.
     """
     seen = state.table.timeline()
     pending = pending_publications(seen)
@@ -134,26 +125,9 @@ def publish(
 ) -> FormatCommit | PublicationRejectedError:
     """Publish a write, or roll it back; runs under the lock.
 
-    Parameters
-    ----------
-    state
-        The table, with the write completed.
-    metadata
-        The body of the completed instant, with the state of the format that it builds on.
-    statuses
-        See :func:`~hudi_core.txn.publication.publish_once`.
-    before
-        Called before each attempt; raises where the lock was lost.
-
-    Returns
-    -------
-    FormatCommit or PublicationRejectedError
-        The receipt; or why the write could not be published any more, and was taken back.
-
-    Raises
-    ------
-    CommitStateUnknownError, IncompleteCommitError
-        See :func:`roll_forward_pending`.
+    ``state`` has the write completed; ``metadata`` includes the state of the format that it builds
+    on. ``before`` runs before each attempt, and raises where the lock was lost. A
+    :class:`PublicationRejectedError` is returned, not raised, for a write that was rolled back.
     """
     due = PendingPublication(state, metadata, completed, statuses, before)
     return due.publish()
@@ -179,12 +153,8 @@ def _record_service(table: OpenTable, instant: Instant) -> None:
 
     Runs under the table's lock.
 
-    Raises
-    ------
-    CommitStateUnknownError
-        It does not hold it, and may do so yet.
-    IncompleteCommitError
-        The format cannot record such an action; the instant is named.
+    :class:`CommitStateUnknownError`: the format does not hold it, and may do so later;
+    :class:`IncompleteCommitError`: it cannot record such an action.
     """
     if table.host.find_publication(table.client, instant) is None:
         call = _service_call(table, instant)
@@ -193,13 +163,7 @@ def _record_service(table: OpenTable, instant: Instant) -> None:
 
 
 class PendingPublication:
-    """A write whose step 2 is due.
-
-    Parameters
-    ----------
-    state, metadata, instant, statuses, before
-        See :func:`publish`.
-    """
+    """A write whose step 2 is due."""
 
     def __init__(
         self,
@@ -290,11 +254,8 @@ def require_publishable(table: OpenTable, instant: Instant, metadata: CommitMeta
 
     Runs under the table's lock.
 
-    Raises
-    ------
-    PublicationRejectedError
-        It is off the timeline, a write that completed later is there, or one that touched the same,
-        or other columns.
+    Refused are a write that is off the timeline, one after which another write that the format sees
+    has completed, and one that conflicts with those of meanwhile, in files or columns.
     """
     if is_taken_back(table.client, instant):
         what = "it is no longer on the Hudi timeline"

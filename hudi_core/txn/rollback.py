@@ -65,24 +65,12 @@ def roll_back(
 ) -> tuple[TableState, Instant]:
     """Undo ``target``, an incomplete or the last completed write.
 
-    Parameters
-    ----------
-    target
-        The instant as it stands on the Hudi timeline.
-    published
-        How the format holds it although the timeline has it as pending.
+    ``target`` is as the Hudi timeline has it; ``published`` is how the format holds it although it
+    is pending there. Returns the table and the completed rollback.
 
-    Returns
-    -------
-    tuple
-        The table after it, and the completed rollback.
-
-    Raises
-    ------
-    ConcurrentWriterError
-        It was pending, and its writer has completed it meanwhile; nothing has changed.
-    TableServiceError
-        The format cannot go back behind it. Nothing was deleted, and there is no plan any more.
+    :class:`ConcurrentWriterError`: its writer has completed it meanwhile; nothing has changed.
+    :class:`TableServiceError`: the format cannot go back behind it; nothing was deleted, and the
+    plan is removed.
     """
     client = state.client
     if not target.is_completed:
@@ -120,17 +108,9 @@ def _require_still_pending(table: OpenTable, rollback: Instant, target: Instant)
 def resume(state: TableState, rollback: Rollback) -> tuple[TableState, Instant | None]:
     """Finish a rollback that an earlier writer began.
 
-    Returns
-    -------
-    tuple
-        The table after it, and the completed rollback; ``None`` when it was dropped, because its
-        plan names no instant, an archived write, or a completed one that must stay by now and has
-        lost nothing yet.
-
-    Raises
-    ------
-    TableServiceError
-        The format cannot go back behind it. Nothing was deleted by this call.
+    The rollback is ``None`` when it was dropped, because its plan names no instant, an archived
+    write, or a completed one that must stay by now and has lost nothing yet. After
+    :class:`TableServiceError` nothing was deleted by this call.
     """
     table, target = state.table, rollback.target
     published = None
@@ -190,10 +170,7 @@ def planned_for(client: TableMetaClient, target: Instant) -> Rollback | None:
 def drop_unwritten(state: TableState, target: Instant, *, is_scheduled: bool = False) -> None:
     """Undo an instant without data files, leaving no trace.
 
-    Parameters
-    ----------
-    is_scheduled
-        Whether its plan stays, as it was scheduled before it was begun.
+    ``is_scheduled``: the plan stays, as it was scheduled before it was begun.
     """
     if state.metadata is not None:
         undo(state.metadata, target.requested_time)
@@ -226,18 +203,10 @@ def _run(
 class _Hooks(RollbackHooks):
     """Tells the format and the metadata table.
 
-    Attributes
-    ----------
-    table
-        The table that the rollback is of.
-    definitions
-        Its indexes; ``None`` where it has no metadata table.
-    published
-        How the format holds the target although the timeline has it as pending.
-    begun
-        The rollback, as it was found; the format may hold one that was complete before.
-    is_new
-        Whether it was planned just now.
+    ``definitions`` is ``None`` where the table has no metadata table. ``published`` is how the
+    format holds the target although it is pending on the timeline. ``begun`` is the rollback as it
+    was found; the format may hold one that was complete before. ``is_new``: it was planned just
+    now.
     """
 
     table: OpenTable
@@ -293,10 +262,7 @@ def _remove_signs_of_life(client: TableMetaClient, target: Instant) -> None:
 def _leave_format(table: OpenTable, target: Instant) -> None:
     """Remove the target's files from the format, and verify.
 
-    Raises
-    ------
-    PluginContractError
-        It goes on naming them; nothing was deleted.
+    If the format still names them (:class:`PluginContractError`), nothing was deleted.
     """
     client, host = table.client, table.host
     host.before_rollback(client, target, present_version(table))

@@ -13,18 +13,9 @@ from hudi_core.txn.state import TableState
 def require_can_be_rolled_back(state: TableState, target: Instant) -> None:
     """Refuse a rollback that would lose rows of other writes.
 
-    Parameters
-    ----------
-    state
-        The table, read under the lock.
-
-    Raises
-    ------
-    TableServiceError
-        Later writes build on it, a savepoint holds it, or it is what tells that earlier writes are
-        archived.
-    HistoryExpiredError
-        Files it took the place of are gone.
+    ``state`` must be read under the lock. Refused are a write that later ones build on, that a
+    savepoint holds, that alone shows that earlier writes are archived, or whose replaced files are
+    gone.
     """
     _require_not_built_upon(state.timeline, target)  # guard looks-at-later
     _require_no_savepoint(state.timeline, target)  # guard looks-at-savepoints
@@ -41,17 +32,7 @@ def require_can_be_fenced(state: TableState, target: Instant) -> None:
     Later writes do not matter by themselves: they have not seen it. One of a writer that does not
     know the format may have.
 
-    Parameters
-    ----------
-    state
-        The table, read under the lock.
-
-    Raises
-    ------
-    TableServiceError
-        A later write builds on it, or a savepoint holds it.
-    HistoryExpiredError
-        Files it took the place of are gone.
+    ``state`` must be read under the lock.
     """
     for later in state.timeline.completed_writes():
         if later.effective_completion_time > target.effective_completion_time and any(

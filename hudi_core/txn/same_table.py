@@ -20,18 +20,7 @@ _FIXED: Final = (
 
 
 def require_same_table(opened: TableMetaClient, now: TableMetaClient) -> None:
-    """Refuse a table other than the opened one; under the lock.
-
-    Parameters
-    ----------
-    opened, now
-        The table with the properties that it had then, and that it has.
-
-    Raises
-    ------
-    CommitConflictError
-        Another one has taken its place.
-    """
+    """Refuse a table other than the opened one; under the lock."""
     if now.config is opened.config:
         return
     where = f"{opened.base_path}/{PROPERTIES_PATH}"

@@ -44,17 +44,10 @@ def schedule_again(state: TableState, body: bytes) -> TableState:
 
 
 def recover_clustering(state: TableState, pending: Instant, config: WriteConfig) -> TableState:
-    """Make good a clustering that is not complete; under the lock.
+    """Recover a clustering that is not complete; under the lock.
 
     One that is scheduled is left alone, and so is one at work in an engine that gives no sign of
     life.
-
-    Raises
-    ------
-    ConcurrentWriterError
-        It is at work, and the writers do not share a lock.
-    LostCompletionError
-        It was complete; see :mod:`hudi_core.txn.lost_completion`.
     """
     client, time = state.client, pending.requested_time
     has_begun = client.storage.head(heartbeat.heartbeat_path(time)) is not None

@@ -33,12 +33,8 @@ from hudi_core.txn.state import TableState
 class SchemaStep:
     """The schema before a write and after it.
 
-    Attributes
-    ----------
-    base, new
-        The two; one value where the write changes no column.
-    last_write
-        Completion time of the last write that ``base`` counts; ``None`` for an empty table.
+    ``base`` and ``new`` are one value where the write changes no column. ``last_write`` is the
+    completion time of the last write that ``base`` counts; ``None`` for an empty table.
     """
 
     base: TableSchema
@@ -87,15 +83,7 @@ def _by_id(schema: TableSchema) -> Mapping[int, tuple[str, pa.Field]]:
 
 
 def require_supported(table: OpenTable, step: SchemaStep) -> None:
-    """Refuse a change of columns that the table's format cannot hold.
-
-    Raises
-    ------
-    UnsupportedCapabilityError
-        It cannot make such a change; names the columns and, for a type, both.
-    SchemaError
-        It cannot hold a column; names the column and its type.
-    """
+    """Refuse a change of columns that the table's format cannot hold."""
     if not step.changes:
         return
     host = table.host
@@ -128,22 +116,8 @@ def commit_schema(
 
     Ids are kept before the commit is visible: one that is lost with it is never given out again.
 
-    Parameters
-    ----------
-    planned
-        The properties that the write was planned with.
-    now
-        The timeline as it is, read under the lock.
-
-    Returns
-    -------
-    TableState
-        The table with the ids in its properties.
-
-    Raises
-    ------
-    CommitConflictError
-        Another writer changed the schema, or gave out ids, since this write was planned.
+    ``planned`` are the properties that the write was planned with; ``now`` is the timeline, read
+    under the lock. Ids that another writer has given since are a conflict, too.
     """
     client = state.client
     latest = step.base if last_write(now) == step.last_write else client.schema_at(now)

@@ -29,15 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class ServiceSigns:
-    """Shows the sign of a service, and waits for those of others.
-
-    Parameters
-    ----------
-    client
-        The table.
-    interval_ms, misses
-        See :func:`hudi_core.txn.heartbeat.is_alive`.
-    """
+    """Shows the sign of a service, and waits for those of others."""
 
     def __init__(self, client: TableMetaClient, interval_ms: int, misses: int) -> None:
         self._client = client
@@ -45,24 +37,12 @@ class ServiceSigns:
         self._misses = misses
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until no service is at work.
-
-        Raises
-        ------
-        LockError
-            One is, still.
-        """
+        """Wait until no service is at work."""
         self._wait(self._services, "a table service", time.monotonic() + timeout_s)
 
     @contextmanager
     def shown(self, timeout_s: float) -> Iterator[None]:
-        """Show a sign for the length of the block.
-
-        Raises
-        ------
-        LockError
-            Another service, or a writer that is about to end, is still at work.
-        """
+        """Show a sign for the length of the block."""
         deadline = time.monotonic() + timeout_s
         sign = self._alone(deadline)
         try:

@@ -22,12 +22,7 @@ class TableState:
     Loaded when the lock is taken, and replaced by whoever changes the table; it must not outlive
     the hold, as others may change everything after that.
 
-    Attributes
-    ----------
-    table
-        The table, its properties and its Hudi timeline at hand.
-    definitions
-        Its indexes, where they are at hand.
+    ``definitions`` are its indexes, where they have been loaded.
     """
 
     table: OpenTable
@@ -45,19 +40,8 @@ class TableState:
         Costs one read of its properties and one listing of its timeline. What is at hand of its
         metadata table counts no more but for its properties, where the table's are the same.
 
-        Parameters
-        ----------
-        timeline
-            The table's, where it was loaded since the lock is held.
-        held
-            Keeps what the format reads; by default each step reads it again.
-
-        Raises
-        ------
-        NotATableError
-            The table was dropped since it was opened.
-        CorruptMetadataError
-            Its properties are damaged.
+        ``timeline`` must have been loaded under this hold of the lock. ``held`` keeps what the
+        format reads; by default each step reads it again.
         """
         now = table.holding(held).as_stored()
         if timeline is None:
@@ -127,10 +111,7 @@ class TableState:
         After steps that do not return what they did; one listing, and another one where the
         metadata table is needed.
 
-        Parameters
-        ----------
-        held
-            What the format has read before the listing; by default it reads all again.
+        ``held`` is what the format has read before the listing; by default it reads all again.
         """
         timeline = self.client.active.load()
         if held is None and self.client.held is not None:

@@ -68,10 +68,7 @@ def take_step(state: TableState) -> TableState:
 
     Runs under the lock, with all files at both.
 
-    Raises
-    ------
-    CommitConflictError, CommitStateUnknownError
-        The format's metadata could not be made; the table is where it was.
+    When it raises, the table is where it was.
     """
     client, host = state.client, state.table.host
     move = client.config.storage_move

@@ -39,10 +39,7 @@ _log = logging.getLogger(__name__)
 class Hold:
     """One hold of the lock.
 
-    Attributes
-    ----------
-    is_done
-        Whether what the lock was taken for has taken place, whatever becomes of the lock.
+    ``is_done``: what the lock was taken for has taken place, even if the lock is lost.
     """
 
     is_done: bool = False
@@ -51,16 +48,8 @@ class Hold:
 class TableLock:
     """Wraps a provider so that a transaction can nest holds.
 
-    Parameters
-    ----------
-    provider
-        Excludes other threads and, where it can, other processes.
-    timeout_s
-        How long one attempt waits for the lock, in seconds.
-    retries, pause_s
-        How often a failed attempt is made again, and seconds in between.
-    signs
-        Signs of services of other processes, where the provider does not exclude these.
+    ``timeout_s`` is the wait of one attempt, ``pause_s`` the seconds between two. ``signs`` are
+    those of services of other processes, where the provider does not exclude these.
     """
 
     def __init__(
@@ -91,11 +80,6 @@ class TableLock:
         Where the lock cannot be given back, that is raised only after a block that went well and
         did not say :attr:`Hold.is_done`: it hides no other error, and does not make a failure of
         what has taken place.
-
-        Raises
-        ------
-        LockError
-            Another writer kept the lock for longer than the timeout.
         """
         hold = Hold()
         if self._owner == threading.get_ident():
@@ -127,11 +111,6 @@ class TableLock:
 
         Where it does not exclude other processes, writers of these wait for the end of the block:
         see :mod:`hudi_core.txn.service_signs`.
-
-        Raises
-        ------
-        LockError
-            See :meth:`held`; or another service is at work, or a writer that is about to end.
         """
         is_nested = self._owner == threading.get_ident()
         with self.held() as hold:
@@ -147,13 +126,7 @@ class TableLock:
         return self._provider.excludes_processes and self._provider.lease_left() > 0
 
     def require_lease(self) -> None:
-        """Refuse to go on when the lease is about to expire.
-
-        Raises
-        ------
-        LockError
-            Nothing is known to be held for the next seconds.
-        """
+        """Refuse to go on when the lease is about to expire."""
         if self._provider.lease_left() < _LEASE_NEEDED_S:
             raise LockError(
                 "The table's lock was lost: it could not be renewed for too long",
@@ -208,11 +181,6 @@ def table_lock(table: OpenTable, config: WriteConfig) -> TableLock:
     Where the user names none it is, beside the lock that suits the table's place, the one that the
     table's format offers. Step 2 and the metadata table need a lock that excludes other processes,
     so that a format which offers none gets one in the table's store, also for a single writer.
-
-    Raises
-    ------
-    InvalidOptionError, UnsafeStoreError
-        See :func:`lock_at`.
     """
     provider = _provider_of(table, config.lock)
     if provider.excludes_processes:
@@ -240,11 +208,6 @@ def creation_lock(table: OpenTable, config: WriteConfig) -> TableLock:
 
     That of :func:`table_lock`, and one that excludes other processes, whatever the format and
     however many writers are expected later.
-
-    Raises
-    ------
-    InvalidOptionError, UnsafeStoreError
-        See :func:`lock_at`.
     """
     client, options = table.client, config.lock
     if options.provider is not None or parse_location(client.base_path).is_local:
@@ -272,17 +235,8 @@ def lock_at(
     A single writer waits for it once; writers that expect others try again as often as their
     options say.
 
-    Parameters
-    ----------
-    name
-        The table's name, which some locks are found by.
-
-    Raises
-    ------
-    InvalidOptionError
-        The lock does not work for tables at such a path.
-    UnsafeStoreError
-        Several writers are expected, and the store ignores the conditions of puts.
+    Some locks are found by the table's ``name``. :class:`UnsafeStoreError`: several writers are
+    expected, and the store ignores the conditions of puts.
     """
     return _waiting(_place_lock(LockPlace(base_path, storage, name), config.lock), config.lock)
 
@@ -313,10 +267,7 @@ def _place_lock(
 ) -> LockProvider:
     """Return the lock that suits a table's place.
 
-    Parameters
-    ----------
-    alone
-        Whether no other process needs to be kept out; as the options say, if not given.
+    ``alone``: no other process needs to be excluded; by default as the options say.
     """
     alone = _is_single_process(options) if alone is None else alone
     if not (alone or parse_location(place.base_path).is_local):

@@ -21,23 +21,7 @@ def locked_for_service(
 ) -> Iterator[TableState]:
     """Hold a table's lock for a service, after recovery.
 
-    Parameters
-    ----------
-    over_foreign
-        Whether commits of other writers to the format may be there.
-
-    Raises
-    ------
-    NotATableError, CommitConflictError
-        The table was dropped since it was opened, or another one has taken its place.
-    UnsupportedTableError
-        The table cannot be written.
-    ConcurrentWriterError
-        A writer is at work, and options do not say that several writers share a lock.
-    LockError
-        The lock stays taken.
-    CommitStateUnknownError, IncompleteCommitError
-        See :func:`hudi_core.txn.roll_forward.roll_forward_pending`.
+    ``over_foreign``: commits of other writers to the format may be there.
     """
     with lock.held_by_service() as hold:
         state = TableState.load(table, held=HeldMetadata())

@@ -75,17 +75,7 @@ def no_services(state: TableState, _: TableLock) -> TableState:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A commit that took place.
-
-    Attributes
-    ----------
-    instant
-        The completed instant.
-    receipt
-        What the table's format says it recorded.
-    metadata
-        The body of the completed instant.
-    """
+    """A commit that took place."""
 
     instant: Instant
     receipt: FormatCommit
@@ -97,15 +87,7 @@ class Committed:
         timings: Mapping[str, float],
         statuses: Sequence[WriteStatus] = (),
     ) -> CommitResult:
-        """What its caller gets.
-
-        Parameters
-        ----------
-        timings
-            Seconds that steps took, by name.
-        statuses
-            Results of the writing tasks.
-        """
+        """What its caller gets."""
         return commit_result(
             self.instant,
             operation,

@@ -37,12 +37,8 @@ class MissingFile(NamedTuple):
 class CommittedFiles:
     """Base files by the metadata of completed writes.
 
-    Attributes
-    ----------
-    written
-        Paths that each write names, by its requested time.
-    present
-        What the newest write of each file group says of its base file, without replaced groups.
+    ``written`` has the paths by the write's requested time; ``present`` is what the newest write of
+    each file group says of its base file, without replaced groups.
     """
 
     written: Mapping[InstantTime, frozenset[str]]
@@ -97,13 +93,7 @@ class CommittedFiles:
         return named is not None and file.path not in named
 
     def missing_from(self, sizes: Mapping[str, int]) -> list[MissingFile]:
-        """Present files that a listing lacks, or has with other sizes.
-
-        Parameters
-        ----------
-        sizes
-            What is listed, by path.
-        """
+        """Present files that a listing lacks, or has with other sizes."""
         missing = []
         for stat in self.present.values():
             path, size = stat.path or "", stat.file_size_in_bytes or 0
@@ -118,13 +108,6 @@ class CommittedListing(FileIndex):
 
     A task that was given up, and wrote its file when the write was complete, leaves one behind. Its
     rows are in the table already. Files of writes that are not known here stay.
-
-    Parameters
-    ----------
-    listing
-        Lists all files.
-    committed
-        Knows what writes name.
     """
 
     def __init__(self, listing: FileIndex, committed: CommittedFiles) -> None:

@@ -45,15 +45,6 @@ class DuplicateBaseFile:
 
     A task that was retried, or run twice, and whose first file was not removed leaves this behind.
     Reading all of them would double rows.
-
-    Attributes
-    ----------
-    group, instant
-        Where it happened.
-    kept
-        Path of the file the view uses.
-    ignored
-        Paths of the files it leaves out.
     """
 
     group: FileGroupId
@@ -70,19 +61,9 @@ class FileSystemView:
     names is used; where the metadata names none, the one with the highest attempt, stage and
     task of its write token.
 
-    Parameters
-    ----------
-    index
-        Knows which files there are.
-    timeline
-        Tells which of them are committed, as this reader is meant to see it.
-    replaced
-        File groups that completed replacecommits took out of the table, with the instant that did
-        it.
-    written_files
-        Decides between several base files of one group and instant; asked only then.
-    listed
-        Files of partitions that were listed already.
+    ``replaced`` has the instant that took each file group out. ``written_files`` is called only
+    when a group and instant have several base files. ``listed`` are partitions that were listed
+    already.
     """
 
     def __init__(
@@ -131,15 +112,8 @@ class FileSystemView:
     ) -> tuple[FileGroup, ...]:
         """Return file groups with a committed file, replaced groups included.
 
-        Parameters
-        ----------
-        partitions
-            Which partitions; ``None`` for all. Partitions without files give no groups.
-
-        Returns
-        -------
-        tuple of FileGroup
-            Sorted by partition path and file id; the slices of a group newest first.
+        Sorted by partition path and file id, the slices of a group newest first. Partitions without
+        files give no groups.
         """
         wanted = self.partitions() if partitions is None else partitions
         missing = [path for path in dict.fromkeys(wanted) if path not in self._groups]
@@ -156,13 +130,8 @@ class FileSystemView:
     ) -> tuple[FileSlice, ...]:
         """Return the slice of every file group that a reader sees.
 
-        Parameters
-        ----------
-        partitions
-            Which partitions; ``None`` for all.
-        as_of
-            Requested time up to which instants count, itself included; ``None`` for the latest
-            state. A group is gone from the requested time of the instant that replaced it.
+        ``as_of`` is a requested time and inclusive. A group is gone from the requested time of the
+        instant that replaced it.
         """
         return tuple(
             found

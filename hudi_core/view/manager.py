@@ -13,14 +13,7 @@ from hudi_core.view.replaced import ReadCommit, replaced_groups, written_files
 class ViewManager:
     """Makes views of one table, read on demand.
 
-    Parameters
-    ----------
-    read_commit
-        Reads the metadata of a write of the table.
-    index
-        Knows the table's files.
-    timeline
-        Loads the timeline that a view is of when none is given: the fenced one.
+    ``timeline`` loads the fenced timeline, for views that are given none.
     """
 
     def __init__(

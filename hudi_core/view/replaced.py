@@ -20,17 +20,7 @@ def replaced_groups(timeline: TimelineView, read_commit: ReadCommit) -> dict[Fil
     Only replacecommits are read. Archived ones are not needed: they are archived after the files
     they replaced were removed.
 
-    Parameters
-    ----------
-    timeline
-        The instants that count.
-    read_commit
-        Reads one of them.
-
-    Raises
-    ------
-    CorruptMetadataError
-        From ``read_commit``. A replacecommit that cannot be read would bring deleted rows back.
+    A replacecommit that cannot be read is an error: left out, it would bring deleted rows back.
     """
     found: dict[FileGroupId, Instant] = {}
     for instant in timeline.completed_writes():

@@ -42,13 +42,6 @@ class TableListing(FileIndex):
     Each folder of a partition is listed once, when anything is first asked for, and its files are
     kept: for who needs all of them. One call per partition, and two per folder above them. Where a
     storage strategy places data files, one call more for each of its folders.
-
-    Parameters
-    ----------
-    storage
-        Lists the table's data files by their logical paths.
-    partitioned, run_map
-        See :class:`~hudi_core.view.storage_lister.StorageLister`.
     """
 
     def __init__(self, storage: Storage, partitioned: bool, run_map: RunMap = run_serially) -> None:

@@ -19,13 +19,6 @@ def unnamed_files(
     Who lists folders takes such a file for a part of the table. Files of archived writes are left
     out, as their commit metadata is not read any more; so are those that the view ignores, which
     are among its duplicates.
-
-    Parameters
-    ----------
-    timeline
-        The instants that the view counts.
-    read_commit
-        Reads the metadata of one of them.
     """
     writes = {one.requested_time: one for one in timeline.completed_writes()}
     named: dict[Instant, set[str]] = {}

@@ -23,10 +23,7 @@ from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY
 def default_operation(config: TableConfig, names: list[str]) -> Operation:
     """Operation of a write that names none.
 
-    Parameters
-    ----------
-    names
-        Columns of the rows, meta columns included.
+    ``names`` include meta columns.
     """
     has_keys = config.record_key_fields or brings_keys(config, names)
     return UPSERT if has_keys else INSERT
@@ -37,17 +34,8 @@ def write_config_for(
 ) -> WriteConfig:
     """Return a write's options for a table, keyless ones included.
 
-    Parameters
-    ----------
-    names
-        Columns of the rows, meta columns included.
-
-    Raises
-    ------
-    RecordKeyError
-        The operation looks rows up by their key, and the table has none.
-    InvalidOptionError
-        An option compares keys, and the table has none.
+    ``names`` include meta columns. Operations that look rows up by key, and options that compare
+    keys, are refused for a keyless table.
     """
     if table.record_key_fields:
         return config

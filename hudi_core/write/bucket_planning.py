@@ -17,14 +17,7 @@ from hudi_core.write.planning import GroupWrite
 class BucketAssignment:
     """Assigns rows of each partition to their buckets' file groups.
 
-    Parameters
-    ----------
-    buckets
-        The layout of the table.
-    instant
-        The write; new file ids derive from it.
-    base_path
-        The table, for errors.
+    New file ids derive from ``instant``.
     """
 
     def __init__(self, buckets: Buckets, instant: InstantTime, base_path: str) -> None:
@@ -41,19 +34,9 @@ class BucketAssignment:
     ) -> list[GroupWrite]:
         """Return the writes of one partition.
 
-        Parameters
-        ----------
-        base_files
-            The partition's latest base files, in the order of the candidates.
-        located
-            Stored rows that incoming rows meet, by candidate.
-        inserts
-            Number of new rows by bucket; the rows are in the order of their buckets.
-
-        Raises
-        ------
-        UnsupportedTableError
-            A file group belongs to no bucket, or two belong to one.
+        ``base_files`` are the latest ones, in the order of the candidates; ``located`` counts
+        stored rows that incoming rows meet, by candidate; ``inserts`` counts new rows by bucket,
+        and these are in the order of their buckets.
         """
         ids = [file.name.file_id for file in base_files]
         groups = bucket_groups(ids, self._buckets, partition_path, self._base_path)
@@ -84,13 +67,7 @@ class BucketAssignment:
 def bucket_groups(
     file_ids: Iterable[FileId], buckets: Buckets, partition_path: PartitionPath, base_path: str
 ) -> dict[int, FileId]:
-    """Return the file groups of a partition's existing buckets.
-
-    Raises
-    ------
-    UnsupportedTableError
-        A file group belongs to no bucket, or two belong to one.
-    """
+    """Return the file groups of a partition's existing buckets."""
     groups: dict[int, FileId] = {}
     for file_id in file_ids:
         bucket = bucket_of_file(file_id)
@@ -115,13 +92,7 @@ def bucket_groups(
 
 
 def require_bucket_groups(slices: Iterable[FileSlice], buckets: Buckets, base_path: str) -> None:
-    """Refuse a table with file groups that are no such buckets.
-
-    Raises
-    ------
-    UnsupportedTableError
-        A file group belongs to no bucket, or two of a partition belong to one.
-    """
+    """Refuse a table with file groups that are no such buckets."""
     by_partition: dict[PartitionPath, list[FileId]] = {}
     for slice_ in slices:
         by_partition.setdefault(slice_.partition_path, []).append(slice_.file_id)

@@ -38,16 +38,8 @@ _MOST_BUCKETS: Final = 100_000
 def require_same_buckets(client: TableMetaClient, slices: Sequence[FileSlice]) -> None:
     """Refuse a write by other buckets than the table's.
 
-    Parameters
-    ----------
-    slices
-        The latest slices of the table.
-
-    Raises
-    ------
-    UnsupportedTableError
-        The table has buckets and the write another index; or another number of them; or each
-        partition has a number of its own.
+    Refused are: another index than the table's buckets, another number of them, and a number of
+    buckets per partition. ``slices`` are the latest ones.
     """
     own = next(iter(client.storage.list_folders(_OWN_SETTINGS)), None)
     if own is not None:

@@ -60,10 +60,7 @@ def bulk_insert_rows(
 ) -> Iterator[WriteStatus]:
     """Write one input task's rows; yields a status per file.
 
-    Parameters
-    ----------
-    staged
-        The columns of the input: the table's, and the delete flag where the input has one.
+    ``staged`` are the table's columns, and the delete flag where the input has one.
     """
     with ExitStack() as files:
         keys = key_generator(context.table, staged)

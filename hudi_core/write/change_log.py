@@ -38,14 +38,7 @@ _TEXT: Final = {"default": None, "type": ["null", "string"], "doc": ""}
 class ChangeLog:
     """The log beside one base file.
 
-    Attributes
-    ----------
-    context
-        The write.
-    partition_path, file_name
-        Where it is.
-    sizes
-        Bytes by path, once it is written.
+    ``sizes`` has bytes by path, and is filled by :meth:`write`.
     """
 
     context: WriteContext
@@ -56,14 +49,8 @@ class ChangeLog:
     def write(self, merged: Merged, stored: pa.Table, written: pa.Table) -> None:
         """Write the changes of one file.
 
-        Parameters
-        ----------
-        merged
-            What became of the stored rows.
-        stored
-            The rows of the file's last version.
-        written
-            The rows that the write brings, with their meta columns: updates first, then new ones.
+        ``stored`` are the rows of the file's last version; ``written`` has meta columns, and
+        updates come before new rows.
         """
         updates = len(merged.updates)
         gone = np.setdiff1d(merged.removed, merged.replaced, assume_unique=True)

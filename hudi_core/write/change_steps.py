@@ -83,22 +83,8 @@ def stage_changes(
 ) -> Iterator[StagedPart]:
     """Stage what one input task changes as one part, if any.
 
-    Parameters
-    ----------
-    batches
-        Joined rows.
-    schema
-        What is staged.
-    names
-        Names of the columns of joined rows, where these have others.
-    partitions
-        Of the files, by their numbers.
-
-    Raises
-    ------
-    SchemaError
-        A value that does not fit its column, a null or empty record key, a partition value without
-        a safe path.
+    ``names`` are the columns of joined rows where the batches have other names; ``partitions`` are
+    those of the files, by file number.
     """
     builder = PartBuilder(task, context, schema.arrow, in_memory)
     codes = {path: code for code, path in enumerate(dict.fromkeys(partitions))}

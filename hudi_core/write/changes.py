@@ -34,12 +34,7 @@ from hudi_core.write.sql_text import Visible
 class TableColumns:
     """What the expressions of a change meet.
 
-    Attributes
-    ----------
-    config, schema
-        The table's properties and its columns.
-    is_global
-        Whether the index makes keys unique in the whole table.
+    ``is_global``: the index makes keys unique in the whole table.
     """
 
     config: TableConfig
@@ -54,13 +49,7 @@ class TableColumns:
         return pa.schema([pa.field(one.name, one.type) for one in fields])
 
     def require(self, names: Sequence[str]) -> None:
-        """Refuse to set columns that the table lacks, or that Hudi keeps.
-
-        Raises
-        ------
-        SchemaError
-            Names them.
-        """
+        """Refuse to set columns that the table lacks, or that Hudi keeps."""
         unknown = [name for name in names if name not in self.schema.names]
         if unknown:
             meta = [name for name in unknown if name in META_COLUMNS]
@@ -83,13 +72,7 @@ class TableColumns:
         return frozenset(name.split(".")[0] for name in self.config.partition_fields)
 
     def require_no_keys(self, names: Sequence[str]) -> None:
-        """Refuse to change a record key.
-
-        Raises
-        ------
-        SchemaError
-            Names the columns.
-        """
+        """Refuse to change a record key."""
         keys = sorted(self.key_columns.intersection(names))
         if keys:
             raise SchemaError(
@@ -109,14 +92,8 @@ class TableColumns:
 class Found:
     """The joined rows of a change, for the engine's ``map_input``.
 
-    Attributes
-    ----------
-    rows
-        They.
-    files
-        The files that they name by number.
-    names
-        Names of their columns, where the rows have others.
+    ``rows`` name ``files`` by number; ``names`` are the columns of joined rows where ``rows`` have
+    other names.
     """
 
     rows: Any
@@ -154,13 +131,7 @@ class Changes(Protocol):
         ...
 
     def resolve(self, table: TableColumns) -> Resolved:
-        """Bring the expressions into one form.
-
-        Raises
-        ------
-        SchemaError
-            They do not fit the table.
-        """
+        """Bring the expressions into one form."""
         ...
 
 
@@ -174,15 +145,7 @@ def require_fit(
 ) -> None:
     """Refuse expressions that fit neither rows nor the columns they set.
 
-    Parameters
-    ----------
-    joined
-        Columns of the joined rows but for those of texts, of which nothing is known yet.
-
-    Raises
-    ------
-    SchemaError
-        Names the expression or the column.
+    ``joined`` lacks the columns of ``texts``, of which nothing is known yet.
     """
     ends = [pa.field(text.name, pa.null()) for text in texts]
     places = [pa.field(FILE, pa.int32()), *(one for one in STAGED if one.name != FILE)]
@@ -218,14 +181,7 @@ class TextAccepts:
 class ChangeWhere:
     """All rows that a condition accepts, changed or deleted.
 
-    Attributes
-    ----------
-    where
-        The condition; ``None`` for all rows.
-    values
-        What columns become; ``None`` deletes the rows.
-    alias
-        What may qualify names of columns.
+    ``where`` is ``None`` for all rows; ``values`` is ``None`` to delete them.
     """
 
     where: Where | None
@@ -328,13 +284,7 @@ def numbered(files: Sequence[PlannedFile]) -> list[NumberedFile]:
 
 
 def stream(tables: Iterator[pa.Table], schema: pa.Schema) -> pa.Table | pa.RecordBatchReader:
-    """Joined rows as one stream.
-
-    Parameters
-    ----------
-    schema
-        Of the rows without texts, where there are none.
-    """
+    """Joined rows as one stream."""
     first = next(tables, None)
     if first is None:
         return schema.empty_table()

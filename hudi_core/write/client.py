@@ -77,26 +77,12 @@ Guard = Callable[[OpenTable, TimelineView, CommitMetadata | None], None]
 class WriteClient:
     """Writes rows to one open table.
 
-    Attributes
-    ----------
-    table, lock
-        The table and its lock.
-    engine
-        Where the tasks run.
-    config
-        The write's options.
-    after_commit
-        The table services that follow the commit.
-    validation
-        What must hold of the state that the write would publish; ``None`` where nothing has to.
-    guard
-        What must hold of the table that the write builds on, under the lock; of what it is about to
-        commit; and where others commit meanwhile, then again under the lock. It gets the table, its
-        fenced timeline and what is about to be committed, ``None`` before the write, and raises.
-    is_new
-        Whether the table was made for the rows of this write.
-    replaces
-        Partitions that an overwrite of partitions replaces beside those of its rows.
+    ``guard`` raises to refuse. It gets the table, its fenced timeline and what is about to be
+    committed: first ``None``, under the lock before the write; then the commit; and where others
+    commit meanwhile, the commit again, under the lock.
+
+    ``is_new``: the table was made for the rows of this write. ``replaces`` are partitions that an
+    overwrite of partitions replaces beside those of its rows.
     """
 
     table: OpenTable
@@ -112,13 +98,8 @@ class WriteClient:
     def write(self, data: Any, operation: Operation) -> CommitResult:
         """Write the rows and commit; a repetition returns the first result.
 
-        Raises
-        ------
-        SchemaError
-            The rows do not fit the table, or it has no record key to do this by; nothing is
-            written.
-        CommitConflictError, CommitStateUnknownError, LockError
-            See :mod:`hudi_core.txn.transaction`.
+        A ``SchemaError`` is raised before anything is written. What the errors of the commit leave
+        is described at :mod:`hudi_core.txn.transaction`.
         """
         return self._once(operation, lambda: self._write(data, operation))
 
@@ -128,13 +109,8 @@ class WriteClient:
         Which rows are changed follows from the state of the table that the write builds on: where
         another write changes one of their file groups before this one completes, this one fails.
 
-        Raises
-        ------
-        SchemaError
-            The conditions or values do not fit the table; several source rows match a row; a row
-            would be inserted whose key the table has. Nothing is written.
-        CommitConflictError, CommitStateUnknownError, LockError
-            See :mod:`hudi_core.txn.transaction`.
+        Several source rows that match one row, and an inserted row whose key the table has, are a
+        ``SchemaError``; nothing is written then.
         """
         operation = changes.operation
 
@@ -177,10 +153,7 @@ class WriteClient:
     ) -> CommitResult:
         """Begin a write, do its steps, and commit.
 
-        Parameters
-        ----------
-        data
-            What the steps run on, once the write is prepared.
+        ``data`` is called once the write is prepared.
         """
         started = time.monotonic()
         self.require(operation)
@@ -227,12 +200,7 @@ class WriteClient:
     def delete_partitions(self, partitions: Iterable[PartitionLike]) -> CommitResult:
         """Replace all file groups of partitions; touches no data file.
 
-        Raises
-        ------
-        UnknownPartitionError
-            A partition holds no rows; nothing is written.
-        CommitConflictError, CommitStateUnknownError, LockError
-            See :mod:`hudi_core.txn.transaction`.
+        A partition that holds no rows is refused; nothing is written then.
         """
         named = list(partitions)
 
@@ -338,13 +306,7 @@ class WriteClient:
     def paths_of(
         self, table: OpenTable, partitions: Iterable[PartitionLike], schema: TableSchema
     ) -> list[PartitionPath]:
-        """The paths of partitions; values are spelled as the stored rows show.
-
-        Raises
-        ------
-        UnsupportedTableError
-            The files do not show how.
-        """
+        """The paths of partitions; values are spelled as the stored rows show."""
         named = list(partitions)
         has_values = any(not isinstance(one, str) for one in named)
         config = self._proven_config(table, schema) if has_values else table.client.config
@@ -355,13 +317,7 @@ class WriteClient:
         return proven_layout(table, self.config, operation, schema).table.client.config
 
     def require(self, operation: Operation) -> None:
-        """Refuse what the table, or its format, cannot take.
-
-        Raises
-        ------
-        UnsupportedTableError, UnsupportedCapabilityError
-            Names what is in the way.
-        """
+        """Refuse what the table, or its format, cannot take."""
         self.table.client.require_writable()
         if operation.is_replacing:
             self.table.host.require(Capability.REPLACE)

@@ -18,14 +18,8 @@ from hudi_core.table_handle import OpenTable
 class GroupsUnderClustering:
     """What pending clusterings are about to replace, for one write.
 
-    Attributes
-    ----------
-    base_path
-        The table.
-    groups
-        The clustering of each file group.
-    are_changed
-        Whether the write may change them all the same; the clustering is given up then.
+    With ``are_changed`` the write may change the groups all the same; the clustering is given up
+    then.
     """
 
     base_path: BasePath
@@ -34,26 +28,14 @@ class GroupsUnderClustering:
 
     @classmethod
     def of(cls, table: OpenTable, timeline: TimelineView) -> GroupsUnderClustering:
-        """Those of a table; reads the plans of pending clusterings.
-
-        Raises
-        ------
-        CorruptMetadataError
-            A plan is damaged or missing.
-        """
+        """Those of a table; reads the plans of pending clusterings."""
         client = table.client
         groups = groups_under_clustering(client, timeline)
         strategy = ClusteringConfig.updates.read(client.options)
         return cls(client.base_path, groups, strategy is UpdatesStrategy.ALLOW)
 
     def require_none_of(self, changed: Collection[FileGroupId]) -> None:
-        """Refuse a write that changes one of the groups.
-
-        Raises
-        ------
-        PendingClusteringError
-            Names the clustering and a file group.
-        """
+        """Refuse a write that changes one of the groups."""
         if self.are_changed:
             return
         for group in sorted(self.groups.keys() & set(changed)):  # guard rejects

@@ -40,16 +40,9 @@ _PLACE: Final = "place"
 class ClusterTask:
     """Files of a partition that one task rewrites.
 
-    Attributes
-    ----------
-    files
-        In the order in which their rows are taken where nothing sorts them.
-    outputs
-        How many files take their place; each gets as many rows as the others.
-    sort_columns, layout
-        The order of the rows; no columns for the order that they have.
-    left_out
-        Record keys of the rows that are not taken over; they are few enough to be in memory.
+    ``files`` are in the order in which their rows are taken where nothing sorts them. Each of the
+    ``outputs`` files gets as many rows as the others. No ``sort_columns``: the rows keep their
+    order. ``left_out`` are keys of rows not taken over, few enough to be in memory.
     """
 
     partition_path: PartitionPath

@@ -26,13 +26,7 @@ from hudi_core.write.key_changes import leave_insertions, tracked_columns
 def cluster_group(
     task: TaskContext, item: ClusterTask, context: WriteContext
 ) -> tuple[WriteStatus, ...]:
-    """Write the files that take the place of a group of files.
-
-    Raises
-    ------
-    DataFileError
-        A file cannot be read, or has no record keys.
-    """
+    """Write the files that take the place of a group of files."""
     if item.left_out:
         rows = list(rows_in_order(task, item, context))
         total, tables = sum(one.num_rows for one in rows), iter(rows)
@@ -48,13 +42,7 @@ def cluster_group(
 
 
 class _Pieces:
-    """Rows that are taken a number at a time.
-
-    Parameters
-    ----------
-    tables
-        The rows; read as far as they are taken.
-    """
+    """Rows that are taken a number at a time."""
 
     def __init__(self, tables: Iterator[pa.Table]) -> None:
         self._tables = tables

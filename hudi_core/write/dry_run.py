@@ -148,16 +148,12 @@ def expected_requests(
     Those of native tables; a format's own metadata, and the metadata table, come on top. Writes and
     deletes are exact as long as no task is repeated, reads and lists are estimates.
 
-    Parameters
-    ----------
-    new_partitions
-        Partitions that the table does not have yet.
-    looked_up
-        Files whose keys are looked up.
-    listed
-        Partitions whose files are listed.
-    commits
-        Commits whose metadata is read.
+    Counted are the requests of a native table; a format's own metadata and the metadata table come
+    on top. Writes and deletes are exact as long as no task is repeated; reads and lists are
+    estimates.
+
+    ``new_partitions`` are not in the table yet; of ``looked_up`` files keys are looked up; of
+    ``commits`` the metadata is read.
     """
     written = sum(file.change is not FileChange.REPLACE for file in files)
     new = sum(file.change is FileChange.CREATE for file in files)

@@ -147,13 +147,7 @@ _PATTERN: Final = re.compile(
 
 
 def in_duckdb(tree: Tree, text: str) -> str:
-    """An expression, or a query, in the words of DuckDB.
-
-    Raises
-    ------
-    SchemaError
-        It has what DuckDB has no equal of.
-    """
+    """An expression, or a query, in the words of DuckDB."""
     translation = _Translation(importlib.import_module("sqlglot.expressions"), text)
     return str(translation.of(tree.copy()).sql(dialect="duckdb"))
 

@@ -39,11 +39,6 @@ def closed_database(duckdb: Any, limits: SqlLimits, **settings: str) -> Any:
     """A connection to a database in memory.
 
     It sees what is registered, and no files, network or extensions.
-
-    Parameters
-    ----------
-    settings
-        Further ones.
     """
     connection = duckdb.connect()
     for setting, value in (
@@ -69,13 +64,7 @@ def _guarded(name: str, arguments: str, size: str) -> str:
 
 @contextmanager
 def limited(connection: Any, limits: SqlLimits, text: str) -> Iterator[None]:
-    """Run a text within its limits.
-
-    Raises
-    ------
-    ExpressionLimitError
-        It takes more time or memory.
-    """
+    """Run a text within its limits."""
     import duckdb  # noqa: PLC0415 - who has a connection has it
 
     is_late = threading.Event()
@@ -131,11 +120,6 @@ class DuckDb:
     with a text for the rows that its source lacks, into 100 files, takes 1.1 s of a processor and
     not 3.9, and an update of half of their rows by texts 1.6 and not 6.1. Between two texts it
     holds no rows. One thread uses it at a time.
-
-    Parameters
-    ----------
-    limits
-        What each text may take.
     """
 
     def __init__(self, limits: SqlLimits) -> None:
@@ -157,18 +141,7 @@ class DuckDb:
         self._connection = None
 
     def computed(self, rows: pa.Table, columns: Mapping[str, str]) -> pa.Table:
-        """Return rows with further columns.
-
-        Parameters
-        ----------
-        columns
-            Expressions in DuckDB's SQL over the columns, by name.
-
-        Raises
-        ------
-        SchemaError
-            An expression cannot be computed.
-        """
+        """Return rows with further columns."""
         if not columns:
             return rows
         if not rows.num_rows and not rows.num_columns:
@@ -180,15 +153,7 @@ class DuckDb:
         return rows
 
     def query(self, text: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """Return the rows of a query over Arrow tables.
-
-        Raises
-        ------
-        SchemaError
-            DuckDB does not understand it, or cannot compute it.
-        ExpressionLimitError
-            It takes more time or memory than it may.
-        """
+        """Return the rows of a query over Arrow tables."""
         duckdb = library("duckdb", text)
         connection = self._opened(duckdb, text)
         for name, table in tables.items():

@@ -53,10 +53,7 @@ def commit_metadata(
 ) -> CommitMetadata:
     """Return the body of the completed instant.
 
-    Parameters
-    ----------
-    replaced
-        Ids of the file groups that a replacing write takes out of the table, by partition path.
+    ``replaced`` are the file ids that a replacing write takes out of the table, by partition path.
     """
     by_partition: dict[str, list[WriteStatus]] = {}
     for status in statuses:

@@ -34,18 +34,8 @@ _TEXT: Final = "_hoodie_text_"
 class Text:
     """A text that is computed as a column of joined rows.
 
-    Attributes
-    ----------
-    name
-        Of the column.
-    sql
-        The expression.
-    met
-        The rows that it is for.
-    before
-        Conditions of clauses that other rows have gone to before.
-    condition
-        Of its own clause, where that is a text as well.
+    ``before`` are the conditions of earlier clauses, whose rows do not get here; ``condition`` is
+    that of its own clause, where it is SQL as well.
     """
 
     name: str
@@ -71,16 +61,9 @@ class Text:
 class Compiled:
     """A condition that is known to fit.
 
-    Attributes
-    ----------
-    expression
-        Over joined rows; ``None`` where it always holds.
-    filter
-        Accepts at least the same rows, by columns of the table; ``None`` for all.
-    columns
-        Top-level columns that it depends on.
-    text
-        As which it was given, if so.
+    ``expression`` is ``None`` where it always holds. ``filter`` is by columns of the table and
+    accepts at least the same rows; ``None`` for all. ``text`` is set only where the condition was
+    given as SQL.
     """
 
     expression: pc.Expression | None = None
@@ -91,13 +74,7 @@ class Compiled:
 
 @dataclass(slots=True)
 class Compiler:
-    """Brings the expressions of one write into one form.
-
-    Attributes
-    ----------
-    texts
-        Those met so far.
-    """
+    """Brings the expressions of one write into one form."""
 
     texts: list[Text] = field(default_factory=list)
 
@@ -108,20 +85,7 @@ class Compiler:
         met: Met,
         before: Sequence[SqlText] = (),
     ) -> Compiled:
-        """Bring a condition into the common form.
-
-        Parameters
-        ----------
-        before
-            Conditions in SQL of clauses before.
-
-        Raises
-        ------
-        SchemaError
-            It does not fit the columns.
-        InvalidOptionError
-            It is a text, and a library that reads texts is missing.
-        """
+        """Bring a condition into the common form."""
         if given is None:
             return Compiled()
         if isinstance(given, str):

@@ -26,14 +26,9 @@ def mark(
 
     One of a preview has none.
 
-    Raises
-    ------
-    ConfigError
-        The task runs on a machine that does not have the table.
-    IncompleteCommitError
-        The write takes no more files: a faster attempt at the task was counted, or it was undone.
-    PartitionValueError
-        The partition is new, and lies within another one or has one within.
+    ``IncompleteCommitError``: the write takes no more files, since a faster attempt at the task was
+    counted, or it was undone. A new partition within another, or around one, is refused; so is a
+    machine that does not have the table.
     """
     if context.preview is not None:
         return

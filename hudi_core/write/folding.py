@@ -22,17 +22,8 @@ def fold_rows(
 
     Memory holds the keys of the scope, and all columns of rows whose key is there several times.
 
-    Parameters
-    ----------
-    schema
-        The staged columns.
-    in_memory
-        Keep the rows in the part instead of writing a file.
-
-    Returns
-    -------
-    StagedPart or None
-        Of the partition of the row that counts; ``None`` where every key is there once.
+    The part is of the partition of the row that counts; ``None`` where every key occurs once. With
+    ``in_memory`` the part holds the rows, and no file is written.
     """
     staged = scope.parts[0].schema
     wanted = {INGEST_ORDER, *key_names(context)}

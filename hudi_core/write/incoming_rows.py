@@ -26,18 +26,8 @@ from hudi_core.write.planning import GroupWrite
 class IncomingRows:
     """Incoming rows of one file group, by number, read lazily.
 
-    Attributes
-    ----------
-    context, parts, staged
-        The write, its staged input, and the columns of that.
-    partition_path
-        Where the group is.
-    sources
-        The partitions whose staged rows the numbers count.
-    located
-        Which rows meet stored ones, and stored rows that go; ``None`` where none do.
-    inserts
-        Which rows are new, in the order in which they are written.
+    Rows are numbered through ``sources``. ``located`` also has stored rows that go, and is ``None``
+    where no row meets a stored one; ``inserts`` is in the order in which new rows are written.
     """
 
     context: WriteContext
@@ -80,13 +70,7 @@ def arrivals(
 ) -> IncomingRows:
     """Return the incoming rows of a file group.
 
-    Parameters
-    ----------
-    tagged
-        What becomes of the group's partition; ``None`` when nothing was looked up and every staged
-        row is new.
-    staged
-        The staged columns.
+    ``tagged`` is ``None`` when nothing was looked up and every staged row is new.
     """
     own = group.partition_path
     end = group.first_insert + group.inserts
@@ -125,14 +109,8 @@ def keep_stored_partition_columns(
 
     A reader prunes by folder and filters by column: both have to say the same.
 
-    Parameters
-    ----------
-    rows
-        The rows to write: those that update stored rows first.
-    from_other_partition
-        Which of those that update came for another partition.
-    met
-        Positions of the stored rows that they take the place of.
+    In ``rows`` those that update come first; ``from_other_partition`` and ``met`` (positions of the
+    stored rows) are for these alone.
     """
     if not from_other_partition.any():
         return rows

@@ -43,25 +43,10 @@ def staged_schema(
     A delete needs no more than the columns that make key and partition path; only those of the key
     where an index of the whole table finds the rows.
 
-    Parameters
-    ----------
-    incoming
-        Schema of the rows as they come; meta columns in it are ignored, but for key and partition
-        path where a table without a record key updates or deletes by them.
-    by_key_alone
-        Whether rows are found by their keys in all partitions.
-    keep_values
-        Whether an upsert may lack columns, which then keep their stored values.
-    how
-        Whether rows may lack columns that may be null, which then are, and which types go together.
-
-    Raises
-    ------
-    RecordKeyError
-        A record key column is missing.
-    SchemaError
-        A column is missing, unknown to the table, or of a type that does not fit; names it and the
-        way out.
+    Meta columns of ``incoming`` are ignored, but for key and partition path where a table without a
+    record key updates or deletes by them. ``by_key_alone``: rows are found by their keys in all
+    partitions. ``keep_values``: columns that an upsert lacks keep their stored values. ``how`` says
+    whether nullable columns may be absent, which are null then.
     """
     names = [name for name in incoming.names if name not in META_COLUMNS]
     _require_distinct_names(names)

@@ -29,15 +29,7 @@ from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 def key_tracking(
     client: TableMetaClient, schema: TableSchema, in_memory: bool
 ) -> KeyTracking | None:
-    """Keys that tasks spill; ``None`` without a key index.
-
-    Parameters
-    ----------
-    schema
-        The table's, as the write leaves it.
-    in_memory
-        Whether tasks hand on what they leave in memory.
-    """
+    """Keys that tasks spill; ``None`` without a key index."""
     stored = partitions_of(StoredPartitions.of(client.config).all)
     if not any(one.is_key_index for one in stored):
         return None
@@ -55,19 +47,7 @@ def leave_changes(
 ) -> SpillRef | None:
     """Leave what becomes of the keys of a file that is rewritten.
 
-    Parameters
-    ----------
-    merged
-        What became of the stored rows.
-    stored
-        The rows of the file's last version.
-    written
-        The rows that the write brings, with their meta columns: updates first, then new ones.
-
-    Returns
-    -------
-    SpillRef or None
-        ``None`` where no index asks for it.
+    ``written`` has meta columns, updates first, then new rows. ``None`` where no index asks for it.
     """
     tracked = context.tracked
     if tracked is None:
@@ -90,12 +70,8 @@ def leave_insertions(
 ) -> SpillRef | None:
     """Spill the keys of a new file; ``None`` if not needed.
 
-    Parameters
-    ----------
-    number
-        Of the file, among those of the task.
-    written
-        Its rows, the columns of :func:`tracked_columns`.
+    ``number`` is the file's among those of the task; ``written`` has the columns of
+    :func:`tracked_columns`.
     """
     if context.tracked is None:
         return None

@@ -43,13 +43,7 @@ _PATHS: Final = 16
 
 
 def require_same_form(config: TableConfig, schema: TableSchema) -> None:
-    """Refuse options that state another form of keys than the known one.
-
-    Raises
-    ------
-    OptionConflictError
-        Names the option.
-    """
+    """Refuse options that state another form of keys than the known one."""
     found = spelled(config, schema)
     stated: list[tuple[bool, ConfigKey[Any], bool | None, str, str]] = [
         (
@@ -73,22 +67,8 @@ def proven(
 ) -> TableConfig:
     """The configuration with the form of keys that stored rows have.
 
-    Parameters
-    ----------
-    slices
-        The latest slices of the table.
-    schema
-        Its columns.
-    write
-        Options of the write.
-
-    Raises
-    ------
-    UnsupportedTableError
-        No form makes the stored keys or paths; several are stored; or none shows what has to be
-        known.
-    OptionConflictError
-        An option states another form than the stored one.
+    Refused where no form makes the stored keys or paths, several forms are stored, or nothing shows
+    what has to be known; and where an option states another form than the stored one.
     """
     config = client.config
     proof = _Proof(client, spelled(config, schema), write)
@@ -298,10 +278,8 @@ class _Proof:
     def _is_mixed(self, forms: Sequence[TableConfig], samples: Sequence[_Sample]) -> bool:
         """Whether the stored keys are of both complex forms.
 
-        Raises
-        ------
-        UnsupportedTableError
-            They are, and that is looked after: rows may be in the table twice.
+        Where that is validated, or the forms differ otherwise, it raises instead: rows may be in
+        the table twice.
         """
         shown: dict[TableConfig, str] = {}
         for sample in samples:

@@ -21,12 +21,8 @@ from hudi_core.write.key_proof import form_to_keep, proven, require_same_form
 class ProvenLayout:
     """A table whose layout is known.
 
-    Attributes
-    ----------
-    table
-        The table.
-    to_keep
-        The properties by which later writes know it; empty where they are stored.
+    ``to_keep`` are the properties by which later writes know the layout; empty where they are
+    stored already.
     """
 
     table: OpenTable
@@ -35,10 +31,7 @@ class ProvenLayout:
     def keep(self, lock: TableLock) -> None:
         """Store the properties, as soon as a write uses the layout.
 
-        Raises
-        ------
-        OptionConflictError
-            Another writer was first, with another layout.
+        ``OptionConflictError``: another writer has stored another layout first.
         """
         if not self.to_keep:
             return
@@ -59,16 +52,7 @@ def proven_layout(
     A table that was made here, or written before, costs nothing. Of any other one the files are
     listed, and a few are read in part.
 
-    Parameters
-    ----------
-    schema
-        The table's columns before the write.
-
-    Raises
-    ------
-    UnsupportedTableError, OptionConflictError
-        See :func:`~hudi_core.write.key_proof.proven` and
-        :func:`~hudi_core.write.bucket_proof.require_same_buckets`.
+    ``schema`` is the table's before the write.
     """
     client = table.client
     buckets = {name: text for name, text in bucket_properties(client.config.buckets) if text}

@@ -32,16 +32,7 @@ from hudi_core.write.sql_text import SqlText, Visible
 class When:
     """One clause as a caller gives it.
 
-    Attributes
-    ----------
-    met, kind
-        For which rows, and what becomes of them.
-    condition
-        Which of them; ``None`` for all.
-    values
-        Values by column; ``None`` takes all columns that the source has.
-    without
-        Columns that are left out then.
+    ``values`` is ``None`` to take all columns that the source has, but for those in ``without``.
     """
 
     met: Met
@@ -55,16 +46,8 @@ class When:
 class MergeChanges:
     """A merge of a source into a table.
 
-    Attributes
-    ----------
-    source, columns
-        Its rows, as the engine took them, and their columns.
-    on
-        Names of columns that are equal, or a condition in Spark's SQL.
-    source_alias, target_alias
-        What qualifies the names of columns.
-    whens
-        The clauses, in their order.
+    ``source`` is as the engine took it. ``on`` is names of columns that are equal, or a condition
+    in Spark's SQL.
     """
 
     source: Any
@@ -125,13 +108,7 @@ class _Resolving:
     given: list[Any] = field(default_factory=list)
 
     def join(self) -> Join:
-        """The condition that matches rows.
-
-        Raises
-        ------
-        SchemaError
-            A column is missing, or its type cannot be compared.
-        """
+        """The condition that matches rows."""
         on, joined = self.merge.on, self.joined
         names = [on] if isinstance(on, str) and on in joined.target.names else on
         if isinstance(names, str | SqlText):

@@ -58,13 +58,8 @@ stay; smaller ones are asked again which columns repeat themselves."""
 class GroupTask:
     """One file group to write, with the staged rows of its partition.
 
-    Attributes
-    ----------
-    tagged
-        Where the partition's rows go; ``None`` when nothing was looked up and every staged row is
-        new.
-    operation
-        One that deletes removes every located row, whatever its ordering value.
+    ``tagged`` is ``None`` when nothing was looked up and every staged row is new. A deleting
+    ``operation`` removes every located row, whatever its ordering value.
     """
 
     group: GroupWrite
@@ -94,11 +89,7 @@ def write_group(
 ) -> WriteStatus | None:
     """Write the next base file of a file group.
 
-    Returns
-    -------
-    WriteStatus or None
-        ``None`` when no incoming row changes the group, as when all of them are late: the group
-        keeps its file.
+    ``None`` when no incoming row changes the group, as when all are late: the group keeps its file.
     """
     group = item.group
     stored = _stored(context, item)

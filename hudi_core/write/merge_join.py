@@ -25,12 +25,8 @@ _FEW: Final = 1000
 class JoinedColumns:
     """Columns of joined rows: of the table and of the source.
 
-    Attributes
-    ----------
-    target, source
-        Columns of both, by their own names.
-    target_prefix, source_prefix
-        What their names begin with in joined rows: ``target.`` and ``source.``, or other aliases.
+    ``target`` and ``source`` have their own names; in joined rows these begin with the prefixes,
+    ``target.`` and ``source.`` or other aliases.
     """
 
     target: pa.Schema
@@ -42,13 +38,7 @@ class JoinedColumns:
     def of(
         cls, target: pa.Schema, source: pa.Schema, target_prefix: str, source_prefix: str
     ) -> JoinedColumns:
-        """Join columns.
-
-        Raises
-        ------
-        SchemaError
-            The source has two columns of one name.
-        """
+        """Join columns."""
         twice = sorted({name for name in source.names if source.names.count(name) > 1})
         if twice:
             raise SchemaError(
@@ -102,16 +92,8 @@ class JoinedColumns:
 class Join:
     """Which rows of the table and of the source match.
 
-    Attributes
-    ----------
-    pairs
-        Columns of the table and of the source that are equal.
-    text
-        The condition in SQL; ``None`` where it is the pairs.
-    is_whole
-        Whether it says nothing but the pairs.
-    filter
-        What it says of rows of the table alone; ``None`` for nothing.
+    ``text`` is ``None`` where the condition is just the ``pairs`` of equal columns; ``is_whole``:
+    it says nothing but these. ``filter`` is what it says of the table's rows alone.
     """
 
     pairs: tuple[tuple[str, str], ...]
@@ -144,21 +126,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """What an engine needs to join the rows of a merge.
-
-    Attributes
-    ----------
-    source
-        Rows, as the engine took them.
-    joined
-        The columns of joined rows.
-    join
-        Which rows match.
-    wanted
-        For which rows there are clauses.
-    texts
-        Expressions in SQL, to be computed as columns.
-    """
+    """What an engine needs to join the rows of a merge."""
 
     source: Any
     joined: JoinedColumns
@@ -172,12 +140,8 @@ def within(
 ) -> Predicate | None:
     """Range of a column that equals given values; ``None`` if unknown.
 
-    Parameters
-    ----------
-    column
-        The column; only one of the same type is used.
-    as_bounds
-        Whether the values are but the least and the greatest of them.
+    A column of another type than the values is not used. ``as_bounds``: the values are only the
+    least and the greatest.
     """
     same = values.type == column.type or (pt.is_integer(values.type) and pt.is_integer(column.type))
     if not same or pt.is_floating(column.type) or pt.is_nested(column.type):

@@ -61,17 +61,8 @@ def require_unnested_partition(
     For one task; only :func:`require_unnested_partitions` sees what other tasks make meanwhile.
     Cost: one request for each folder above, and one listing.
 
-    Parameters
-    ----------
-    new
-        A folder that does not say so yet.
-    instant
-        The write. Metadata of partitions that it made itself goes when it is refused.
-
-    Raises
-    ------
-    PartitionValueError
-        Two partitions lie within each other.
+    ``new`` is a folder without partition metadata yet; metadata of partitions that ``instant`` made
+    itself is removed when it is refused.
     """
     is_partition = _IsPartition(storage)
     found = [path for path in _above(new, config) if is_partition(path)]
@@ -99,21 +90,7 @@ def require_unnested_partitions(
     holds no committed files yet; other partitions of the table are not looked at. In hive style
     most values have no slash, and their partitions are left to the tasks that make them.
 
-    Parameters
-    ----------
-    storage
-        Storage at the table's base path.
-    run_map
-        Shares out the requests.
-    view
-        The files that the write builds on; lists the written partitions.
-    written
-        The partitions.
-
-    Raises
-    ------
-    PartitionValueError
-        Two partitions lie within each other.
+    ``view`` is the files that the write builds on.
     """
     above = sorted({outer for path in written for outer in _above(path, config)})
     are_partitions = run_map(_IsPartition(storage), above)

@@ -22,10 +22,7 @@ class NoRowsAdded:
 
     A :data:`~hudi_core.write.client.Guard`.
 
-    Attributes
-    ----------
-    began
-        The timeline that the merge builds on.
+    ``began`` is the timeline that the merge builds on.
     """
 
     began: TimelineView

@@ -32,15 +32,7 @@ def require_essential_columns(
 ) -> None:
     """Refuse to leave out columns that every row needs.
 
-    Parameters
-    ----------
-    names
-        The columns of the incoming rows.
-
-    Raises
-    ------
-    SchemaError
-        A column of the partition path, the ordering column, or one without nulls is missing.
+    Essential are the columns of the partition path, the ordering column and those without nulls.
     """
     for name, reason in _essential(table, config).items():
         if name not in names:
@@ -67,16 +59,8 @@ def _essential(table: TableSchema, config: TableConfig) -> dict[str, str]:
 class AbsentValues:
     """What a write makes of columns that some of its rows lack.
 
-    Attributes
-    ----------
-    table, config
-        The columns before the write, and the table's properties.
-    operation
-        What is done with the rows.
-    keeps_stored, fills
-        Whether stored values stay where rows have none, and whether null is written there.
-    is_new
-        Whether the table was made for these rows.
+    ``table`` has the columns before the write. ``keeps_stored``: stored values stay where rows have
+    none; ``fills``: null is written there. ``is_new``: the table was made for these rows.
     """
 
     table: TableSchema
@@ -91,16 +75,6 @@ class AbsentValues:
 
         To those of other rows with the same key, and to stored ones. Of a column that is new no
         other row can have one stored, so that it is null there.
-
-        Parameters
-        ----------
-        staged
-            The columns that the operation needs.
-
-        Raises
-        ------
-        SchemaError
-            A row lacks what it must have; names it, and its columns.
         """
         found = [one for one in absent if one.path != IS_DELETED and _top(one.path) in staged]
         keys = {_top(name) for name in self.config.record_key_fields}
@@ -161,15 +135,7 @@ def require_same_partition(
 
     What they lack is in a file of the old partition, and they are written to one of the new.
 
-    Parameters
-    ----------
-    kept
-        Columns that some of the rows lack.
-
-    Raises
-    ------
-    SchemaError
-        Names the columns, where the rows lack columns.
+    ``kept`` are columns that only some of the rows lack.
     """
     missing = [name for name in context.schema.names if name not in staged.names or name in kept]
     fills = context.rules.fill is not None and context.table.is_partitioned
@@ -190,14 +156,8 @@ def completed(
 ) -> pa.Table:
     """Return incoming rows with every column of the table.
 
-    Parameters
-    ----------
-    incoming
-        The rows to write: those that update stored rows first, then the new ones.
-    met
-        Positions of the stored rows that those that update take the place of.
-    stored
-        The rows of the file.
+    ``incoming`` has the rows that update first, then the new ones; ``met`` has the positions of the
+    stored rows for the former.
     """
     missing = [field for field in schema.arrow if field.name not in incoming.column_names]
     new_rows = incoming.num_rows - len(met)

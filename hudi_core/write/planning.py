@@ -29,18 +29,10 @@ _LOOK_BACK: Final = 5
 class GroupWrite:
     """The rows that one file group receives.
 
-    Attributes
-    ----------
-    file_id
-        The group, existing or new.
-    base_file
-        The slice it builds on; ``None`` for a new group.
-    candidate
-        Ordinal of ``base_file`` among the partition's candidates where incoming rows update it.
-    updates
-        How many stored rows meet an incoming one.
-    first_insert, inserts
-        Which of the partition's new rows it receives: that many from that ordinal on.
+    ``base_file`` is ``None`` for a new group; ``candidate`` is its ordinal among the partition's
+    candidates where incoming rows update it. ``updates`` counts stored rows that meet an incoming
+    one. The group receives ``inserts`` new rows of the partition from the ordinal ``first_insert``
+    on.
     """
 
     partition_path: PartitionPath
@@ -66,10 +58,7 @@ def average_record_size(commits: Iterable[CommitMetadata], config: WriteConfig) 
 
     Only the five newest are asked; the configured estimate stands in when none of them tells.
 
-    Parameters
-    ----------
-    commits
-        Metadata of completed writes, newest first; read only as far as needed.
+    ``commits`` are newest first, and read only as far as needed.
     """
     for commit in islice(commits, _LOOK_BACK):
         size = sum(stat.total_write_bytes or 0 for stat in commit.stats)
@@ -82,15 +71,8 @@ def average_record_size(commits: Iterable[CommitMetadata], config: WriteConfig) 
 class FileSizing:
     """Assigns the rows of each partition to file groups.
 
-    Parameters
-    ----------
-    instant
-        The write; new file ids derive from it.
-    record_size
-        Returns the expected bytes per row; see :func:`average_record_size`. Asked once, if there
-        are new rows.
-    closed
-        File groups that take no new rows.
+    New file ids derive from ``instant``. ``record_size`` is called once, and only if there are new
+    rows. ``closed`` groups take no new rows.
     """
 
     def __init__(
@@ -119,14 +101,8 @@ class FileSizing:
     ) -> list[GroupWrite]:
         """Return the writes of one partition.
 
-        Parameters
-        ----------
-        base_files
-            The partition's latest base files, in the order of the candidates.
-        located
-            Stored rows that incoming rows meet, by candidate.
-        inserts
-            Number of new rows.
+        ``base_files`` are the latest ones, in the order of the candidates; ``located`` counts
+        stored rows that incoming rows meet, by candidate.
         """
         share = self._fill_small_files(partition_path, base_files, inserts)
         writes = []

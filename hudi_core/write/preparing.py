@@ -33,16 +33,7 @@ from hudi_core.write.validation import Validation
 class Prepared(NamedTuple):
     """A write before it begins.
 
-    Attributes
-    ----------
-    context
-        What its tasks go by; the time is still missing.
-    staged
-        The columns that are staged.
-    step
-        Its change of the table's columns.
-    layout
-        The layout of the table.
+    ``context`` has no time yet; ``step`` is the change of the table's columns.
     """
 
     context: WriteContext
@@ -63,17 +54,8 @@ def prepared_rows(
 ) -> Prepared:
     """Prepare a write of rows with these columns.
 
-    Parameters
-    ----------
-    absent
-        Columns that some of the rows lack.
-    is_new
-        Whether the table was made for these rows.
-
-    Raises
-    ------
-    SchemaError
-    They do not fit the table.
+    ``absent`` are columns that only some of the rows lack; ``is_new``: the table was made for these
+    rows.
     """
     client = table.client
     require_known_zone(client.config, client.base_path)
@@ -125,13 +107,7 @@ def prepared_rows(
 def prepared_changes(
     table: OpenTable, config: WriteConfig, validation: Validation | None, changes: Changes
 ) -> tuple[Prepared, Resolved]:
-    """Prepare a write that changes stored rows.
-
-    Raises
-    ------
-    SchemaError
-    Its conditions or values do not fit the table.
-    """
+    """Prepare a write that changes stored rows."""
     client, operation = table.client, changes.operation
     require_known_zone(client.config, client.base_path)
     step = unchanged(table)

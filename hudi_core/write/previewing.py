@@ -29,14 +29,7 @@ from hudi_core.write.steps import WriteSteps
 class Preview:
     """What a write would commit.
 
-    Attributes
-    ----------
-    began
-        The timeline that it builds on.
-    metadata
-        What it would record, with the paths of the files as they are now.
-    step
-        Its change of the columns.
+    ``metadata`` has the paths of the files as they are now, in the folder of the preview.
     """
 
     began: TimelineView
@@ -45,13 +38,7 @@ class Preview:
 
 
 def dry_run(writer: WriteClient, data: Any, operation: Operation) -> DryRun:
-    """Plan of a write of rows; nothing is written.
-
-    Raises
-    ------
-    SchemaError
-        The rows do not fit the table, or it has no record key to do this by.
-    """
+    """Plan of a write of rows; nothing is written."""
     writer.require(operation)
     context, staged, _, _ = _prepared(writer, data, operation)
     plan = DryRunTransaction(writer.table, writer.table.timeline())
@@ -76,19 +63,8 @@ def preview(
 
     Its files go to a folder of their own.
 
-    Parameters
-    ----------
-    instant
-        Stands in the files for the time of the write.
-    folder
-        Where they go, relative to the table.
-
-    Raises
-    ------
-    SchemaError
-        The rows do not fit the table, or it has no record key to do this by.
-    CommitValidationError
-        A validator refuses the state that the write would publish.
+    ``instant`` is written into the files as the time of the write; ``folder`` is relative to the
+    table.
     """
     writer.require(operation)
     began = writer.table.timeline()

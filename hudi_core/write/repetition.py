@@ -19,12 +19,7 @@ def repetition_of(
 ) -> Done | None:
     """The write that another one repeats; ``None`` for a new one.
 
-    Parameters
-    ----------
-    timeline
-        The timeline, fenced by the format.
-    idempotency
-        What makes the write one that is done once, if anything does.
+    ``timeline`` is fenced by the format.
     """
     if idempotency is None or not is_accounted(table.client):
         return None
@@ -38,10 +33,7 @@ def last_write(
 
     The commit is empty where it is gone.
 
-    Parameters
-    ----------
-    timeline
-        The timeline, fenced by the format.
+    ``timeline`` is fenced by the format.
     """
     if not is_accounted(table.client):
         return None
@@ -52,10 +44,7 @@ def last_write(
 def stored_result(table: OpenTable, done: Done, operation: WriteOperation) -> CommitResult:
     """The result of a write, from its commit.
 
-    Parameters
-    ----------
-    operation
-        What was asked for; taken where the commit itself is gone.
+    ``operation`` is that of the request, used where the commit itself is gone.
     """
     instant, metadata = _commit(table.client, done)
     published = table.host.find_publication(table.client, instant)

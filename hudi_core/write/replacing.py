@@ -39,14 +39,8 @@ def replaced_slices(
 ) -> Sequence[FileSlice]:
     """Return the file slices that a write takes out of the table.
 
-    Parameters
-    ----------
-    view
-        The table as the write found it.
-    operation
-        One that replaces file groups.
-    partitions
-        The partitions that are written or deleted; an overwrite of the table replaces all.
+    ``view`` is the table as the write found it. An overwrite of the table replaces all partitions,
+    whatever ``partitions`` has.
     """
     everywhere = operation.replaces is Replaces.TABLE
     return view.latest_slices(None if everywhere else partitions)
@@ -71,19 +65,7 @@ def rows_of(client: TableMetaClient, slices: Sequence[FileSlice]) -> dict[str, i
 def partition_paths_of(
     partitions: Iterable[PartitionLike], config: TableConfig, schema: TableSchema
 ) -> list[PartitionPath]:
-    """Return the paths of partitions, each once, in order.
-
-    Parameters
-    ----------
-    partitions
-        Paths, or mappings of every partition column to its value.
-
-    Raises
-    ------
-    PartitionValueError
-        The table has no partitions; a mapping lacks a partition column, names another one, or has
-        a value that is no path.
-    """
+    """Return the paths of partitions, each once, in order."""
     if not config.partition_fields:
         raise PartitionValueError(
             "The table has no partitions",
@@ -104,15 +86,7 @@ def partitions_of_rows(
     schema: TableSchema,
     how: SchemaConfig,
 ) -> Iterator[frozenset[PartitionPath]]:
-    """Yield the partitions of the rows of one input task.
-
-    Parameters
-    ----------
-    schema
-        The columns that make partition paths.
-    how
-        What may be done to values that their types do not hold.
-    """
+    """Yield the partitions of the rows of one input task."""
     keys = key_generator(replace(config, record_key_fields=()), schema)
     for batch in normalised(batches, schema, how):
         paths = keys.partition_paths(batch)
@@ -123,11 +97,6 @@ def require_known(view: SliceView, partitions: Iterable[PartitionPath]) -> None:
     """Refuse partitions that hold no rows: more likely misspelt than meant.
 
     Other partitions are looked at only to name them in the error.
-
-    Raises
-    ------
-    UnknownPartitionError
-        Names them, and partitions that the table has.
     """
     named = list(partitions)
     found = {one.partition_path for one in view.latest_slices([p for p in named if _can_be(p)])}

@@ -28,23 +28,6 @@ def metadata_requests(client: TableMetaClient, config: MetadataConfig) -> Storag
     At most one log file is put for each of its file groups; groups that no key falls into get none.
     Compaction, cleaning and archival, which come every few commits, are left out. A table that has
     no metadata table, or half of one, and gets one, is charged for building it empty.
-
-    Parameters
-    ----------
-    client
-        The table, as it is now.
-    config
-        What the options say of the metadata table.
-
-    Returns
-    -------
-    StorageRequests
-        Nothing where there is no metadata table and none is asked for.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The metadata table is damaged.
     """
     stored = StoredPartitions.of(client.config)
     if not stored.is_there:

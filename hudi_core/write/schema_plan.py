@@ -19,18 +19,6 @@ def plan_schema(
     """Return the schema change that incoming rows make.
 
     A delete makes none.
-
-    Parameters
-    ----------
-    incoming
-        Columns of the rows.
-
-    Raises
-    ------
-    SchemaError
-        See :func:`~hudi_core.schema.evolution.merged_schema`.
-    UnsupportedCapabilityError, SchemaError
-        The table's format cannot follow; see :func:`~hudi_core.txn.schema_step.require_supported`.
     """
     step = unchanged(table)
     if operation.deletes:

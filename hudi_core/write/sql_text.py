@@ -59,26 +59,15 @@ _REFUSED: Final = {
 class Visible:
     """The columns that a text may name.
 
-    Attributes
-    ----------
-    schema
-        They, by the names that they have in joined rows.
-    prefixes
-        What names of columns begin with there, by the alias of their table; the alias is empty
-        where a column needs none.
+    ``schema`` has the names of joined rows; ``prefixes`` are what names begin with there, by alias
+    of their table. The alias is empty where a column needs none.
     """
 
     schema: pa.Schema
     prefixes: Mapping[str, str]
 
     def find(self, parts: Sequence[str], text: str) -> tuple[str, Sequence[str]]:
-        """Return the column of a dotted name, and the fields below it.
-
-        Raises
-        ------
-        SchemaError
-            There is none, or there are several.
-        """
+        """Return the column of a dotted name, and the fields below it."""
         alias = self._same(parts[0], self.prefixes) if len(parts) > 1 else None
         if alias is not None:
             name = self._same(self.prefixes[alias] + parts[1], self.schema.names)
@@ -110,17 +99,7 @@ class Visible:
 
 @dataclass(frozen=True, slots=True)
 class SqlText:
-    """One expression.
-
-    Attributes
-    ----------
-    text
-        As it was given.
-    tree
-        Parsed; its columns are those of joined rows.
-    columns
-        They.
-    """
+    """One expression."""
 
     text: str
     tree: Tree
@@ -128,17 +107,7 @@ class SqlText:
 
     @classmethod
     def parse(cls, text: str, visible: Visible) -> SqlText:
-        """Parse an expression over the columns of one row.
-
-        Raises
-        ------
-        SchemaError
-            It is no such expression, or names columns that are not there.
-        ExpressionLimitError
-            It is nested too deeply.
-        InvalidOptionError
-            sqlglot is not installed.
-        """
+        """Parse an expression over the columns of one row."""
         sqlglot = library("sqlglot", text)
         try:
             with shallow(text):
@@ -189,13 +158,7 @@ class SqlText:
             return str(self.tree.sql(dialect=dialect))
 
     def predicate(self, columns: Mapping[str, pa.Field]) -> Predicate:
-        """What it says of single columns, and nothing of the rest.
-
-        Parameters
-        ----------
-        columns
-            The columns that are known, by their names in joined rows.
-        """
+        """What it says of single columns, and nothing of the rest."""
         reading = _Reading(importlib.import_module("sqlglot.expressions"), columns)
         with shallow(self.text):
             return reading.predicate(self.tree)
@@ -225,13 +188,7 @@ class SqlText:
 
 
 def library(module: str, text: str) -> Any:
-    """Return a module of a library that reads, or runs, a text.
-
-    Raises
-    ------
-    InvalidOptionError
-        It is not installed.
-    """
+    """Return a module of a library that reads, or runs, a text."""
     need = f"texts in SQL need {module.partition('.')[0]}"
     return require_library(module, EXTRA, ("SQL", text), need)
 
@@ -251,15 +208,8 @@ def _path(exp: Any, tree: Tree) -> str | None:
 def shallow(text: str, is_too_deep: Callable[[Exception], bool] | None = None) -> Iterator[None]:
     """Let sqlglot walk a text, which it does by recursion.
 
-    Parameters
-    ----------
-    is_too_deep
-        Whether an error of another parser says as much as Python's.
-
-    Raises
-    ------
-    ExpressionLimitError
-        The text is nested too deeply.
+    ``is_too_deep`` is whether an error of another parser means what Python's ``RecursionError``
+    does.
     """
     try:
         yield

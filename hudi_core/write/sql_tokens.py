@@ -50,12 +50,7 @@ _ESCAPED: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "
 class Token:
     """A word, a name in backticks, a literal or a symbol.
 
-    Attributes
-    ----------
-    text
-        As it is written.
-    start, end
-        Where it is, the end exclusive.
+    ``end`` is exclusive.
     """
 
     kind: TokenKind

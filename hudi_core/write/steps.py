@@ -65,15 +65,7 @@ class WriteSession(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """What a write is going to do.
-
-    Attributes
-    ----------
-    parts, tagged
-        The staged rows; where they go, by partition.
-    groups
-        The file groups to write.
-    """
+    """What a write is going to do."""
 
     parts: list[StagedPart]
     tagged: dict[PartitionPath, Tagged]
@@ -84,24 +76,9 @@ class WritePlan:
 class WriteSteps:
     """The steps between ``begin`` and ``commit``: stage, locate, plan, write.
 
-    Attributes
-    ----------
-    engine, config
-        Where the tasks run; the write's options.
-    transaction
-        The write under way.
-    context, staged
-        What every task knows; the columns that are staged.
-    operation
-        What is done with the rows.
-    view
-        The files that the write builds on.
-    clustering
-        The file groups that pending clusterings are about to replace.
-    partitions
-        The partitions of the rows, once they are staged, and those that are replaced with them.
-    replaces
-        Partitions to replace even if no row belongs to them.
+    ``clustering`` are the file groups that pending clusterings are about to replace. ``partitions``
+    are known once the rows are staged, and include those replaced with them; ``replaces`` are
+    replaced even if no row belongs to them.
     """
 
     engine: Engine
@@ -133,10 +110,7 @@ class WriteSteps:
     def plan(self, data: Any, in_memory: bool) -> WritePlan:
         """Stage and locate the rows, and assign their file groups.
 
-        Parameters
-        ----------
-        in_memory
-            Keep what is staged in memory, on the driver. Otherwise it is kept below the table.
+        With ``in_memory`` what is staged is kept on the driver, else below the table.
         """
         with self._timed("stage"):
             stage = partial(

@@ -56,17 +56,7 @@ _KEYS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """The validators of one write.
-
-    Attributes
-    ----------
-    config
-        The queries, and what becomes of a commit that is refused.
-    functions
-        Validators that a caller gave.
-    limits
-        What a query may take.
-    """
+    """The validators of one write."""
 
     config: ValidatorsConfig
     functions: Sequence[Validator] = ()
@@ -78,13 +68,7 @@ class Validation:
         return not (self.config.sql_checks or self.functions)
 
     def require_runnable(self, table: OpenTable, step: SchemaStep) -> None:
-        """Refuse queries that cannot run on the table's columns.
-
-        Raises
-        ------
-        InvalidOptionError
-            DuckDB is not installed, or does not understand one of them.
-        """
+        """Refuse queries that cannot run on the table's columns."""
         if not self.config.sql_checks:
             return
         duckdb = _duckdb(self.config)
@@ -112,19 +96,7 @@ class Validation:
     ) -> None:
         """Refuse a commit that a validator refuses.
 
-        Parameters
-        ----------
-        seen
-            The timeline that the commit builds on.
-        metadata
-            What it is about to record.
-        schema
-            The columns after it.
-
-        Raises
-        ------
-        CommitValidationError
-            Names the validator. Nothing has changed.
+        ``schema`` is that after the commit. When it is refused, nothing has changed.
         """
         # pyarrow.dataset imports pandas, which takes longer than all of this project
         from hudi_core.read.dataset import HudiDataset  # noqa: PLC0415

@@ -90,10 +90,7 @@ class SessionCatalog:
     ) -> None:
         """Make a name for a table that is there.
 
-        Parameters
-        ----------
-        note
-            The options of reads, the path among them.
+        ``note`` holds the options of reads, the path among them.
         """
         self.session.catalog.createTable(
             name,
@@ -122,18 +119,7 @@ class SessionCatalog:
         return {name: str(settings.get(name)) for name in names if name.startswith(prefix)}
 
     def stated_columns(self, text: str) -> pa.Schema:
-        """The columns of a definition in SQL.
-
-        Parameters
-        ----------
-        text
-            Such as ``id INT NOT NULL COMMENT 'the key'``.
-
-        Raises
-        ------
-        SchemaError
-            Spark does not understand it, or a type is none of a table's.
-        """
+        """The columns of a definition in SQL."""
         try:
             columns = StructType.fromDDL(text)
         except (AnalysisException, ParseException) as error:

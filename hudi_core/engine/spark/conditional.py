@@ -43,17 +43,8 @@ def changed_frame(
 ) -> Named:
     """Return rows that tasks read, with further columns.
 
-    Parameters
-    ----------
-    columns
-        Expressions in Spark's SQL, by name.
-    wanted
-        Condition in Spark's SQL for the rows to return; ``None`` for all.
-
-    Raises
-    ------
-    SchemaError
-        Spark does not understand an expression.
+    ``columns`` are expressions in Spark's SQL by name; ``wanted`` is a condition in it, ``None``
+    for all rows.
     """
     frame = read_batches(_engine(engine).session, tasks, function, schema)
     try:
@@ -78,21 +69,9 @@ def merged_frame(
 ) -> Named:
     """Return rows that tasks read, joined with those of a source.
 
-    Parameters
-    ----------
-    on
-        Condition in Spark's SQL.
-    how
-        The kind of join: ``inner``, ``left``, ``right`` or ``full``.
-    present
-        Name of the column that tells whether there is a source row; among those that tasks read.
-    columns
-        Expressions in Spark's SQL over both, by name.
-
-    Raises
-    ------
-    SchemaError
-        Spark does not understand an expression.
+    ``columns`` are expressions in Spark's SQL over both sides, by name; ``on`` is a condition in
+    it. ``present`` is the column that says whether there is a source row; the tasks read it with
+    the others.
     """
     target = read_batches(_engine(engine).session, tasks, function, schema).drop(present)
     source = source.withColumn(present, sql.lit(True))
@@ -186,13 +165,7 @@ def _spells(given: DataType, wanted: DataType) -> bool:
 def with_constants(
     frame: DataFrame, values: Mapping[str, Any], kinds: Mapping[str, str]
 ) -> DataFrame:
-    """Return rows with further columns, which have one value each.
-
-    Parameters
-    ----------
-    kinds
-        Types of the columns, as SQL spells them.
-    """
+    """Return rows with further columns, which have one value each."""
     more = [sql.lit(value).cast(kinds[name]).alias(name) for name, value in values.items()]
     return frame.select("*", *more) if more else frame
 
@@ -201,11 +174,6 @@ def with_casts(frame: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
     """Return rows whose strings in some columns became values of other types.
 
     A string that spells none fails the query.
-
-    Parameters
-    ----------
-    kinds
-        Types by column, as SQL spells them.
     """
     columns = []
     for name in frame.columns:

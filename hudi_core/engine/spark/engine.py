@@ -46,14 +46,9 @@ class SparkEngine:
     Values cross between driver and executors pickled, inside Spark's own channel and never at rest;
     rows cross as Arrow.
 
-    Parameters
-    ----------
-    session
-        The session whose executors do the work.
-    tasks_on_driver
-        Whether tasks over staged rows run on threads of this process instead of on executors. By
-        default just where the executors are this machine anyway (a ``local`` master): the rows lie
-        in files that both see, and a thread is cheaper than a job and a Python process.
+    ``tasks_on_driver``: tasks over staged rows run on threads of this process. By default only with
+    a ``local`` master: the rows are in files that both see, and a thread is cheaper than a job and
+    a Python process.
     """
 
     name = "spark"

@@ -55,17 +55,10 @@ def read_files(
 ) -> DataFrame:
     """Return the rows of the files in the columns of ``schema``.
 
-    Parameters
-    ----------
-    files
-        Absolute paths or URIs of parquet files, by the columns they were written with. They are
-        matched by field id where the files have ids; a column that a file lacks reads null.
-    schema
-        Columns of the table.
-    commit_times
-        Only rows with one of these in ``_hoodie_commit_time``; ``None`` for all rows.
-    options
-        Hadoop's options of the files' store.
+    ``files`` are absolute paths or URIs, by the columns they were written with. They are matched by
+    field id where the files have ids; a column that a file lacks reads null. Without
+    ``commit_times`` all rows are read, otherwise those with one of them in ``_hoodie_commit_time``;
+    ``options`` are Hadoop's, for the store.
     """
     wanted = readable(session, schema)
     struct = from_arrow_schema(wanted)
@@ -89,12 +82,8 @@ def read_batches(
 
     Nothing is read before the DataFrame is used, and it is read again each time.
 
-    Parameters
-    ----------
-    tasks
-        Frozen values; at most so many Spark tasks run.
-    function
-        Yields batches of ``schema``; crosses to the executors.
+    ``function`` crosses to the executors, as do the tasks, which are frozen values; at most as many
+    Spark tasks run as there are ``tasks``.
     """
     struct = from_arrow_schema(readable(session, schema))
     if not tasks:

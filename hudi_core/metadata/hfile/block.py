@@ -39,12 +39,7 @@ _NO_CHECKSUM, _CRC32, _CRC32C = 0, 1, 2
 class Block(NamedTuple):
     """A block that was read.
 
-    Attributes
-    ----------
-    content
-        Uncompressed.
-    size
-        Bytes on disk, header and checksums included.
+    ``content`` is uncompressed; ``size`` is the bytes on disk, header and checksums included.
     """
 
     content: bytes
@@ -54,16 +49,8 @@ class Block(NamedTuple):
 def encode_block(magic: bytes, content: bytes, codec: Codec, previous: int) -> bytes:
     """Return a block.
 
-    Parameters
-    ----------
-    magic
-        Its kind.
-    content
-        Uncompressed.
-    codec
-        Of the file.
-    previous
-        Offset of the block of that kind before it; -1 for the first.
+    ``content`` is uncompressed. ``previous`` is the offset of the preceding block of that kind, -1
+    for the first.
     """
     stored = _gzip(content) if codec == Codec.GZIP else content
     data_size = HEADER_BYTES + len(stored)
@@ -80,23 +67,7 @@ def encode_block(magic: bytes, content: bytes, codec: Codec, previous: int) -> b
 def decode_block(data: bytes, position: int, magic: bytes, codec: Codec, path: str) -> Block:
     """Return the block that begins at a position.
 
-    Parameters
-    ----------
-    data
-        Bytes of the file, or of a part of it.
-    position
-        Where the block begins in ``data``.
-    magic
-        The kind it has to be of.
-    codec
-        Of the file.
-    path
-        The file, for errors.
-
-    Raises
-    ------
-    CorruptMetadataError
-        There is no whole block of that kind.
+    ``data`` may be a part of the file; ``position`` counts in ``data``.
     """
     if not 0 <= position <= len(data) - HEADER_BYTES:
         raise damaged(path, f"it has no room for its block {magic!r}")

@@ -59,20 +59,7 @@ def encode_cell(key: bytes, value: bytes) -> bytes:
 
 
 def decode_cells(content: bytes, path: str) -> Cells:
-    """Return the cells of a block.
-
-    Parameters
-    ----------
-    content
-        Of the data block, uncompressed.
-    path
-        The file, for errors.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The content is not a sequence of whole cells, or their keys are not in order.
-    """
+    """Return the cells of a block."""
     keys: list[bytes] = []
     begins: list[int] = []
     ends: list[int] = []

@@ -59,13 +59,7 @@ def encode_file_info(info: Mapping[str, bytes]) -> bytes:
 
 
 def decode_file_info(content: bytes, path: str) -> dict[str, bytes]:
-    """Return the names and bytes of the block's content.
-
-    Raises
-    ------
-    CorruptMetadataError
-        It is no file info.
-    """
+    """Return the names and bytes of the block's content."""
     if not content.startswith(_MAGIC):
         raise damaged(path, "its file info is in a form before HFile version 3")
     info: dict[str, bytes] = {}

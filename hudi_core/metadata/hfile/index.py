@@ -36,14 +36,8 @@ _INT32: Final = struct.Struct(">i")
 class IndexEntry(NamedTuple):
     """One block.
 
-    Attributes
-    ----------
-    key
-        Row of the first key of a data block, or of the first block below; name of a meta block.
-    offset
-        Where it begins in the file.
-    size
-        Bytes on disk.
+    ``key`` is the row of the first key in the data block or in the first block below, or the name
+    of a meta block. ``size`` is in bytes on disk.
     """
 
     key: bytes
@@ -80,23 +74,8 @@ def decode_root_index(
 ) -> list[IndexEntry]:
     """Return the entries of a root index, keys as they are written.
 
-    Parameters
-    ----------
-    content
-        Of the index block.
-    count
-        Entries the trailer speaks of.
-    end
-        Where the last block has to end.
-    path
-        The file, for errors.
-    more
-        Whether other bytes may follow: HBase appends the middle key of an index with levels.
-
-    Raises
-    ------
-    CorruptMetadataError
-        There are more or fewer entries, or one that leads outside the file.
+    ``count`` is from the trailer; the last block has to end at ``end``. ``more`` allows bytes after
+    the entries: HBase appends the middle key of an index with levels.
     """
     entries: list[IndexEntry] = []
     position = 0
@@ -140,11 +119,6 @@ def require_ordered_blocks(entries: Sequence[IndexEntry], path: str) -> None:
     """Refuse entries whose blocks overlap or are not in the file's order.
 
     Otherwise many entries could lead to one large block, which would be read as often.
-
-    Raises
-    ------
-    CorruptMetadataError
-        They do.
     """
     if any(low.offset + low.size > high.offset for low, high in pairwise(entries)):
         raise damaged(path, "its index leads to the same place twice")

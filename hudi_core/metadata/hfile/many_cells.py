@@ -44,15 +44,7 @@ class KeysOfLength(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CellPlaces:
-    """Cells of some blocks, in their order.
-
-    Attributes
-    ----------
-    data
-        The contents of the blocks, and some bytes more.
-    key_begins, key_lengths, value_begins, value_lengths
-        Where keys and values are in it.
-    """
+    """Cells of some blocks, in their order."""
 
     data: npt.NDArray[np.uint8]
     key_begins: Ints
@@ -154,20 +146,7 @@ def first_key(content: bytes) -> bytes:
 
 
 def find_cells(contents: Sequence[bytes], path: str) -> CellPlaces:
-    """Return the cells of some data blocks.
-
-    Parameters
-    ----------
-    contents
-        Of the data blocks, uncompressed.
-    path
-        The file, for errors.
-
-    Raises
-    ------
-    CorruptMetadataError
-        A content is not a sequence of whole cells.
-    """
+    """Return the cells of some data blocks."""
     data = np.frombuffer(b"".join([*contents, bytes(16)]), np.uint8)
     splits = min(_MAX_SPLITS, _WALKS // max(1, len(contents)))
     begins: list[int] = []

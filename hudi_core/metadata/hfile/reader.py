@@ -59,29 +59,8 @@ class HFileReader:
 
     It keeps no block, and holds nothing open.
 
-    Parameters
-    ----------
-    read
-        Reads from the file that the HFile is in.
-    length
-        Bytes of the HFile.
-    path
-        The file's path, for errors.
-    offset
-        Where the HFile begins in it: 0, or where the content of a log block begins.
-
-    Attributes
-    ----------
-    trailer
-        See :class:`~hudi_core.metadata.hfile.trailer.Trailer`.
-    info
-        The file info: names with bytes.
-
-    Raises
-    ------
-    CorruptMetadataError
-        From every method: the file, named, is damaged. Values that gzip does not protect (codec
-        NONE) can be wrong without notice.
+    ``offset`` is 0, or where the content of a log block begins. Every method refuses a damaged
+    file; values that gzip does not protect (codec NONE) can be wrong without notice.
     """
 
     def __init__(self, read: ReadRange, length: int, path: str, offset: int = 0) -> None:
@@ -174,11 +153,6 @@ class HFileReader:
 
         What is said is the same as by :meth:`get_many`, and reads the same; nothing is made for a
         single key. One pair for values of each length: the ordinals of the keys, and the values.
-
-        Parameters
-        ----------
-        keys
-            Each once, without nulls.
         """
         wanted = list(by_length(keys))
         waiting: list[CellPlaces] = []
@@ -212,10 +186,7 @@ class HFileReader:
     def all_cells(self) -> Iterator[CellPlaces]:
         """Yield all keys with their values, in order, very many at once.
 
-        Raises
-        ------
-        CorruptMetadataError
-            After the last: there were more or fewer keys than the file says.
+        A number of keys other than the file says is refused after the last.
         """
         count = 0
         for cells in self._many_cells(range(len(self._blocks))):
@@ -258,10 +229,7 @@ class HFileReader:
 
         For those who want many keys at once.
 
-        Raises
-        ------
-        CorruptMetadataError
-            After the last block: there were more or fewer keys than the file says.
+        A number of keys other than the file says is refused after the last block.
         """
         count = 0
         last = b""

@@ -20,17 +20,7 @@ class ReadRange(Protocol):
 
 
 class Window:
-    """The bytes of one HFile, its end held in memory.
-
-    Parameters
-    ----------
-    read
-        Reads from the file the HFile is in.
-    offset, length
-        Where the HFile is in it, and its bytes.
-    path
-        That file, for errors.
-    """
+    """The bytes of one HFile, its end held in memory."""
 
     def __init__(self, read: ReadRange, offset: int, length: int, path: str) -> None:
         self._read, self._offset, self.length, self._path = read, offset, length, path
@@ -40,13 +30,7 @@ class Window:
         self._tail = self._fetch(self._tail_begin, length - self._tail_begin)
 
     def take(self, begin: int, length: int) -> bytes:
-        """Return some bytes, by their place in the HFile.
-
-        Raises
-        ------
-        CorruptMetadataError
-            The file does not have them.
-        """
+        """Return some bytes, by their place in the HFile."""
         if begin < 0 or length < 0 or begin + length > self.length:
             raise damaged(self._path, f"it has no {length} bytes from byte {begin} on")
         missing = self._tail_begin - begin

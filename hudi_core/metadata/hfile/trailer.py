@@ -29,22 +29,10 @@ _MAX_LEVELS: Final = 8
 class Trailer:
     """What the trailer says.
 
-    Attributes
-    ----------
-    file_info_offset, load_on_open_offset
-        Where the file info and the root data index begin.
-    data_bytes
-        Uncompressed bytes of all data blocks. (HBase writes those of the data index there.)
-    data_index_count, meta_index_count
-        Entries of the root data index and of the meta index.
-    entry_count
-        Keys of the file.
-    index_levels
-        1 when the root index leads to data blocks.
-    first_data_offset, last_data_offset
-        Where the first and the last data block begin; without data blocks, -1 and 0.
-    codec
-        Compression of all blocks.
+    ``file_info_offset`` and ``load_on_open_offset`` are where the file info and the root data index
+    begin. ``data_bytes`` is the uncompressed size of all data blocks (HBase writes that of the data
+    index there). ``index_levels`` is 1 when the root index leads to data blocks. Without data
+    blocks, ``first_data_offset`` is -1 and ``last_data_offset`` 0.
     """
 
     file_info_offset: int
@@ -84,20 +72,7 @@ def encode_trailer(trailer: Trailer) -> bytes:
 def decode_trailer(data: bytes, file_bytes: int, path: str) -> Trailer:
     """The trailer in the last bytes of a file.
 
-    Parameters
-    ----------
-    data
-        The last 4096 bytes.
-    file_bytes
-        Bytes of the whole file: no offset may lie beyond.
-    path
-        The file, for errors.
-
-    Raises
-    ------
-    CorruptMetadataError
-        It is no trailer of an HFile of version 3, one that contradicts itself, or of a file in
-        another compression than gzip.
+    ``data`` is the last 4096 bytes of the file; only version 3 and gzip or no compression are read.
     """
     if not data.startswith(_MAGIC) or len(data) != TRAILER_BYTES:
         raise damaged(path, "it does not end with the trailer of an HFile")

@@ -21,11 +21,6 @@ def decode_vint(data: bytes, position: int) -> tuple[int, int]:
     """Return a number, and the position after it.
 
     Negative ones are refused.
-
-    Raises
-    ------
-    WireError
-        There is no such number.
     """
     if position >= len(data):
         raise WireError("a number is cut off")

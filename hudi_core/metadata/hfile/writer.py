@@ -31,22 +31,10 @@ BLOCK_BYTES: Final = 64 * 1024
 class HFileOptions:
     """How a file is written.
 
-    Attributes
-    ----------
-    schema
-        Avro schema of the values, as JSON, the meta fields included.
-    create_time_ms
-        Milliseconds since the epoch.
-    codec
-        Compression of the blocks.
-    block_bytes
-        Bytes of cells from which on a data block is full.
-    full_keys
-        Whether the index holds whole cell keys, as the files of tables of version 8 do.
-    base_file
-        Whether it is a base file, which says its least and greatest key; a log block does not.
-    bloom
-        Bloom filter of a base file's keys, as base64 text; ``None`` for none.
+    ``schema`` is of the values, meta fields included. A data block is full from ``block_bytes`` of
+    cells on. ``full_keys``: the index holds whole cell keys, as in tables of version 8.
+    ``base_file``: the file says its least and greatest key, which a log block does not. ``bloom``
+    is base64 text.
     """
 
     schema: str
@@ -61,19 +49,8 @@ class HFileOptions:
 def write_hfile(entries: Iterable[tuple[bytes, bytes]], options: HFileOptions) -> bytes:
     """Return the bytes of an HFile.
 
-    Parameters
-    ----------
-    entries
-        Keys and values, in ascending order of the keys' bytes, each key once.
-    options
-        How it is written.
-
-    Raises
-    ------
-    RecordKeyError
-        A key has more than 32,767 bytes.
-    ValueError
-        The keys are not in order.
+    Entries are in ascending order of the keys' bytes, each key once; a key has at most 32,767
+    bytes.
     """
     return _Writer(options).write(entries)
 

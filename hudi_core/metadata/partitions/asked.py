@@ -13,17 +13,7 @@ _OF_COLUMN: Final = "secondary_index"
 
 
 class AskedPartition(NamedTuple):
-    """A partition that an index makes.
-
-    Attributes
-    ----------
-    name
-        Of the partition.
-    column
-        What it is of; ``None`` for the record key.
-    kind
-        The type of an index of a function.
-    """
+    """A partition that an index makes."""
 
     name: str
     column: str | None
@@ -38,20 +28,7 @@ def asked_partition(
     *,
     has_options: bool,
 ) -> AskedPartition:
-    """The partition of an index, as Hudi's ``CREATE INDEX`` chooses it.
-
-    Parameters
-    ----------
-    name, columns, using
-        What the statement says.
-    keys
-        The fields of the record key.
-
-    Raises
-    ------
-    TableServiceError
-        No index is of these columns.
-    """
+    """The partition of an index, as Hudi's ``CREATE INDEX`` chooses it."""
     is_of_keys = not has_options and set(columns) == set(keys)
     if using == RECORD_INDEX or (using in (None, _OF_COLUMN) and is_of_keys):
         if not is_of_keys:

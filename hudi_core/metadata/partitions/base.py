@@ -25,17 +25,7 @@ from hudi_core.model.protocols import TimelineView
 
 
 class Layout(NamedTuple):
-    """What decides about the number of file groups of a new partition.
-
-    Attributes
-    ----------
-    config
-        The options.
-    owner
-        See :class:`~hudi_core.metadata.partition_types.GroupPlace`.
-    records
-        How many it has.
-    """
+    """What decides about the number of file groups of a new partition."""
 
     config: MetadataConfig
     owner: PartitionPath | None
@@ -64,34 +54,12 @@ class MetadataPartition(ABC):
     A new kind needs a class with :meth:`of_commit`, :meth:`build`, :meth:`to_arrow` and what it
     says other than here, and a place in the registry.
 
-    Attributes
-    ----------
-    name
-        Of the partition, which is its folder; what names begin with where users name partitions of
-        the kind.
-    arrow_schema
-        Its columns as an Arrow table.
-    option
-        Field of the options that asks for it.
-    groups
-        Number of file groups that it is built with, or the field of the options that has it.
-    checks
-        What validation compares of it.
-    made_from
-        Partition whose records it is made from: built after that one, and dropped with it.
-    read_through
-        Partition that its readers go through, which is not dropped while it is there.
-    is_required
-        Whether there is no metadata table without it.
-    is_of_partitions
-        Whether only a table with partitions has it.
-    is_key_index
-        Whether it is an index of record keys: tasks report what they do to keys, and only undoing
-        a commit takes its changes back.
-    is_of_column
-        Whether users add it under a name of theirs, as an index of one column.
-    prefix
-        Of such names.
+    ``name`` is also the folder; where users name partitions of the kind, their names begin with
+    ``prefix``. ``option`` is the field of the options that asks for it, ``groups`` the number of
+    file groups or the field that has it. It is built after ``made_from`` and dropped with it, and
+    not dropped while ``read_through`` is there. ``is_of_partitions``: only partitioned tables have
+    it. ``is_key_index``: tasks report what they do to keys, and only undoing a commit takes its
+    changes back. ``is_of_column``: users add it under a name of theirs.
     """
 
     name: str
@@ -137,22 +105,10 @@ class MetadataPartition(ABC):
         return replace(config, **changed)
 
     def require_possible(self, config: MetadataConfig, table: TableConfig) -> None:  # noqa: B027 - few refuse
-        """Refuse options that ask for what cannot be built.
-
-        Raises
-        ------
-        InvalidOptionError
-            Names the option.
-        """
+        """Refuse options that ask for what cannot be built."""
 
     def require_same_kind(self, work: Work) -> None:  # noqa: B027 - few refuse
-        """Refuse options that ask for another form than the table has.
-
-        Raises
-        ------
-        InvalidOptionError
-            Names the option.
-        """
+        """Refuse options that ask for another form than the table has."""
 
     def rebuild_options(self, work: Work) -> MetadataConfig:
         """Options to rebuild it with.
@@ -162,22 +118,10 @@ class MetadataPartition(ABC):
         return work.config
 
     def require_maintained(self, definitions: IndexDefinitions, base_path: str) -> None:  # noqa: B027 - few refuse
-        """Refuse a partition that would go stale.
-
-        Raises
-        ------
-        UnsupportedTableError
-            Names it.
-        """
+        """Refuse a partition that would go stale."""
 
     def require_droppable(self) -> None:  # noqa: B027 - few refuse
-        """Refuse to drop what the metadata table cannot be without.
-
-        Raises
-        ------
-        TableServiceError
-            Says what to do instead.
-        """
+        """Refuse to drop what the metadata table cannot be without."""
 
     # --- its definition ------------------------------------------------------------------------
 
@@ -191,18 +135,7 @@ class MetadataPartition(ABC):
         return False
 
     def defined(self, work: Work, asked: AskedIndex) -> IndexDefinitions:  # noqa: ARG002 - of few
-        """The definitions with that of a new partition.
-
-        Parameters
-        ----------
-        asked
-            What it is an index of.
-
-        Raises
-        ------
-        TableServiceError
-            The table has no such column, or there can be no such index of it.
-        """
+        """The definitions with that of a new partition."""
         return work.definitions
 
     def restored(self, work: Work) -> IndexDefinitions:

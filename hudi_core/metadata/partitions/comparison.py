@@ -20,22 +20,10 @@ from hudi_core.model.files import PartitionPath
 class Comparison:
     """One comparison, and what it came to.
 
-    Attributes
-    ----------
-    table
-        The table; what completes while the comparison runs is left out of it.
-    snapshot
-        Its metadata table.
-    checks
-        Those that are asked for.
-    paths
-        Partitions of the table whose files are compared; ``None`` for all.
-    checked
-        Partitions of the metadata table that were compared, with the records each has.
-    skipped
-        Those that were not, and why.
-    made
-        Records that were made of the table already, by partition of the metadata table.
+    What completes while the comparison runs is left out of ``table``. ``paths`` limits the
+    partitions whose files are compared, ``None`` for all. ``checked`` has the number of records by
+    partition of the metadata table, ``skipped`` the reasons; ``made`` caches records that were made
+    of the table.
     """
 
     table: ListedTable

@@ -25,13 +25,7 @@ from hudi_core.model.files import FileGroupId
 
 @dataclass(eq=False)
 class KeyChanges:
-    """The changes of one write.
-
-    Attributes
-    ----------
-    commit
-        The write.
-    """
+    """The changes of one write."""
 
     commit: Commit
 
@@ -57,13 +51,7 @@ class KeyChanges:
         return self._delta.locations(is_partitioned=is_partitioned)
 
     def values(self, column: str) -> PartitionChange:
-        """Changes of the secondary index of a column.
-
-        Raises
-        ------
-        UnsupportedTableError
-            The column is of a type that no index is kept of.
-        """
+        """Changes of the secondary index of a column."""
         return self._delta.values(column)
 
     def note_repeated(self) -> None:
@@ -94,13 +82,7 @@ class KeyChanges:
         return self._delta.repeats(commit.snapshot, self.locations)
 
     def _has_looked(self, *, everywhere: bool) -> bool:
-        """Whether the write has looked for its keys among stored ones.
-
-        Parameters
-        ----------
-        everywhere
-            Whether that is the whole table.
-        """
+        """Whether the write has looked for its keys among stored ones."""
         commit, config = self.commit, self.commit.client.config
         if commit.metadata.operation_type != WriteOperation.UPSERT or commit.listed is None:
             return False  # others may have committed since it looked

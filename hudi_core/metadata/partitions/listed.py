@@ -23,10 +23,7 @@ class ListedTable(Work):
 
     Its folders are listed once, when they are first asked for.
 
-    Attributes
-    ----------
-    with_history
-        Whether archived writes, too, are asked which files they name.
+    ``with_history``: archived writes, too, are asked which files they name.
     """
 
     with_history: bool = False
@@ -46,12 +43,8 @@ class ListedTable(Work):
     def require_committed(self) -> None:
         """Refuse a listing that lacks files which writes name.
 
-        Raises
-        ------
-        MisplacedFileError
-            Another engine put one of them into the folder of a table with storage paths.
-        IncompleteListingError
-            They are nowhere.
+        A ``MisplacedFileError`` means that another engine put a file into the folder of a table
+        with storage paths; an ``IncompleteListingError``, that it is nowhere.
         """
         found = {one.path: one.size for files in self.files.values() for one in files}
         missing = self.committed.missing_from(found)

@@ -23,15 +23,7 @@ _OF_COLUMNS: Final = ("secondary_index_", "expr_index_")
 
 
 def full_name(name: str, *, is_of_function: bool) -> str:
-    """The partition of an index that users name.
-
-    Parameters
-    ----------
-    name
-        Of the index, or of its partition.
-    is_of_function
-        Whether it is of a function of a column.
-    """
+    """The partition of an index that users name."""
     is_full = any(name.startswith(prefix) for prefix in _OF_COLUMNS)
     return name if is_full else _OF_COLUMNS[is_of_function] + name
 
@@ -39,14 +31,8 @@ def full_name(name: str, *, is_of_function: bool) -> str:
 class Check(Enum):
     """A comparison of the metadata table with the files of its table.
 
-    Attributes
-    ----------
-    option
-        Name of Hudi's option, without ``validate-``.
-    about
-        What is compared.
-    is_part
-        Whether it is part of another check.
+    ``option`` is Hudi's name for it without ``validate-``; ``is_part`` is whether another check
+    includes it.
     """
 
     FILES = "all-file-groups", "All files and sizes."

@@ -28,15 +28,7 @@ from hudi_core.schema.table_schema import TableSchema
 
 @dataclass(eq=False)
 class RangeChanges:
-    """The changes of one write.
-
-    Attributes
-    ----------
-    commit
-        The write.
-    known
-        The columns that had ranges before it.
-    """
+    """The changes of one write."""
 
     commit: Commit
     known: tuple[str, ...] = field(init=False)

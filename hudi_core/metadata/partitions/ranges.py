@@ -169,13 +169,7 @@ def footer_ranges(table: ListedTable) -> dict[str, dict[str, ColumnRange]]:
 def stored_ranges(
     work: Work, partition: str, columns: Collection[str]
 ) -> Iterator[tuple[MetadataRecord, ColumnRange]]:
-    """Yield the stored ranges of some columns in a partition.
-
-    Parameters
-    ----------
-    partition
-        Nothing is there of one that is not complete.
-    """
+    """Yield the stored ranges of some columns in a partition."""
     if not columns or partition not in work.stored.complete:
         return
     found = work.snapshot.scan_many(partition, [id64(one) for one in columns])
@@ -187,13 +181,7 @@ def stored_ranges(
 def ranges_of_files(
     work: Work, wanted: Iterable[tuple[DataFile, Iterable[str]]]
 ) -> dict[tuple[str, str], ColumnRange]:
-    """The stored ranges of files, by path and column.
-
-    Parameters
-    ----------
-    wanted
-        Files, each with columns whose ranges are read where there are some.
-    """
+    """The stored ranges of files, by path and column."""
     if COLUMN_STATS not in work.stored.complete:
         return {}
     begins: dict[tuple[str, PartitionPath], str] = {}
@@ -222,14 +210,8 @@ def ranges_of_partitions(
 ) -> list[MetadataRecord]:
     """Ranges of partitions of the table, from those of their files.
 
-    Parameters
-    ----------
-    wanted
-        Whose ranges are wanted in each partition.
-    files
-        Those that readers see in them.
-    fresh
-        Ranges of files that the metadata table does not have yet, by file path and column.
+    ``files`` are those that readers see; ``fresh`` has ranges that the metadata table does not have
+    yet, by file path and column.
     """
     by_partition: dict[PartitionPath, list[DataFile]] = {one: [] for one in wanted}
     for file in files:

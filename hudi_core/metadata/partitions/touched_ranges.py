@@ -32,15 +32,7 @@ def touched_ranges(
     columns: IndexedColumns,
     fresh: Mapping[str, Mapping[str, ColumnRange]],
 ) -> Iterator[MetadataRecord]:
-    """Yield the ranges of every partition that a write touches.
-
-    Parameters
-    ----------
-    columns
-        Whose ranges are wanted.
-    fresh
-        Ranges of the new files by path and column.
-    """
+    """Yield the ranges of every partition that a write touches."""
     files = _Files(commit)
     updated = dict(_updated(commit, files, columns, fresh))
     for (partition, path), whole in updated.items():
@@ -53,13 +45,7 @@ def touched_ranges(
 
 
 class _Files:
-    """The files of touched partitions: replaced, staying, and new.
-
-    Parameters
-    ----------
-    commit
-        The write.
-    """
+    """The files of touched partitions: replaced, staying, and new."""
 
     def __init__(self, commit: Commit) -> None:
         self.gone: dict[PartitionPath, list[DataFile]] = {one: [] for one in commit.touched}

@@ -38,14 +38,7 @@ _T = TypeVar("_T")
 class Work:
     """What partitions need to know of a table.
 
-    Attributes
-    ----------
-    client
-        The table, with its timeline and its metadata table at hand.
-    config
-        What the options say.
-    definitions
-        The table's indexes; partitions replace it with what they change.
+    Partitions replace ``definitions`` with what they change.
     """
 
     client: TableMetaClient
@@ -99,18 +92,9 @@ def data_files(slices: Iterable[FileSlice]) -> list[DataFile]:
 class Commit(Work):
     """A write that is about to complete.
 
-    Attributes
-    ----------
-    time
-        Of the write.
-    metadata
-        The body that its completed instant gets.
-    statuses
-        Every file that it counts.
-    base
-        The schema that it builds on; ``None`` where it says nothing of columns.
-    listed
-        The table's files as they are now, where the write has listed them.
+    ``metadata`` is the body that the completed instant gets, ``statuses`` has every file that it
+    counts. ``base`` is the schema that the write builds on, ``None`` where it says nothing of
+    columns; ``listed`` is the table's files as they are now, where the write has listed them.
     """
 
     time: InstantTime
@@ -168,16 +152,9 @@ class Removal(Work):
 
     A rollback or a clean.
 
-    Attributes
-    ----------
-    names
-        Names of the deleted files by partition of the table.
-    dropped
-        Partitions that are gone as a whole.
-    is_of_past
-        Whether all of the files are of past states, so that the present rows stay.
-    restored
-        Partitions that get file groups back which the metadata table has no ranges of any more.
+    ``names`` are by partition of the table; ``dropped`` are partitions that are gone as a whole.
+    ``is_of_past``: all files are of past states, so that the present rows stay. ``restored``
+    partitions get file groups back of which the metadata table no longer has ranges.
     """
 
     names: Mapping[PartitionPath, Sequence[str]]

@@ -15,12 +15,8 @@ class Channel(Generic[Item]):
 
     Many items change hands at once, so that a lock costs little for each.
 
-    Parameters
-    ----------
-    bound
-        Items that wait at most; who has more of them waits.
-    writers
-        Threads that put items in; after the last of them has finished comes the end.
+    A thread that would put in more than ``bound`` items waits; the end comes after the last of
+    ``writers`` threads has finished.
     """
 
     def __init__(self, bound: int, writers: int) -> None:
@@ -62,12 +58,8 @@ class Channel(Generic[Item]):
     def take_while(self, fits: Callable[[Item], bool], timeout_s: float | None) -> list[Item]:
         """Take items as long as they fit.
 
-        Parameters
-        ----------
-        fits
-            Asked of each in turn; the first that does not fit stays.
-        timeout_s
-            Seconds to wait for the first; ``None``: as long as it takes.
+        The first item that does not fit stays in the channel. ``timeout_s`` limits the wait for the
+        first item only; ``None`` waits without limit.
         """
         with self._changed:
             if not self._items and not self._ended():

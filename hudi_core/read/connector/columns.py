@@ -21,14 +21,8 @@ _PARTITION: Final = pa.field("$partition", pa.string())
 class HiddenColumn:
     """A column that is read only where it is named.
 
-    Attributes
-    ----------
-    field
-        Its name and type.
-    value
-        What it is in the rows of a split; it may ask when the file was last changed.
-    needs_partitions
-        Whether only partitioned tables have it.
+    ``value`` is the same for all rows of a split; it may ask when the file was last changed. With
+    ``needs_partitions`` only partitioned tables have the column.
     """
 
     field: pa.Field

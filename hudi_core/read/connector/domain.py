@@ -23,12 +23,8 @@ Value: TypeAlias = Any
 class Range:
     """Values between two bounds.
 
-    Attributes
-    ----------
-    low, high
-        The bounds; ``None`` for no bound.
-    has_low, has_high
-        Whether the bounds belong to it.
+    ``low`` and ``high`` are ``None`` for no bound; ``has_low`` and ``has_high`` are whether the
+    bounds are inclusive.
     """
 
     low: Value | None = None
@@ -94,15 +90,8 @@ EVERYTHING: Final = Range()
 class Domain:
     """The values that a column may have.
 
-    Attributes
-    ----------
-    kind
-        Type of the column.
-    ranges
-        Ascending, and apart from each other. The one range without bounds has every value, NaN
-        too; no other one has NaN.
-    nulls
-        Whether it may be null.
+    ``ranges`` are ascending and disjoint. The one range without bounds includes NaN; no other one
+    does.
     """
 
     kind: pa.DataType
@@ -168,13 +157,7 @@ class Domain:
         return Domain.of(self.kind, ranges, nulls=self.nulls or other.nulls)
 
     def other_values(self, *, nulls: bool) -> Domain:
-        """The values that it excludes.
-
-        Parameters
-        ----------
-        nulls
-            Whether null is allowed.
-        """
+        """The values that it excludes."""
         if not self.ranges:
             return Domain(self.kind, (EVERYTHING,), nulls)
         first, last = self.ranges[0], self.ranges[-1]
@@ -207,13 +190,7 @@ class Domain:
 
     @classmethod
     def from_json(cls, document: Any, kind: pa.DataType) -> Self:
-        """The domain of a column of some type.
-
-        Raises
-        ------
-        ValueError, KeyError, TypeError
-            It is no such document.
-        """
+        """The domain of a column of some type."""
         if "values" in document:
             ranges = [Range.of(_from_json(value, kind)) for value in document["values"]]
         else:
@@ -244,13 +221,7 @@ def has_order(kind: pa.DataType) -> bool:
 
 
 def value_of(scalar: pa.Scalar) -> Value:
-    """A scalar, not null, as it compares.
-
-    Raises
-    ------
-    SchemaError
-        Its type has no order that is known here.
-    """
+    """A scalar, not null, as it compares."""
     kind = scalar.type
     if not has_order(kind):
         raise SchemaError(

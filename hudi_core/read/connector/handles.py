@@ -36,20 +36,8 @@ class QueryKind(StrEnum):
 class TableHandle:
     """A table that is to be scanned.
 
-    Attributes
-    ----------
-    base_path
-        Its place.
-    name
-        What a metastore calls it; ``None`` where it was found by its path.
-    kind
-        What a scan reads of it where nothing else is asked for.
-    format
-        Name of its table format.
-    partition_columns
-        Its partition columns.
-    entry
-        The entry of the metastore.
+    ``name`` is the name in a metastore, ``None`` for a table found by its path; ``kind`` is what a
+    scan reads by default.
     """
 
     base_path: str
@@ -70,16 +58,8 @@ class TableHandle:
 class ColumnHandle:
     """A column of a table.
 
-    Attributes
-    ----------
-    name, type, comment
-        What it is.
-    is_hidden
-        Whether it is read only where it is named.
-    is_partition_key
-        Whether partitions are made of it.
-    is_stored
-        Whether files have it, and not only the place of a row.
+    ``is_hidden`` columns are read only where they are named; ``is_stored`` ones are in the files,
+    not concluded from where a row is.
     """
 
     name: str
@@ -112,13 +92,7 @@ PLACE_KEY: Final = "hudi.base.path"
 
 
 def require_table(entry: MetastoreTable) -> str | None:
-    """The format that an entry declares; ``None`` for Hudi's own.
-
-    Raises
-    ------
-    MetastoreEntryError
-        It is an entry of something else.
-    """
+    """The format that an entry declares; ``None`` for Hudi's own."""
     declared = _declared(entry.parameters)
     is_hudi = entry.input_format in _BASE_FILES | _REAL_TIME
     if is_hudi or declared == _HUDI:
@@ -134,13 +108,7 @@ def require_table(entry: MetastoreTable) -> str | None:
 
 
 def kind_of(entry: MetastoreTable, *, has_logs: bool) -> QueryKind:
-    """What a scan of an entry reads.
-
-    Parameters
-    ----------
-    has_logs
-        Whether the table is of the type MERGE_ON_READ.
-    """
+    """What a scan of an entry reads."""
     as_base_files = entry.serde_parameters.get(_AS_BASE_FILES, "").lower() == "true"
     if has_logs and (as_base_files or entry.input_format in _BASE_FILES):
         return QueryKind.READ_OPTIMIZED
@@ -148,13 +116,7 @@ def kind_of(entry: MetastoreTable, *, has_logs: bool) -> QueryKind:
 
 
 def place_of(entry: MetastoreTable) -> str:
-    """Where the table of an entry is.
-
-    Raises
-    ------
-    MetastoreEntryError
-        The entry does not tell.
-    """
+    """Where the table of an entry is."""
     place = entry.parameters.get(PLACE_KEY) or entry.location or entry.serde_parameters.get("path")
     if not place:
         raise MetastoreEntryError(

@@ -30,17 +30,7 @@ from hudi_core.schema.table_schema import COMMIT_TIME
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A base file to read, and the logs that belong to it.
-
-    Attributes
-    ----------
-    file
-        The base file.
-    log_files
-        Paths of the logs, relative to the table.
-    log_bytes
-        Bytes of all of them.
-    """
+    """A base file to read, and the logs that belong to it."""
 
     file: PlannedFile
     log_files: tuple[str, ...] = ()
@@ -50,16 +40,7 @@ class ListedFile:
 class FileListing(ABC):
     """The partitions and files that a scan reads.
 
-    Attributes
-    ----------
-    schema
-        The table's columns, meta columns first.
-    pruner
-        What partition paths tell of the rows.
-    predicate
-        Rows to read: those that are asked for, and that the query means.
-    mark
-        What the table's properties say of its files, for the splits.
+    ``predicate`` combines the rows that are asked for with those that the query means.
     """
 
     schema: pa.Schema
@@ -91,22 +72,7 @@ class FileListing(ABC):
 
 
 class SnapshotListing(FileListing):
-    """The rows of a table as it is, or was.
-
-    Parameters
-    ----------
-    query
-        The table.
-    predicate
-        Rows to read.
-    as_of
-        A query time; ``None`` for the latest state.
-
-    Raises
-    ------
-    HudiError
-        See :meth:`SnapshotQuery.plan`.
-    """
+    """The rows of a table as it is, or was."""
 
     def __init__(
         self, query: SnapshotQuery, predicate: TupleDomain, as_of: str | None = None
@@ -164,19 +130,7 @@ class IncrementalListing(FileListing):
 
     As the last of them left them.
 
-    Parameters
-    ----------
-    query
-        The table.
-    predicate
-        Rows to read.
-    begin, end
-        Query times of the window, exclusive and inclusive.
-
-    Raises
-    ------
-    HudiError
-        See :meth:`IncrementalQuery.plan`.
+    ``begin`` is exclusive, ``end`` inclusive.
     """
 
     def __init__(

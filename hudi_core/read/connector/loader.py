@@ -40,17 +40,7 @@ class LoadState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """What a load has done so far.
-
-    Attributes
-    ----------
-    state
-        How far it is.
-    partitions, partitions_listed
-        Partitions that were found, and those whose files were.
-    files, splits
-        Files that were found, and splits that were made of them.
-    """
+    """What a load has done so far."""
 
     state: LoadState
     partitions: int
@@ -63,14 +53,8 @@ class LoadProgress:
 class LoadLimits:
     """How much a load does at once.
 
-    Attributes
-    ----------
-    listers, makers
-        Threads that list partitions, and that make splits.
-    outstanding
-        Splits that wait to be taken, at most; as many files wait for who makes splits of them.
-    partition_batch
-        The greatest batch of partitions.
+    ``outstanding`` limits the splits that wait to be taken, and as much the files that wait to be
+    split.
     """
 
     listers: int
@@ -87,16 +71,7 @@ class SplitLoad:
 
     Its threads know nothing of who takes the splits.
 
-    Parameters
-    ----------
-    partitions
-        Where partitions come from; closed when it is not needed any more.
-    listing
-        Lists their files.
-    factory
-        Makes splits of these.
-    limits
-        How much at once.
+    ``partitions`` is closed by the load once it is not needed any more.
     """
 
     def __init__(
@@ -127,10 +102,8 @@ class SplitLoad:
     def start(self) -> None:
         """Begin.
 
-        Raises
-        ------
-        ResourceLimitError
-            A thread cannot be started; then none is left.
+        Where a thread cannot be started, those that were started are ended, and ``partitions`` is
+        closed, before the error is raised.
         """
         try:
             for thread in self._threads:

@@ -35,32 +35,14 @@ OpenMetastore = Callable[[], Metastore]
 
 @dataclass(frozen=True)
 class ConnectorMetadata:
-    """What there is to query.
-
-    Attributes
-    ----------
-    open_path
-        Opens tables.
-    open_metastore
-        Connects to the metastore; ``None`` where tables are found by their paths alone.
-    config
-        The options.
-    """
+    """What there is to query."""
 
     open_path: OpenPath
     open_metastore: OpenMetastore | None
     config: ConnectorConfig
 
     def list_schemas(self) -> list[str]:
-        """Names of the schemas, which Hive calls databases.
-
-        Raises
-        ------
-        InvalidOptionError
-            There is no metastore.
-        MetastoreError
-            It does not answer.
-        """
+        """Names of the schemas, which Hive calls databases."""
         with closing(self.metastore()) as metastore:
             return list(metastore.databases())
 
@@ -68,13 +50,6 @@ class ConnectorMetadata:
         """Names of the tables of one schema, or of all.
 
         Whatever kind of table they are.
-
-        Raises
-        ------
-        InvalidOptionError
-            There is no metastore.
-        MetastoreError
-            It does not answer.
         """
         with closing(self.metastore()) as metastore:
             schemas = metastore.databases() if schema is None else [schema]
@@ -88,16 +63,8 @@ class ConnectorMetadata:
     def table(self, schema: str, name: str) -> TableHandle | None:
         """The table of a name; ``None`` where the metastore has none.
 
-        Raises
-        ------
-        InvalidOptionError
-            There is no metastore.
-        MetastoreError
-            It does not answer.
-        MetastoreEntryError
-            The entry is that of something else, or of another table than there is.
-        HudiError
-            The table cannot be opened.
+        ``MetastoreEntryError`` also means that the entry describes another table than the one at
+        its path.
         """
         with closing(self.metastore()) as metastore:
             entry = metastore.table(schema, name)
@@ -133,15 +100,7 @@ class ConnectorMetadata:
         )
 
     def table_at(self, path: PathLike) -> TableHandle:
-        """The table at a path.
-
-        Raises
-        ------
-        NotATableError
-            There is none.
-        HudiError
-            It cannot be opened.
-        """
+        """The table at a path."""
         client = self.open_path(location_of(path)).client
         config = client.config
         return TableHandle(
@@ -152,11 +111,6 @@ class ConnectorMetadata:
         """The columns of a table.
 
         The meta columns, its own, and the hidden ones.
-
-        Raises
-        ------
-        HudiError
-            The table cannot be opened any more.
         """
         opened = self.open_path(handle.base_path)
         handle = handle.as_stored(opened.client.config)
@@ -174,10 +128,7 @@ class ConnectorMetadata:
     def metastore(self) -> Metastore:
         """A connection to the metastore, to be closed.
 
-        Raises
-        ------
-        InvalidOptionError
-            There is no metastore.
+        The caller closes it.
         """
         if self.open_metastore is None:
             raise InvalidOptionError(

@@ -30,13 +30,7 @@ PageSource: TypeAlias = Callable[[FileScan, Split], Iterator[pa.RecordBatch]]
 
 
 def parquet_pages(scan: FileScan, split: Split) -> Iterator[pa.RecordBatch]:
-    """The rows of the row groups that begin within a split.
-
-    Raises
-    ------
-    DataFileError
-        The file is missing or damaged.
-    """
+    """The rows of the row groups that begin within a split."""
     file = _planned(split)
     if (split.start, split.length) == (0, split.file_size):
         return scan.read([file])
@@ -60,15 +54,10 @@ class PageSources:
     A split names a table and a file in it; where that file is, and how its store is reached, the
     table itself and the options of this process say.
 
-    Attributes
-    ----------
-    client_of
-        Opens a table that has a mark (see
-        :func:`~hudi_core.read.connector.files_mark.files_mark`), or raises ``OutdatedScanError``.
-    require_mark
-        Raises that error, where the table at a place has another mark by now.
-    formats
-        Readers by the end of a base file's name.
+    ``client_of`` opens a table and raises ``OutdatedScanError`` where its mark (see
+    :func:`~hudi_core.read.connector.files_mark.files_mark`) differs from the given one;
+    ``require_mark`` raises it where the table at a place has another mark by now. ``formats`` are
+    keyed by the end of a base file's name.
     """
 
     client_of: Callable[[str, str], TableMetaClient]
@@ -84,28 +73,9 @@ class PageSources:
     ) -> pa.RecordBatchReader:
         """Return the rows of a split.
 
-        Parameters
-        ----------
-        columns
-            Names of the columns to return, hidden ones too; ``None`` for all that are not hidden.
-        predicate
-            Rows to return of those that the split means.
-        batch_rows
-            Most rows of one batch; ``None`` for Arrow's default.
-
-        Raises
-        ------
-        UnsupportedTableError
-            The base file is of a format that is not read, or logs belong to it.
-        SchemaError
-            An unknown column.
-        UnsafePathError
-            The split names a file outside of its table.
-        OutdatedScanError
-            The table's files were moved, or its keys rewritten, since the scan was planned. Raised
-            while the reader is read, where files are gone.
-        DataFileError
-            The file is missing or damaged. Raised while the reader is read.
+        Without ``columns`` all but the hidden ones are returned; ``predicate`` narrows the rows of
+        the split further. ``DataFileError``, and ``OutdatedScanError`` where files are gone, come
+        only while the reader is read.
         """
         source = self._source(split)
         require_safe_path(split.file)

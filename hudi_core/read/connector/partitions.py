@@ -27,14 +27,9 @@ class PartitionKey(NamedTuple):
 class PartitionInfo:
     """One partition to list.
 
-    Attributes
-    ----------
-    path
-        Relative to the table; empty for a table without partitions.
-    name
-        As a metastore names it, such as ``day=2026-01-31/city=Rome``.
-    keys
-        Its partition columns; none where the path does not tell them.
+    ``path`` is relative to the table, empty for a table without partitions; ``name`` is that of a
+    metastore, such as ``day=2026-01-31/city=Rome``; ``keys`` is empty where the path does not give
+    the values.
     """
 
     path: PartitionPath
@@ -77,15 +72,7 @@ class BatchSizes:
 
 
 class TablePartitions:
-    """The partitions that a table has itself.
-
-    Parameters
-    ----------
-    listing
-        Tells them.
-    sizes
-        Of the batches: the first files are found while later partitions wait.
-    """
+    """The partitions that a table has itself."""
 
     def __init__(self, listing: FileListing, sizes: BatchSizes) -> None:
         self._listing, self._sizes = listing, sizes
@@ -112,18 +99,7 @@ class MetastorePartitions:
     Names are listed in one call, and those are left out that cannot have wanted rows; of the others
     the metastore is asked in batches (RFC-40, "Batching Hive metastore calls").
 
-    Parameters
-    ----------
-    metastore
-        Knows them; closed with the source.
-    entry
-        The table's entry.
-    listing
-        What is scanned.
-    table
-        The table: its place, and its partition fields.
-    sizes
-        Of the batches.
+    The connection to the metastore is closed with the source.
     """
 
     def __init__(
@@ -145,15 +121,7 @@ class MetastorePartitions:
         self._codec = PartitionPathCodec(named, hive_style=True, url_encode=True)
 
     def batches(self) -> Iterator[Sequence[PartitionInfo]]:
-        """See :meth:`PartitionSource.batches`.
-
-        Raises
-        ------
-        MetastoreError
-            The metastore does not answer.
-        MetastoreEntryError
-            A partition lies outside the table.
-        """
+        """See :meth:`PartitionSource.batches`."""
         names = self._kept(self._metastore.partition_names(self._entry.database, self._entry.name))
         for cut in self._sizes.cut(len(names)):
             found = self._metastore.partitions(self._entry.database, self._entry.name, names[cut])

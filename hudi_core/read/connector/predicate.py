@@ -54,11 +54,7 @@ _BOUNDS: Final[Mapping[str, tuple[bool, bool]]] = {
 class TupleDomain:
     """The wanted rows.
 
-    Attributes
-    ----------
-    domains
-        What the columns may be, by name; ``None``: no row is wanted. A column that may be anything
-        is not among them.
+    ``domains`` is ``None`` where no row is wanted; a column that may be anything is not among them.
     """
 
     domains: Mapping[str, Domain] | None = field(default_factory=dict)
@@ -74,10 +70,7 @@ class TupleDomain:
     def of(cls, row_filter: RowFilter | Filter | None, schema: pa.Schema) -> Self:
         """The rows that a filter accepts, exactly.
 
-        Raises
-        ------
-        SchemaError
-            The filter does not fit the schema, or is none of single columns.
+        A filter that single columns cannot express raises ``SchemaError``; nothing is approximated.
         """
         wanted = to_filter(row_filter, schema)
         if wanted is None:
@@ -108,12 +101,7 @@ class TupleDomain:
     def to_filter(self, schema: pa.Schema) -> Filter | None:
         """The same as a filter; ``None`` where every row is wanted.
 
-        Raises
-        ------
-        SchemaError
-            The schema lacks a column.
-        ValueError
-            No row is wanted, which is to be known before.
+        The caller has checked that any row is wanted; else ``ValueError``.
         """
         if self.domains is None:
             raise ValueError("no row is wanted")
@@ -126,12 +114,7 @@ class TupleDomain:
     def overlaps(self, ranges: Mapping[str, ValueRanges], count: int) -> Mask:
         """Mask of the files, or partitions, that may hold a wanted row.
 
-        Parameters
-        ----------
-        ranges
-            Of columns by name; one that is not there may hold anything.
-        count
-            Number of files.
+        A column that is not in ``ranges`` may hold anything.
         """
         if self.domains is None:
             return np.zeros(count, np.bool_)
@@ -146,13 +129,7 @@ class TupleDomain:
 
     @classmethod
     def from_document(cls, document: Any, schema: pa.Schema) -> Self:
-        """The wanted rows of a schema.
-
-        Raises
-        ------
-        SchemaError
-            The schema lacks a column, or it is no such document.
-        """
+        """The wanted rows of a schema."""
         if document is None:
             return cls(None)
         try:

@@ -47,14 +47,8 @@ Wanted: TypeAlias = TupleDomain | RowFilter | Filter | None
 class Query:
     """What a scan reads of a table.
 
-    Attributes
-    ----------
-    kind
-        ``None``: what its handle says.
-    as_of
-        Snapshots: the state; ``None`` for the latest.
-    begin, end
-        Incremental: the window, exclusive and inclusive; ``None`` for no bound.
+    ``begin`` is exclusive, ``end`` inclusive; ``None`` means no bound. ``as_of`` is for snapshots;
+    ``kind`` is ``None`` for the one of the handle.
     """
 
     kind: QueryKind | None = None
@@ -66,16 +60,9 @@ class Query:
 class ScanState(NamedTuple):
     """A state of a table that a scan reads.
 
-    Attributes
-    ----------
-    instant
-        Its requested time; ``None`` for a table without any.
-    finished
-        Completion time of its last write, of those that were requested up to it. A later time than
-        before says that a write has come into the state since.
-    mark
-        What the table's properties say of its files; see
-        :func:`~hudi_core.read.connector.files_mark.files_mark`.
+    ``finished`` is the latest completion time of the writes requested up to ``instant``: where it
+    is later than before, a write has come into the state since. ``mark`` is described at
+    :func:`~hudi_core.read.connector.files_mark.files_mark`.
     """
 
     instant: InstantTime | None
@@ -85,13 +72,7 @@ class ScanState(NamedTuple):
 
 @dataclass(frozen=True)
 class SplitManager:
-    """Plans scans of tables.
-
-    Attributes
-    ----------
-    metadata
-        Opens tables, and the metastore.
-    """
+    """Plans scans of tables."""
 
     metadata: ConnectorMetadata
 
@@ -100,23 +81,8 @@ class SplitManager:
     ) -> SplitSource:
         """The splits of a scan, which are being loaded from now on.
 
-        Parameters
-        ----------
-        wanted
-            Rows to read.
-        query
-            What of the table is read; by default what the handle says.
-
-        Raises
-        ------
-        SchemaError
-            The predicate does not fit the table, is none of single columns, or limits no partition
-            column where that is required.
-        UnsupportedTableError
-            The table cannot be read so.
-        HudiError
-            See :meth:`SnapshotQuery.plan` and :meth:`IncrementalQuery.plan`. What is found out
-            later, batches of splits raise.
+        Raises ``SchemaError`` also where a condition on a partition column is required and missing.
+        Errors found later are raised by the batches of splits.
         """
         config = self.metadata.config
         opened = self.metadata.open_path(handle.base_path)

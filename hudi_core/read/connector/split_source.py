@@ -26,12 +26,7 @@ _ROUNDING: Final = 1e-6
 class SplitBatch:
     """Some splits of a scan.
 
-    Attributes
-    ----------
-    splits
-        May be none where it is the last one.
-    is_last
-        Whether no other batch comes.
+    ``splits`` may be empty in the last batch.
     """
 
     splits: tuple[Split, ...]
@@ -45,19 +40,8 @@ class SplitSource:
     far as the queue has room. It is to be closed, as a context or by :meth:`close`; one that is
     given up ends its threads when it is collected.
 
-    Parameters
-    ----------
-    load
-        The load, not begun yet.
-    per_second
-        Splits that are handed out in a second, at most.
-    linger_s
-        Seconds that a batch which is not full waits for more.
-
-    Raises
-    ------
-    ResourceLimitError
-        A thread cannot be started.
+    ``load`` has not been started yet: the source starts it. ``per_second`` limits the splits handed
+    out; ``linger_s`` is how long a batch that is not full waits for more.
     """
 
     def __init__(
@@ -101,19 +85,9 @@ class SplitSource:
 
         Waits for the first. A split that weighs more than the quota comes alone.
 
-        Parameters
-        ----------
-        quota
-            Large splits that the batch may have; of smaller ones it has more.
-
-        Raises
-        ------
-        InvalidOptionError
-            The quota is less than one.
-        HudiError
-            What went wrong in the background, each time.
-        ScanClosedError
-            The source is closed, and splits were left.
+        ``quota`` counts large splits; of smaller ones a batch has more. An error of the background
+        is raised by each call, and ``ScanClosedError`` where splits were left when the source was
+        closed.
         """
         if quota < 1:
             raise InvalidOptionError("quota", quota, "it is less than 1", "Give 100, or so.")

@@ -29,35 +29,10 @@ class Split:
     It has all that the worker needs, and travels as JSON. A row belongs to the split in whose range
     of bytes its row group begins. No secrets are in it.
 
-    Attributes
-    ----------
-    table
-        Place of the table.
-    path
-        Where the base file is: a local path or a URI.
-    file
-        Its path relative to the table, by which it is read.
-    start, length
-        The range.
-    file_size
-        Bytes of the whole file.
-    addresses
-        Hosts that have the bytes; none where all are equally far.
-    predicate
-        Rows to read.
-    partition, partition_keys
-        The file's partition as a metastore names it, and its columns.
-    weight
-        Its share of a batch: 1 for a large split, less for a smaller one.
-    instant
-        Requested time of the write that made the file.
-    log_files
-        Paths of logs, relative to the table, whose changes belong to the file.
-    schema
-        The table's columns at the state that is read, meta columns first.
-    mark
-        What the table's properties said of its files when the scan was planned; see
-        :func:`~hudi_core.read.connector.files_mark.files_mark`.
+    ``path`` is a local path or a URI, ``file`` and ``log_files`` are relative to the table, and the
+    file is read by ``file``. ``addresses`` is empty where all hosts are equally far. ``weight`` is
+    1 for a large split, less for a smaller one. ``mark`` is that of the table when the scan was
+    planned.
     """
 
     table: str
@@ -99,13 +74,7 @@ class Split:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The split of a text.
-
-        Raises
-        ------
-        SchemaError
-            It is no split.
-        """
+        """The split of a text."""
         try:
             found = json.loads(text)
             schema = _schema_of(_text(found["schema"]))
@@ -149,18 +118,8 @@ class Split:
 class SplitFactory:
     """Makes the splits of files.
 
-    Attributes
-    ----------
-    table
-        Place of the table.
-    schema, predicate, mark
-        What all splits of a scan have.
-    target_size
-        Bytes of a split.
-    standard_size
-        Bytes of a split that weighs 1; ``None`` where all weigh the same.
-    minimum_weight
-        What a split weighs at least.
+    Sizes are in bytes; ``standard_size`` is that of a split of weight 1, ``None`` where all weigh
+    the same.
     """
 
     table: str

@@ -63,11 +63,6 @@ def encode(value: object) -> bytes:
     """Return a value as the body of an instant file.
 
     Any value that this module decodes.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The body would be larger than any reader accepts.
     """
     kind = type(value)
     text = _TEXTS[kind]
@@ -89,19 +84,8 @@ def encode_datum(value: object, schema: ParsedSchema) -> bytes:
 def decode_commit(data: bytes, path: str, *, allow_empty: bool = False) -> CommitMetadata:
     """Return the metadata of a commit, deltacommit or inflight write.
 
-    Parameters
-    ----------
-    data
-        All bytes of the file: an Avro container, or JSON in tables of layout 1.
-    path
-        Where they come from, for the error.
-    allow_empty
-        Whether an empty file stands for empty metadata, as inflight files may.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The file is empty, cut off, too large, holds another record, or is damaged in other ways.
+    ``data`` is an Avro container, or JSON in tables of layout 1. With ``allow_empty``, an empty
+    file means empty metadata, as inflight files may.
     """
     if allow_empty and not data:
         return CommitMetadata()
@@ -115,22 +99,7 @@ def is_json(data: bytes) -> bool:
 
 
 def encode_archived(kind: type, record: object, path: str) -> bytes:
-    """The body of an instant file, from its record in an archive.
-
-    Parameters
-    ----------
-    kind
-        What the body holds, such as :class:`~hudi_core.model.commit.CommitMetadata`.
-    record
-        The record, or commit metadata as JSON.
-    path
-        Where it comes from, for the error.
-
-    Raises
-    ------
-    CorruptMetadataError
-        It is none of that kind.
-    """
+    """The body of an instant file, from its record in an archive."""
     if isinstance(record, str):
         return encode(_decode_commit(kind, record.encode(), path))
     if not isinstance(record, dict):
@@ -206,16 +175,8 @@ def decode_index_commit(data: bytes, path: str) -> IndexCommitMetadata:
 class InstantRecord(NamedTuple):
     """An instant file decoded by its own schema, not a model's.
 
-    Attributes
-    ----------
-    name
-        Name of the record, without namespace.
-    schema
-        The schema of the file, for :func:`encode_datum`.
-    datum
-        The record's Avro bytes.
-    fields
-        The record.
+    ``name`` is without namespace; ``schema`` is that of the file, for :func:`encode_datum`;
+    ``datum`` is the record's Avro bytes.
     """
 
     name: str
@@ -225,13 +186,7 @@ class InstantRecord(NamedTuple):
 
 
 def decode_record(data: bytes, path: str) -> InstantRecord:
-    """Return the record of any Avro instant file.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The bytes are not a whole container, or its record does not fit its schema.
-    """
+    """Return the record of any Avro instant file."""
     container = read_container(data, path)
     name, schema = parse_writer_schema(container.schema, path)
     fields = decode_datum(container.datum, schema, path)

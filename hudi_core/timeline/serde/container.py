@@ -31,15 +31,7 @@ _MAX_HEADER_ENTRIES: Final = 64
 
 
 class Container(NamedTuple):
-    """What an instant file holds.
-
-    Attributes
-    ----------
-    schema
-        The writer's Avro schema, as the JSON text of the file.
-    datum
-        The Avro bytes of the one record.
-    """
+    """What an instant file holds."""
 
     schema: str
     datum: bytes
@@ -59,17 +51,7 @@ def write_container(schema: str, datum: bytes) -> bytes:
 def read_container(data: bytes, path: str) -> Container:
     """Return schema and record of an object container.
 
-    Parameters
-    ----------
-    data
-        All bytes of the file.
-    path
-        Where they come from, for the error.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The bytes are not a whole container of exactly one uncompressed record, or too many.
+    The container holds exactly one uncompressed record.
     """
     if len(data) > MAX_INSTANT_BYTES:
         raise CorruptMetadataError(path, f"{len(data)} bytes are more than {MAX_INSTANT_BYTES}")

@@ -51,18 +51,6 @@ def from_record(kind: type[T], record: object) -> T:
 
     A field that the record lacks, and a null where the dataclass knows none, gives the dataclass'
     default. Fields that the dataclass does not know are ignored.
-
-    Parameters
-    ----------
-    kind
-        The dataclass.
-    record
-        What an Avro or JSON decoder returned.
-
-    Raises
-    ------
-    RecordMismatchError
-        A value is of another type, or a value without default is missing.
     """
     if not isinstance(record, dict):
         raise RecordMismatchError(f"{kind.__name__} is not a record")

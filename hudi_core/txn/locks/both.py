@@ -13,10 +13,7 @@ class BothLocks:
 
     Whoever holds one of them excludes the holder of both.
 
-    Parameters
-    ----------
-    first, second
-        Taken in this order, given back in the other one.
+    ``first`` is taken first and released last.
     """
 
     def __init__(self, first: LockProvider, second: LockProvider) -> None:

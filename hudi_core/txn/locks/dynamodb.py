@@ -46,13 +46,7 @@ _USABLE: Final = ("ACTIVE", "UPDATING")
 
 
 def lock_of(place: LockPlace, config: LockConfig) -> DynamoLock:
-    """The lock of a table in DynamoDB.
-
-    Raises
-    ------
-    InvalidOptionError
-        An option is missing.
-    """
+    """The lock of a table in DynamoDB."""
     options, kind = config.dynamodb, config.provider or LockKind.DYNAMODB
     table = required(DynamoLockConfig.table.key, options.table, kind)
     if kind is LockKind.DYNAMODB_IMPLICIT:
@@ -66,16 +60,8 @@ def lock_of(place: LockPlace, config: LockConfig) -> DynamoLock:
 class DynamoLock:
     """Excludes all who lock a table through one table of DynamoDB.
 
-    Parameters
-    ----------
-    options
-        Where the service is, and how its table is created.
-    table
-        The DynamoDB table.
-    key
-        Name of the lock in it.
-    lease_s
-        Seconds after which the lock of a process that is not heard of may be taken over.
+    ``table`` is the DynamoDB table, ``key`` the name of the lock in it. The lock of a process that
+    gives no sign for ``lease_s`` may be taken over.
     """
 
     def __init__(self, options: DynamoLockConfig, table: str, key: str, lease_s: float) -> None:
@@ -93,11 +79,6 @@ class DynamoLock:
 
         ``False`` as well if this lock is held already. The time to create the DynamoDB table comes
         on top.
-
-        Raises
-        ------
-        LockError
-            The service does not answer, or refuses.
         """
         started = time.monotonic()
         if not self._threads.try_lock(timeout_s):
@@ -115,10 +96,7 @@ class DynamoLock:
     def unlock(self) -> None:
         """Release the lock, if the calling thread holds it.
 
-        Raises
-        ------
-        LockError
-            The service does not answer; the lock then ends with its lease.
+        If the service does not answer, the lock ends with its lease.
         """
         if not self._threads.is_held:
             return

@@ -32,14 +32,7 @@ _MINE: Final = f"{UNCHANGED} AND ownerName = :owner"
 class Item:
     """The item of a lock that somebody holds.
 
-    Attributes
-    ----------
-    owner, version
-        One taking of the lock, and its last renewal.
-    lease_s
-        Seconds for which a renewal holds.
-    is_released
-        Whether the lock was given back.
+    ``owner`` is one taking of the lock, ``version`` its last renewal, which holds for ``lease_s``.
     """
 
     owner: str
@@ -49,13 +42,7 @@ class Item:
 
     @classmethod
     def decode(cls, item: dict[str, Any]) -> Item:
-        """What the service gives.
-
-        Raises
-        ------
-        LockError
-            It is no lock.
-        """
+        """What the service gives."""
         try:
             return cls(
                 item["ownerName"]["S"],
@@ -71,15 +58,7 @@ class Item:
 
 
 class Hold:
-    """A lock that is held, and renewed.
-
-    Attributes
-    ----------
-    version
-        Of its last renewal.
-    renewal
-        Its lease.
-    """
+    """A lock that is held, and renewed."""
 
     def __init__(self, service: Any, table: str, key: str, lease_s: float) -> None:
         self._service, self._table, self._key, self._lease_s = service, table, key, lease_s

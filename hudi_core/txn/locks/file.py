@@ -24,13 +24,8 @@ class FileLock:
     The system gives the lock back when its holder ends, however it ends. The file itself stays: a
     lock file that is removed can be locked twice.
 
-    Parameters
-    ----------
-    base_path
-        The table; a local path.
-    folder
-        Folder of the lock file. By default ``.hoodie/.locks`` of the table. A folder may serve many
-        tables: the file's name is made from the table's path.
+    ``folder`` is by default ``.hoodie/.locks`` of the table. It may serve many tables, as the name
+    of the file is made from the table's path.
     """
 
     def __init__(self, base_path: str, folder: str | None = None) -> None:
@@ -53,11 +48,6 @@ class FileLock:
         """Take the lock within ``timeout_s`` seconds, else return ``False``.
 
         ``False`` as well if this lock is held already.
-
-        Raises
-        ------
-        LockError
-            The file cannot be locked at all.
         """
         deadline = time.monotonic() + max(timeout_s, 0.0)
         if not self._threads.try_lock(timeout_s):

@@ -39,13 +39,7 @@ _UNITS: Final = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "m": 60.0, "h": 3600.0, "d"
 
 
 def lock_of(_: LockPlace, config: LockConfig) -> HiveLock:
-    """The lock of a table in a Hive metastore.
-
-    Raises
-    ------
-    InvalidOptionError
-        An option is missing.
-    """
+    """The lock of a table in a Hive metastore."""
     options, kind = config.hive, LockKind.HIVE_METASTORE
     uris = required(HiveLockConfig.uris.key, options.uris, kind)
     database = required(HiveLockConfig.database.key, options.database, kind)
@@ -56,14 +50,7 @@ def lock_of(_: LockPlace, config: LockConfig) -> HiveLock:
 class HiveLock:
     """Excludes all who lock a table through one Hive metastore.
 
-    Parameters
-    ----------
-    uris
-        Its addresses, such as ``thrift://metastore:9083``.
-    database, table
-        What is locked.
-    heartbeat_s
-        Seconds between two signs of life of a holder, at most.
+    ``heartbeat_s`` is the most time between two signs of life.
     """
 
     def __init__(
@@ -83,11 +70,6 @@ class HiveLock:
         """Take the lock within ``timeout_s`` seconds, else return ``False``.
 
         ``False`` as well if this lock is held already.
-
-        Raises
-        ------
-        LockError
-            The metastore does not answer, or has no locks.
         """
         deadline = time.monotonic() + max(timeout_s, 0.0)
         if not self._threads.try_lock(timeout_s):
@@ -108,10 +90,7 @@ class HiveLock:
     def unlock(self) -> None:
         """Release the lock, if the calling thread holds it.
 
-        Raises
-        ------
-        LockError
-            The metastore does not answer; it gives the lock to another after a while.
+        If the metastore does not answer, it gives the lock to another after a while.
         """
         if not self._threads.is_held:
             return

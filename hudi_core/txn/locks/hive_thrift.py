@@ -74,15 +74,7 @@ _Setting: Final = struct(
 
 
 class Metastore:
-    """Calls of a metastore, each with a connection of its own.
-
-    Parameters
-    ----------
-    addresses
-        Host and port of each; the first that answers is asked.
-    timeout_s
-        Seconds to wait for an answer.
-    """
+    """Calls of a metastore, each with a connection of its own."""
 
     def __init__(self, addresses: tuple[tuple[str, int], ...], timeout_s: float) -> None:
         self._addresses, self._timeout_s = addresses, timeout_s

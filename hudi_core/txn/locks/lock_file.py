@@ -48,16 +48,9 @@ _SETTLE_S: Final = 0.05
 class HudiFileLock:
     """Excludes Hudi's writers with ``FileSystemBasedLockProvider``, and our own.
 
-    Parameters
-    ----------
-    base_path
-        The table.
-    folder
-        Local folder of the file, by default ``.hoodie`` of the table. Tables that share a folder
-        share the lock, as in Hudi.
-    expire_s
-        Seconds after which a file whose writer gives no sign of life is deleted by others; 0 for
-        never. A holder of ours renews its file.
+    ``folder`` is local, by default ``.hoodie`` of the table. Tables that share a folder share the
+    lock, as in Hudi. Others delete a file whose writer gives no sign of life for ``expire_s`` (0:
+    never); this class renews its own file.
     """
 
     def __init__(self, base_path: str, folder: str | None = None, expire_s: float = 0) -> None:
@@ -81,11 +74,6 @@ class HudiFileLock:
         """Take the lock within ``timeout_s`` seconds.
 
         ``False`` when it stays taken, or is held by this object already.
-
-        Raises
-        ------
-        LockError
-            There can be no such file.
         """
         deadline = time.monotonic() + max(timeout_s, 0.0)
         if not self._own.try_lock(timeout_s):

@@ -61,13 +61,7 @@ class LockPlace:
 
 
 def required(key: str, value: Value | None, provider: str) -> Value:
-    """The value of an option that a lock cannot do without.
-
-    Raises
-    ------
-    InvalidOptionError
-        It is not given.
-    """
+    """The value of an option that a lock cannot do without."""
     if not value:
         raise InvalidOptionError(
             key, "", f"the lock {provider} needs it", "All writers of a table give the same value."

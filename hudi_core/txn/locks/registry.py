@@ -33,13 +33,6 @@ class _OfExtra:
     """A lock whose library an extra installs.
 
     It is imported when the lock is chosen.
-
-    Attributes
-    ----------
-    module
-        Has a function ``lock_of`` that makes the lock.
-    extra, library
-        The extra of this project, and what it installs.
     """
 
     module: str
@@ -98,14 +91,6 @@ def lock_provider(place: LockPlace, config: LockConfig) -> LockProvider:
 
     Where options name none, it is the strongest that needs no set-up: a file lock on local paths,
     elsewhere one between threads.
-
-    Raises
-    ------
-    InvalidOptionError
-        The lock does not work here: for such a path, without an option that is missing, or without
-        a library.
-    PluginError
-        Another distribution should provide the lock, and it cannot be had.
     """
     kind = config.provider
     if kind is None:

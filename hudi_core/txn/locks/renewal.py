@@ -13,15 +13,9 @@ from hudi_core.errors import LockError
 class Renewal:
     """A lease that a thread renews.
 
-    Parameters
-    ----------
-    lease_s
-        Seconds for which one renewal holds.
-    every_s
-        Seconds between two renewals; much less than the lease, so that some may fail.
-    renew
-        Renews once; ``False`` when the lock is somebody else's by now, a
-        :class:`~hudi_core.errors.LockError` when that cannot be known.
+    ``every_s`` is much less than ``lease_s``, so that some renewals may fail. ``renew`` returns
+    ``False`` when another holder has the lock by now, and raises
+    :class:`~hudi_core.errors.LockError` when that cannot be known.
     """
 
     def __init__(self, lease_s: float, every_s: float, renew: Callable[[], bool]) -> None:
@@ -31,13 +25,7 @@ class Renewal:
         self._thread = threading.Thread(target=self._run, name="table-lock", daemon=True)
 
     def start(self, since: float) -> None:
-        """Begin; the lease lasts since then, by the monotonic clock.
-
-        Raises
-        ------
-        ResourceLimitError
-            No thread can be started.
-        """
+        """Begin; the lease lasts since then, by the monotonic clock."""
         self._ends = since + self._lease_s
         start_thread(self._thread)
 

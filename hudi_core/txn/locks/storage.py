@@ -46,14 +46,8 @@ _LONGEST_PAUSE_S: Final = 1.0
 class LeaseFile:
     """What the lock file says.
 
-    Attributes
-    ----------
-    expired
-        Whether the holder gave the lock back.
-    valid_until_ms
-        When the lease ends, by the holder's clock, in milliseconds since the epoch.
-    owner
-        A word for one taking of the lock.
+    ``expired``: the holder released the lock. ``valid_until_ms`` is by the holder's clock, since
+    the epoch; ``owner`` is unique to one taking of the lock.
     """
 
     expired: bool
@@ -73,13 +67,7 @@ class LeaseFile:
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> LeaseFile:
-        """The lease in the file.
-
-        Raises
-        ------
-        CorruptMetadataError
-            It is no lock file.
-        """
+        """The lease in the file."""
         try:
             read: Any = json.loads(data[:_MAX_BYTES])
             expired, until, owner = read["expired"], read["validUntil"], read["owner"]
@@ -96,16 +84,8 @@ _HINT: Final = "Make sure that nobody writes the table, and delete the file."
 class StorageLock:
     """Excludes all who lock the table through its store.
 
-    Parameters
-    ----------
-    storage
-        Storage of the table; it must honour conditional puts.
-    lease_s
-        Seconds a lease lasts.
-    renew_s
-        Seconds between two renewals; much less than the lease, so that some may fail.
-    wall_clock
-        Seconds since the epoch; for tests.
+    ``storage`` must honour conditional puts. ``renew_s`` is much less than ``lease_s``, so that
+    some renewals may fail.
     """
 
     def __init__(
@@ -129,14 +109,7 @@ class StorageLock:
 
         ``False`` as well if this lock is held already.
 
-        Raises
-        ------
-        UnsafeStoreError
-            The store ignores the conditions of puts, so nothing can be locked in it.
-        StorageError
-            The store does not answer.
-        CorruptMetadataError
-            The lock file is damaged.
+        A store that ignores the conditions of puts cannot lock (:class:`UnsafeStoreError`).
         """
         deadline = time.monotonic() + max(timeout_s, 0.0)
         if not self._threads.try_lock(timeout_s):

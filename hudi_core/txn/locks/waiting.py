@@ -18,13 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class Waiting:
-    """The wait for a lock, warned of now and then.
-
-    Attributes
-    ----------
-    seconds
-        How long the block took, once it has ended.
-    """
+    """The wait for a lock, warned of now and then."""
 
     def __init__(self, provider: LockProvider) -> None:
         self._provider = provider

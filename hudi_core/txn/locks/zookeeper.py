@@ -45,13 +45,7 @@ _Passing: Final = (
 
 
 def lock_of(place: LockPlace, config: LockConfig) -> ZookeeperLock:
-    """The lock of a table in ZooKeeper.
-
-    Raises
-    ------
-    InvalidOptionError
-        An option is missing.
-    """
+    """The lock of a table in ZooKeeper."""
     options, kind = config.zookeeper, config.provider or LockKind.ZOOKEEPER
     hosts = required(ZookeeperLockConfig.url.key, options.url, kind)
     if kind is LockKind.ZOOKEEPER_IMPLICIT:
@@ -81,16 +75,9 @@ def with_port(hosts: str, port: int | None) -> str:
 class ZookeeperLock:
     """Excludes all who lock a table through one ZooKeeper.
 
-    Parameters
-    ----------
-    hosts
-        Its servers, such as ``zk1:2181,zk2:2181/root``.
-    path
-        Node of the lock.
-    session_s
-        Seconds after which the lock of a process that is not heard of is given to the next.
-    connection_s
-        Seconds to wait for an answer.
+    ``hosts`` may end with a root, as in ``zk1:2181,zk2:2181/root``; ``path`` is the lock's node.
+    After ``session_s`` without a sign the lock goes to the next; ``connection_s`` is the wait for
+    an answer.
     """
 
     def __init__(
@@ -107,11 +94,6 @@ class ZookeeperLock:
         """Take the lock within ``timeout_s`` seconds, else return ``False``.
 
         ``False`` as well if this lock is held already. The time to reach a server comes on top.
-
-        Raises
-        ------
-        LockError
-            No server answers, or the lock's node cannot be used.
         """
         deadline = time.monotonic() + max(timeout_s, 0.0)
         if not self._threads.try_lock(timeout_s):

@@ -22,19 +22,8 @@ _DATA: Final = "application_id="
 class Turn:
     """A place in the queue before the lock, and its session.
 
-    Parameters
-    ----------
-    path
-        Node of the lock.
-    session_s
-        Seconds after which the session ends if it is not heard of.
-    patience_s
-        Seconds to wait for an answer.
-
-    Attributes
-    ----------
-    is_kept
-        Whether the lock is held, and the session is to last.
+    ``patience_s`` is the wait for an answer. ``is_kept``: the lock is held, and the session is to
+    last.
     """
 
     def __init__(self, client: KazooClient, path: str, session_s: float, patience_s: float) -> None:

@@ -114,11 +114,6 @@ def require_stored(value: Any, store: str) -> Any:
     """A value from the database, if it can be a bound.
 
     SQLite keeps any value in any column.
-
-    Raises
-    ------
-    TypeError
-        It is of another type.
     """
     types = {_NUMBER: (int,), _REAL: (float, int), _BYTES: (bytes,)}[store]
     if value is not None and not isinstance(value, types):
@@ -127,13 +122,7 @@ def require_stored(value: Any, store: str) -> Any:
 
 
 def bounds_from(values: Sequence[Any], kind: str) -> Sequence[Scalar | None]:
-    """Bounds in internal form, from what the database gave back.
-
-    Raises
-    ------
-    ValueError, TypeError, ArithmeticError
-        One is no bound of this kind.
-    """
+    """Bounds in internal form, from what the database gave back."""
     if kind == "boolean":
         return [None if one is None else bool(one) for one in values]
     if kind == "decimal":

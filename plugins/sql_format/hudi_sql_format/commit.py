@@ -27,20 +27,9 @@ from hudi_sql_format.tables import INSTANTS, TABLES
 class Record:
     """What is recorded of an instant.
 
-    Attributes
-    ----------
-    instant
-        The completed instant.
-    expected
-        The state that it builds on; ``None`` for the one that is read.
-    operation
-        The write operation; ``None`` where the action has none.
-    change
-        What becomes of the files.
-    columns
-        Avro schema, where the instant changes it.
-    is_undo
-        Whether files of instants that were taken out have been deleted.
+    ``expected`` is the state it builds on, ``None`` for the one that is read; ``operation`` is
+    ``None`` where the action has none. ``columns`` is an Avro schema, set where the instant changes
+    it. ``is_undo``: files of instants that were taken out have been deleted.
     """
 
     instant: Instant
@@ -54,16 +43,7 @@ class Record:
 def record(database: Database, what: Record) -> FormatCommit:
     """Record an instant, unless it is recorded.
 
-    Raises
-    ------
-    CommitConflictError
-        The table is in another state than it should be.
-    ForeignCommitError
-        It is in one of another writer.
-    IncompleteCommitError
-        The instant was taken out of the table.
-    CommitStateUnknownError
-        The database failed, and whether the instant is recorded is unknown.
+    After :class:`CommitStateUnknownError` the instant may be recorded.
     """
     instant, state = what.instant, read_state(database)
     found = receipt_of(database, state, instant)
@@ -116,24 +96,9 @@ def step(
 ) -> int:
     """Make the next state, in one transaction.
 
-    Parameters
-    ----------
-    fill
-        Does the rest of the change; gets the number of the new state.
-    values
-        What else changes in the row of the table.
-
-    Returns
-    -------
-    int
-        The new state's version.
-
-    Raises
-    ------
-    CommitConflictError
-        The table is in another state than ``head`` by now; nothing has changed.
-    CommitStateUnknownError
-        The database failed; the state may be there.
+    ``fill`` does the rest of the change, with the number of the new state, which is returned;
+    ``values`` also change in the table's row. :class:`CommitConflictError`: nothing has changed;
+    :class:`CommitStateUnknownError`: the state may be there.
     """
     number = head.version + 1
     # the row is locked by this: of two writers that come at once the second one finds no row

@@ -27,12 +27,8 @@ def made(
 
     What is there gives way.
 
-    Raises
-    ------
-    UnsupportedTableError
-        The table has log files.
-    CommitStateUnknownError
-        The database failed; the metadata may be there.
+    A table with log files is refused. After :class:`CommitStateUnknownError` the metadata may be
+    there.
     """
     completed = [one for one in meta_client.timeline().instants if one.is_completed]
     files = tuple(_files(meta_client, view_manager)) if completed else ()
@@ -51,15 +47,7 @@ def made(
 
 
 def opened(database: Database) -> FormatCommit:
-    """The present state.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The metadata is gone or damaged.
-    ForeignCommitError
-        Another writer has changed it.
-    """
+    """The present state."""
     state = read_state(database)
     state.require_ours(database)
     return FormatCommit(str(state.head.version), database.location)

@@ -33,13 +33,7 @@ _TAKEN_AT_ONCE: Final = 2
 
 
 class Database:
-    """The database of one table.
-
-    Parameters
-    ----------
-    meta_client
-        The table.
-    """
+    """The database of one table."""
 
     def __init__(self, meta_client: MetaClientView) -> None:
         self.base_path = meta_client.base_path
@@ -67,15 +61,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection that sees one state of the database.
-
-        Raises
-        ------
-        CorruptMetadataError
-            There is no such database, or it is damaged.
-        StorageError
-            It does not answer.
-        """
+        """A connection that sees one state of the database."""
         with self._explained():
             self._require_file()
             with self._readers.connect() as connection, connection.begin():
@@ -90,13 +76,7 @@ class Database:
                 yield connection
 
     def make(self) -> None:
-        """Make the database's tables where there are none.
-
-        Raises
-        ------
-        StorageError
-            The database does not answer.
-        """
+        """Make the database's tables where there are none."""
         if self.path is not None:
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
             require_no_links(self.base_path, [FILE])
@@ -157,15 +137,7 @@ class Database:
 
 
 def require_place(meta_client: MetaClientView) -> None:
-    """Refuse a place where no database can be; nothing is changed.
-
-    Raises
-    ------
-    InvalidOptionError, UnsupportedTableError
-        Names what is in the way.
-    StorageError
-        The database does not answer.
-    """
+    """Refuse a place where no database can be; nothing is changed."""
     database = Database(meta_client)
     try:
         given = meta_client.config.raw.get(f"hoodie.table.format.{NAME}.location")

@@ -34,18 +34,8 @@ from hudi_sql_format.tables import BOUNDS, FILES, INSTANTS
 class NewFile:
     """A file that the table gets.
 
-    Attributes
-    ----------
-    path
-        Relative to the table.
-    size
-        Bytes.
-    rows
-        Number of rows; ``None`` where it is not known.
-    bounds
-        Rows of its statistics.
-    is_present
-        Whether it is in the new state.
+    ``path`` is relative to the table; ``rows`` is ``None`` where it is not known. ``bounds`` are
+    rows of its statistics. ``is_present``: it is in the new state.
     """
 
     path: str
@@ -57,15 +47,7 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an action does to the files of a table.
-
-    Attributes
-    ----------
-    files
-        Files that come.
-    old_groups
-        File groups whose present files go.
-    """
+    """What an action does to the files of a table."""
 
     files: tuple[NewFile, ...] = ()
     old_groups: frozenset[FileGroupId] = field(default_factory=frozenset)
@@ -80,15 +62,7 @@ def change_of_write(
 ) -> Change:
     """The files that a write adds and removes.
 
-    Parameters
-    ----------
-    statuses
-        With the statistics of its files; of those that are not among them the footer is read.
-
-    Raises
-    ------
-    CommitError, UnsafePathError
-        The metadata names a file that cannot be one of the table, or no size of it.
+    Statistics that ``statuses`` lack are read from the footers.
     """
     text = metadata.schema_json
     schema = _columns(meta_client, None if text is None else TableSchema.from_avro(text))
@@ -114,13 +88,7 @@ def change_of_write(
 
 
 def present_file(meta_client: MetaClientView, path: str, size: int) -> NewFile:
-    """A file of the present state, as its footer describes it.
-
-    Raises
-    ------
-    DataFileError
-        It is damaged or missing.
-    """
+    """A file of the present state, as its footer describes it."""
     schema = _columns(meta_client)
     _require_base_file(path)
     footer = read_footer(meta_client, path, schema)

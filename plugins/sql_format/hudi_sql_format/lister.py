@@ -47,13 +47,6 @@ class SqlLister(FileIndex):
     """Lists the files that the database has.
 
     Those of every state that a clean has left.
-
-    Parameters
-    ----------
-    meta_client
-        The table.
-    database
-        Its database.
     """
 
     def __init__(self, meta_client: MetaClientView, database: Database) -> None:

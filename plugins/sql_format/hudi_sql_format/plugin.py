@@ -264,13 +264,7 @@ class SqlTableFormat(TableFormat):
 
 
 class SqlFactory:
-    """Makes the timeline, and what lists the table's files.
-
-    Parameters
-    ----------
-    plugin
-        The plugin, which holds the connections.
-    """
+    """Makes the timeline, and what lists the table's files."""
 
     def __init__(self, plugin: SqlTableFormat) -> None:
         self._plugin = plugin

@@ -29,20 +29,9 @@ Key = tuple[str, str]
 class Head:
     """The present state.
 
-    Attributes
-    ----------
-    id
-        The table in the database.
-    version, hudi_version
-        Number of the state, and of the last one that Hudi made.
-    oldest_version
-        States before it cannot be read any more.
-    watermark
-        Completion time up to which instants are complete.
-    columns
-        Avro schema with field ids.
-    next_file
-        Number of the next file.
+    ``id`` is the table in the database. ``hudi_version`` is the last state that Hudi made; states
+    before ``oldest_version`` cannot be read. ``watermark`` is the completion time up to which
+    instants are complete; ``columns`` is an Avro schema with field ids; ``next_file`` is a number.
     """
 
     id: int
@@ -58,16 +47,8 @@ class Head:
 class TableState:
     """A state, with its instants.
 
-    Attributes
-    ----------
-    head
-        The state.
-    lineage
-        The instants that it holds.
-    operations
-        Their versions, and those of the instants that were taken out.
-    revoked
-        Instants that are never taken, by time and action.
+    ``operations`` gives the versions of the instants in ``lineage``, and of those that were taken
+    out. ``revoked`` are instants that are never taken, by time and action.
     """
 
     head: Head
@@ -90,13 +71,7 @@ class TableState:
         return self.lineage.publication(instant, str(self.head.version))
 
     def require_ours(self, database: Database) -> None:
-        """Refuse to build on a state of another writer.
-
-        Raises
-        ------
-        ForeignCommitError
-            It is one.
-        """
+        """Refuse to build on a state of another writer."""
         if self.is_foreign:
             raise self._foreign(database)
 
@@ -124,13 +99,7 @@ class TableState:
         )
 
     def require_expected(self, expected: str | None) -> None:
-        """Refuse to change another state than the one that was decided on.
-
-        Raises
-        ------
-        CommitConflictError
-            It is another one.
-        """
+        """Refuse to change another state than the one that was decided on."""
         if expected not in (None, str(self.head.version)):
             raise CommitConflictError(
                 f"The SQL metadata of the table is at version {self.head.version}, not {expected}",
@@ -168,13 +137,7 @@ def find_head(connection: Connection, table: str) -> Head | None:
 
 
 def require_head(connection: Connection, database: Database) -> Head:
-    """The present state of a table.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The database does not know the table.
-    """
+    """The present state of a table."""
     found = find_head(connection, database.table)
     if found is None:
         raise CorruptMetadataError(
@@ -187,15 +150,7 @@ def require_head(connection: Connection, database: Database) -> Head:
 
 
 def read_state(database: Database) -> TableState:
-    """The present state of a table, with its instants.
-
-    Raises
-    ------
-    CorruptMetadataError
-        The metadata is gone or damaged.
-    StorageError
-        The database does not answer.
-    """
+    """The present state of a table, with its instants."""
     with database.reading() as connection:
         head = require_head(connection, database)
         found = connection.execute(_INSTANTS.where(INSTANTS.c.table_id == head.id)).all()

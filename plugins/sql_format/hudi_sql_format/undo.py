@@ -35,13 +35,6 @@ def take_back(database: Database, target: Instant, expected: str | None) -> None
     One that the table does not hold is fenced off: a state is made that changes nothing, so that a
     request that is still travelling finds another state than its own. One that is only to be fenced
     off (its state says so) stays as it is where the table holds it.
-
-    Raises
-    ------
-    TableServiceError
-        Later states build on it.
-    CommitConflictError, CommitStateUnknownError
-        The table was changed in between, or the database failed.
     """
     state = read_state(database)
     state.require_ours(database)
@@ -82,12 +75,7 @@ def restore(database: Database, plan: RestorePlan, expected: str | None) -> None
 
     No effect where that has happened.
 
-    Raises
-    ------
-    TableServiceError
-        The state is not kept, or instants in between are to stay.
-    CommitConflictError, CommitStateUnknownError
-        The table was changed in between, or the database failed.
+    :class:`TableServiceError`: the state is not kept, or instants in between are to stay.
     """
     state = read_state(database)
     state.require_ours(database)
@@ -99,13 +87,7 @@ def restore(database: Database, plan: RestorePlan, expected: str | None) -> None
 
 
 def require_restorable(database: Database, plan: RestorePlan) -> None:
-    """Refuse a restore as :func:`restore` would; changes nothing.
-
-    Raises
-    ------
-    TableServiceError
-        See :func:`restore`.
-    """
+    """Refuse a restore as :func:`restore` would; changes nothing."""
     state = read_state(database)
     state.require_ours(database)
     held = _held(database, state, plan)
@@ -139,13 +121,7 @@ def _base(database: Database, state: TableState, plan: RestorePlan, held: Sequen
 
 
 def unsave(database: Database, savepoint: Instant, expected: str | None) -> FormatCommit:
-    """Take a savepoint out of the table.
-
-    Raises
-    ------
-    CommitConflictError, CommitStateUnknownError
-        The table was changed in between, or the database failed.
-    """
+    """Take a savepoint out of the table."""
     state = read_state(database)
     number = state.head.version
     if state.names(savepoint):
@@ -160,13 +136,6 @@ def stop_naming(database: Database, plan: CleanerPlan) -> None:
     """Forget files that a clean is about to delete.
 
     States with such a file cannot be read any more; no instant is forgotten.
-
-    Raises
-    ------
-    TableServiceError
-        The present state or a savepoint has one of them.
-    CommitConflictError
-        The table was changed in between.
     """
     state = read_state(database)
     state.require_ours(database)
@@ -211,13 +180,7 @@ def forget(
     archived: Iterable[Instant],
     expected: str | None,
 ) -> None:
-    """Let the watermark stand for archived instants.
-
-    Raises
-    ------
-    CommitConflictError, CommitStateUnknownError
-        The table was changed in between, or the database failed.
-    """
+    """Let the watermark stand for archived instants."""
     old = tuple(archived)
     state = read_state(database)
     head, gone = state.head, {one.requested_time for one in old}
