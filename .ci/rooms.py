@@ -1,4 +1,4 @@
-"""Check the rooms of the library: where docstrings have sections, and how much code a room holds.
+"""Check the rooms of the library: sections of docstrings, names of classes, lines of code.
 
 Run by ``make lint``; what is public, and each room's budget, is in ``pyproject.toml`` under
 ``tool.rooms``. ``python .ci/rooms.py --counts`` prints the code lines of each room.
@@ -108,6 +108,19 @@ def sections(modules: Mapping[str, Module], public: Mapping[str, list[str]]) -> 
                 )
 
 
+def doubled_names(modules: Mapping[str, Module]) -> Iterator[str]:
+    """Public classes whose name another module of the same package has given to another one."""
+    homes: dict[tuple[str, str], list[Path]] = {}
+    for module in modules.values():
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                package = module.name.partition(".")[0]
+                homes.setdefault((package, node.name), []).append(module.path)
+    for (_, name), paths in homes.items():
+        if len(paths) > 1:
+            yield f"{paths[0]}: {paths[1]} has a class {name}, too: one name, one thing"
+
+
 def over_budget(lines: Mapping[str, int], budget: Mapping[str, int]) -> Iterator[str]:
     """Rooms that hold more code than they may."""
     for room, count in lines.items():
@@ -135,7 +148,11 @@ def main() -> None:
             print(f"{room} = {count}")
         print(f"# {lines.total()}")
         return
-    found = [*sections(modules, rules["public"]), *over_budget(lines, rules["budget"])]
+    found = [
+        *sections(modules, rules["public"]),
+        *doubled_names(modules),
+        *over_budget(lines, rules["budget"]),
+    ]
     if found:
         raise SystemExit("\n".join(found))
 

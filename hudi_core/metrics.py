@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_core.config.extras import require_library
 from hudi_core.config.metrics import MetricsConfig, Reporter
+from hudi_core.config.optional_libraries import require_library
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.metering import NO_METER, Meter, Metric
 

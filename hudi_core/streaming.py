@@ -28,7 +28,7 @@ from hudi_core.errors import (
     MetaSyncWarning,
     SchemaError,
 )
-from hudi_core.model.extras import Idempotency
+from hudi_core.model.extra_metadata import Idempotency
 from hudi_core.model.instant import Instant
 from hudi_core.model.result import CommitResult
 from hudi_core.services.opening import open_table, table_exists

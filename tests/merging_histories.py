@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 import hudi_core as hudi
-from hudi_core.config.kinds import Payload
+from hudi_core.config.kinds import PayloadKind
 
 Row = dict[str, Any]
 
@@ -64,7 +64,7 @@ class Kind:
     """
 
     version: int
-    payload: Payload | None
+    payload: PayloadKind | None
     ordering: str | None
     history: str = "all"
     marker: bool = False
@@ -94,23 +94,31 @@ def kinds() -> list[Kind]:
     found = [Kind(9, None, ordering) for ordering in (None, "ts", "ts,_event_pos", "s.ts")]
     found.append(Kind(9, None, "s.ts,_event_pos"))
     found += [Kind(9, None, "ts", marker=True), Kind(8, None, "ts", marker=True)]
-    found += [Kind(9, Payload.AWS_DMS, None), Kind(9, Payload.AWS_DMS, "ts")]
-    found += [Kind(9, Payload.POSTGRES_DEBEZIUM, None), Kind(9, Payload.MYSQL_DEBEZIUM, None)]
+    found += [Kind(9, PayloadKind.AWS_DMS, None), Kind(9, PayloadKind.AWS_DMS, "ts")]
+    found += [
+        Kind(9, PayloadKind.POSTGRES_DEBEZIUM, None),
+        Kind(9, PayloadKind.MYSQL_DEBEZIUM, None),
+    ]
     for version in (8, 9):
-        for payload in (Payload.DEFAULT, Payload.EVENT_TIME, Payload.LATEST, Payload.NON_DEFAULTS):
+        for payload in (
+            PayloadKind.DEFAULT,
+            PayloadKind.EVENT_TIME,
+            PayloadKind.LATEST,
+            PayloadKind.NON_DEFAULTS,
+        ):
             found += [Kind(version, payload, "ts"), Kind(version, payload, None)]
     found += [
-        Kind(9, Payload.PARTIAL_UPDATE, ordering) for ordering in ("ts", "ts,_event_pos", None)
+        Kind(9, PayloadKind.PARTIAL_UPDATE, ordering) for ordering in ("ts", "ts,_event_pos", None)
     ]
     found += [Kind(8, None, "ts,_event_pos"), Kind(8, None, "s.ts")]
     found += [
-        Kind(8, Payload.PARTIAL_UPDATE, None),
-        Kind(8, Payload.PARTIAL_UPDATE, "ts", "living"),
+        Kind(8, PayloadKind.PARTIAL_UPDATE, None),
+        Kind(8, PayloadKind.PARTIAL_UPDATE, "ts", "living"),
     ]
-    found += [Kind(8, Payload.PARTIAL_UPDATE, "ts", "once")]
-    found += [Kind(8, Payload.AWS_DMS, ordering, "two") for ordering in (None, "ts")]
-    found += [Kind(8, Payload.MYSQL_DEBEZIUM, "_event_seq", "two")]
-    found += [Kind(8, Payload.POSTGRES_DEBEZIUM, "_event_lsn", "simple")]
+    found += [Kind(8, PayloadKind.PARTIAL_UPDATE, "ts", "once")]
+    found += [Kind(8, PayloadKind.AWS_DMS, ordering, "two") for ordering in (None, "ts")]
+    found += [Kind(8, PayloadKind.MYSQL_DEBEZIUM, "_event_seq", "two")]
+    found += [Kind(8, PayloadKind.POSTGRES_DEBEZIUM, "_event_lsn", "simple")]
     return found
 
 

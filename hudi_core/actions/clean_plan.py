@@ -22,7 +22,7 @@ from hudi_core.model.commit import (
     ReplaceCommitMetadata,
     WriteOperation,
 )
-from hudi_core.model.extras import OWN_PREFIX
+from hudi_core.model.extra_metadata import OWN_PREFIX
 from hudi_core.model.files import (
     BaseFileName,
     FileGroup,

@@ -22,7 +22,7 @@ from hudi_core.model.actions import (
     RequestedReplaceMetadata,
 )
 from hudi_core.model.commit import WriteOperation
-from hudi_core.model.extras import OWN_PREFIX
+from hudi_core.model.extra_metadata import OWN_PREFIX
 from hudi_core.model.files import BaseFileName, FileGroupId, FileId, PartitionPath, join_path
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.protocols import TimelineView

@@ -12,7 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hudi_core.config.clustering import ClusteringConfig, Layout, PartitionFilter, SliceOrder
+from hudi_core.config.clustering import (
+    ClusteringConfig,
+    ClusteringOrder,
+    PartitionFilter,
+    SliceOrder,
+)
 from hudi_core.model.actions import (
     ClusteringGroup,
     ClusteringPlan,
@@ -145,7 +150,7 @@ def stored_plan(
     params = {}
     if config.sort_columns:
         params[ClusteringConfig.sort_columns.key] = ",".join(config.sort_columns)
-    if config.layout is not Layout.LINEAR:
+    if config.layout is not ClusteringOrder.LINEAR:
         # Hudi keeps the columns alone; its own runs of the plan take the layout from their options
         params[ClusteringConfig.layout.key] = config.layout.value
     return ClusteringPlan(

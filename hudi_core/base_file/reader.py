@@ -33,7 +33,7 @@ from hudi_core.storage.data_files import DataFiles, FetchedFiles
 _FEW_VALUES: Final = 200_000
 
 
-class TableFiles(Protocol):
+class FileContext(Protocol):
     """The table that base files belong to; a write's context is one."""
 
     @property
@@ -57,7 +57,7 @@ class TableFiles(Protocol):
         ...
 
 
-def read_record_keys(files: TableFiles, path: str, size: int | None = None) -> pa.ChunkedArray:
+def read_record_keys(files: FileContext, path: str, size: int | None = None) -> pa.ChunkedArray:
     """Return the record keys of a base file, in file order.
 
     Virtual ones are made of the columns that they are of.
@@ -69,7 +69,7 @@ def read_record_keys(files: TableFiles, path: str, size: int | None = None) -> p
         return keys.of_rows(rows, stored, path)
 
 
-def read_column(files: TableFiles, path: str, name: str) -> pa.ChunkedArray:
+def read_column(files: FileContext, path: str, name: str) -> pa.ChunkedArray:
     """Return one column of a base file in its present type.
 
     All null where the file lacks the column.
@@ -83,13 +83,13 @@ def read_column(files: TableFiles, path: str, name: str) -> pa.ChunkedArray:
         return align(file.read(columns=[found.name]), fields, pa.schema([wanted])).column(name)
 
 
-def row_count(files: TableFiles, path: str, size: int | None = None) -> int:
+def row_count(files: FileContext, path: str, size: int | None = None) -> int:
     """Number of rows of a base file; its footer is read."""
     with _source(files, path, size) as source, _parquet(source) as file:
         return int(file.metadata.num_rows)
 
 
-def read_known_keys(files: TableFiles, path: str) -> KeyFooter:
+def read_known_keys(files: FileContext, path: str) -> KeyFooter:
     """Key bounds and bloom filter from the footer of a base file."""
     with _opened(files, path) as file:
         return key_footer(file.metadata, path)
@@ -110,7 +110,7 @@ class StoredFile:
 
 
 def read_base_file(
-    files: TableFiles, path: str, partition_path: PartitionPath, size: int | None = None
+    files: FileContext, path: str, partition_path: PartitionPath, size: int | None = None
 ) -> StoredFile:
     """Read a base file in the columns of the table.
 
@@ -162,7 +162,7 @@ def read_base_file(
     return StoredFile(pa.table(columns, schema=schema), footer, dictionaries)
 
 
-def _key_column(files: TableFiles, stored: Sequence[pa.Field]) -> str | None:
+def _key_column(files: FileContext, stored: Sequence[pa.Field]) -> str | None:
     """Return the stored column that equals the record key, if any."""
     name = bare_key_field(files.table)
     if name is None or name not in files.schema.names:
@@ -173,7 +173,7 @@ def _key_column(files: TableFiles, stored: Sequence[pa.Field]) -> str | None:
     return name if are_strings else None
 
 
-def _never_encoded(files: TableFiles, keys: Sequence[str]) -> set[str]:
+def _never_encoded(files: FileContext, keys: Sequence[str]) -> set[str]:
     """Return columns that are compared, such as keys and ordering fields.
 
     They are never read dictionary encoded.
@@ -206,12 +206,12 @@ def _is_large(footer: pq.FileMetaData) -> bool:
     return bool(footer.num_rows * footer.num_columns > _FEW_VALUES)
 
 
-def _file_keys(files: TableFiles) -> FileKeys:
+def _file_keys(files: FileContext) -> FileKeys:
     return FileKeys(files.base_path, files.table, files.schema)
 
 
 @contextmanager
-def _opened(files: TableFiles, path: str) -> Iterator[pq.ParquetFile]:
+def _opened(files: FileContext, path: str) -> Iterator[pq.ParquetFile]:
     with _source(files, path) as source, _parquet(source) as file:
         yield file
 
@@ -222,7 +222,7 @@ def _parquet(source: pa.NativeFile) -> pq.ParquetFile:
 
 @contextmanager
 def _source(
-    files: TableFiles, path: str, size: int | None = None, *, is_needed_again: bool = False
+    files: FileContext, path: str, size: int | None = None, *, is_needed_again: bool = False
 ) -> Iterator[pa.NativeFile]:
     kept = files.fetched
     try:

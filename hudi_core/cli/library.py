@@ -9,8 +9,8 @@ from hudi_core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from hudi_core.cli.schema_file import read_avro_schema, read_parquet_schema
-    from hudi_core.config.extras import require_library
     from hudi_core.config.format_option import option_key
+    from hudi_core.config.optional_libraries import require_library
     from hudi_core.config.support import NOT_BUILT
     from hudi_core.config.table_keys import TableKeys
     from hudi_core.config.trino import TrinoConfig
@@ -91,7 +91,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "require_library": "hudi_core.config.extras",
+    "require_library": "hudi_core.config.optional_libraries",
     "Connector": "hudi_core.connector",
     "TableName": "hudi_core.read.connector.handles",
     "ThriftServer": "hudi_core.trino.server",

@@ -49,7 +49,7 @@ svg { display: block; overflow: visible; }
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PageColumn:
     """A column of the page.
 
     ``cell`` returns HTML; ``is_number`` sets it to the right.
@@ -88,37 +88,41 @@ def timeline_page(document: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
     )
 
 
-def _columns(document: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
+def _columns(
+    document: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+) -> tuple[PageColumn, ...]:
     longest = max((row["seconds"] or 0.0 for row in rows), default=0.0)
     largest = max((row["bytes_written"] or 0 for row in rows), default=0)
     two_step = any(row.get("format_state") for row in rows)
     states = (
         (
-            Column(f"in {document['format']}", _in_format),
-            Column("seen as", lambda row: escape(row["seen_as"])),
+            PageColumn(f"in {document['format']}", _in_format),
+            PageColumn("seen as", lambda row: escape(row["seen_as"])),
         )
         if two_step
         else ()
     )
     return (
-        Column("instant", lambda row: f"<code>{escape(row['instant'])}</code>"),
-        Column("action", _action),
-        Column("operation", lambda row: escape((row["operation"] or "").lower())),
-        Column("state", lambda row: "archived" if row["archived"] else escape(row["state"])),
+        PageColumn("instant", lambda row: f"<code>{escape(row['instant'])}</code>"),
+        PageColumn("action", _action),
+        PageColumn("operation", lambda row: escape((row["operation"] or "").lower())),
+        PageColumn("state", lambda row: "archived" if row["archived"] else escape(row["state"])),
         *states,
-        Column("seconds", lambda row: _seconds(row["seconds"]), is_number=True),
-        Column("", lambda row: _bar(row["seconds"], longest, _seconds(row["seconds"]) + " s")),
-        Column("rows +", lambda row: _count(row["rows_inserted"]), is_number=True),
-        Column("rows ~", lambda row: _count(row["rows_updated"]), is_number=True),
-        Column("rows −", lambda row: _count(row["rows_deleted"]), is_number=True),
-        Column("files +", lambda row: _count(row["files_added"]), is_number=True),
-        Column("files −", lambda row: _count(row["files_removed"]), is_number=True),
-        Column("bytes", lambda row: _count(row["bytes_written"]), is_number=True),
-        Column("", lambda row: _bar(row["bytes_written"], largest, _count(row["bytes_written"]))),
+        PageColumn("seconds", lambda row: _seconds(row["seconds"]), is_number=True),
+        PageColumn("", lambda row: _bar(row["seconds"], longest, _seconds(row["seconds"]) + " s")),
+        PageColumn("rows +", lambda row: _count(row["rows_inserted"]), is_number=True),
+        PageColumn("rows ~", lambda row: _count(row["rows_updated"]), is_number=True),
+        PageColumn("rows −", lambda row: _count(row["rows_deleted"]), is_number=True),
+        PageColumn("files +", lambda row: _count(row["files_added"]), is_number=True),
+        PageColumn("files −", lambda row: _count(row["files_removed"]), is_number=True),
+        PageColumn("bytes", lambda row: _count(row["bytes_written"]), is_number=True),
+        PageColumn(
+            "", lambda row: _bar(row["bytes_written"], largest, _count(row["bytes_written"]))
+        ),
     )
 
 
-def _row(row: Mapping[str, Any], columns: Sequence[Column]) -> str:
+def _row(row: Mapping[str, Any], columns: Sequence[PageColumn]) -> str:
     cells = "".join(
         f'<td class="number">{one.cell(row)}</td>' if one.is_number else f"<td>{one.cell(row)}</td>"
         for one in columns

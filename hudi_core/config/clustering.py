@@ -14,7 +14,7 @@ _MIB: Final = 1 << 20
 _UPDATES: Final = "org.apache.hudi.client.clustering.update.strategy."
 
 
-class Layout(StrEnum):
+class ClusteringOrder(StrEnum):
     """Order of the rows that a clustering writes, by its sort columns."""
 
     LINEAR = "LINEAR"
@@ -48,12 +48,12 @@ class SliceOrder(StrEnum):
     SIZE = "SIZE"
 
 
-def layout(text: str) -> Layout:
+def layout(text: str) -> ClusteringOrder:
     """Parse a layout; Hudi's documentation writes ``z-order``."""
     word = text.upper().replace("-", "").replace("_", "")
-    if word not in tuple(Layout):
-        raise ValueError(f"it is none of {', '.join(Layout)}")
-    return Layout(word)
+    if word not in tuple(ClusteringOrder):
+        raise ValueError(f"it is none of {', '.join(ClusteringOrder)}")
+    return ClusteringOrder(word)
 
 
 def updates_strategy(text: str) -> UpdatesStrategy:
@@ -153,9 +153,9 @@ class ClusteringConfig(Options, group=Group.CLUSTERING):
         doc="Columns by which the rows of a group are sorted; nulls are first. Fields of structs "
         "are named with a dot.",
     )
-    layout: Option[Layout] = Option(
+    layout: Option[ClusteringOrder] = Option(
         "hoodie.layout.optimize.strategy",
-        default=Layout.LINEAR,
+        default=ClusteringOrder.LINEAR,
         parse=layout,
         default_text="LINEAR",
         doc="How rows are ordered by several sort columns: `LINEAR`, by the first, then by the "

@@ -9,7 +9,7 @@ from hudi_core.config.key import Group, is_secret_name
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import integer, names, optional, text_or_none
 from hudi_core.errors import InvalidOptionError
-from hudi_core.model.extras import CommitExtras, Idempotency, checked_metadata
+from hudi_core.model.extra_metadata import CommitExtras, Idempotency, checked_metadata
 
 _MOST: Final = 10**18 - 1
 

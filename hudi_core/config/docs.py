@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hudi_core.config.catalog import ALL_KEYS, OPTIONS
-from hudi_core.config.foreign import ForeignOption, Kind, Section, foreign_options
+from hudi_core.config.foreign import ForeignOption, OptionTreatment, Section, foreign_options
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.stored_keys import ManagedKeys
 
@@ -140,32 +140,32 @@ def deviations() -> str:
 
 
 _FOREIGN: Final = {
-    Kind.LATER: (
+    OptionTreatment.LATER: (
         "Not built yet",
         (
             "What these ask for, this release does not do. One warning says so, where a switch has "
             "another value than the one in parentheses; the other options say how Hudi does it."
         ),
     ),
-    Kind.LATER_BY_DEFAULT: (
+    OptionTreatment.LATER_BY_DEFAULT: (
         "Not built yet, and done by Hudi unless an option says otherwise",
         (
             "One warning says so where one of these is given, unless a switch has the value in "
             "parentheses."
         ),
     ),
-    Kind.REFUSED_IN_WRITES: (
+    OptionTreatment.REFUSED_IN_WRITES: (
         "Refused in writes",
         (
             "These change rows, or what is safe. A write is refused that gives one another value "
             "than those in parentheses, which ask for what happens anyway."
         ),
     ),
-    Kind.REFUSED_IN_READS: (
+    OptionTreatment.REFUSED_IN_READS: (
         "Refused in reads",
         "A read is refused that gives one another value than those in parentheses.",
     ),
-    Kind.QUIET: (
+    OptionTreatment.QUIET: (
         "Accepted in silence",
         "No value of these changes a row, or what is safe; they are not used.",
     ),

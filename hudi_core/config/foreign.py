@@ -23,7 +23,7 @@ _HEADER: Final = re.compile(
 )
 
 
-class Kind(StrEnum):
+class OptionTreatment(StrEnum):
     """Treatment of an option; the value is the word in the file."""
 
     QUIET = "quiet"
@@ -65,7 +65,7 @@ class Section:
     is what has to hold for the options to ask for anything, ``unless`` what keeps them from it.
     """
 
-    kind: Kind
+    kind: OptionTreatment
     title: str
     needs: Condition | None = None
     unless: Condition | None = None
@@ -112,7 +112,7 @@ class ForeignOptions:
             header = _HEADER.fullmatch(line)
             if header is not None:
                 needs, unless = Condition.parse(header["needs"]), Condition.parse(header["unless"])
-                section = Section(Kind(header["kind"]), header["title"], needs, unless)
+                section = Section(OptionTreatment(header["kind"]), header["title"], needs, unless)
                 self.sections[section] = []
             else:
                 self._add(_option(line, section))
@@ -142,12 +142,12 @@ class ForeignOptions:
                 given.setdefault(line.section, {})[name] = requested
         for section, asking in given.items():
             switches = [on for on in asking.values() if on is not None]
-            by_default = section.kind is Kind.LATER_BY_DEFAULT and all(switches)
-            is_on = by_default or (section.kind is Kind.LATER and any(switches))
+            by_default = section.kind is OptionTreatment.LATER_BY_DEFAULT and all(switches)
+            is_on = by_default or (section.kind is OptionTreatment.LATER and any(switches))
             if is_on and section.applies(options):
                 yield section, sorted(asking, key=lambda name: asking[name] is not True)
 
-    def refuse(self, options: Mapping[str, str], kind: Kind) -> None:
+    def refuse(self, options: Mapping[str, str], kind: OptionTreatment) -> None:
         """Refuse options that would change rows or safety.
 
         ``kind`` is ``REFUSED_IN_WRITES`` or ``REFUSED_IN_READS``.

@@ -170,7 +170,7 @@ FIELD_TYPES: Final = (SIMPLE_FIELD, TIMESTAMP_FIELD)
 _MODEL: Final = "org.apache.hudi.common.model."
 
 
-class Payload(StrEnum):
+class PayloadKind(StrEnum):
     """Hudi's payload classes whose merging is built in, by their Java names."""
 
     DEFAULT = _MODEL + "DefaultHoodieRecordPayload"
@@ -190,9 +190,9 @@ class Payload(StrEnum):
     @property
     def merge_mode(self) -> MergeMode:
         """The merge mode that version 8 tables store for the class."""
-        if self in (Payload.DEFAULT, Payload.EVENT_TIME):
+        if self in (PayloadKind.DEFAULT, PayloadKind.EVENT_TIME):
             return MergeMode.EVENT_TIME_ORDERING
-        if self is Payload.LATEST:
+        if self is PayloadKind.LATEST:
             return MergeMode.COMMIT_TIME_ORDERING
         return MergeMode.CUSTOM
 
@@ -202,7 +202,7 @@ class Payload(StrEnum):
 
         No payload class merges the rows of such tables.
         """
-        if self in (Payload.LATEST, Payload.NON_DEFAULTS, Payload.AWS_DMS):
+        if self in (PayloadKind.LATEST, PayloadKind.NON_DEFAULTS, PayloadKind.AWS_DMS):
             return MergeMode.COMMIT_TIME_ORDERING
         return MergeMode.EVENT_TIME_ORDERING
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.kinds import PartialUpdateMode, Payload
+from hudi_core.config.kinds import PartialUpdateMode, PayloadKind
 from hudi_core.config.options import Options
 from hudi_core.config.parsers import names, text_or_none
 from hudi_core.config.table_parsers import (
@@ -110,7 +110,7 @@ class StoredMergeKeys(Options, group=Group.TABLE):
         parse=stored_partial_update,
         doc="The same as a table keeps it; one that is not known shuts out writers only.",
     )
-    legacy_payload = ConfigKey[Payload | str | None](
+    legacy_payload = ConfigKey[PayloadKind | str | None](
         "hoodie.table.legacy.payload.class",
         default=None,
         parse=payload_class,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from hudi_core.config.kinds import MergeMode, PartialUpdateMode, Payload
+from hudi_core.config.kinds import MergeMode, PartialUpdateMode, PayloadKind
 from hudi_core.config.merge_keys import FIRST_WITHOUT_PAYLOADS, DeleteMarker
 from hudi_core.config.named_generators import NamedMerger
 from hudi_core.config.table import TableConfig
@@ -100,14 +100,14 @@ def merge_rules(config: TableConfig) -> MergeRules:
 
 
 def _of_payload(
-    payload: Payload | None, fields: tuple[str, ...], markers: tuple[DeleteMarker, ...]
+    payload: PayloadKind | None, fields: tuple[str, ...], markers: tuple[DeleteMarker, ...]
 ) -> MergeRules:
     """The rules of a payload class of a table of version 8."""
     own = delete_of(payload)
     if own is not None:
         markers = (replace(own, any_case=True),)
     match payload:
-        case Payload.POSTGRES_DEBEZIUM:
+        case PayloadKind.POSTGRES_DEBEZIUM:
             return MergeRules(
                 batch_order=fields,
                 stored_order=(_LSN,),
@@ -117,12 +117,12 @@ def _of_payload(
                 fills_batch=False,
                 fills_stored=False,
             )
-        case Payload.MYSQL_DEBEZIUM:
+        case PayloadKind.MYSQL_DEBEZIUM:
             order = (_BINLOG_SEQUENCE,)
             return MergeRules(order, order, is_sequence=True, markers=markers)
-        case Payload.PARTIAL_UPDATE:
+        case PayloadKind.PARTIAL_UPDATE:
             return MergeRules(fields, fields, markers=markers, fill=Fill.NULLS, deletes_always=True)
-        case Payload.NON_DEFAULTS:
+        case PayloadKind.NON_DEFAULTS:
             return MergeRules(fields, (), markers=markers, fill=Fill.NULLS, fills_batch=False)
     return MergeRules(batch_order=fields, markers=markers)
 
@@ -143,34 +143,34 @@ def _own_delete(config: TableConfig) -> DeleteMarker | None:
     return delete_of(config.payload)
 
 
-def delete_of(payload: Payload | None) -> DeleteMarker | None:
+def delete_of(payload: PayloadKind | None) -> DeleteMarker | None:
     """The delete marker of a payload class; ``None`` where it has none."""
     match payload:
-        case Payload.AWS_DMS:
+        case PayloadKind.AWS_DMS:
             return _DMS_DELETE
-        case Payload.POSTGRES_DEBEZIUM | Payload.MYSQL_DEBEZIUM:
+        case PayloadKind.POSTGRES_DEBEZIUM | PayloadKind.MYSQL_DEBEZIUM:
             return _DEBEZIUM_DELETE
     return None
 
 
-def ordering_of(payload: Payload | None) -> tuple[str, ...]:
+def ordering_of(payload: PayloadKind | None) -> tuple[str, ...]:
     """The ordering fields of a version 9 table by its payload.
 
     Empty where the user names them.
     """
     match payload:
-        case Payload.POSTGRES_DEBEZIUM:
+        case PayloadKind.POSTGRES_DEBEZIUM:
             return (_LSN,)
-        case Payload.MYSQL_DEBEZIUM:
+        case PayloadKind.MYSQL_DEBEZIUM:
             return _BINLOG
     return ()
 
 
-def partial_update_of(payload: Payload | None) -> PartialUpdateMode:
+def partial_update_of(payload: PayloadKind | None) -> PartialUpdateMode:
     """The partial update mode of a version 9 table by its payload."""
     match payload:
-        case Payload.PARTIAL_UPDATE | Payload.NON_DEFAULTS:
+        case PayloadKind.PARTIAL_UPDATE | PayloadKind.NON_DEFAULTS:
             return PartialUpdateMode.IGNORE_DEFAULTS
-        case Payload.POSTGRES_DEBEZIUM:
+        case PayloadKind.POSTGRES_DEBEZIUM:
             return PartialUpdateMode.FILL_UNAVAILABLE
     return PartialUpdateMode.NONE

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from hudi_core.config.extension_points import RECORD_MERGER_POINT
 from hudi_core.config.key import ConfigKey
-from hudi_core.config.kinds import MergeMode, PartialUpdateMode, Payload
+from hudi_core.config.kinds import MergeMode, PartialUpdateMode, PayloadKind
 from hudi_core.config.merge_keys import (
     FIRST_WITHOUT_PAYLOADS,
     MERGE_PROPERTY,
@@ -26,7 +26,7 @@ T = TypeVar("T")
 _OF_TABLE: Final = (PartialUpdateMode.IGNORE_DEFAULTS, PartialUpdateMode.FILL_UNAVAILABLE)
 OF_WRITE: Final = (PartialUpdateMode.NONE, PartialUpdateMode.KEEP_VALUES)
 """Modes of partial updates that a table does not keep."""
-_PLAIN: Final = (Payload.DEFAULT, Payload.EVENT_TIME, Payload.LATEST)
+_PLAIN: Final = (PayloadKind.DEFAULT, PayloadKind.EVENT_TIME, PayloadKind.LATEST)
 """Payload classes that stand for a merge mode and nothing else."""
 
 
@@ -48,7 +48,7 @@ def stored_merging(read: Read, version: int, properties: Mapping[str, str]) -> d
     payload = merging if has_payloads or legacy is None else legacy
     declared = (read(TableKeys.merge_mode), _mode(strategy), _mode(merging))
     mode = next((one for one in declared if one is not None), default_mode(ordering))
-    is_built_in = has_payloads and _mode(payload) is mode and isinstance(payload, Payload)
+    is_built_in = has_payloads and _mode(payload) is mode and isinstance(payload, PayloadKind)
     merger = named = None
     if isinstance(strategy, str) and not isinstance(strategy, MergeMode):
         name = stored_name(strategy)
@@ -61,7 +61,7 @@ def stored_merging(read: Read, version: int, properties: Mapping[str, str]) -> d
     return {
         "ordering_fields": ordering,
         "merge_mode": mode,
-        "payload": kept_payload(payload, version) if isinstance(payload, Payload) else None,
+        "payload": kept_payload(payload, version) if isinstance(payload, PayloadKind) else None,
         "named_merger": named,
         "merger": merger,
         "delete_marker": DeleteMarker(field, value) if field and value else None,
@@ -70,12 +70,15 @@ def stored_merging(read: Read, version: int, properties: Mapping[str, str]) -> d
     }
 
 
-def kept_payload(payload: Payload | None, version: int) -> Payload | None:
+def kept_payload(payload: PayloadKind | None, version: int) -> PayloadKind | None:
     """The payload class to store; ``None`` where the merge mode implies it.
 
     A class is left out if every table of the version with its merge mode has it.
     """
-    usual = version < FIRST_WITHOUT_PAYLOADS and payload in (Payload.DEFAULT, Payload.LATEST)
+    usual = version < FIRST_WITHOUT_PAYLOADS and payload in (
+        PayloadKind.DEFAULT,
+        PayloadKind.LATEST,
+    )
     return None if usual else payload
 
 
@@ -108,11 +111,11 @@ def default_mode(ordering: tuple[str, ...]) -> MergeMode:
     return MergeMode.EVENT_TIME_ORDERING if ordering else MergeMode.COMMIT_TIME_ORDERING
 
 
-def _mode(value: Payload | MergeMode | str | None) -> MergeMode | None:
+def _mode(value: PayloadKind | MergeMode | str | None) -> MergeMode | None:
     """The merge mode that a payload class or a strategy stands for."""
     if value is None or isinstance(value, MergeMode):
         return value
-    return value.merge_mode if isinstance(value, Payload) else MergeMode.CUSTOM
+    return value.merge_mode if isinstance(value, PayloadKind) else MergeMode.CUSTOM
 
 
 # --- options against a stored table ---------------------------------------------------------------
@@ -130,8 +133,8 @@ def foreign_code(key: ConfigKey[Any], options: Mapping[str, str], named: str) ->
         given_name(key, options),
         named,
         "rows are not merged by code of others: no Java class is loaded",
-        f"Built in are: {', '.join(known.short_name for known in Payload)}, of the package "
-        f"{Payload.DEFAULT.value.rpartition('.')[0]} and debezium below it. Values that are "
+        f"Built in are: {', '.join(known.short_name for known in PayloadKind)}, of the package "
+        f"{PayloadKind.DEFAULT.value.rpartition('.')[0]} and debezium below it. Values that are "
         "computed from both rows are for Table.merge, or MERGE INTO by hudi.sql.",
     )
 
@@ -174,7 +177,7 @@ def require_same_merging(options: Mapping[str, str], stored: TableConfig) -> Non
     MergeKeys.mergers.read(options)
     require_same_ordering(options, stored.ordering_fields)
     payload = TableKeys.payload_class.read(options)
-    is_foreign = payload is not None and not isinstance(payload, Payload)
+    is_foreign = payload is not None and not isinstance(payload, PayloadKind)
     if is_foreign and stored.payload is None and payload != stored.merger:
         raise foreign_code(TableKeys.payload_class, options, str(payload))
     if payload is not None and payload is not stored.payload:

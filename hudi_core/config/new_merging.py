@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hudi_core.config.extension_points import RECORD_MERGER_POINT
-from hudi_core.config.kinds import MergeMode, PartialUpdateMode, Payload
+from hudi_core.config.kinds import MergeMode, PartialUpdateMode, PayloadKind
 from hudi_core.config.merge_keys import FIRST_WITHOUT_PAYLOADS, MergeKeys
 from hudi_core.config.merge_rules import (
     DEBEZIUM_UNAVAILABLE,
@@ -100,14 +100,16 @@ def _named_merging(options: Mapping[str, str], named: NamedMerger) -> dict[str, 
     }
 
 
-def _given_payload(options: Mapping[str, str]) -> Payload | None:
+def _given_payload(options: Mapping[str, str]) -> PayloadKind | None:
     payload = TableKeys.payload_class.read(options)
-    if payload is None or isinstance(payload, Payload):
+    if payload is None or isinstance(payload, PayloadKind):
         return payload
     raise foreign_code(TableKeys.payload_class, options, payload)
 
 
-def _ordering(options: Mapping[str, str], payload: Payload | None, version: int) -> tuple[str, ...]:
+def _ordering(
+    options: Mapping[str, str], payload: PayloadKind | None, version: int
+) -> tuple[str, ...]:
     given = TableKeys.ordering.read(options)
     own = ordering_of(payload) if version >= FIRST_WITHOUT_PAYLOADS else ()
     if own and given not in ((), own):
@@ -123,7 +125,7 @@ def _ordering(options: Mapping[str, str], payload: Payload | None, version: int)
 
 
 def _given_mode(
-    options: Mapping[str, str], payload: Payload | None, ordering: tuple[str, ...], version: int
+    options: Mapping[str, str], payload: PayloadKind | None, ordering: tuple[str, ...], version: int
 ) -> MergeMode:
     own = None
     if payload is not None:
@@ -169,7 +171,7 @@ def _given_mode(
 
 
 def _partial_update(
-    options: Mapping[str, str], payload: Payload | None, version: int
+    options: Mapping[str, str], payload: PayloadKind | None, version: int
 ) -> tuple[PartialUpdateMode, str | None]:
     key = MergeKeys.partial_update_mode
     given, value = key.read(options), MergeKeys.unavailable_value.read(options)
@@ -190,7 +192,7 @@ def _partial_update(
         )
     mode = own if given in OF_WRITE else given
     if mode is PartialUpdateMode.FILL_UNAVAILABLE and value is None:
-        if payload is not Payload.POSTGRES_DEBEZIUM:
+        if payload is not PayloadKind.POSTGRES_DEBEZIUM:
             raise InvalidOptionError(
                 key.key,
                 given.value,

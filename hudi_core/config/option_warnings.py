@@ -12,8 +12,8 @@ from hudi_core.config.catalog import DECLARED_NAMES, FORMAT_PREFIX, known_names
 from hudi_core.config.commit_keys import CommitConfig
 from hudi_core.config.extension_points import POINTS
 from hudi_core.config.foreign import foreign_options
+from hudi_core.config.misspelt_options import meant_by
 from hudi_core.config.placement import STRATEGY_PREFIX
-from hudi_core.config.plain_options import meant_by
 from hudi_core.errors import UnknownOptionWarning
 
 _PREFIXES: Final = ("hoodie.", "hudi.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Self
 
-from hudi_core.config.foreign import Kind, foreign_options
+from hudi_core.config.foreign import OptionTreatment, foreign_options
 from hudi_core.config.key import Group
 from hudi_core.config.kinds import IncrementalFormat, QueryType
 from hudi_core.config.options import Option, Options
@@ -124,7 +124,7 @@ class ReadConfig(Options, group=Group.READ):
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
         """See :meth:`Options.from_options`; an option has to belong to the query type."""
-        foreign_options().refuse(options, Kind.REFUSED_IN_READS)
+        foreign_options().refuse(options, OptionTreatment.REFUSED_IN_READS)
         config = cls._read(options)
         kind = config.query_type
         if kind is QueryType.INCREMENTAL and config.begin is None:

@@ -16,7 +16,7 @@ from hudi_core.config.kinds import (
     KeyGeneratorType,
     MergeMode,
     PartialUpdateMode,
-    Payload,
+    PayloadKind,
 )
 from hudi_core.config.merge_keys import FIRST_WITHOUT_PAYLOADS, MergeKeys, StoredMergeKeys
 from hudi_core.config.properties import CHECKSUM_KEY, table_checksum
@@ -177,7 +177,7 @@ def _merge_properties(config: TableConfig) -> list[Property]:
         return [*properties, ("hoodie.table.precombine.field", fields)]
     if payload is None:
         is_event = mode is MergeMode.EVENT_TIME_ORDERING
-        payload = Payload.DEFAULT if is_event else Payload.LATEST
+        payload = PayloadKind.DEFAULT if is_event else PayloadKind.LATEST
     strategy = PAYLOAD_STRATEGY_ID if mode is MergeMode.CUSTOM else MERGE_STRATEGY_IDS[mode]
     # Hudi 1.0 has no other name for the ordering field
     return [

@@ -14,7 +14,7 @@ from hudi_core.config.kinds import (
     KeyGeneratorType,
     MergeMode,
     PartialUpdateMode,
-    Payload,
+    PayloadKind,
     TableType,
 )
 from hudi_core.config.merge_keys import DeleteMarker
@@ -91,7 +91,7 @@ class TableConfig:
     old_floats: bool | None = None
     merge_mode: MergeMode = MergeMode.COMMIT_TIME_ORDERING
     ordering_fields: tuple[str, ...] = ()
-    payload: Payload | None = None
+    payload: PayloadKind | None = None
     named_merger: NamedMerger | None = None
     merger: str | None = None
     delete_marker: DeleteMarker | None = None

@@ -16,7 +16,7 @@ from hudi_core.config.kinds import (
     KeyGeneratorType,
     MergeMode,
     PartialUpdateMode,
-    Payload,
+    PayloadKind,
 )
 from hudi_core.config.parsers import names
 
@@ -78,13 +78,13 @@ def concatenator(text: str) -> str | None:
     return text or None
 
 
-def payload_class(text: str) -> Payload | str | None:
+def payload_class(text: str) -> PayloadKind | str | None:
     """Parse a Java payload class; an unknown one stays a string."""
     # the package of Hudi's first releases, which old tables still name
     name = text.replace("com.uber.hoodie", "org.apache.hudi")
     if not name:
         return None
-    known = {payload.value: payload for payload in Payload}
+    known = {payload.value: payload for payload in PayloadKind}
     return known.get(name, text)
 
 

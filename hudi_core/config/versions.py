@@ -19,7 +19,7 @@ from hudi_core.config.kinds import (
     PAYLOAD_STRATEGY_ID,
     MergeMode,
     PartialUpdateMode,
-    Payload,
+    PayloadKind,
 )
 from hudi_core.config.merge_keys import MergeKeys, StoredMergeKeys
 from hudi_core.config.merge_rules import (
@@ -50,7 +50,7 @@ _PRECOMBINE: Final = "hoodie.table.precombine.field"
 _MARKER: Final = (MergeKeys.delete_field.aliases[0], MergeKeys.delete_marker.aliases[0])
 _UNAVAILABLE: Final = MergeKeys.unavailable_value.aliases[0]
 _BINLOG_SEQUENCE: Final = "_event_seq"
-_PLAIN: Final = (Payload.DEFAULT, Payload.EVENT_TIME, Payload.LATEST)
+_PLAIN: Final = (PayloadKind.DEFAULT, PayloadKind.EVENT_TIME, PayloadKind.LATEST)
 """Payload classes that a merge mode says all of."""
 _OLD_PACKAGE: Final = "com.uber.hoodie."
 
@@ -83,7 +83,7 @@ def _from_6_to_9(properties: Properties, base_path: str) -> Properties:
 def _payload_of_6(properties: Properties) -> str:
     """The payload class of a table of version 6."""
     text = properties.get(_PAYLOAD, "").replace(_OLD_PACKAGE, "org.apache.hudi.")
-    return text or Payload.DEFAULT.value
+    return text or PayloadKind.DEFAULT.value
 
 
 def _from_6_to_8(properties: Properties, base_path: str) -> Properties:
@@ -96,12 +96,12 @@ def _from_6_to_8(properties: Properties, base_path: str) -> Properties:
     payload = _payload_of_6(properties)
     if payload not in _PLAIN:
         mode, strategy = MergeMode.CUSTOM, PAYLOAD_STRATEGY_ID
-    elif payload == Payload.DEFAULT:
+    elif payload == PayloadKind.DEFAULT:
         mode = MergeMode.EVENT_TIME_ORDERING
         strategy = MERGE_STRATEGY_IDS[mode]
     else:
         # also the class that orders by event time: so does Hudi, for tables without log files
-        mode, payload = MergeMode.COMMIT_TIME_ORDERING, Payload.LATEST.value
+        mode, payload = MergeMode.COMMIT_TIME_ORDERING, PayloadKind.LATEST.value
         strategy = MERGE_STRATEGY_IDS[mode]
     made |= {_MODE: mode.value, _PAYLOAD: payload, _STRATEGY: strategy, _OLD_STRATEGY: strategy}
     return made
@@ -125,14 +125,14 @@ def _from_8_to_9(properties: Properties, base_path: str) -> Properties:
     del base_path
     made = dict(properties)
     text = properties.get(_PAYLOAD)
-    payload = _known(text or Payload.DEFAULT)
+    payload = _known(text or PayloadKind.DEFAULT)
     if properties.get(_MODE) != MergeMode.CUSTOM:
         made.pop(_STRATEGY, None)
     elif not text:
         return _ordered(made, ())  # merged by a strategy, which goes on
     if payload is None:
         return _ordered(made, ())
-    if payload not in (Payload.DEFAULT, Payload.LATEST):
+    if payload not in (PayloadKind.DEFAULT, PayloadKind.LATEST):
         mode = payload.merge_mode_without_payloads
         made[_MODE] = mode.value
         made |= dict.fromkeys((_STRATEGY, _OLD_STRATEGY), MERGE_STRATEGY_IDS[mode])
@@ -142,7 +142,7 @@ def _from_8_to_9(properties: Properties, base_path: str) -> Properties:
     return _ordered(made, ordering_of(payload))
 
 
-def _partial_update(payload: Payload) -> Properties:
+def _partial_update(payload: PayloadKind) -> Properties:
     """What a payload class does beside choosing, as properties."""
     found = {}
     mode, marker = partial_update_of(payload), delete_of(payload)
@@ -179,13 +179,13 @@ def _from_9_to_8(properties: Properties, base_path: str) -> Properties:
         for key in _partial_update(payload):
             made.pop(key, None)
     fields = made.pop(_ORDERING, None) or made.get(_PRECOMBINE)
-    if payload is Payload.MYSQL_DEBEZIUM:
+    if payload is PayloadKind.MYSQL_DEBEZIUM:
         fields = _BINLOG_SEQUENCE
     return {**made, _PRECOMBINE: fields} if fields else made
 
 
 def _require_sayable(
-    properties: Mapping[str, str], payload: Payload | None, base_path: str
+    properties: Mapping[str, str], payload: PayloadKind | None, base_path: str
 ) -> None:
     """Refuse a table whose merging version 8 has no words for."""
     expressed = {} if payload is None else _partial_update(payload)
@@ -200,9 +200,9 @@ def _require_sayable(
             )
 
 
-def _known(text: str | None) -> Payload | None:
+def _known(text: str | None) -> PayloadKind | None:
     """The built-in payload class of a name, else ``None``."""
-    return Payload(text) if text in list(Payload) else None
+    return PayloadKind(text) if text in list(PayloadKind) else None
 
 
 _CHANGES: Final[Mapping[tuple[int, int], Callable[[Properties, str], Properties]]] = {

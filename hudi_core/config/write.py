@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 
 from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.commit_keys import commit_extras
-from hudi_core.config.foreign import Kind, foreign_options
+from hudi_core.config.foreign import OptionTreatment, foreign_options
 from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import (
@@ -29,7 +29,7 @@ from hudi_core.config.storage import StoreKeys
 from hudi_core.config.ttl import TtlConfig
 from hudi_core.config.validators import ValidatorsConfig
 from hudi_core.errors import InvalidOptionError
-from hudi_core.model.extras import CommitExtras
+from hudi_core.model.extra_metadata import CommitExtras
 from hudi_core.model.operation import OPERATIONS, UPSERT, Operation
 
 _MIB: Final = 1 << 20
@@ -334,7 +334,7 @@ class WriteConfig(Options, group=Group.WRITE):
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
         """See :meth:`Options.from_options`; what this release does not do is refused."""
-        foreign_options().refuse(options, Kind.REFUSED_IN_WRITES)
+        foreign_options().refuse(options, OptionTreatment.REFUSED_IN_WRITES)
         if SqlConfig.overwrite_mode.read(options) is OverwriteMode.STATIC:
             raise InvalidOptionError(
                 SqlConfig.overwrite_mode.key,

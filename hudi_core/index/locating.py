@@ -52,7 +52,7 @@ class FileCandidates:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LocatedKeys:
     """Incoming keys that one file holds.
 
     ``file`` is an ordinal within the scope. ``keys`` and ``stored`` are pairs: ordinal of the key,
@@ -68,7 +68,7 @@ class Found:
 
 def locate(
     scope: Scope, incoming: Incoming, context: WriteContext, ordinals: Sequence[int]
-) -> list[Found]:
+) -> list[LocatedKeys]:
     """Look for incoming keys in some files of a scope."""
     chosen = [scope.files[ordinal] for ordinal in ordinals]
     known = None
@@ -86,13 +86,13 @@ def locate(
 
 def locate_hinted(
     scope: Scope, incoming: Incoming, context: WriteContext, hinted: Mapping[int, IntArray]
-) -> list[Found]:
+) -> list[LocatedKeys]:
     """Probe the files that an index names for incoming keys.
 
     ``hinted`` has ascending ordinals of keys by the ordinal of the file.
     """
     keys = incoming.keys.column("key").combine_chunks()
-    found: list[Found] = []
+    found: list[LocatedKeys] = []
     for ordinal, chosen in hinted.items():
         if len(chosen):
             _, file = scope.files[ordinal]
@@ -104,7 +104,7 @@ def locate_hinted(
 
 def _found(
     scope: Scope, incoming: Incoming, context: WriteContext, file: int, match: Matches
-) -> Found:
+) -> LocatedKeys:
     if ambiguity_of(scope.parts) is not Ambiguity.NONE:
         _require_same(scope, incoming, context, file, match)
     late = np.zeros(len(match.stored), bool)
@@ -122,7 +122,7 @@ def _found(
             stored = order_values(rows.take(pa.array(match.stored[foreign])), fields, rules)
             keys = incoming.keys.select(given).take(pa.array(match.incoming[foreign]))
             late[foreign] = true_mask(existing_is_newer(stored, keys.columns))
-    return Found(file, match.incoming.astype(np.int64), match.stored.astype(np.int64), late)
+    return LocatedKeys(file, match.incoming.astype(np.int64), match.stored.astype(np.int64), late)
 
 
 def _require_same(
@@ -150,7 +150,7 @@ def _require_same(
     )
 
 
-def to_table(found: Sequence[Found]) -> pa.Table:
+def to_table(found: Sequence[LocatedKeys]) -> pa.Table:
     """The matches as a table, one row per file, to spill."""
     return pa.table(
         {
@@ -162,10 +162,10 @@ def to_table(found: Sequence[Found]) -> pa.Table:
     )
 
 
-def from_table(table: pa.Table) -> list[Found]:
+def from_table(table: pa.Table) -> list[LocatedKeys]:
     """The matches that :func:`to_table` made a table of."""
     return [
-        Found(
+        LocatedKeys(
             batch.column("file")[row].as_py(),
             numbers(batch, "keys", row),
             numbers(batch, "stored", row),

@@ -40,7 +40,7 @@ class BaseIndex(IndexTraits, ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class GuardedIndex:
+class GuardedKeyIndex:
     """An index of another distribution, whose answers are checked."""
 
     guard: Guard
@@ -74,7 +74,7 @@ class GuardedIndex:
 def named_index(name: str) -> Index:
     """Return the index that another distribution provides under a name."""
     index = INDEX_POINT.make(name, BaseIndex, lambda kind: kind())
-    return GuardedIndex(INDEX_POINT.guard(name), index)
+    return GuardedKeyIndex(INDEX_POINT.guard(name), index)
 
 
 def _is_ordinals(array: IntArray) -> bool:

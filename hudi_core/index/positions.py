@@ -28,7 +28,7 @@ from hudi_core.index.locating import locate
 from hudi_core.index.tagging import Tagged, Tagging, file_chunks, in_buckets, located_rows
 from hudi_core.keygen.ambiguity import Ambiguity
 from hudi_core.model.files import BaseFile, PartitionPath
-from hudi_core.rows.changes import FILE, KIND, ROW, Kind
+from hudi_core.rows.changes import FILE, KIND, ROW, ChangeKind
 from hudi_core.rows.combine import Positions
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.merging import Located
@@ -110,7 +110,7 @@ class PositionTagging:
         columns = [FILE, ROW, KIND]
         rows = sources.table(self.context, item.parts, columns)
         kinds = rows.column(KIND).to_numpy()
-        has_stored = kinds != Kind.INSERT
+        has_stored = kinds != ChangeKind.INSERT
         numbers = np.flatnonzero(has_stored)
         held, places = (
             pc.fill_null(rows.column(name), -1).to_numpy().astype(np.int64) for name in columns[:2]
@@ -121,9 +121,9 @@ class PositionTagging:
         own = np.array([ordinal.get(path, -1) for path, _ in self.targets], np.int64)
         stays = np.zeros(len(kinds), bool)
         stays[numbers] = own[held[numbers]] == staged_for[numbers]
-        in_place = stays & (kinds != Kind.DELETE)
+        in_place = stays & (kinds != ChangeKind.DELETE)
         gone = has_stored & ~in_place
-        adds = (kinds == Kind.INSERT) | ((kinds == Kind.MOVE) & ~in_place)
+        adds = (kinds == ChangeKind.INSERT) | ((kinds == ChangeKind.MOVE) & ~in_place)
         by_path: dict[PartitionPath, dict[int, Located]] = {}
         for file, here in _grouped(numbers, held[numbers]):
             path, candidate = self.targets[file]
@@ -149,7 +149,7 @@ class PositionTagging:
                     task, name, path, sources, inserts=inserts, buckets=buckets, files=files
                 )
             )
-        moved = bool(((kinds == Kind.MOVE) & adds).any())
+        moved = bool(((kinds == ChangeKind.MOVE) & adds).any())
         asked = self._asked(task, rows_added, staged_for[added], sources.paths)
         # a null matches nothing, but is part of a key all the same
         return tagged, asked if moved or not (item.are_new and are_whole) else {}

@@ -35,7 +35,7 @@ from hudi_core.index.incoming import (
     incoming_rows,
     spill_incoming,
 )
-from hudi_core.index.locating import Found, from_table, lists, locate, numbers, to_table
+from hudi_core.index.locating import LocatedKeys, from_table, lists, locate, numbers, to_table
 from hudi_core.index.stored_filters import StoredFilters
 from hudi_core.keygen import key_generator
 from hudi_core.model.buckets import Buckets
@@ -254,7 +254,7 @@ class Tagging:
         kind: str,
         scope: Scope,
         incoming: Incoming,
-        found: Sequence[Found],
+        found: Sequence[LocatedKeys],
     ) -> list[Tagged]:
         by_file, is_new = _decide(scope, incoming, found, self.moves)
         new = incoming.numbers[is_new & ~incoming.deletes]
@@ -351,7 +351,7 @@ class MatchMerge:
 
 
 def _decide(
-    scope: Scope, incoming: Incoming, found: Sequence[Found], moves: bool
+    scope: Scope, incoming: Incoming, found: Sequence[LocatedKeys], moves: bool
 ) -> tuple[dict[int, Located], Mask]:
     """Rows to update by file, and incoming rows that are new."""
     if not found:

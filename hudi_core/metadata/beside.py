@@ -40,7 +40,7 @@ from hudi_core.metadata.index_definitions import (
 )
 from hudi_core.metadata.initialize import PartitionBuilder
 from hudi_core.metadata.partitions.base import MetadataPartition
-from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import ALL_CHECKS
 from hudi_core.metadata.records import MetadataRecord
@@ -139,7 +139,7 @@ class _Comparing:
         count = sum(map(len, table.files.values()))
         return Rebuilt(counts, count, tuple(self.differences), self.unreadable, table.orphans, gone)
 
-    def _comparison(self) -> Comparison | None:
+    def _comparison(self) -> RecordComparison | None:
         client = self.table.client
         if not StoredPartitions.of(client.config).is_there:
             self.unreadable = "an earlier rebuild was not finished"
@@ -149,12 +149,12 @@ class _Comparing:
         except CorruptMetadataError as error:
             self.unreadable = error.what
             return None
-        return Comparison(self.table, snapshot, ALL_CHECKS, None)
+        return RecordComparison(self.table, snapshot, ALL_CHECKS, None)
 
     def _compare(
         self,
         partition: MetadataPartition,
-        comparison: Comparison,
+        comparison: RecordComparison,
         records: list[MetadataRecord],
     ) -> None:
         if partition.name not in comparison.snapshot.partitions:
@@ -191,7 +191,7 @@ def put_in_place(
     if definitions.raw:
         put_definitions(storage, definitions)
     storage.delete_tree(METADATA_FOLDER)
-    copy = CopyFile(_beside(client), metadata_storage(client))
+    copy = CopyToStorage(_beside(client), metadata_storage(client))
     # every copy is waited for before the next step
     list(client.run_map(copy, seal.files))
     require_lease()
@@ -208,7 +208,7 @@ def discard_beside(storage: Storage) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyFile:
+class CopyToStorage:
     """Copies a file to another place; a value for engines."""
 
     source: Storage

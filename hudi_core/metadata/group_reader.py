@@ -10,7 +10,7 @@ from hudi_core.metadata.layers import (
     BaseLayer,
     Layer,
     LogLayer,
-    StoredFile,
+    RecordsFile,
     base_layer,
     log_layers,
 )
@@ -67,7 +67,7 @@ class GroupReader:
     def base(self) -> BaseLayer | None:
         """The base file; ``None`` where there is none yet."""
         found = self.slice.base_file
-        return None if found is None else base_layer(StoredFile(self._storage, found.status))
+        return None if found is None else base_layer(RecordsFile(self._storage, found.status))
 
     @cached_property
     def logs(self) -> Sequence[Layer]:
@@ -99,7 +99,7 @@ class GroupReader:
             found
             for log in logs
             if self._counts(log.name.instant)
-            for found in log_layers(StoredFile(self._storage, log.status))
+            for found in log_layers(RecordsFile(self._storage, log.status))
             if found.instant == log.name.instant or self._counts(InstantTime(found.instant))
         ]
 

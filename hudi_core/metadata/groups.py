@@ -20,7 +20,7 @@ from hudi_core.model.files import BaseFileName, FileId, FileSlice, LogFileName, 
 from hudi_core.model.instant_time import InstantTime
 
 
-class ListedFile(NamedTuple):
+class GroupFile(NamedTuple):
     """A file of a file group.
 
     The instant in its name, and its bytes.
@@ -37,18 +37,18 @@ class ListedGroup:
 
     partition: str
     file_id: FileId
-    files: Mapping[str, ListedFile]
+    files: Mapping[str, GroupFile]
 
     @classmethod
     def of(cls, found: FileSlice) -> ListedGroup:
         """The file group of a slice, with the slice's files."""
         files = {
-            log.status.name: ListedFile(log.name.instant, log.status.size, is_log=True)
+            log.status.name: GroupFile(log.name.instant, log.status.size, is_log=True)
             for log in found.log_files
         }
         base = found.base_file
         if base is not None:
-            files[base.status.name] = ListedFile(base.instant, base.size, is_log=False)
+            files[base.status.name] = GroupFile(base.instant, base.size, is_log=False)
         return cls(found.partition_path, found.file_id, files)
 
     @cached_property
@@ -95,12 +95,12 @@ def in_shard_order(groups: Iterable[ListedGroup], path: str) -> Groups:
 
 def list_groups(metadata: TableMetaClient, partition: str, has_owners: bool) -> Groups:
     """List the file groups of a partition; one listing."""
-    files: dict[FileId, dict[str, ListedFile]] = {}
+    files: dict[FileId, dict[str, GroupFile]] = {}
     for status in metadata.storage.list(partition):
         name = BaseFileName.parse(status.name) or LogFileName.parse(status.name)
         place = None if name is None else group_place(partition, name.file_id)
         if name is not None and place and (place.owner is not None) is has_owners:
-            file = ListedFile(name.instant, status.size, isinstance(name, LogFileName))
+            file = GroupFile(name.instant, status.size, isinstance(name, LogFileName))
             files.setdefault(name.file_id, {})[status.name] = file
     path = f"{metadata.base_path}/{partition}"
     found = in_shard_order((ListedGroup(partition, *one) for one in files.items()), path)

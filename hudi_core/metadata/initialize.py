@@ -18,7 +18,7 @@ from hudi_core.metadata.file_bytes import (
     encode_partition_mark,
 )
 from hudi_core.metadata.partition_types import shard_file_id
-from hudi_core.metadata.partitions.base import Layout, MetadataPartition
+from hudi_core.metadata.partitions.base import GroupCountFacts, MetadataPartition
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.recorded import BULK_INSERT, shards_stated
 from hudi_core.metadata.records import MetadataRecord
@@ -78,7 +78,7 @@ class PartitionBuilder:
         files = [NewFile(join_path(name, PARTITION_METADATA_FILE), encode_partition_mark(time))]
         now = self.tables.next_time()
         for owner, own in partition.by_owner(self.table, records).items():
-            count = partition.group_count(Layout(self.table.config, owner, len(own)))
+            count = partition.group_count(GroupCountFacts(self.table.config, owner, len(own)))
             shards = shard_numbers([record.key for record in own], count, by_value)
             held = set(shards)
             for shard in range(count):

@@ -27,7 +27,7 @@ WHOLE_BYTES: Final = 256 * 1024
 _ROLLBACK: Final = "0"
 
 
-class StoredFile:
+class RecordsFile:
     """Reads parts of one file of the metadata table."""
 
     def __init__(self, storage: Storage, status: FileStatus) -> None:
@@ -113,13 +113,13 @@ class BaseLayer(Layer):
     reader: HFileReader
 
 
-def base_layer(file: StoredFile) -> BaseLayer:
+def base_layer(file: RecordsFile) -> BaseLayer:
     """Return the layer of a base file."""
     reader = HFileReader(file, file.size, file.path)
     return BaseLayer(file.path, reader, identity=_identity(file, reader))
 
 
-def _identity(file: StoredFile, reader: HFileReader, offset: int = 0) -> tuple[Hashable, ...]:
+def _identity(file: RecordsFile, reader: HFileReader, offset: int = 0) -> tuple[Hashable, ...]:
     # tables that are rebuilt have files of the same names
     stated = tuple(sorted(reader.info.items()))
     return file.path, file.size, file.modified_ms, offset, reader.trailer, stated
@@ -137,7 +137,7 @@ class LogLayer:
     target: str | None = None
 
 
-def log_layers(file: StoredFile) -> Iterator[LogLayer]:
+def log_layers(file: RecordsFile) -> Iterator[LogLayer]:
     """Yield the layers of a log file, the oldest first."""
     if not file.size:
         raise CorruptMetadataError(file.path, "it is empty", REBUILD)

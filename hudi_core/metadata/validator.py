@@ -15,7 +15,7 @@ from hudi_core.errors import DataFileError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES
-from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import ALL_CHECKS, Check
 from hudi_core.metadata.partitions.registry import partition_of
@@ -60,7 +60,9 @@ def validate(
     definitions = read_definitions(client.storage, client.config)
     config = MetadataConfig.from_options({})
     config = replace(config, stats_columns=definitions.columns(COLUMN_STATS))
-    comparison = Comparison(ListedTable(client, config, definitions), snapshot, checks, partitions)
+    comparison = RecordComparison(
+        ListedTable(client, config, definitions), snapshot, checks, partitions
+    )
     found: list[Difference] = []
     unreadable: dict[str, str] = {}
     for name in dict.fromkeys((FILES, *snapshot.partitions)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
-from hudi_core.model.extras import DELETED_ROWS_KEY
+from hudi_core.model.extra_metadata import DELETED_ROWS_KEY
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Instant
 

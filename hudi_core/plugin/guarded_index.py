@@ -38,7 +38,7 @@ _OWN: Final = frozenset({StorageLister, MetadataLister, ValidatingLister})
 _FILES: Final = "a mapping from partition paths to sequences of FileStatus"
 
 
-class GuardedIndex(FileIndex):
+class GuardedFileIndex(FileIndex):
     """A format's :class:`~hudi_core.model.file_index.FileIndex`."""
 
     def __init__(self, guard: Guard, index: FileIndex, empty: EmptyListings) -> None:
@@ -196,7 +196,7 @@ class GuardedMetadataFactory:
         if type(index) in _OWN:
             return index
         empty = EmptyListings(self._guard, meta_client, self._own_index, self._timelines)
-        return GuardedIndex(self._guard, index, empty)
+        return GuardedFileIndex(self._guard, index, empty)
 
     def _own_index(self, meta_client: MetaClientView) -> FileIndex:
         method = "MetadataFactory.create"

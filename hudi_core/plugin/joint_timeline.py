@@ -60,7 +60,7 @@ class JointTimelineFactory:
 
 
 @dataclass(frozen=True, slots=True)
-class TableFiles:
+class UnitedListing:
     """The files of the table, by its own metadata.
 
     One format may be an instant ahead of another, and no longer name the files that a reader needs

@@ -42,7 +42,7 @@ from hudi_core.model.protocols import LockProvider
 from hudi_core.model.registration import Registration
 from hudi_core.plugin.joint import join_versions, joint_capabilities
 from hudi_core.plugin.joint_hooks import OneAfterTheOther, asks_all, publishes_in_all
-from hudi_core.plugin.joint_timeline import JointStrategy, JointTimelineFactory, TableFiles
+from hudi_core.plugin.joint_timeline import JointStrategy, JointTimelineFactory, UnitedListing
 from hudi_core.schema.table_schema import TableSchema
 
 
@@ -113,7 +113,7 @@ class SeveralFormats(OneAfterTheOther, TableFormat):
 
     def get_metadata_factory(self) -> MetadataFactory:
         """The files, by the table's own metadata."""
-        return TableFiles()
+        return UnitedListing()
 
     def get_metadata_folders(self, *, meta_client: MetaClientView) -> tuple[str, ...]:
         """The folders of all."""

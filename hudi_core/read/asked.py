@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hudi_core.config.read import QueryType, ReadConfig
 from hudi_core.errors import HistoryExpiredError
-from hudi_core.read.file_changes import FileChange
+from hudi_core.read.file_changes import GroupChange
 from hudi_core.read.filters import RowFilter
 from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.path_pattern import PathPattern
@@ -43,7 +43,7 @@ def plan_of(
 
 def feed_of(
     opened: OpenTable, query: ReadConfig, within: PathPattern | None = None
-) -> ScanPlan[FileChange]:
+) -> ScanPlan[GroupChange]:
     """Return the plan of a change feed, its images JSON texts."""
     opened = opened.seeing(opened.client.timeline())
     changed = IncrementalQuery(opened.client, opened.timeline(), opened.lister())

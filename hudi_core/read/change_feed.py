@@ -29,10 +29,10 @@ from hudi_core.read.change_log import (
     ChangeLogs,
     Images,
 )
-from hudi_core.read.file_changes import ChangeSource, FileChange
+from hudi_core.read.file_changes import ChangeSource, GroupChange
 from hudi_core.read.filters import Filter
 from hudi_core.read.json_text import json_rows
-from hudi_core.read.row_changes import FileComparison, RowChanges
+from hudi_core.read.row_changes import RowChanges, SliceComparison
 from hudi_core.schema.table_schema import RECORD_KEY
 
 OPERATION: Final = "op"
@@ -61,7 +61,7 @@ class ChangeFeed:
     ``as_text`` images are JSON strings, else structs.
     """
 
-    comparison: FileComparison
+    comparison: SliceComparison
     logs: ChangeLogs
     columns: tuple[str, ...]
     condition: Filter | None
@@ -76,7 +76,7 @@ class ChangeFeed:
         fields = [*FEED_SCHEMA][:2]
         return pa.schema([*fields, pa.field(BEFORE, image), pa.field(AFTER, image)])
 
-    def read(self, changes: Sequence[FileChange]) -> Iterator[pa.RecordBatch]:
+    def read(self, changes: Sequence[GroupChange]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of changes, in their order."""
         for source, some in groupby(changes, key=attrgetter("source")):
             by_files = source is ChangeSource.FILES
@@ -85,11 +85,11 @@ class ChangeFeed:
                 for operation, before, after in images:
                     yield from self._batches(operation, time, before, after)
 
-    def _compared(self, changes: Iterable[FileChange]) -> Iterator[tuple[FileChange, Images]]:
+    def _compared(self, changes: Iterable[GroupChange]) -> Iterator[tuple[GroupChange, Images]]:
         for change, rows in self.comparison.each(changes):
             yield change, _images(rows)
 
-    def _logged(self, changes: Iterable[FileChange]) -> Iterator[tuple[FileChange, Images]]:
+    def _logged(self, changes: Iterable[GroupChange]) -> Iterator[tuple[GroupChange, Images]]:
         for change in changes:
             if change.source is ChangeSource.LOGS_OR_FILES:
                 images = self._preferred(change)
@@ -105,7 +105,7 @@ class ChangeFeed:
             else:
                 yield change, _images(self.comparison.with_gone(change, logged.gone()))
 
-    def _preferred(self, change: FileChange) -> Images | None:
+    def _preferred(self, change: GroupChange) -> Images | None:
         """The rows of preferred logs; ``None`` where files are to be compared."""
         [time] = change.times
         try:

@@ -17,7 +17,7 @@ from hudi_core.errors import CorruptMetadataError, HistoryExpiredError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import FileStatus, LogFileName, join_path
 from hudi_core.read.change_log import AFTER, BEFORE, ChangeLogs
-from hudi_core.read.file_changes import ChangeSource, FileChange, FileChanges
+from hudi_core.read.file_changes import ChangeSource, FileChanges, GroupChange
 from hudi_core.schema.table_schema import META_COLUMNS
 
 SMALL_LOG: Final = 32
@@ -48,7 +48,7 @@ class ChangeSources:
     changes: FileChanges
     logs: ChangeLogs
 
-    def chosen(self, changes: Sequence[FileChange], columns: int) -> list[FileChange]:
+    def chosen(self, changes: Sequence[GroupChange], columns: int) -> list[GroupChange]:
         """Return changes with what is read of each.
 
         ``columns`` is the number of columns of the table. ``HistoryExpiredError`` means that a
@@ -72,7 +72,7 @@ class ChangeSources:
             found[number] = change
         return found
 
-    def _is_small(self, change: FileChange, columns: int) -> bool:
+    def _is_small(self, change: GroupChange, columns: int) -> bool:
         """Whether a log is sooner read than two files are compared."""
         if (
             not change.logs
@@ -88,8 +88,8 @@ class ChangeSources:
         return sum(log.size for log in change.logs) * SMALL_LOG <= change.after.size * share
 
     def _logged(
-        self, change: FileChange, error: HistoryExpiredError, missing: Collection[str]
-    ) -> FileChange:
+        self, change: GroupChange, error: HistoryExpiredError, missing: Collection[str]
+    ) -> GroupChange:
         """A change to be read from logs."""
         if not change.logs or self._needs_meta:
             raise error
@@ -122,7 +122,7 @@ class ChangeSources:
         return not set(META_COLUMNS).isdisjoint(self.logs.columns.names)
 
 
-def _is_own(log: FileStatus, change: FileChange) -> bool:
+def _is_own(log: FileStatus, change: GroupChange) -> bool:
     """Whether a file is, by its path, a log of a change."""
     name = LogFileName.parse(log.path.rpartition("/")[2])
     return (
@@ -134,7 +134,7 @@ def _is_own(log: FileStatus, change: FileChange) -> bool:
     )
 
 
-def _in_order(change: FileChange) -> tuple[FileStatus, ...]:
+def _in_order(change: GroupChange) -> tuple[FileStatus, ...]:
     """The logs of a change, the oldest first."""
 
     def version(log: FileStatus) -> int:

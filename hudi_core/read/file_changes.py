@@ -23,8 +23,8 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime, just_before
 from hudi_core.model.protocols import Storage, TimelineView
-from hudi_core.read.plan import PlannedFile, planned_file
-from hudi_core.read.pruning import PartitionPruner
+from hudi_core.read.partition_pruning import PartitionPruner
+from hudi_core.read.plan import PlannedSlice, planned_file
 from hudi_core.read.window import WindowWrite
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import written_files
@@ -44,7 +44,7 @@ class ChangeSource(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class FileChange:
+class GroupChange:
     """One file group before and after a write, or several writes.
 
     Rows with one of ``times`` as ``_hoodie_commit_time`` are of these writes. ``before`` and
@@ -58,20 +58,20 @@ class FileChange:
 
     group: FileGroupId
     times: frozenset[InstantTime]
-    before: PlannedFile | None
-    after: PlannedFile | None
+    before: PlannedSlice | None
+    after: PlannedSlice | None
     whole: bool = True
     logs: tuple[FileStatus, ...] = ()
     source: ChangeSource = ChangeSource.FILES
     expired: HistoryExpiredError | None = None
 
     @property
-    def files(self) -> tuple[PlannedFile, ...]:
+    def files(self) -> tuple[PlannedSlice, ...]:
         """Its base files."""
         return tuple(file for file in (self.before, self.after) if file is not None)
 
     @property
-    def needed(self) -> tuple[PlannedFile, ...]:
+    def needed(self) -> tuple[PlannedSlice, ...]:
         """The base files that have to be there."""
         match self.source:
             case ChangeSource.LOGS:
@@ -104,12 +104,12 @@ class FileChanges:
     index: FileIndex
     pruner: PartitionPruner
 
-    def each(self, writes: Sequence[WindowWrite]) -> list[FileChange]:
+    def each(self, writes: Sequence[WindowWrite]) -> list[GroupChange]:
         """The changes write by write, in their order; clustering gives none.
 
         They have the logs that the writes name.
         """
-        present: dict[FileGroupId, PlannedFile | None] = {}
+        present: dict[FileGroupId, PlannedSlice | None] = {}
         found = []
         for write in writes:
             for change in self._of(write, present):
@@ -118,11 +118,11 @@ class FileChanges:
                     found.append(change)
         return found
 
-    def net(self, writes: Sequence[WindowWrite]) -> list[FileChange]:
+    def net(self, writes: Sequence[WindowWrite]) -> list[GroupChange]:
         """One change per file group, from the first write to the last."""
         times = frozenset(write.instant.requested_time for write in writes)
-        present: dict[FileGroupId, PlannedFile | None] = {}
-        found: dict[FileGroupId, FileChange] = {}
+        present: dict[FileGroupId, PlannedSlice | None] = {}
+        found: dict[FileGroupId, GroupChange] = {}
         for write in writes:
             for change in self._of(write, present):
                 if change.expired is not None:
@@ -132,7 +132,7 @@ class FileChanges:
                 found[change.group] = replace(first, times=times, after=change.after)
         return [found[group] for group in sorted(found) if found[group].files]
 
-    def latest(self, writes: Sequence[WindowWrite]) -> list[PlannedFile]:
+    def latest(self, writes: Sequence[WindowWrite]) -> list[PlannedSlice]:
         """The files of the groups after the last write."""
         files: dict[FileGroupId, tuple[Instant, WriteStat]] = {}
         for write in writes:
@@ -142,7 +142,7 @@ class FileChanges:
                 files[group] = (write.instant, stat)
         return [self._planned(group, *files[group]) for group in sorted(files)]
 
-    def require_stored(self, files: Sequence[PlannedFile]) -> None:
+    def require_stored(self, files: Sequence[PlannedSlice]) -> None:
         """Refuse files that were cleaned."""
         missing = self.missing(file.path for file in files)
         for file in files:
@@ -162,8 +162,8 @@ class FileChanges:
         return frozenset(path for path, there in zip(asked, stored, strict=True) if not there)
 
     def _of(
-        self, write: WindowWrite, present: dict[FileGroupId, PlannedFile | None]
-    ) -> Iterable[FileChange]:
+        self, write: WindowWrite, present: dict[FileGroupId, PlannedSlice | None]
+    ) -> Iterable[GroupChange]:
         """Yield what one write did.
 
         ``present`` holds the files of the groups that earlier writes touched.
@@ -171,7 +171,7 @@ class FileChanges:
         times = frozenset({write.instant.requested_time})
         for group in sorted(write.replaced()):
             before = present[group] if group in present else self._replaced(group, write.instant)
-            yield FileChange(group, times, before, None)
+            yield GroupChange(group, times, before, None)
         for group, stat in write.written():
             after = self._planned(group, write.instant, stat)
             logs = tuple(FileStatus(*each) for each in (stat.cdc_stats or {}).items())
@@ -182,11 +182,11 @@ class FileChanges:
                 if not logs:
                     raise
                 expired = error
-            yield FileChange(group, times, before, after, logs=logs, expired=expired)
+            yield GroupChange(group, times, before, after, logs=logs, expired=expired)
 
     def _previous(
         self, group: FileGroupId, write: WindowWrite, stat: WriteStat
-    ) -> PlannedFile | None:
+    ) -> PlannedSlice | None:
         """The file that a write merged its rows into."""
         if stat.prev_commit in (None, "", NO_PREVIOUS_COMMIT):
             return None
@@ -196,7 +196,7 @@ class FileChanges:
             return self._replaced(group, write.instant)
         return self._file(group, join_path(group.partition_path, name), 0, parsed.instant)
 
-    def _replaced(self, group: FileGroupId, instant: Instant) -> PlannedFile:
+    def _replaced(self, group: FileGroupId, instant: Instant) -> PlannedSlice:
         """The file of a group just before an instant, by a listing."""
         time = instant.requested_time
         slices = (one for one in self._slices(group) if one.base_instant < time)
@@ -233,7 +233,7 @@ class FileChanges:
         written = written_files(self.timeline, self.client.read_commit)
         return FileSystemView(self.index, self.timeline, {}, written)
 
-    def _planned(self, group: FileGroupId, instant: Instant, stat: WriteStat) -> PlannedFile:
+    def _planned(self, group: FileGroupId, instant: Instant, stat: WriteStat) -> PlannedSlice:
         path = stat.path or ""
         name = BaseFileName.parse(path.rpartition("/")[2])
         # the path comes from a file that anybody who writes the bucket can write
@@ -244,7 +244,7 @@ class FileChanges:
             )
         return self._file(group, path, stat.file_size_in_bytes or 0, instant.requested_time)
 
-    def _file(self, group: FileGroupId, path: str, size: int, instant: InstantTime) -> PlannedFile:
+    def _file(self, group: FileGroupId, path: str, size: int, instant: InstantTime) -> PlannedSlice:
         return planned_file(
             self.client,
             group,

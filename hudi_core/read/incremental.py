@@ -25,18 +25,18 @@ from hudi_core.model.protocols import TimelineView
 from hudi_core.read.change_feed import ChangeFeed
 from hudi_core.read.change_log import ChangeLogs
 from hudi_core.read.change_sources import ChangeSources
-from hudi_core.read.file_changes import FileChange, FileChanges
+from hudi_core.read.file_changes import FileChanges, GroupChange
+from hudi_core.read.file_pruning import prune_named
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
 from hudi_core.read.net_changes import (
     CHANGE_TYPE,
     NetChanges,
-    PartitionChange,
+    NetPartitionChange,
     require_no_change_column,
 )
-from hudi_core.read.plan import PlannedFile, ReadPlan, ScanPlan, read_schema
-from hudi_core.read.prune import prune_named
-from hudi_core.read.pruning import PartitionPruner
-from hudi_core.read.row_changes import FileComparison
+from hudi_core.read.partition_pruning import PartitionPruner
+from hudi_core.read.plan import PlannedSlice, ReadPlan, ScanPlan, read_schema
+from hudi_core.read.row_changes import SliceComparison
 from hudi_core.read.scan import FileScan, scan
 from hudi_core.read.virtual_keys import virtual_keys
 from hudi_core.read.window import Windows, WindowWrite
@@ -152,7 +152,7 @@ class IncrementalQuery:
         end: str | None = None,
         columns: Sequence[str] | None = None,
         row_filter: RowFilter | Filter | None = None,
-    ) -> ScanPlan[PartitionChange]:
+    ) -> ScanPlan[NetPartitionChange]:
         """Return the plan of rows inserted, updated and deleted; see :class:`NetChanges`.
 
         ``row_filter`` applies to rows as they are, and to deleted ones as they were.
@@ -170,7 +170,7 @@ class IncrementalQuery:
         # the keys of one file decide about rows of the others of its partition
         parts = tuple(
             part
-            for part in PartitionChange.of(changes)
+            for part in NetPartitionChange.of(changes)
             if any(change.whole for change in part.changes)
         )
         self._require_stored([file for part in parts for file in _files(part.changes)])
@@ -185,7 +185,7 @@ class IncrementalQuery:
         row_filter: RowFilter | Filter | None = None,
         *,
         as_text: bool = True,
-    ) -> ScanPlan[FileChange]:
+    ) -> ScanPlan[GroupChange]:
         """Return the plan of all changes, write by write; see :class:`ChangeFeed`.
 
         Without ``columns`` images have all but the meta columns. ``row_filter`` applies to the
@@ -210,7 +210,7 @@ class IncrementalQuery:
         feed = ChangeFeed(self._comparison(shown, wanted), logs, shown, wanted, as_text)
         return ScanPlan(feed, ordered)
 
-    def _require_stored(self, files: Sequence[PlannedFile]) -> None:
+    def _require_stored(self, files: Sequence[PlannedSlice]) -> None:
         """Refuse windows with missing files, or without commit times.
 
         Engines that know no virtual keys but those without any meta column write such files to a
@@ -219,12 +219,12 @@ class IncrementalQuery:
         self._changes.require_stored(files)
         self._require_times(files)
 
-    def _require_times(self, files: Sequence[PlannedFile]) -> None:
+    def _require_times(self, files: Sequence[PlannedSlice]) -> None:
         client = self._client
         if not client.config.virtual_keys:
             return
 
-        def has_times(file: PlannedFile) -> bool:
+        def has_times(file: PlannedSlice) -> bool:
             found = read_statistics(client, file.path, self.schema).get(COMMIT_TIME)
             return found is not None and found.null_count == 0
 
@@ -248,11 +248,11 @@ class IncrementalQuery:
         # without any column there would be no rows
         return ChangeLogs(self._client.files, pa.schema(fields or [self.schema[-1]]))
 
-    def _comparison(self, columns: Sequence[str], wanted: Filter | None) -> FileComparison:
+    def _comparison(self, columns: Sequence[str], wanted: Filter | None) -> SliceComparison:
         needed = {RECORD_KEY, COMMIT_TIME, *_needed(columns, wanted)}
         names = tuple(name for name in self.schema.names if name in needed)
         client = self._client
-        return FileComparison(
+        return SliceComparison(
             FileScan(
                 client.files,
                 self.schema,
@@ -264,7 +264,7 @@ class IncrementalQuery:
             )
         )
 
-    def _may_match(self, files: Sequence[PlannedFile], wanted: Filter) -> frozenset[str]:
+    def _may_match(self, files: Sequence[PlannedSlice], wanted: Filter) -> frozenset[str]:
         """Paths of the files that may hold a wanted row."""
         partitions = sorted({file.partition_path for file in files})
         kept = set(self.pruner.keep(partitions, wanted))
@@ -281,7 +281,7 @@ def _needed(columns: Sequence[str], wanted: Filter | None) -> set[str]:
     return {*columns, *(() if wanted is None else wanted.columns)}
 
 
-def _files(changes: Iterable[FileChange]) -> list[PlannedFile]:
+def _files(changes: Iterable[GroupChange]) -> list[PlannedSlice]:
     return [file for change in changes for file in change.files]
 
 

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from hudi_core.errors import SchemaError
 from hudi_core.model.files import PartitionPath
-from hudi_core.read.file_changes import FileChange
+from hudi_core.read.file_changes import GroupChange
 from hudi_core.read.filters import Filter
-from hudi_core.read.row_changes import FileComparison, RowChanges, keys_among
+from hudi_core.read.row_changes import RowChanges, SliceComparison, keys_among
 from hudi_core.schema.table_schema import RECORD_KEY
 
 CHANGE_TYPE: Final = "_change_type"
@@ -46,11 +46,11 @@ def require_no_change_column(schema: pa.Schema) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionChange:
+class NetPartitionChange:
     """What a window did to the file groups of one partition."""
 
     partition_path: PartitionPath
-    changes: tuple[FileChange, ...]
+    changes: tuple[GroupChange, ...]
 
     @property
     def size(self) -> int:
@@ -58,7 +58,7 @@ class PartitionChange:
         return sum(change.size for change in self.changes)
 
     @classmethod
-    def of(cls, changes: Iterable[FileChange]) -> tuple[PartitionChange, ...]:
+    def of(cls, changes: Iterable[GroupChange]) -> tuple[NetPartitionChange, ...]:
         """Changes by partition; they are in the order of their groups."""
         by_path = groupby(changes, key=lambda change: change.group.partition_path)
         return tuple(cls(path, tuple(some)) for path, some in by_path)
@@ -72,7 +72,7 @@ class NetChanges:
     before.
     """
 
-    comparison: FileComparison
+    comparison: SliceComparison
     columns: tuple[str, ...]
     condition: Filter | None
 
@@ -83,12 +83,12 @@ class NetChanges:
         fields = [schema.field(name) for name in self.columns]
         return pa.schema([*fields, pa.field(CHANGE_TYPE, pa.string(), nullable=False)])
 
-    def read(self, partitions: Sequence[PartitionChange]) -> Iterator[pa.RecordBatch]:
+    def read(self, partitions: Sequence[NetPartitionChange]) -> Iterator[pa.RecordBatch]:
         """Yield the changed rows, partition by partition."""
         for partition in partitions:
             yield from self._of_partition(partition.changes)
 
-    def _of_partition(self, changes: Sequence[FileChange]) -> Iterator[pa.RecordBatch]:
+    def _of_partition(self, changes: Sequence[GroupChange]) -> Iterator[pa.RecordBatch]:
         inserted: list[pa.Table] = []
         deleted: list[pa.Table] = []
         moved: list[pa.Array] = []

@@ -19,7 +19,7 @@ from hudi_core.schema.table_schema import COMMIT_TIME, TableSchema
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFile:
+class PlannedSlice:
     """One base file to read.
 
     ``path`` is logical and relative to the base path, ``uri`` physical: an absolute local path, or
@@ -46,7 +46,7 @@ class ReadPlan:
     rows whose ``_hoodie_commit_time`` is in ``commit_times`` count; ``None``: all rows.
     """
 
-    files: tuple[PlannedFile, ...]
+    files: tuple[PlannedSlice, ...]
     schema: pa.Schema
     commit_times: frozenset[InstantTime] | None = None
 
@@ -131,10 +131,10 @@ def planned_file(
     size: int,
     instant: InstantTime,
     partition_values: Mapping[str, str | None],
-) -> PlannedFile:
+) -> PlannedSlice:
     """Return one file of a plan with its physical place."""
     uri = client.files.uri(path)
-    return PlannedFile(
+    return PlannedSlice(
         path, uri, size, group.partition_path, group.file_id, partition_values, instant
     )
 

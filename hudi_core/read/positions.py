@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.model.ranges import Mask
-from hudi_core.read.plan import PlannedFile
+from hudi_core.read.plan import PlannedSlice
 from hudi_core.read.scan import FileScan
 from hudi_core.rows.changes import FILE, PLACE, ROW, SOURCE, holds
 
@@ -23,7 +23,7 @@ class NumberedFile:
     """A file and the number by which its rows name it."""
 
     number: int
-    file: PlannedFile
+    file: PlannedSlice
 
     @property
     def size(self) -> int:

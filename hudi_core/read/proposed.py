@@ -15,7 +15,7 @@ from hudi_core.model.files import BaseFileName, FileGroupId, FileId, PartitionPa
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.filters import Filter, RowFilter
 from hudi_core.read.path_pattern import PathPattern
-from hudi_core.read.plan import PlannedFile, ReadPlan, columns_read, planned_file
+from hudi_core.read.plan import PlannedSlice, ReadPlan, columns_read, planned_file
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.schema.table_schema import TableSchema
 
@@ -66,7 +66,7 @@ class ProposedQuery(SnapshotQuery):
         )
         return ReadPlan(tuple(files), before.schema)
 
-    def _added(self) -> Iterator[PlannedFile]:
+    def _added(self) -> Iterator[PlannedSlice]:
         for partition, stats in self._metadata.partition_to_write_stats.items():
             path = PartitionPath(partition)
             for stat in stats:

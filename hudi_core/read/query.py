@@ -28,15 +28,15 @@ from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.expression_pruning import by_expressions
+from hudi_core.read.file_pruning import groups_with_values, prune, prune_named, ranged_columns
 from hudi_core.read.filters import Filter, RowFilter, to_filter
 from hudi_core.read.key_filter import KeyFilter
 from hudi_core.read.known_state import KnownState
 from hudi_core.read.net_changes import require_no_change_column
+from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.read.path_pattern import PathPattern, require_named
-from hudi_core.read.plan import PlannedFile, ReadPlan, planned_file, read_schema
+from hudi_core.read.plan import PlannedSlice, ReadPlan, planned_file, read_schema
 from hudi_core.read.predicate import Predicate
-from hudi_core.read.prune import groups_with_values, prune, prune_named, ranged_columns
-from hudi_core.read.pruning import PartitionPruner
 from hudi_core.read.query_times import snapshot_time
 from hudi_core.read.scan import file_scan, scan
 from hudi_core.read.state_diff import StateDiff
@@ -140,7 +140,7 @@ class SnapshotQuery:
         """Texts of partition paths by field, for :meth:`planned`."""
         return {path: self.pruner.values(path) for path in set(partitions)}
 
-    def planned(self, group: FileGroupId, file: BaseFile, values: PartitionTexts) -> PlannedFile:
+    def planned(self, group: FileGroupId, file: BaseFile, values: PartitionTexts) -> PlannedSlice:
         """A base file of a slice as plans have it."""
         return planned_file(
             self._client,

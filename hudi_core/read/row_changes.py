@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.engine.threads import thread_pool
-from hudi_core.read.file_changes import FileChange
-from hudi_core.read.plan import PlannedFile
+from hudi_core.read.file_changes import GroupChange
+from hudi_core.read.plan import PlannedSlice
 from hudi_core.read.scan import FileScan
 from hudi_core.schema.table_schema import COMMIT_TIME, RECORD_KEY
 
@@ -45,17 +45,17 @@ class RowChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class FileComparison:
+class SliceComparison:
     """Compares base files, here or in tasks."""
 
     scan: FileScan
 
-    def each(self, changes: Iterable[FileChange]) -> Iterator[tuple[FileChange, RowChanges]]:
+    def each(self, changes: Iterable[GroupChange]) -> Iterator[tuple[GroupChange, RowChanges]]:
         """Yield every change with its rows.
 
         A file that one change ends with and the next one begins with is read once.
         """
-        last: PlannedFile | None = None
+        last: PlannedSlice | None = None
         after = self.scan.table(())
         # Arrow reads a file with a single row group in one thread
         with thread_pool(2) as pool:
@@ -69,12 +69,12 @@ class FileComparison:
                 last = change.after
                 yield change, self._compared(change, before, after)
 
-    def with_gone(self, change: FileChange, gone: pa.Table) -> RowChanges:
+    def with_gone(self, change: GroupChange, gone: pa.Table) -> RowChanges:
         """The rows of a change, where those that are gone are known."""
         after = self._read(change.after, change)
         return RowChanges(gone, after.filter(_is_written(after, change)), None)
 
-    def _compared(self, change: FileChange, before: pa.Table, after: pa.Table) -> RowChanges:
+    def _compared(self, change: GroupChange, before: pa.Table, after: pa.Table) -> RowChanges:
         is_written = _is_written(after, change)
         written = after.filter(is_written)
         if change.before is None:
@@ -83,14 +83,14 @@ class FileComparison:
         copied = after[RECORD_KEY].filter(pc.invert(is_written))
         return RowChanges(before.filter(_is_gone(before, written, copied)), written, None)
 
-    def _read(self, file: PlannedFile | None, change: FileChange) -> pa.Table:
+    def _read(self, file: PlannedSlice | None, change: GroupChange) -> pa.Table:
         scan = self.scan
         if not change.whole:
             scan = replace(scan, columns=(RECORD_KEY, COMMIT_TIME))
         return scan.table(() if file is None else (file,))
 
 
-def _is_written(after: pa.Table, change: FileChange) -> pa.ChunkedArray:
+def _is_written(after: pa.Table, change: GroupChange) -> pa.ChunkedArray:
     """Mask of the rows that the writes wrote."""
     return pc.is_in(after[COMMIT_TIME], value_set=pa.array(sorted(change.times)))
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
-from hudi_core.read.plan import PlannedFile, ReadPlan
+from hudi_core.read.plan import PlannedSlice, ReadPlan
 from hudi_core.read.virtual_keys import VirtualKeys, virtual_keys
 from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.storage.data_files import DataFiles
@@ -92,7 +92,7 @@ class FileScan:
         """The schema of the batches."""
         return pa.schema([self.schema.field(name) for name in self.columns])
 
-    def read(self, files: Sequence[PlannedFile]) -> Iterator[pa.RecordBatch]:
+    def read(self, files: Sequence[PlannedSlice]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the files, in their order."""
         if not files:
             return
@@ -106,7 +106,7 @@ class FileScan:
                     if batch.num_rows:
                         yield batch
 
-    def read_range(self, file: PlannedFile, start: int, end: int) -> Iterator[pa.RecordBatch]:
+    def read_range(self, file: PlannedSlice, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the row groups within a range.
 
         They begin in that range of the file's bytes. Ranges that cover a file without overlapping
@@ -123,7 +123,7 @@ class FileScan:
             if part is not None:
                 yield from (batch for batch in reader.read([part]) if batch.num_rows)
 
-    def table(self, files: Sequence[PlannedFile]) -> pa.Table:
+    def table(self, files: Sequence[PlannedSlice]) -> pa.Table:
         """The rows of the files in their order, all at once.
 
         Faster than batch by batch.
@@ -143,8 +143,8 @@ class FileScan:
         return found[0] if len(found) == 1 else pa.concat_tables(found)
 
     def _by_root(
-        self, files: Sequence[PlannedFile]
-    ) -> Iterator[tuple[Sequence[PlannedFile], pafs.FileSystem, list[str]]]:
+        self, files: Sequence[PlannedSlice]
+    ) -> Iterator[tuple[Sequence[PlannedSlice], pafs.FileSystem, list[str]]]:
         """Runs of files below one root, and where they are."""
         start = 0
         for filesystem, places in self.files.filesystems([file.path for file in files]):
@@ -159,7 +159,7 @@ class FileScan:
     def _asked(self) -> set[str]:
         return {*self.columns, *(() if self.condition is None else self.condition.columns)}
 
-    def _keyed(self, file: PlannedFile, within: tuple[int, int] | None = None) -> pa.Table:
+    def _keyed(self, file: PlannedSlice, within: tuple[int, int] | None = None) -> pa.Table:
         """The rows of a file, or of a range, with virtual keys."""
         assert self.keys is not None  # noqa: S101 - asked for by the callers
         stored = pa.schema([field for field in self.schema if field.name != RECORD_KEY])
@@ -179,7 +179,7 @@ class FileScan:
 
     @contextmanager
     def _reading(
-        self, files: Sequence[PlannedFile], filesystem: pafs.FileSystem, places: Sequence[str]
+        self, files: Sequence[PlannedSlice], filesystem: pafs.FileSystem, places: Sequence[str]
     ) -> Iterator[tuple[FileReader, list[ds.Fragment]]]:
         # pyarrow.dataset imports pandas, which takes longer than all of this project
         from hudi_core.read.file_reader import PARQUET, FileReader  # noqa: PLC0415
@@ -195,7 +195,7 @@ class FileScan:
             raise self.files.unreadable(paths, str(error).split("\n", 1)[0]) from error
 
 
-def _ends(files: Sequence[PlannedFile]) -> list[int]:
+def _ends(files: Sequence[PlannedSlice]) -> list[int]:
     """Which files are the oldest and the newest."""
     by_time = sorted(range(len(files)), key=lambda n: files[n].instant)
     return sorted({by_time[0], by_time[-1]})

@@ -18,7 +18,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.engine.threads import thread_pool
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.net_changes import CHANGE_TYPE, ChangeType
-from hudi_core.read.plan import PlannedFile
+from hudi_core.read.plan import PlannedSlice
 from hudi_core.read.scan import FileScan
 from hudi_core.rows.equality import differing_rows
 from hudi_core.rows.sorting import values_of
@@ -55,7 +55,7 @@ class StateDiff:
         """The schema of the rows: the columns, and what happened."""
         return self.scan.output_schema.append(pa.field(CHANGE_TYPE, pa.string(), nullable=False))
 
-    def table(self, before: Sequence[PlannedFile], after: Sequence[PlannedFile]) -> pa.Table:
+    def table(self, before: Sequence[PlannedSlice], after: Sequence[PlannedSlice]) -> pa.Table:
         """Rows inserted, updated and deleted from one state to the other.
 
         Updated rows are as they are after it, deleted ones as they were before.
@@ -67,7 +67,7 @@ class StateDiff:
                 found += self._differences(old, new)
         return pa.concat_tables(found)
 
-    def _read(self, files: Sequence[PlannedFile]) -> pa.Table:
+    def _read(self, files: Sequence[PlannedSlice]) -> pa.Table:
         times = (COMMIT_TIME,) if self.has_times else ()
         tops = (key.partition(".")[0] for key in self.keys)
         columns = dict.fromkeys((*self.scan.columns, *tops, *times))
@@ -108,11 +108,11 @@ def _columns_at(rows: pa.Table, paths: Sequence[str]) -> pa.Table:
 
 
 def _by_partition(
-    before: Sequence[PlannedFile], after: Sequence[PlannedFile]
-) -> Iterator[tuple[list[PlannedFile], list[PlannedFile]]]:
+    before: Sequence[PlannedSlice], after: Sequence[PlannedSlice]
+) -> Iterator[tuple[list[PlannedSlice], list[PlannedSlice]]]:
     """Yield files that one of the states alone has, by partition."""
     both = {file.path for file in before} & {file.path for file in after}
-    found: dict[PartitionPath, tuple[list[PlannedFile], list[PlannedFile]]] = {}
+    found: dict[PartitionPath, tuple[list[PlannedSlice], list[PlannedSlice]]] = {}
     for number, files in enumerate((before, after)):
         for file in files:
             if file.path not in both:

@@ -16,7 +16,7 @@ from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.read.plan import PlannedFile
+from hudi_core.read.plan import PlannedSlice
 from hudi_core.schema.table_schema import RECORD_KEY
 
 _log: Final = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ def hides_keys(client: TableMetaClient) -> bool:
 
 
 def virtual_keys(
-    client: TableMetaClient, schema: pa.Schema, files: Sequence[PlannedFile]
+    client: TableMetaClient, schema: pa.Schema, files: Sequence[PlannedSlice]
 ) -> VirtualKeys | None:
     """How a scan makes record keys; ``None`` where it reads them.
 
@@ -72,7 +72,7 @@ def virtual_keys(
     return VirtualKeys(FileKeys.made_by(client), is_hidden)
 
 
-def warn_of_ignored_keys(client: TableMetaClient, files: Sequence[PlannedFile]) -> None:
+def warn_of_ignored_keys(client: TableMetaClient, files: Sequence[PlannedSlice]) -> None:
     """Warn once of files with stored keys that are ignored."""
     config = client.config
     since = ManagedKeys.virtual_since.read(config.raw)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.read.plan import PlannedFile, ReadPlan
+from hudi_core.read.plan import PlannedSlice, ReadPlan
 from hudi_core.read.virtual_keys import hides_keys, warn_of_ignored_keys
 from hudi_core.schema.alignment import stored_fields
 from hudi_core.schema.avro_types import record_from_avro
@@ -52,7 +52,7 @@ def _schema_of_commit(text: str) -> pa.Schema:
     return pa.schema([*meta, *fields])
 
 
-def _schema_of_footer(client: TableMetaClient, file: PlannedFile) -> pa.Schema:
+def _schema_of_footer(client: TableMetaClient, file: PlannedSlice) -> pa.Schema:
     filesystem, path = client.files.filesystem(file.path)
     try:
         with (

@@ -31,13 +31,13 @@ ROW: Final = "_hoodie_change_row"
 SOURCE: Final = "_hoodie_change_source"
 """Column of joined rows: not null where there is a source row."""
 KIND: Final = "_hoodie_change_kind"
-"""Column of staged rows: a :class:`Kind`."""
+"""Column of staged rows: a :class:`ChangeKind`."""
 PLACE: Final = (pa.field(FILE, pa.int32()), pa.field(ROW, pa.int64()))
 STAGED: Final = (*PLACE, pa.field(KIND, pa.int8()))
 """What staged rows of a change have beside the columns of the table."""
 
 
-class Kind(IntEnum):
+class ChangeKind(IntEnum):
     """What becomes of a stored row."""
 
     INSERT = 0
@@ -66,7 +66,7 @@ class Clause:
     """
 
     met: Met
-    kind: Kind
+    kind: ChangeKind
     condition: pc.Expression | None = None
     values: Mapping[str, pc.Expression] = field(default_factory=dict)
 

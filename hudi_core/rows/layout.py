@@ -9,18 +9,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.base_file.encoded_columns import is_encoded
-from hudi_core.config.clustering import Layout
+from hudi_core.config.clustering import ClusteringOrder
 from hudi_core.rows.curves import Words, bits_per_coordinate, hilbert, scaled, z_order
 from hudi_core.rows.sorting import values_of
 
 
-def row_order(rows: pa.Table, columns: Sequence[str], layout: Layout) -> pa.Array:
+def row_order(rows: pa.Table, columns: Sequence[str], layout: ClusteringOrder) -> pa.Array:
     """Positions of rows in the order of a layout, nulls first.
 
     ``columns`` are dotted paths, at least one; strings may be dictionary encoded.
     """
     keys = [_key(values_of(rows, name)) for name in columns]
-    if layout is Layout.LINEAR or len(keys) == 1:
+    if layout is ClusteringOrder.LINEAR or len(keys) == 1:
         table = pa.table(keys, names=[str(number) for number in range(len(keys))])
         order = [(name, "ascending", "at_start") for name in table.column_names]
         return pc.sort_indices(table, sort_keys=order)
@@ -28,7 +28,7 @@ def row_order(rows: pa.Table, columns: Sequence[str], layout: Layout) -> pa.Arra
     highest = max(int(one.max(initial=np.uint64(0))) for one in ranks)
     bits = bits_per_coordinate(len(keys), highest)
     coordinates = [scaled(one, bits) for one in ranks]
-    curve = z_order if layout is Layout.ZORDER else hilbert
+    curve = z_order if layout is ClusteringOrder.ZORDER else hilbert
     return pa.array(np.argsort(curve(coordinates, bits), kind="stable"))
 
 

@@ -64,7 +64,7 @@ from hudi_core.services.adopt_plan import (
     plan_in_place,
 )
 from hudi_core.services.adopt_source import PLAIN
-from hudi_core.services.adoption_record import RECORD_PATH, AdoptionRecord, Placement
+from hudi_core.services.adoption_record import RECORD_PATH, AdoptedFile, AdoptionRecord
 from hudi_core.services.create import location_property
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
@@ -137,7 +137,7 @@ def _begin(folder: Folder, plan: InPlace) -> AdoptionRecord:
     client = folder.client(plan.config)
     instant = client.clock.next_time()
     placements = tuple(
-        Placement(
+        AdoptedFile(
             source=one.file.path,
             partition_path=one.partition_path,
             name=BaseFileName(derive_file_id(instant, number, 0), f"{number}-0-0", instant),
@@ -211,7 +211,7 @@ def _place(folder: Folder, storage: Storage, record: AdoptionRecord) -> None:
         folder.progress(done, len(record.placements))
 
 
-def _link(storage: PosixStorage, one: Placement) -> None:
+def _link(storage: PosixStorage, one: AdoptedFile) -> None:
     """Make sure a file has its new name, and none its old.
 
     Its old name may be another file's by now, which stays.
@@ -264,7 +264,7 @@ def _undo_adoption(client: TableMetaClient, record: AdoptionRecord) -> None:
     storage.delete(RECORD_PATH)
 
 
-def _mark(storage: Storage, one: Placement, record: AdoptionRecord) -> None:
+def _mark(storage: Storage, one: AdoptedFile, record: AdoptionRecord) -> None:
     path = one.partition_path
     depth = len(path.split("/")) if path else 0
     lines = ("#partition metadata", f"commitTime={record.instant}", f"partitionDepth={depth}")

@@ -23,7 +23,7 @@ _VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class AdoptedFile:
     """A file and the base file that it becomes.
 
     ``source`` is relative to the folder; ``partition_path`` and ``name`` are those of the base
@@ -54,7 +54,7 @@ class AdoptionRecord:
     instant: InstantTime
     properties: Mapping[str, str]
     source: str
-    placements: tuple[Placement, ...]
+    placements: tuple[AdoptedFile, ...]
     keeps_names: bool = False
 
     def put(self, storage: Storage) -> None:
@@ -108,7 +108,7 @@ class AdoptionRecord:
                 raise ValueError(f"{text!r} is no name of a base file")
             folder = PartitionPath(require_safe_folder(partition))
             placements.append(
-                Placement(require_safe_path(source), folder, name, int(size), int(rows))
+                AdoptedFile(require_safe_path(source), folder, name, int(size), int(rows))
             )
         properties = {str(key): str(value) for key, value in dict(document["properties"]).items()}
         return cls(

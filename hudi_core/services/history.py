@@ -18,7 +18,7 @@ from hudi_core.model.commit import (
     WriteOperation,
     WriteStat,
 )
-from hudi_core.model.extras import OWN_PREFIX
+from hudi_core.model.extra_metadata import OWN_PREFIX
 from hudi_core.model.files import BaseFileName
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.result import RowCounts

@@ -20,7 +20,7 @@ _BATCH_ROWS: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
-class FileComparison:
+class KeyDifferences:
     """The stored and the made keys of one file.
 
     ``rows`` is 0 where the file stores no keys; ``stored`` and ``made`` are the keys of the first
@@ -44,22 +44,22 @@ def holds_keys(client: TableMetaClient, path: str) -> bool:
         return RECORD_KEY in file.schema_arrow.names
 
 
-def compare_keys(client: TableMetaClient, paths: Sequence[str]) -> list[FileComparison]:
+def compare_keys(client: TableMetaClient, paths: Sequence[str]) -> list[KeyDifferences]:
     """Compare the keys of some files, row by row."""
     keys = FileKeys.made_by(client)
 
-    def one(path: str) -> FileComparison:
+    def one(path: str) -> KeyDifferences:
         with opened_file(client, path) as file:
             return _compared(keys, file, path)
 
     return list(client.run_map(one, list(paths)))
 
 
-def _compared(keys: FileKeys, file: pq.ParquetFile, path: str) -> FileComparison:
+def _compared(keys: FileKeys, file: pq.ParquetFile, path: str) -> KeyDifferences:
     stored = stored_fields(file.schema_arrow)
     needed = keys.columns(stored, path)
     if RECORD_KEY not in file.schema_arrow.names:
-        return FileComparison(path, False)
+        return KeyDifferences(path, False)
     rows = differences = 0
     example: tuple[str | None, str | None] = None, None
     columns = list(dict.fromkeys([RECORD_KEY, *needed]))
@@ -73,4 +73,4 @@ def _compared(keys: FileKeys, file: pq.ParquetFile, path: str) -> FileComparison
             place = pc.index(differs, True).as_py()
             example = held[place].as_py(), made[place].as_py()
         rows, differences = rows + len(table), differences + count
-    return FileComparison(path, True, rows, differences, *example)
+    return KeyDifferences(path, True, rows, differences, *example)

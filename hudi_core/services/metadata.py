@@ -17,7 +17,7 @@ from hudi_core.engine.choice import engine_for
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata import indexing
-from hudi_core.metadata.beside import CopyFile, discard_beside
+from hudi_core.metadata.beside import CopyToStorage, discard_beside
 from hudi_core.metadata.index_definitions import AskedIndex, discard_damaged
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.lifecycle import ensure_metadata_table
@@ -105,7 +105,7 @@ class MetadataOperator:
             kept = None
             if backup and is_there:
                 kept = f"{_BACKUP}{client.clock.next_time()}"
-                copy = CopyFile(metadata_storage(client), metadata_storage(client, kept))
+                copy = CopyToStorage(metadata_storage(client), metadata_storage(client, kept))
                 files = [one.path for one in copy.source.list("", recursive=True)]
                 list(client.run_map(copy, files))
             discard_damaged(client.storage, client.config, copy_to=kept)

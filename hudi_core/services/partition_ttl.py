@@ -19,7 +19,7 @@ from hudi_core.errors import (
     PartitionValueError,
     PathNotFoundError,
 )
-from hudi_core.model.extras import CommitExtras
+from hudi_core.model.extra_metadata import CommitExtras
 from hudi_core.model.files import PARTITION_METADATA_FILE, PartitionPath, join_path
 from hudi_core.model.instant_time import SOLO_PREFIX, InstantTime, parse_instant_time
 from hudi_core.model.result import CommitResult

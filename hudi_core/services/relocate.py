@@ -30,7 +30,7 @@ from hudi_core.errors import (
     TableServiceError,
 )
 from hudi_core.meta_client import META_FOLDER, TableMetaClient
-from hudi_core.metadata.beside import CopyFile
+from hudi_core.metadata.beside import CopyToStorage
 from hudi_core.metadata.lifecycle import ensure_metadata_table
 from hudi_core.metadata.lister import table_lister
 from hudi_core.metadata.table import (
@@ -265,7 +265,7 @@ def _copied(
     missing = [path for path, size in moving.items() if present.get(path) != size]
     opened = OpenTable(client, host).on(engine).client
     copying = CountedMap(opened.map_files, progress)
-    list(copying(CopyFile(client.data, there.data), missing))
+    list(copying(CopyToStorage(client.data, there.data), missing))
     surplus = [path for path in present if path not in moving and _differs(client, there, path)]
     there.data.discard(surplus)
     found = dict(_present(there))

@@ -8,7 +8,7 @@ from typing import Final
 from hudi_core.errors import CommitConflictError, HudiError, StageConflictError
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, CommitMetadata, WriteStat
 from hudi_core.model.conflicts import completed_since
-from hudi_core.model.extras import OWN_PREFIX
+from hudi_core.model.extra_metadata import OWN_PREFIX
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime

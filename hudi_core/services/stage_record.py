@@ -27,7 +27,7 @@ from hudi_core.errors import (
     UnknownStageError,
 )
 from hudi_core.model.commit import CommitMetadata
-from hudi_core.model.extras import checked_metadata
+from hudi_core.model.extra_metadata import checked_metadata
 from hudi_core.model.instant_time import InstantTime, instant_time_of, parse_instant_time
 from hudi_core.model.operation import Operation, operation_named
 from hudi_core.model.protocols import Storage

@@ -57,7 +57,7 @@ from hudi_core.timeline.active import LAYOUT_1
 from hudi_core.timeline.archive_log import archive_files
 from hudi_core.timeline.archive_rows import history_rows
 from hudi_core.timeline.lsm_history import HistoryFileName, HistoryRow
-from hudi_core.timeline.relayout import CopyFile
+from hudi_core.timeline.relayout import CopyToLayout
 from hudi_core.txn.recovery import is_writing, recover
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
@@ -121,7 +121,7 @@ def _copy_timeline(client: TableMetaClient, work: UpgradeWork, progress: Progres
     # the newest first: stored in another order than they were made, the files will not be taken
     # for originals, whose dates tell the zone of their writers
     copy = CountedMap(client.run_map, progress)
-    copy(CopyFile(client.active, active), work.files[::-1])
+    copy(CopyToLayout(client.active, active), work.files[::-1])
     on_timeline = {
         (one.after.requested_time, one.after.action.value)
         for one in work.files

@@ -12,7 +12,7 @@ from hudi_core.base_file.footer import Footer
 from hudi_core.base_file.footer_statistics import columns_of_old_lists, footer_statistics
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
-from hudi_core.model.bound_forms import bound_from_text, bound_to_text, bounds_to_array
+from hudi_core.model.bound_conversions import bound_from_text, bound_to_text, bounds_to_array
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.stats import FileStats
 from hudi_core.schema.arrow_types import field_id, leaves

@@ -26,7 +26,7 @@ from hudi_core.model.files import BaseFileName
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.encrypted_output import EncryptedOutput
 from hudi_core.storage.federated import FederatedStorage
-from hudi_core.storage.layout import FederatedLayout, Layout, Place, PlainLayout, layout_of
+from hudi_core.storage.layout import FederatedLayout, Place, PlainLayout, StorageLayout, layout_of
 from hudi_core.storage.links import has_link
 from hudi_core.storage.location import StoreKind, parse_location
 from hudi_core.storage.open import open_storage
@@ -136,8 +136,8 @@ class DataFiles:
 
     base_path: str
     options: StorageOptions
-    layout: Layout
-    coming: Layout | None = None
+    layout: StorageLayout
+    coming: StorageLayout | None = None
 
     @classmethod
     def of(cls, base_path: str, options: StorageOptions, table: TableConfig) -> Self:

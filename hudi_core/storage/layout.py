@@ -52,7 +52,7 @@ class Run(NamedTuple):
     paths: list[str]
 
 
-class Layout(Protocol):
+class StorageLayout(Protocol):
     """Translates paths of one table; both directions undo each other."""
 
     @property
@@ -91,15 +91,15 @@ class PlainLayout:
         return (self.base_path,)
 
     def place(self, logical_path: str) -> Place:
-        """See :meth:`Layout.place`."""
+        """See :meth:`StorageLayout.place`."""
         return Place(self.base_path, require_safe_path(logical_path))
 
     def runs(self, logical_paths: Iterable[str]) -> list[Run]:
-        """See :meth:`Layout.runs`."""
+        """See :meth:`StorageLayout.runs`."""
         return [Run(self.base_path, [require_safe_path(path) for path in logical_paths])]
 
     def logical(self, place: Place) -> str | None:
-        """See :meth:`Layout.logical`."""
+        """See :meth:`StorageLayout.logical`."""
         return require_safe_path(place.path) if place.root == self.base_path else None
 
 
@@ -128,11 +128,11 @@ class FederatedLayout:
         return {**self.__dict__, "_folders": {}}
 
     def place(self, logical_path: str) -> Place:
-        """See :meth:`Layout.place`."""
+        """See :meth:`StorageLayout.place`."""
         return self._place(*logical_path.rpartition("/"))
 
     def runs(self, logical_paths: Iterable[str]) -> list[Run]:
-        """See :meth:`Layout.runs`."""
+        """See :meth:`StorageLayout.runs`."""
         runs: list[Run] = []
         # paths of one partition mostly follow each other, and share all but their names
         for folder, run in groupby((path.rpartition("/") for path in logical_paths), itemgetter(0)):
@@ -187,7 +187,7 @@ class FederatedLayout:
         return Run(root, [f"{upper}/{below}{name}" for upper, name in placed])
 
     def logical(self, place: Place) -> str | None:
-        """See :meth:`Layout.logical`."""
+        """See :meth:`StorageLayout.logical`."""
         path = require_safe_path(place.path)
         if place.root != self.base_path or place.root in self.roots:
             parts = path.split("/")
@@ -244,7 +244,7 @@ def file_group_of(path: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def layout_of(base_path: str, table: str, placement: Placement) -> Layout:
+def layout_of(base_path: str, table: str, placement: Placement) -> StorageLayout:
     """Return the layout of a table.
 
     Kept, for every task and file asks for it: 1 instead of 20 us.

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from hudi_core.config.extras import require_library
 from hudi_core.config.lock_servers import DynamoLockConfig
+from hudi_core.config.optional_libraries import require_library
 from hudi_core.config.sync import GlueConfig, SyncConfig, SyncTool
 from hudi_core.errors import (
     InvalidOptionError,

@@ -8,7 +8,7 @@ from typing import Any
 
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.result import CommitResult
-from hudi_core.rows.changes import Kind, Met
+from hudi_core.rows.changes import ChangeKind, Met
 from hudi_core.write.expressions import Values, Where
 from hudi_core.write.merge_changes import MergeChanges, When
 
@@ -32,7 +32,7 @@ class TableMerger:
 
     def when_matched_update(self, updates: Values, predicate: Where | None = None) -> TableMerger:
         """Set columns of rows that a source row matches."""
-        return self._with(When(Met.BOTH, Kind.UPDATE, predicate, dict(updates)))
+        return self._with(When(Met.BOTH, ChangeKind.UPDATE, predicate, dict(updates)))
 
     def when_matched_update_all(
         self, predicate: Where | None = None, except_cols: Sequence[str] = ()
@@ -44,17 +44,19 @@ class TableMerger:
         except_cols
             Columns of the source to leave out.
         """
-        return self._with(When(Met.BOTH, Kind.UPDATE, predicate, None, self._names(except_cols)))
+        return self._with(
+            When(Met.BOTH, ChangeKind.UPDATE, predicate, None, self._names(except_cols))
+        )
 
     def when_matched_delete(self, predicate: Where | None = None) -> TableMerger:
         """Delete rows that a source row matches."""
-        return self._with(When(Met.BOTH, Kind.DELETE, predicate))
+        return self._with(When(Met.BOTH, ChangeKind.DELETE, predicate))
 
     def when_not_matched_insert(
         self, updates: Values, predicate: Where | None = None
     ) -> TableMerger:
         """Insert rows for source rows that match none."""
-        return self._with(When(Met.SOURCE, Kind.INSERT, predicate, dict(updates)))
+        return self._with(When(Met.SOURCE, ChangeKind.INSERT, predicate, dict(updates)))
 
     def when_not_matched_insert_all(
         self, predicate: Where | None = None, except_cols: Sequence[str] = ()
@@ -66,17 +68,19 @@ class TableMerger:
         except_cols
             Columns of the source to leave out.
         """
-        return self._with(When(Met.SOURCE, Kind.INSERT, predicate, None, self._names(except_cols)))
+        return self._with(
+            When(Met.SOURCE, ChangeKind.INSERT, predicate, None, self._names(except_cols))
+        )
 
     def when_not_matched_by_source_update(
         self, updates: Values, predicate: Where | None = None
     ) -> TableMerger:
         """Set columns of rows that no source row matches."""
-        return self._with(When(Met.TARGET, Kind.UPDATE, predicate, dict(updates)))
+        return self._with(When(Met.TARGET, ChangeKind.UPDATE, predicate, dict(updates)))
 
     def when_not_matched_by_source_delete(self, predicate: Where | None = None) -> TableMerger:
         """Delete rows that no source row matches."""
-        return self._with(When(Met.TARGET, Kind.DELETE, predicate))
+        return self._with(When(Met.TARGET, ChangeKind.DELETE, predicate))
 
     def when_matched(self, predicate: Where | None = None) -> Matched:
         """A clause for matched rows: ``.update(...)``, ``.update_all()`` or ``.delete()``."""

@@ -16,7 +16,7 @@ from hudi_core.metadata.as_arrow import metadata_partition
 from hudi_core.model.files import FileSlice
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.change_feed import OPERATION, TIMESTAMP
-from hudi_core.read.file_changes import FileChange
+from hudi_core.read.file_changes import GroupChange
 from hudi_core.read.filters import RowFilter
 from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.latest_state import LatestState
@@ -416,7 +416,7 @@ class TableReading:
         columns: Columns | None,
         row_filter: RowFilter | None,
         images: Images,
-    ) -> ScanPlan[FileChange]:
+    ) -> ScanPlan[GroupChange]:
         if images not in get_args(Images):
             raise InvalidOptionError(
                 "images", images, "there is no such form", f"Use one of {get_args(Images)}."

@@ -112,7 +112,7 @@ def _moved(instant: Instant, done: Mapping[Instant, InstantTime], is_clustering:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyFile:
+class CopyToLayout:
     """Copies a file into another layout; a value for engines."""
 
     before: ActiveTimeline

@@ -17,7 +17,7 @@ from typing import Any, Final
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.errors import CorruptMetadataError, HudiError, InvalidInstantTimeError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.extras import OWN_PREFIX, Idempotency
+from hudi_core.model.extra_metadata import OWN_PREFIX, Idempotency
 from hudi_core.model.instant import WRITE_ACTIONS
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.model.protocols import TimelineView

@@ -25,7 +25,7 @@ from hudi_core.metadata.services import run_services
 from hudi_core.metadata.session import MetadataSession
 from hudi_core.model.client import HeldMetadata
 from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
-from hudi_core.model.extras import CommitExtras
+from hudi_core.model.extra_metadata import CommitExtras
 from hudi_core.model.files import join_path
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Action, Instant
@@ -38,9 +38,9 @@ from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import rollback
 from hudi_core.txn.attempts import LocalAttempts
+from hudi_core.txn.carried_metadata import with_extras
 from hudi_core.txn.commit_errors import aborted, busy, rolled_back, superseded, unknown_outcome
 from hudi_core.txn.conflicts import require_no_conflicts
-from hudi_core.txn.extras import with_extras
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.publication import (

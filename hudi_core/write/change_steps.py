@@ -13,18 +13,18 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.index.positions import PositionTagging
 from hudi_core.model.commit import WriteStatus
 from hudi_core.model.files import BaseFile, FileId, PartitionPath
-from hudi_core.read.plan import PlannedFile
+from hudi_core.read.plan import PlannedSlice
 from hudi_core.read.query import SnapshotQuery
-from hudi_core.rows.changes import FILE, KIND, Clause, Kind, decide
+from hudi_core.rows.changes import FILE, KIND, ChangeKind, Clause, decide
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import deleted
 from hudi_core.rows.staging import PartBuilder, StagedPart, partition_rows, scatter
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.write.changes import Found, Resolved
+from hudi_core.write.changes import JoinedRows, Resolved
 from hudi_core.write.steps import WriteSteps
 
 _STAGE, _TAG = range(2)
-_ADDS = (Kind.INSERT, Kind.MOVE)
+_ADDS = (ChangeKind.INSERT, ChangeKind.MOVE)
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ def stage_changes(
         if names is not None:
             joined = joined.rename_columns(list(names))
         rows = decide(joined, clauses, schema.arrow)
-        for kinds in (_ADDS, (Kind.UPDATE, Kind.DELETE)):
+        for kinds in (_ADDS, (ChangeKind.UPDATE, ChangeKind.DELETE)):
             for chunk in _of_kinds(_marked(rows, context), kinds):
                 if kinds is _ADDS:
                     keys = context.key_generator(schema)
@@ -118,23 +118,23 @@ def stage_changes(
 def _marked(rows: pa.Table, context: WriteContext) -> pa.Table:
     """Rows with the table's delete marker as deletes, or left out."""
     kinds = rows.column(KIND).to_numpy()
-    marked = deleted(rows, context.rules) & (kinds != Kind.DELETE)
+    marked = deleted(rows, context.rules) & (kinds != ChangeKind.DELETE)
     if not marked.any():
         return rows
-    kinds = np.where(marked, np.int8(Kind.DELETE), kinds)
+    kinds = np.where(marked, np.int8(ChangeKind.DELETE), kinds)
     position = rows.schema.get_field_index(KIND)
     rows = rows.set_column(position, rows.schema.field(position), pa.array(kinds))
     return rows.filter(pa.array(~(marked & (rows.column(FILE).is_null().to_numpy()))))
 
 
-def _of_kinds(rows: pa.Table, kinds: Sequence[Kind]) -> Iterator[pa.RecordBatch]:
+def _of_kinds(rows: pa.Table, kinds: Sequence[ChangeKind]) -> Iterator[pa.RecordBatch]:
     wanted = np.isin(rows.column(KIND).to_numpy(), kinds)
     if wanted.any():
         yield from rows.filter(pa.array(wanted)).combine_chunks().to_batches()
 
 
 def _targets(
-    found: Found, base_files: Mapping[PartitionPath, Sequence[BaseFile]]
+    found: JoinedRows, base_files: Mapping[PartitionPath, Sequence[BaseFile]]
 ) -> tuple[tuple[PartitionPath, int], ...]:
     """The partition of each file, and its place among the candidates there."""
     places: dict[PartitionPath, dict[FileId, int]] = {
@@ -145,6 +145,6 @@ def _targets(
 
 
 def _target(
-    file: PlannedFile, places: Mapping[PartitionPath, Mapping[FileId, int]]
+    file: PlannedSlice, places: Mapping[PartitionPath, Mapping[FileId, int]]
 ) -> tuple[PartitionPath, int]:
     return file.partition_path, places[file.partition_path][file.file_id]

@@ -18,12 +18,12 @@ from hudi_core.errors import SchemaError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.operation import DELETE, UPSERT, Operation
 from hudi_core.model.ranges import Mask
-from hudi_core.read.plan import PlannedFile
+from hudi_core.read.plan import PlannedSlice
 from hudi_core.read.positions import HoldsFor, NumberedFile, PositionScan
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import file_scan
 from hudi_core.read.spark_frame import splits
-from hudi_core.rows.changes import FILE, SOURCE, STAGED, Clause, Kind, Met, decide, true_where
+from hudi_core.rows.changes import FILE, SOURCE, STAGED, ChangeKind, Clause, Met, decide, true_where
 from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 from hudi_core.write.duckdb_text import DuckDb
 from hudi_core.write.expressions import Compiled, Compiler, Text, Values, Where
@@ -83,13 +83,13 @@ class TableColumns:
                 columns=keys,
             )
 
-    def kind_of(self, names: Sequence[str]) -> Kind:
+    def kind_of(self, names: Sequence[str]) -> ChangeKind:
         """What becomes of a row whose columns of these names are set."""
-        return Kind.UPDATE if self.partition_columns.isdisjoint(names) else Kind.MOVE
+        return ChangeKind.UPDATE if self.partition_columns.isdisjoint(names) else ChangeKind.MOVE
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class JoinedRows:
     """The joined rows of a change, for the engine's ``map_input``.
 
     ``rows`` name ``files`` by number; ``names`` are the columns of joined rows where ``rows`` have
@@ -97,7 +97,7 @@ class Found:
     """
 
     rows: Any
-    files: tuple[PlannedFile, ...]
+    files: tuple[PlannedSlice, ...]
     names: tuple[str, ...] | None = None
 
 
@@ -117,7 +117,7 @@ class Resolved(Protocol):
         """Whether inserted rows are known to have new keys."""
         ...
 
-    def find(self, engine: Engine, client: TableMetaClient, query: SnapshotQuery) -> Found:
+    def find(self, engine: Engine, client: TableMetaClient, query: SnapshotQuery) -> JoinedRows:
         """Look for the rows, at one state of the table."""
         ...
 
@@ -199,7 +199,7 @@ class ChangeWhere:
         met = Met.TARGET
         condition = compiler.condition(self.where, visible, met)
         if self.values is None:
-            clause = Clause(met, Kind.DELETE, condition.expression)
+            clause = Clause(met, ChangeKind.DELETE, condition.expression)
             read: tuple[str, ...] = ()
         else:
             names = list(self.values)
@@ -232,7 +232,7 @@ class _Where:
     inserts: bool = False
     are_new: bool = True
 
-    def find(self, engine: Engine, client: TableMetaClient, query: SnapshotQuery) -> Found:
+    def find(self, engine: Engine, client: TableMetaClient, query: SnapshotQuery) -> JoinedRows:
         plan = query.plan(None, self.condition.filter)
         scan = file_scan(client, plan, list(self.read))
         deciding = tuple(name for name in query.schema.names if name in self.condition.columns)
@@ -256,7 +256,7 @@ class _Where:
                 columns=columns,
                 wanted=wanted,
             )
-            return Found(frame, plan.files, names)
+            return JoinedRows(frame, plan.files, names)
         database = DuckDb(SqlLimits.from_options(client.options))
         if text is not None:
             positions = PositionScan(scan, deciding, TextAccepts(text.sql("duckdb"), database))
@@ -265,7 +265,7 @@ class _Where:
         else:
             positions = PositionScan(scan)
         schema = positions.output_schema
-        return Found(stream(self._local(positions, parts, database), schema), plan.files)
+        return JoinedRows(stream(self._local(positions, parts, database), schema), plan.files)
 
     def _local(
         self, scan: PositionScan, parts: Sequence[NumberedFile], database: DuckDb
@@ -278,7 +278,7 @@ class _Where:
                     yield database.computed(rows, columns)
 
 
-def numbered(files: Sequence[PlannedFile]) -> list[NumberedFile]:
+def numbered(files: Sequence[PlannedSlice]) -> list[NumberedFile]:
     """Files with their numbers."""
     return [NumberedFile(number, file) for number, file in enumerate(files)]
 

@@ -27,7 +27,7 @@ from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
     CommitMetadata,
 )
-from hudi_core.model.extras import DELETED_ROWS_KEY
+from hudi_core.model.extra_metadata import DELETED_ROWS_KEY
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action
 from hudi_core.model.operation import DELETE_PARTITION, Operation

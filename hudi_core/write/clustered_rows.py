@@ -19,7 +19,7 @@ import pyarrow.types as pt
 
 from hudi_core.base_file.encoded_columns import is_encoded, joined
 from hudi_core.base_file.reader import read_base_file, read_column
-from hudi_core.config.clustering import Layout
+from hudi_core.config.clustering import ClusteringOrder
 from hudi_core.engine.base import TaskContext
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.rows.context import WriteContext
@@ -49,7 +49,7 @@ class ClusterTask:
     files: tuple[BaseFile, ...]
     outputs: int
     sort_columns: tuple[str, ...]
-    layout: Layout
+    layout: ClusteringOrder
     left_out: frozenset[str] = frozenset()
 
     @property

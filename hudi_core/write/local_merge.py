@@ -21,7 +21,7 @@ from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import file_scan
 from hudi_core.rows.changes import FILE, ROW, SOURCE, Met, assigned
 from hudi_core.rows.combine import Positions
-from hudi_core.write.changes import Found, numbered, stream
+from hudi_core.write.changes import JoinedRows, numbered, stream
 from hudi_core.write.duckdb_text import DuckDb
 from hudi_core.write.merge_join import Join, JoinedColumns, MergePlan, within
 
@@ -32,7 +32,7 @@ _NONE: Final = np.empty(0, dtype=np.int64)
 
 def merged_rows(
     _: Engine, client: TableMetaClient, snapshot: SnapshotQuery, merge: MergePlan
-) -> Found:
+) -> JoinedRows:
     """Return the joined rows of a merge.
 
     The columns that match rows are read of all files that may hold a match; the others of those
@@ -59,7 +59,7 @@ def merged_rows(
                 if some.num_rows:
                     yield database.computed(some, columns)
 
-    return Found(stream(tables(), joined.schema), plan.files)
+    return JoinedRows(stream(tables(), joined.schema), plan.files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from hudi_core.model.operation import UPSERT, Operation
 from hudi_core.read.filters import Filter
 from hudi_core.read.predicate import known_part
 from hudi_core.read.query import SnapshotQuery
-from hudi_core.rows.changes import Clause, Kind, Met
+from hudi_core.rows.changes import ChangeKind, Clause, Met
 from hudi_core.schema.arrow_types import children
 from hudi_core.schema.table_schema import META_COLUMNS
-from hudi_core.write.changes import Found, TableColumns, require_fit
+from hudi_core.write.changes import JoinedRows, TableColumns, require_fit
 from hudi_core.write.expressions import Compiled, Compiler, Text, Values
 from hudi_core.write.local_merge import merged_rows
 from hudi_core.write.merge_join import Join, JoinedColumns, MergePlan
@@ -36,7 +36,7 @@ class When:
     """
 
     met: Met
-    kind: Kind
+    kind: ChangeKind
     condition: Any = None
     values: Values | None = None
     without: frozenset[str] = frozenset()
@@ -93,7 +93,7 @@ class _Merge:
     def inserts(self) -> bool:
         return Met.SOURCE in self.plan.wanted
 
-    def find(self, engine: Engine, client: TableMetaClient, query: SnapshotQuery) -> Found:
+    def find(self, engine: Engine, client: TableMetaClient, query: SnapshotQuery) -> JoinedRows:
         find = merged_frame_of if engine.name == "spark" else merged_rows
         return find(engine, client, query, self.plan)
 
@@ -159,13 +159,13 @@ class _Resolving:
         before = self.before.setdefault(when.met, [])
         condition = self.compiler.condition(when.condition, visible, when.met, before)
         self.given.append(when.condition)
-        if when.kind is Kind.DELETE:
-            clause = Clause(when.met, Kind.DELETE, condition.expression)
+        if when.kind is ChangeKind.DELETE:
+            clause = Clause(when.met, ChangeKind.DELETE, condition.expression)
         else:
             values = self._given(when)
             self.given += values.values()
             self.table.require([*values])
-            make = self._inserted if when.kind is Kind.INSERT else self._updated
+            make = self._inserted if when.kind is ChangeKind.INSERT else self._updated
             clause = make(when, values, join, condition, visible)
         if condition.text is not None:
             before.append(condition.text)
@@ -253,7 +253,7 @@ class _Resolving:
                 before=before,
                 condition=condition.text,
             )
-        return Clause(when.met, Kind.INSERT, condition.expression, all_values)
+        return Clause(when.met, ChangeKind.INSERT, condition.expression, all_values)
 
     def _is_matched(self, name: str, value: Any, join: Join) -> bool:
         """Whether a column is set to what it is equal to."""
@@ -312,7 +312,7 @@ class _Resolving:
             return False  # numbers that are equal may make two keys, and NaN has many forms
         texts = {one.name: one.sql for one in self.compiler.texts}
         for clause in clauses:
-            for target, source in join.pairs if clause.kind is Kind.INSERT else ():
+            for target, source in join.pairs if clause.kind is ChangeKind.INSERT else ():
                 flat, value = f"{self.joined.source_prefix}{source}", clause.values[target]
                 as_text = texts.get(str(value))
                 if not (

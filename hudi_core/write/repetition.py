@@ -5,7 +5,7 @@ from __future__ import annotations
 from hudi_core.errors import InstantNotFoundError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import CommitMetadata, WriteOperation
-from hudi_core.model.extras import Idempotency
+from hudi_core.model.extra_metadata import Idempotency
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.model.protocols import TimelineView

@@ -11,13 +11,13 @@ from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import file_scan
 from hudi_core.read.spark_frame import splits
 from hudi_core.rows.changes import SOURCE, Met
-from hudi_core.write.changes import Found, numbered
+from hudi_core.write.changes import JoinedRows, numbered
 from hudi_core.write.merge_join import MergePlan, within
 
 
 def merged_frame_of(
     engine: Engine, client: TableMetaClient, snapshot: SnapshotQuery, merge: MergePlan
-) -> Found:
+) -> JoinedRows:
     """Return the joined rows of a merge.
 
     The source is evaluated once: where its values tell which files can match, its rows are kept by
@@ -48,7 +48,7 @@ def merged_frame_of(
         present=SOURCE,
         columns={one.name: one.guarded("spark") for one in merge.texts},
     )
-    return Found(frame, plan.files, names)
+    return JoinedRows(frame, plan.files, names)
 
 
 def _how(wanted: frozenset[Met]) -> str:

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_core.config.extras import require_library
+from hudi_core.config.optional_libraries import require_library
 from hudi_core.errors import ExpressionLimitError, SchemaError
 from hudi_core.read.predicate import (
     MIRRORED,

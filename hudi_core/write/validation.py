@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from hudi_core.config.extras import require_library
+from hudi_core.config.optional_libraries import require_library
 from hudi_core.config.sql import SqlLimits
 from hudi_core.config.validators import (
     TABLE_NAME,

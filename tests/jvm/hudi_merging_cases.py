@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.kinds import Payload
+from hudi_core.config.kinds import PayloadKind
 from tests.jvm.capture_merging import commit_times, hudi_options, written_by_hudi, written_rows
 from tests.jvm.engines import Engine
 from tests.merging_histories import Kind, histories, kinds
@@ -35,7 +35,7 @@ def written_by_us(path: Path, kind: Kind, batches: list[pa.Table]) -> hudi.Table
 def left(rows: list[list[Any]], kind: Kind) -> list[list[Any]]:
     """Return rows as they are compared: in tables of version 8, partial updates also write rows
     again that nothing changes in."""
-    is_anew = kind.version == 8 and kind.payload is Payload.PARTIAL_UPDATE
+    is_anew = kind.version == 8 and kind.payload is PayloadKind.PARTIAL_UPDATE
     return [row[1:] for row in rows] if is_anew else rows
 
 

@@ -17,7 +17,7 @@ from hudi_core.config.stored_table import stored_config
 from hudi_core.config.table import TableConfig
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.filters import to_filter
-from hudi_core.read.pruning import PartitionPruner
+from hudi_core.read.partition_pruning import PartitionPruner
 from tests.unit.timestamp_tables import PREFIX, made, of_config, options
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

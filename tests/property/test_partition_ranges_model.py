@@ -16,7 +16,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.partition_types import COLUMN_STATS
 from hudi_core.metadata.partitions import touched_ranges
-from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.partition_stats import PartitionStats
 from hudi_core.metadata.snapshot import MetadataSnapshot
@@ -51,7 +51,7 @@ def check_ranges(path: Path) -> None:
     config = MetadataConfig.from_options({})
     config = replace(config, stats_columns=definitions.columns(COLUMN_STATS))
     table = ListedTable(client, config, definitions)
-    comparison = Comparison(table, MetadataSnapshot.open(client), frozenset(), None)
+    comparison = RecordComparison(table, MetadataSnapshot.open(client), frozenset(), None)
     partition = PartitionStats()
     assert partition.listed(comparison) == partition.expected(comparison)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.actions.clustering_plan import chosen_partitions, plan_groups
-from hudi_core.config.clustering import ClusteringConfig, Layout
+from hudi_core.config.clustering import ClusteringConfig, ClusteringOrder
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.files import (
     BaseFile,
@@ -169,21 +169,21 @@ def test_bits_of_coordinates_fit_into_a_word() -> None:
     assert int(spread[-1]) == (1 << 32) - 1
 
 
-@pytest.mark.parametrize("layout", Layout)
-def test_rows_with_nulls_and_encoded_strings_are_ordered(layout: Layout) -> None:
+@pytest.mark.parametrize("layout", ClusteringOrder)
+def test_rows_with_nulls_and_encoded_strings_are_ordered(layout: ClusteringOrder) -> None:
     words = pa.chunked_array([["b", None], ["a", "b", "c"]]).dictionary_encode()
     rows = pa.table(
         {"w": words, "n": pa.array([2, 1, None, 1, 0]), "s": [{"x": i} for i in range(5)]}
     )
     order = row_order(rows, ["w", "n"], layout).to_pylist()
     assert sorted(order) == [0, 1, 2, 3, 4]
-    if layout is Layout.LINEAR:
+    if layout is ClusteringOrder.LINEAR:
         assert order == [1, 2, 3, 0, 4]
     assert row_order(rows, ["s.x"], layout).to_pylist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("layout", [Layout.ZORDER, Layout.HILBERT])
-def test_a_curve_leaves_short_ranges_of_both_columns(layout: Layout) -> None:
+@pytest.mark.parametrize("layout", [ClusteringOrder.ZORDER, ClusteringOrder.HILBERT])
+def test_a_curve_leaves_short_ranges_of_both_columns(layout: ClusteringOrder) -> None:
     random = np.random.default_rng(7)
     rows = pa.table({"x": random.random(4096), "y": random.integers(0, 1 << 40, 4096)})
     ordered = rows.take(row_order(rows, ["x", "y"], layout))

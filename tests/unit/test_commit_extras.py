@@ -13,13 +13,13 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteOperation
-from hudi_core.model.extras import DELETED_ROWS_KEY
+from hudi_core.model.extra_metadata import DELETED_ROWS_KEY
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.services.opening import open_table
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
-from hudi_core.txn.extras import WITHHELD_KEY
+from hudi_core.txn.carried_metadata import WITHHELD_KEY
 from hudi_core.txn.heartbeat import Heartbeat
 
 ROWS = pa.table({"id": ["a", "b"], "city": ["Rome", "Oslo"], "n": [1, 2]})

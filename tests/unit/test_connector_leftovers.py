@@ -22,7 +22,7 @@ import hudi_core as hudi
 from hudi_core.connector import Connector
 from hudi_core.errors import StorageError
 from hudi_core.model.files import PartitionPath
-from hudi_core.read.connector.listing import ListedFile, SnapshotListing
+from hudi_core.read.connector.listing import ScannedFile, SnapshotListing
 from hudi_core.read.connector.loader import LoadState
 from hudi_core.read.connector.split_source import SplitSource
 from tests.moto_s3 import S3Service, serving
@@ -167,7 +167,7 @@ def test_nothing_is_left_after_an_error(place: Place, monkeypatch: pytest.Monkey
 
     def fails(
         listing: SnapshotListing, partitions: Sequence[PartitionPath]
-    ) -> Sequence[ListedFile]:
+    ) -> Sequence[ScannedFile]:
         found = real(listing, partitions)
         if CITIES[20] in partitions:
             raise OSError("no city")

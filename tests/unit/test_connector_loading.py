@@ -16,13 +16,13 @@ from hudi_core.errors import InvalidOptionError, ResourceLimitError, ScanClosedE
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.connector.channel import Channel
-from hudi_core.read.connector.listing import FileListing, ListedFile
+from hudi_core.read.connector.listing import FileListing, ScannedFile
 from hudi_core.read.connector.loader import LoadLimits, LoadState, SplitLoad
 from hudi_core.read.connector.partitions import BatchSizes, PartitionInfo
 from hudi_core.read.connector.predicate import ALL
 from hudi_core.read.connector.split_source import SplitSource
 from hudi_core.read.connector.splits import Split, SplitFactory
-from hudi_core.read.plan import PlannedFile
+from hudi_core.read.plan import PlannedSlice
 from tests.unit.test_threads import no_threads
 
 MB = 1 << 20
@@ -68,12 +68,12 @@ class Files(FileListing):
     def partitions(self) -> Sequence[PartitionPath]:
         return []
 
-    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[ListedFile]:
+    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[ScannedFile]:
         for path in partitions:
             self._on_list(path)
         return [
-            ListedFile(
-                PlannedFile(
+            ScannedFile(
+                PlannedSlice(
                     f"{path}/{n}", f"/t/{path}/{n}", self._size, path, FileId(str(n)), {}, INSTANT
                 )
             )

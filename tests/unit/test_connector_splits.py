@@ -13,11 +13,11 @@ from hudi_core.config.connector import ConnectorConfig
 from hudi_core.errors import InvalidOptionError, SchemaError
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.read.connector.listing import ListedFile
+from hudi_core.read.connector.listing import ScannedFile
 from hudi_core.read.connector.partitions import PartitionInfo, PartitionKey, partition_info
 from hudi_core.read.connector.predicate import ALL, NONE, TupleDomain
 from hudi_core.read.connector.splits import Split, SplitFactory
-from hudi_core.read.plan import PlannedFile
+from hudi_core.read.plan import PlannedSlice
 
 MB = 1 << 20
 SCHEMA = pa.schema(
@@ -30,13 +30,13 @@ INFO = PartitionInfo(
 )
 
 
-def listed(size: int, logs: tuple[str, ...] = (), log_bytes: int = 0) -> ListedFile:
+def listed(size: int, logs: tuple[str, ...] = (), log_bytes: int = 0) -> ScannedFile:
     path = f"{INFO.path}/f-0_0-1-2_20260101000000000.parquet"
-    file = PlannedFile(
+    file = PlannedSlice(
         *(path, f"s3://b/t/{path}", size, INFO.path),
         *(FileId("f-0"), {}, InstantTime("20260101000000000")),
     )
-    return ListedFile(file, logs, log_bytes)
+    return ScannedFile(file, logs, log_bytes)
 
 
 def factory(predicate: TupleDomain = ALL, options: Mapping[str, str] | None = None) -> SplitFactory:

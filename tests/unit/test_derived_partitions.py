@@ -25,7 +25,7 @@ from hudi_core.errors import (
 )
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.filters import to_filter
-from hudi_core.read.pruning import PartitionPruner
+from hudi_core.read.partition_pruning import PartitionPruner
 
 PREFIX = "hoodie.keygen.timebased."
 BY_DAY = {

@@ -11,7 +11,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.config.catalog import DECLARED_NAMES, known_names, spellings
-from hudi_core.config.foreign import ForeignOptions, Kind, foreign_options
+from hudi_core.config.foreign import ForeignOptions, OptionTreatment, foreign_options
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import InvalidOptionError
@@ -25,7 +25,9 @@ def test_a_declared_option_is_declared_only() -> None:
     for name in DECLARED_NAMES:
         for line in OPTIONS.of(name):
             kind = line.section.kind
-            is_meant = kind is Kind.LATER or (kind is Kind.QUIET and line.name != name)
+            is_meant = kind is OptionTreatment.LATER or (
+                kind is OptionTreatment.QUIET and line.name != name
+            )
             assert is_meant, f"{name} is declared: take it out of hudi_options.txt"
 
 
@@ -34,9 +36,9 @@ def test_no_line_stands_twice() -> None:
         names = [line.name for line in lines]
         assert len(names) == len(set(names)), section.title
         assert names, section.title
-        if section.kind in (Kind.REFUSED_IN_READS, Kind.REFUSED_IN_WRITES):
+        if section.kind in (OptionTreatment.REFUSED_IN_READS, OptionTreatment.REFUSED_IN_WRITES):
             assert all(line.harmless is not None for line in lines), section.title
-        if section.kind is Kind.LATER:
+        if section.kind is OptionTreatment.LATER:
             assert any(line.harmless is not None for line in lines), section.title
     one_kind = [
         name for name in OPTIONS.names if len({line.section.kind for line in OPTIONS.of(name)}) > 1
@@ -181,14 +183,14 @@ def test_conditions_and_patterns() -> None:
     assert not list(found.wishes({"a.way": "FAST, slow", "a.on": "true"}))
     [(section, names)] = found.wishes({"a.detail": "1", "a.way": "fast, other", "a.on": "TRUE"})
     assert (section.title, names) == ("a thing", ["a.way", "a.detail"])
-    found.refuse({"b.y.c": "1", "b.off": ""}, Kind.REFUSED_IN_WRITES)
-    found.refuse({"b.y.c": "1"}, Kind.REFUSED_IN_READS)
+    found.refuse({"b.y.c": "1", "b.off": ""}, OptionTreatment.REFUSED_IN_WRITES)
+    found.refuse({"b.y.c": "1"}, OptionTreatment.REFUSED_IN_READS)
     with pytest.raises(InvalidOptionError, match="another"):
-        found.refuse({"b.y.c": "1"}, Kind.REFUSED_IN_WRITES)
+        found.refuse({"b.y.c": "1"}, OptionTreatment.REFUSED_IN_WRITES)
 
 
 def test_a_secret_is_not_shown() -> None:
     options = ForeignOptions("[refused in writes] a thing\nx.secret.key =\n")
     with pytest.raises(InvalidOptionError) as caught:
-        options.refuse({"x.secret.key": "canary"}, Kind.REFUSED_IN_WRITES)
+        options.refuse({"x.secret.key": "canary"}, OptionTreatment.REFUSED_IN_WRITES)
     assert "canary" not in f"{caught.value} {caught.value.facts}"

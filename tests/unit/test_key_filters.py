@@ -17,7 +17,7 @@ from hudi_core.metadata import writer
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.index_definitions import put_definitions, read_definitions
 from hudi_core.metadata.partitions.key_changes import KeyChanges
-from hudi_core.metadata.partitions.record_index import RecordIndex
+from hudi_core.metadata.partitions.record_index import RecordIndexPartition
 from hudi_core.metadata.unique_keys import has_repeated_keys, has_unique_keys, without_note
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.txn.table_lock import table_lock
@@ -290,7 +290,7 @@ def test_an_index_that_hudi_does_not_keep_is_not_relied_on(
     with monkeypatch.context() as patch:
         patch.setattr(writer, "WATCHED", "somebody's")
         patch.setattr(KeyChanges, "note_repeated", lambda _: None)
-        patch.setattr(RecordIndex, "of_commit", lambda *_: PartitionChange())
+        patch.setattr(RecordIndexPartition, "of_commit", lambda *_: PartitionChange())
         table.insert(rows([30], 5))
     assert [row[2] for row in found(table, [("id", "=", "k30")])] == ["c0"]
 

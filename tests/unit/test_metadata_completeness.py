@@ -17,7 +17,7 @@ from hudi_core.errors import CorruptMetadataError
 from hudi_core.log_format import BlockType, find_log_blocks
 from hudi_core.metadata import recorded
 from hudi_core.metadata.completeness import require_complete
-from hudi_core.metadata.groups import ListedFile, ListedGroup
+from hudi_core.metadata.groups import GroupFile, ListedGroup
 from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of
 from hudi_core.metadata.table import metadata_client
 from hudi_core.metadata.validator import validate
@@ -320,7 +320,7 @@ def test_compactions_of_hudi_before_version_8_merge_what_was_requested_before(su
     )
     name = BaseFileName.parse(made.rpartition("/")[2])
     assert name is not None
-    files = {str(name): ListedFile(name.instant, 1, is_log=False)}
+    files = {str(name): GroupFile(name.instant, 1, is_log=False)}
     require_complete(RECORD_INDEX, [ListedGroup(RECORD_INDEX, group, files)], records)
     with pytest.raises(CorruptMetadataError, match="is missing"):
         require_complete(RECORD_INDEX, [ListedGroup(RECORD_INDEX, group, {})], records)

@@ -14,7 +14,7 @@ from hypothesis import given
 import hudi_core as hudi
 from hudi_core.errors import StorageError
 from hudi_core.index.record_index import Locations, RecordIndex, ShardLookup
-from hudi_core.metadata.layers import StoredFile
+from hudi_core.metadata.layers import RecordsFile
 from hudi_core.metadata.partition_types import GroupPlace, group_place, shard_file_id
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import FileId, PartitionPath
@@ -159,13 +159,13 @@ def test_a_lookup_reads_the_blocks_it_touches(
     assert group_ids(table) == {"record-index-rome-0000-0", "record-index-oslo-0000-0"}
     opened = hudi.Table.open(table.path)._opened
     read: list[tuple[str, int]] = []
-    call = StoredFile.__call__
+    call = RecordsFile.__call__
 
-    def counted(file: StoredFile, offset: int, length: int) -> bytes:
+    def counted(file: RecordsFile, offset: int, length: int) -> bytes:
         read.append((Path(file.path).name, length))
         return call(file, offset, length)
 
-    monkeypatch.setattr(StoredFile, "__call__", counted)
+    monkeypatch.setattr(RecordsFile, "__call__", counted)
     index = RecordIndex.open(opened.client, opened.timeline())
     (lookup,) = index.lookups(4, PartitionPath("rome"))
     found = lookup.find(pa.array(["k000003", "k000004", "k031000", "nowhere"]))

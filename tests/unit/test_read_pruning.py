@@ -13,7 +13,7 @@ from hudi_core.config.kinds import KeyGeneratorType
 from hudi_core.config.table import TableConfig
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.filters import to_filter
-from hudi_core.read.pruning import PartitionPruner
+from hudi_core.read.partition_pruning import PartitionPruner
 
 SCHEMA = pa.schema(
     [

@@ -21,7 +21,7 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.evolution import can_push_down
 from hudi_core.read.filters import Filter, to_filter
 from hudi_core.read.foreign import referenced_columns
-from hudi_core.read.plan import PlannedFile, ReadPlan
+from hudi_core.read.plan import PlannedSlice, ReadPlan
 from hudi_core.read.scan import file_scan, scan
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
@@ -116,7 +116,7 @@ def plan(
     *names: str, schema: pa.Schema = SCHEMA, times: frozenset[InstantTime] | None = None
 ) -> ReadPlan:
     files = tuple(
-        PlannedFile(
+        PlannedSlice(
             name,
             f"/{name}",
             1,

@@ -32,7 +32,7 @@ from hudi_core.services.adopt_source import (
     plain_files,
     plain_table,
 )
-from hudi_core.services.adoption_record import RECORD_PATH, AdoptionRecord, Placement
+from hudi_core.services.adoption_record import RECORD_PATH, AdoptedFile, AdoptionRecord
 from hudi_core.storage.posix import PosixStorage
 
 KEY = pa.schema([("id", pa.string())])
@@ -170,7 +170,7 @@ NAME = BaseFileName.parse(f"f-0_0-0-0_{TIME}.parquet")
 def record() -> AdoptionRecord:
     assert NAME is not None
     config = TableConfig(name="t", record_key_fields=("id",))
-    place = Placement("a b.parquet", PartitionPath("p=1"), NAME, 5, 6)
+    place = AdoptedFile("a b.parquet", PartitionPath("p=1"), NAME, 5, 6)
     return AdoptionRecord(TIME, properties_of(config), PLAIN, (place,))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from hudi_core.config.placement import Placement, placement_of
 from hudi_core.errors import InvalidOptionError, UnknownExtensionError, UnsafePathError
-from hudi_core.storage.layout import FederatedLayout, Layout, Place, PlainLayout, layout_of
+from hudi_core.storage.layout import FederatedLayout, Place, PlainLayout, StorageLayout, layout_of
 
 BASE = "s3://tables/trips"
 ROOT = "s3://data"
@@ -29,7 +29,7 @@ STAYING = [
 ]
 
 
-def federated(**options: str) -> Layout:
+def federated(**options: str) -> StorageLayout:
     made = placement_of(
         {"hoodie.storage.path": ROOT, "hoodie.storage.strategy.class": "object_store"}
         | {f"hoodie.storage.{name.replace('__', '.')}": value for name, value in options.items()}
@@ -138,7 +138,7 @@ def test_partitions_have_the_root_of_the_first_pattern_that_matches() -> None:
 def test_layouts_cross_to_other_processes() -> None:
     layout = federated(strategy__hash__bits="12", path__partitions="")
     layout.place(PATHS[1])
-    again: Layout = pickle.loads(pickle.dumps(layout))
+    again: StorageLayout = pickle.loads(pickle.dumps(layout))
     assert again.runs(PATHS) == layout.runs(PATHS)
 
 
@@ -147,7 +147,7 @@ def test_layouts_cross_to_other_processes() -> None:
     "path",
     ["", "/etc/passwd", "../x", "a/../../x_1", "../x_1", "a//b", "a/b_1\0", "/a_1", "a_1/.."],
 )
-def test_paths_never_leave_the_table(layout: Layout, path: str) -> None:
+def test_paths_never_leave_the_table(layout: StorageLayout, path: str) -> None:
     with pytest.raises(UnsafePathError):
         layout.place(path)
     for count in (1, 9):
@@ -238,7 +238,7 @@ def test_what_is_stored_is_read_again() -> None:
     assert placement.paths == ("s3://a", "/mnt/b")
 
 
-def places(layout: Layout, paths: list[str]) -> list[Place]:
+def places(layout: StorageLayout, paths: list[str]) -> list[Place]:
     """Where files are, asked for all at once."""
     return [Place(run.root, path) for run in layout.runs(paths) for path in run.paths]
 

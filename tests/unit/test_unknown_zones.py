@@ -19,7 +19,7 @@ from hudi_core.errors import InvalidOptionError, OptionConflictError, Unsupporte
 from hudi_core.keygen.timestamps import counts_of
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.filters import to_filter
-from hudi_core.read.pruning import PartitionPruner
+from hudi_core.read.partition_pruning import PartitionPruner
 
 PREFIX = "hoodie.keygen.timebased."
 ZONE = f"{PREFIX}output.timezone"

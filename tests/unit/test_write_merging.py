@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import hudi_core as hudi
-from hudi_core.config.kinds import Payload
+from hudi_core.config.kinds import PayloadKind
 from hudi_core.engine.spark import SparkEngine
 from hudi_core.errors import (
     InvalidOptionError,
@@ -70,7 +70,7 @@ def test_rows_are_those_that_hudi_leaves(name: str, tmp_path: Path) -> None:
     for batch in given:
         table.upsert(batch)
     found, expected = held(table), by_hudi(name)
-    if kind.version == 8 and kind.payload is Payload.PARTIAL_UPDATE:
+    if kind.version == 8 and kind.payload is PayloadKind.PARTIAL_UPDATE:
         # there Hudi writes rows anew that nothing changes in
         found, expected = without_times(found), without_times(expected)
     assert found == expected
@@ -109,7 +109,7 @@ def values(table: hudi.Table, *names: str) -> list[tuple[Any, ...]]:
 def test_postgres_keeps_what_was_not_sent(version: int, tmp_path: Path) -> None:
     gone, absent = UNAVAILABLE.encode(), UNAVAILABLE
     ordering = "_event_lsn" if version == 8 else None
-    kind = Kind(version, Payload.POSTGRES_DEBEZIUM, ordering)
+    kind = Kind(version, PayloadKind.POSTGRES_DEBEZIUM, ordering)
     table = create(tmp_path / "t", kind, cdc().schema)
     table.upsert(
         cdc(*((key, 5, "c", f"v{key}", b"b") for key in range(1, 7)), (7, 5, "d", "", b""))
@@ -138,7 +138,7 @@ def test_postgres_keeps_what_was_not_sent(version: int, tmp_path: Path) -> None:
 
 
 def test_partial_updates_of_version_8_delete_whatever_the_time(tmp_path: Path) -> None:
-    table = create(tmp_path / "t", Kind(8, Payload.PARTIAL_UPDATE, "ts"))
+    table = create(tmp_path / "t", Kind(8, PayloadKind.PARTIAL_UPDATE, "ts"))
     (first, *_) = batches("living")
     table.upsert(first)
     late = first.set_column(
@@ -153,7 +153,7 @@ def test_partial_updates_of_version_8_delete_whatever_the_time(tmp_path: Path) -
 
 
 def test_mysql_of_version_8_needs_its_sequence(tmp_path: Path) -> None:
-    kind = Kind(8, Payload.MYSQL_DEBEZIUM, "_event_seq")
+    kind = Kind(8, PayloadKind.MYSQL_DEBEZIUM, "_event_seq")
     table = create(tmp_path / "t", kind)
     (first, *_) = batches("two")
     broken = first.set_column(
@@ -169,10 +169,10 @@ def test_mysql_of_version_8_needs_its_sequence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "column"),
     [
-        (Kind(9, Payload.POSTGRES_DEBEZIUM, None), "_event_lsn"),
-        (Kind(8, Payload.POSTGRES_DEBEZIUM, "id"), "_event_lsn"),
-        (Kind(9, Payload.MYSQL_DEBEZIUM, None), "_event_bin_file"),
-        (Kind(8, Payload.MYSQL_DEBEZIUM, "id"), "_event_seq"),
+        (Kind(9, PayloadKind.POSTGRES_DEBEZIUM, None), "_event_lsn"),
+        (Kind(8, PayloadKind.POSTGRES_DEBEZIUM, "id"), "_event_lsn"),
+        (Kind(9, PayloadKind.MYSQL_DEBEZIUM, None), "_event_bin_file"),
+        (Kind(8, PayloadKind.MYSQL_DEBEZIUM, "id"), "_event_seq"),
         (Kind(9, None, "s.nope"), "s.nope"),
         (Kind(9, None, "s"), "s"),
     ],
@@ -259,7 +259,7 @@ def test_rows_with_a_delete_marker_delete(
 
 
 def test_a_marker_that_a_table_keeps_is_not_changed_by_an_option(tmp_path: Path) -> None:
-    create(tmp_path / "t", Kind(9, Payload.AWS_DMS, None))
+    create(tmp_path / "t", Kind(9, PayloadKind.AWS_DMS, None))
     other = MARKER | {"hoodie.payload.delete.marker": "X"}
     with pytest.raises(OptionConflictError, match=r"delete\.marker='X'.*'D'"):
         hudi.Table.open(str(tmp_path / "t"), other)
@@ -274,7 +274,7 @@ def test_a_marker_in_a_column_of_another_type_is_refused(tmp_path: Path) -> None
 
 
 def test_columns_that_decide_keep_their_names(tmp_path: Path) -> None:
-    kind = Kind(9, Payload.AWS_DMS, None)
+    kind = Kind(9, PayloadKind.AWS_DMS, None)
     table = create(tmp_path / "t", kind, ordering_field=["ts", "s.ts"])
     assert table.config.ordering_fields == ("ts", "s.ts")
     for column, purpose in (("Op", "marks deletes"), ("ts", "ordering"), ("s", "ordering")):
@@ -324,12 +324,12 @@ MERGE = "hoodie.record.merge.property."
             "11111111-2222",
         ),
         (
-            Kind(8, Payload.AWS_DMS, "ts"),
+            Kind(8, PayloadKind.AWS_DMS, "ts"),
             {"hoodie.record.merge.strategy.id": "1897ef5f-18bc-4557-939c-9d6a8afd1519"},
             "1897ef5f",
         ),
         (
-            Kind(8, Payload.AWS_DMS, "ts"),
+            Kind(8, PayloadKind.AWS_DMS, "ts"),
             {"hoodie.compaction.payload.class": "com.example.Payload"},
             "com.example.Payload",
         ),
@@ -348,7 +348,7 @@ def test_what_is_not_built_in_is_named_before_the_first_file(
 
 
 def test_the_former_name_of_a_mode_of_partial_updates(tmp_path: Path) -> None:
-    kind = Kind(9, Payload.POSTGRES_DEBEZIUM, None)
+    kind = Kind(9, PayloadKind.POSTGRES_DEBEZIUM, None)
     table = stored_as(tmp_path / "t", kind, **{PARTIAL: "IGNORE_MARKERS"})
     for batch in batches("all"):
         table.upsert(batch)
@@ -356,7 +356,7 @@ def test_the_former_name_of_a_mode_of_partial_updates(tmp_path: Path) -> None:
 
 
 def test_defaults_other_than_null_are_refused(tmp_path: Path) -> None:
-    create(tmp_path / "t", Kind(9, Payload.PARTIAL_UPDATE, "ts"))
+    create(tmp_path / "t", Kind(9, PayloadKind.PARTIAL_UPDATE, "ts"))
     file = tmp_path / "t" / ".hoodie" / "hoodie.properties"
     text = file.read_text()
     assert text.count('"default"\\:null') + text.count('"default":null')
@@ -371,7 +371,7 @@ def test_defaults_other_than_null_are_refused(tmp_path: Path) -> None:
 
 
 def test_options_repeat_what_the_table_is_or_are_refused(tmp_path: Path) -> None:
-    for kind in (Kind(8, Payload.AWS_DMS, "ts"), Kind(9, Payload.AWS_DMS, "ts")):
+    for kind in (Kind(8, PayloadKind.AWS_DMS, "ts"), Kind(9, PayloadKind.AWS_DMS, "ts")):
         path = tmp_path / str(kind)
         create(path, kind)
         custom = {
@@ -387,7 +387,12 @@ def test_options_repeat_what_the_table_is_or_are_refused(tmp_path: Path) -> None
         create(tmp_path / f"{kind} again", kind, options=custom)
         table = hudi.Table.open(str(path), custom)
         table.upsert(batches("all")[0], options={PARTIAL: "KEEP_VALUES"})
-        for other in (Payload.DEFAULT, Payload.LATEST, Payload.PARTIAL_UPDATE, "com.example.Mine"):
+        for other in (
+            PayloadKind.DEFAULT,
+            PayloadKind.LATEST,
+            PayloadKind.PARTIAL_UPDATE,
+            "com.example.Mine",
+        ):
             with pytest.raises(OptionConflictError, match="AWSDms"):
                 hudi.Table.open(str(path), {PAYLOAD: str(other)})
         for name, value in (
@@ -407,7 +412,7 @@ def test_modes_of_partial_updates_by_option(tmp_path: Path) -> None:
     """They are those of the payload classes that stand for them."""
     text = {"hoodie.write.partial.update.unavailable.value": UNAVAILABLE}
     for mode, options, like in (
-        ("IGNORE_DEFAULTS", {}, Kind(9, Payload.PARTIAL_UPDATE, "ts")),
+        ("IGNORE_DEFAULTS", {}, Kind(9, PayloadKind.PARTIAL_UPDATE, "ts")),
         ("FILL_UNAVAILABLE", {"hoodie.table.ordering.fields": "_event_lsn", **text}, None),
     ):
         kind = Kind(9, None, "ts")
@@ -419,7 +424,7 @@ def test_modes_of_partial_updates_by_option(tmp_path: Path) -> None:
             assert held(table) == by_hudi(str(like))
             continue
         # without deletes by operation it is that of Postgres
-        twin = create(tmp_path / "twin", Kind(9, Payload.POSTGRES_DEBEZIUM, None))
+        twin = create(tmp_path / "twin", Kind(9, PayloadKind.POSTGRES_DEBEZIUM, None))
         name = "_change_operation_type"
         for number, batch in enumerate(given):
             alive = batch.set_column(
@@ -433,7 +438,7 @@ def test_modes_of_partial_updates_by_option(tmp_path: Path) -> None:
 
 
 def test_columns_may_be_left_out_where_nulls_are_filled(tmp_path: Path) -> None:
-    table = create(tmp_path / "t", Kind(9, Payload.PARTIAL_UPDATE, "ts"))
+    table = create(tmp_path / "t", Kind(9, PayloadKind.PARTIAL_UPDATE, "ts"))
     table.upsert(batches("all")[0])
     before = {row["id"]: row for row in table.to_arrow().to_pylist()}
     keep = {PARTIAL: "KEEP_VALUES"}
@@ -446,7 +451,7 @@ def test_columns_may_be_left_out_where_nulls_are_filled(tmp_path: Path) -> None:
 
 
 def test_rows_that_move_cannot_take_values_with_them(tmp_path: Path) -> None:
-    kind, index = Kind(9, Payload.PARTIAL_UPDATE, "ts"), {"hoodie.index.type": "GLOBAL_SIMPLE"}
+    kind, index = Kind(9, PayloadKind.PARTIAL_UPDATE, "ts"), {"hoodie.index.type": "GLOBAL_SIMPLE"}
     table = create(tmp_path / "t", kind, partition_by="Op", options=index)
     (first, second, _) = batches("all")
     with pytest.raises(SchemaError, match=r"moves to another.*update\.partition\.path=false"):
@@ -461,7 +466,7 @@ def test_rows_that_move_cannot_take_values_with_them(tmp_path: Path) -> None:
 
 
 def test_a_row_is_where_its_partition_column_says(tmp_path: Path) -> None:
-    kind, index = Kind(9, Payload.PARTIAL_UPDATE, "ts"), {"hoodie.index.type": "GLOBAL_SIMPLE"}
+    kind, index = Kind(9, PayloadKind.PARTIAL_UPDATE, "ts"), {"hoodie.index.type": "GLOBAL_SIMPLE"}
     schema = pa.schema([(name, SCHEMA.field(name).type) for name in ("id", "ts", "v", "Op")])
     table = create(tmp_path / "t", kind, schema, partition_by="v", options=index)
     stay = {"hoodie.simple.index.update.partition.path": "false"}

@@ -22,7 +22,7 @@ from hudi_core.index.record_index import Locations, RecordIndex, ShardLookup
 from hudi_core.metadata.hfile import HFileReader
 from hudi_core.metadata.hfile.index import IndexEntry
 from hudi_core.metadata.hfile.layout import DATA_MAGIC
-from hudi_core.metadata.layers import StoredFile
+from hudi_core.metadata.layers import RecordsFile
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath, derive_file_id
@@ -156,20 +156,20 @@ def test_a_lookup_reads_the_blocks_it_touches(
     opened = hudi.Table.open(table.path)._opened
     blocks: list[int] = []
     read: list[int] = []
-    content, call = HFileReader._content, StoredFile.__call__
+    content, call = HFileReader._content, RecordsFile.__call__
 
     def counted_content(reader: HFileReader, block: IndexEntry, magic: bytes, *rest: Any) -> Any:
         if magic == DATA_MAGIC:
             blocks.append(block.offset)
         return content(reader, block, magic, *rest)
 
-    def counted_call(file: StoredFile, offset: int, length: int) -> bytes:
+    def counted_call(file: RecordsFile, offset: int, length: int) -> bytes:
         if file.size > 256 * 1024:
             read.append(length)
         return call(file, offset, length)
 
     monkeypatch.setattr(HFileReader, "_content", counted_content)
-    monkeypatch.setattr(StoredFile, "__call__", counted_call)
+    monkeypatch.setattr(RecordsFile, "__call__", counted_call)
     index = RecordIndex.open(opened.client, opened.timeline())
     (lookup,) = index.lookups(2)
     assert read == []

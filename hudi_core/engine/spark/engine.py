@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from hudi_core.config.foreign import Kind, foreign_options
+from hudi_core.config.foreign import OptionTreatment, foreign_options
 from hudi_core.engine.arrangement import Arrangement
 from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction, bins
 from hudi_core.engine.local import LocalEngine
@@ -249,7 +249,7 @@ def _require_no_encryption(session: SparkSession) -> None:
         return  # Spark Connect does not tell
     conf = session.sparkContext._jsc.hadoopConfiguration()
     wanted = {_ENCRYPTION: conf.get(_ENCRYPTION) or ""}
-    foreign_options().refuse(wanted, Kind.REFUSED_IN_WRITES)
+    foreign_options().refuse(wanted, OptionTreatment.REFUSED_IN_WRITES)
 
 
 def _path(name: str) -> str:

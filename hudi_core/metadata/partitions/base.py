@@ -14,7 +14,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.index_definitions import AskedIndex, IndexDefinitions
-from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Removal, Work
@@ -24,7 +24,7 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.model.protocols import TimelineView
 
 
-class Layout(NamedTuple):
+class GroupCountFacts(NamedTuple):
     """What decides about the number of file groups of a new partition."""
 
     config: MetadataConfig
@@ -163,7 +163,7 @@ class MetadataPartition(ABC):
     def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
         """Its records as the table's files have it, each key once."""
 
-    def group_count(self, layout: Layout) -> int:
+    def group_count(self, layout: GroupCountFacts) -> int:
         """Number of file groups that it is built with."""
         if isinstance(self.groups, int):
             return self.groups
@@ -188,7 +188,7 @@ class MetadataPartition(ABC):
         """An Arrow table of :attr:`arrow_schema` from its rows."""
         return pa.Table.from_pylist([*rows], schema=self.arrow_schema)
 
-    def compare(self, comparison: Comparison) -> Iterator[Difference]:
+    def compare(self, comparison: RecordComparison) -> Iterator[Difference]:
         """Yield differences from the table's files, and note what was compared."""
         listed, expected = self.listed(comparison), self.expected(comparison)
         comparison.checked[self.name] = len(listed)
@@ -205,15 +205,15 @@ class MetadataPartition(ABC):
     def _stated(self, record: MetadataRecord | None) -> str | None:
         return None if record is None else self.describe(record)
 
-    def listed(self, comparison: Comparison) -> Mapping[Hashable, MetadataRecord]:
+    def listed(self, comparison: RecordComparison) -> Mapping[Hashable, MetadataRecord]:
         """Its records by their identity."""
         return {one.key: one for one in comparison.snapshot.scan(self.name)}
 
-    def expected(self, comparison: Comparison) -> Mapping[Hashable, MetadataRecord]:
+    def expected(self, comparison: RecordComparison) -> Mapping[Hashable, MetadataRecord]:
         """The records that it should have by their identity."""
         return {one.key: one for one in self.right(comparison)}
 
-    def right(self, comparison: Comparison) -> Iterable[MetadataRecord]:
+    def right(self, comparison: RecordComparison) -> Iterable[MetadataRecord]:
         """The records that it should have; made if not at hand."""
         made = comparison.made.get(self.name)
         return self.build(comparison.table) if made is None else made
@@ -222,7 +222,7 @@ class MetadataPartition(ABC):
         self,
         listed: MetadataRecord | None,
         expected: MetadataRecord | None,
-        comparison: Comparison,  # noqa: ARG002 - of ranges
+        comparison: RecordComparison,  # noqa: ARG002 - of ranges
     ) -> bool:
         """Whether a missing, wrong or surplus record misleads readers."""
         return listed is None or expected is None or self.fact(listed) != self.fact(expected)

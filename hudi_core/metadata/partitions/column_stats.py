@@ -12,7 +12,7 @@ from hudi_core.metadata.column_records import range_records, removed_ranges
 from hudi_core.metadata.index_definitions import IndexDefinitions, with_index
 from hudi_core.metadata.indexed_columns import META_INDEXED, IndexableColumns
 from hudi_core.metadata.partition_types import COLUMN_STATS
-from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.range_changes import RangeChanges
@@ -27,7 +27,7 @@ from hudi_core.model.difference import Difference
 
 
 @dataclass(frozen=True)
-class ColumnStats(RangePartition):
+class ColumnStatsPartition(RangePartition):
     """Ranges, nulls and values of columns in every file."""
 
     name: str = COLUMN_STATS
@@ -75,7 +75,7 @@ class ColumnStats(RangePartition):
             ranges = found[file.path].values()
             yield from range_records(file.partition_path, file.name, ranges)
 
-    def compare(self, comparison: Comparison) -> Iterator[Difference]:
+    def compare(self, comparison: RecordComparison) -> Iterator[Difference]:
         table = comparison.table
         known, forms = table.definitions.columns(self.name), table.shared(indexed_columns)
         schema = table.client.schema_at(table.client.timeline())
@@ -88,7 +88,7 @@ class ColumnStats(RangePartition):
         self,
         listed: MetadataRecord | None,
         expected: MetadataRecord | None,
-        comparison: Comparison,
+        comparison: RecordComparison,
     ) -> bool:
         if listed is not None and expected is None:
             # a column that is not indexed any more, or a log file, whose ranges its writer alone

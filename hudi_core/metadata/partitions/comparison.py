@@ -17,7 +17,7 @@ from hudi_core.model.files import PartitionPath
 
 
 @dataclass(eq=False)
-class Comparison:
+class RecordComparison:
     """One comparison, and what it came to.
 
     What completes while the comparison runs is left out of ``table``. ``paths`` limits the

@@ -30,7 +30,7 @@ from hudi_core.metadata.key_records import DataFile
 from hudi_core.metadata.keys import column_stats_key, id64
 from hudi_core.metadata.partition_types import EXPRESSION_INDEX, PARTITION_STATS
 from hudi_core.metadata.partitions.base import Reading
-from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.ranges import RangePartition
@@ -213,7 +213,7 @@ class ExpressionIndex(RangePartition):
         found = expression_of(definitions, self.name, kinds) if len(columns) == 1 else None
         return {} if found is None else {found.column: found.result}
 
-    def compare(self, comparison: Comparison) -> Iterator[Difference]:
+    def compare(self, comparison: RecordComparison) -> Iterator[Difference]:
         table = comparison.table
         made = self._ranges(table, table.client.schema_at(table.client.timeline()))
         if made is None:

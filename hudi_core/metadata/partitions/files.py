@@ -15,7 +15,7 @@ from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_pa
 from hudi_core.metadata.lister import MetadataLister
 from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.partitions.base import MetadataPartition, Reading
-from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Removal
@@ -75,7 +75,7 @@ class Files(MetadataPartition):
     def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:  # noqa: ARG002
         return self.of_rows(row for record in records for row in _rows(record))
 
-    def compare(self, comparison: Comparison) -> Iterator[Difference]:
+    def compare(self, comparison: RecordComparison) -> Iterator[Difference]:
         client, storage = comparison.table.client, comparison.table.lister
         metadata = MetadataLister(client)
         known = {*metadata.list_partitions(), *storage.list_partitions()}

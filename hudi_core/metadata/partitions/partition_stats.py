@@ -12,7 +12,7 @@ from hudi_core.metadata.column_records import partition_record
 from hudi_core.metadata.key_records import DataFile
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
-from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.range_changes import RangeChanges
@@ -77,7 +77,7 @@ class PartitionStats(RangePartition):
         self,
         listed: MetadataRecord | None,
         expected: MetadataRecord | None,
-        comparison: Comparison,
+        comparison: RecordComparison,
     ) -> bool:
         if listed is None and expected is not None:
             # readers leave a partition out that has no range: rightly, where it has no values

@@ -19,7 +19,7 @@ from hudi_core.metadata.key_records import DataFile
 from hudi_core.metadata.keys import id64, id128, partition_stats_key
 from hudi_core.metadata.partition_types import COLUMN_STATS
 from hudi_core.metadata.partitions.base import MetadataPartition, Reading
-from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.work import Work
 from hudi_core.metadata.records import ColumnRange, MetadataRecord
@@ -91,7 +91,7 @@ class RangePartition(MetadataPartition):
         self,
         listed: MetadataRecord | None,
         expected: MetadataRecord | None,
-        comparison: Comparison,
+        comparison: RecordComparison,
     ) -> bool:
         ours = None if listed is None else listed.payload
         theirs = None if expected is None else expected.payload

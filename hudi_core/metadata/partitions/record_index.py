@@ -19,8 +19,8 @@ from hudi_core.metadata.key_records import all_locations
 from hudi_core.metadata.keys import partition_path
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import RECORD_INDEX, group_place
-from hudi_core.metadata.partitions.base import Layout, MetadataPartition, Reading
-from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.base import GroupCountFacts, MetadataPartition, Reading
+from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.key_changes import KeyChanges
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
@@ -36,7 +36,7 @@ _ENTRY_BYTES: Final = 48
 
 
 @dataclass(frozen=True)
-class RecordIndex(MetadataPartition):
+class RecordIndexPartition(MetadataPartition):
     """The place of every record key.
 
     Of each once in the whole table, or once in each partition.
@@ -142,7 +142,7 @@ class RecordIndex(MetadataPartition):
         table.definitions = with_repeated_keys(made, are_repeated=are_repeated)
         return locations
 
-    def group_count(self, layout: Layout) -> int:
+    def group_count(self, layout: GroupCountFacts) -> int:
         config, is_whole = layout.config, layout.owner is None
         bounds = config.record_index_groups if is_whole else config.partitioned_index_groups
         expected = layout.records * _ENTRY_BYTES * config.record_index_growth
@@ -168,7 +168,7 @@ class RecordIndex(MetadataPartition):
     def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:  # noqa: ARG002
         return self.of_rows(row for record in records for row in _rows(record))
 
-    def compare(self, comparison: Comparison) -> Iterator[Difference]:
+    def compare(self, comparison: RecordComparison) -> Iterator[Difference]:
         if comparison.skips_logged_keys(self.name):
             return
         if Check.RECORD_INDEX in comparison.checks:
@@ -180,7 +180,7 @@ class RecordIndex(MetadataPartition):
         if listed != expected:
             yield Difference(self.name, "the number of keys", str(expected), str(listed))
 
-    def listed(self, comparison: Comparison) -> Mapping[Hashable, MetadataRecord]:
+    def listed(self, comparison: RecordComparison) -> Mapping[Hashable, MetadataRecord]:
         # a key of one partition is another than that of the next, where file groups belong to them
         if not comparison.is_partitioned(self.name):
             return super().listed(comparison)
@@ -192,7 +192,7 @@ class RecordIndex(MetadataPartition):
             if (seen := present(record)) is not None
         }
 
-    def expected(self, comparison: Comparison) -> Mapping[Hashable, MetadataRecord]:
+    def expected(self, comparison: RecordComparison) -> Mapping[Hashable, MetadataRecord]:
         if not comparison.is_partitioned(self.name):
             return super().expected(comparison)
         return {

@@ -7,18 +7,18 @@ from typing import Final
 
 from hudi_core.metadata.partitions.base import MetadataPartition
 from hudi_core.metadata.partitions.bloom_filters import BloomFilters
-from hudi_core.metadata.partitions.column_stats import ColumnStats
+from hudi_core.metadata.partitions.column_stats import ColumnStatsPartition
 from hudi_core.metadata.partitions.expression_index import ExpressionIndex
 from hudi_core.metadata.partitions.files import Files
 from hudi_core.metadata.partitions.partition_stats import PartitionStats
-from hudi_core.metadata.partitions.record_index import RecordIndex
+from hudi_core.metadata.partitions.record_index import RecordIndexPartition
 from hudi_core.metadata.partitions.secondary_index import SecondaryIndex
 
 PARTITIONS: Final[tuple[MetadataPartition, ...]] = (
     Files(),
-    ColumnStats(),
+    ColumnStatsPartition(),
     BloomFilters(),
-    RecordIndex(),
+    RecordIndexPartition(),
     PartitionStats(),
     SecondaryIndex(),
     ExpressionIndex(),

@@ -15,7 +15,7 @@ from hudi_core.metadata.key_records import all_entries
 from hudi_core.metadata.keys import split_secondary_key
 from hudi_core.metadata.partition_types import EXPRESSION_INDEX, RECORD_INDEX, SECONDARY_INDEX
 from hudi_core.metadata.partitions.base import MetadataPartition, Reading
-from hudi_core.metadata.partitions.comparison import Comparison
+from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.key_changes import KeyChanges
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
@@ -105,7 +105,7 @@ class SecondaryIndex(MetadataPartition):
         pairs = [split_secondary_key(record.key, reading.path) for record in records]
         return self.of_rows({"value": value, "record_key": key} for value, key in pairs)
 
-    def compare(self, comparison: Comparison) -> Iterator[Difference]:
+    def compare(self, comparison: RecordComparison) -> Iterator[Difference]:
         if comparison.skips_logged_keys(self.name):
             return
         if len(comparison.table.definitions.columns(self.name)) != 1:

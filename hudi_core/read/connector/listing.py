@@ -22,17 +22,17 @@ from hudi_core.read.connector.files_mark import files_mark
 from hudi_core.read.connector.predicate import TupleDomain
 from hudi_core.read.filters import Filter
 from hudi_core.read.incremental import IncrementalQuery
-from hudi_core.read.plan import PlannedFile, ReadPlan
-from hudi_core.read.pruning import PartitionPruner
+from hudi_core.read.partition_pruning import PartitionPruner
+from hudi_core.read.plan import PlannedSlice, ReadPlan
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.schema.table_schema import COMMIT_TIME
 
 
 @dataclass(frozen=True, slots=True)
-class ListedFile:
+class ScannedFile:
     """A base file to read, and the logs that belong to it."""
 
-    file: PlannedFile
+    file: PlannedSlice
     log_files: tuple[str, ...] = ()
     log_bytes: int = 0
 
@@ -54,7 +54,7 @@ class FileListing(ABC):
         ...
 
     @abstractmethod
-    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[ListedFile]:
+    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[ScannedFile]:
         """The files to read of some partitions.
 
         None of one that does not exist.
@@ -88,13 +88,13 @@ class SnapshotListing(FileListing):
         """See :meth:`FileListing.partitions`."""
         return [] if self.predicate.is_none else self._query.partitions(self.wanted)
 
-    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[ListedFile]:
+    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[ScannedFile]:
         """See :meth:`FileListing.list_files`."""
         if self.predicate.is_none:
             return []
         values = self._query.values_of(partitions)
         return [
-            ListedFile(self._query.planned(one.group, one.base_file, values), *self._logs(one))
+            ScannedFile(self._query.planned(one.group, one.base_file, values), *self._logs(one))
             for one in self._slices(partitions)
             if one.base_file is not None
         ]
@@ -149,7 +149,7 @@ class IncrementalListing(FileListing):
             del self.wanted  # it was that of fewer conditions
         in_order = sorted(plan.files, key=lambda file: file.partition_path)
         self._files = {
-            path: [ListedFile(file) for file in files]
+            path: [ScannedFile(file) for file in files]
             for path, files in groupby(in_order, lambda file: file.partition_path)
         }
 
@@ -157,7 +157,7 @@ class IncrementalListing(FileListing):
         """See :meth:`FileListing.partitions`."""
         return list(self._files)
 
-    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[ListedFile]:
+    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[ScannedFile]:
         """See :meth:`FileListing.list_files`."""
         return [file for path in partitions for file in self._files.get(path, ())]
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from hudi_core.engine.threads import start_thread
 from hudi_core.read.connector.channel import Channel
-from hudi_core.read.connector.listing import FileListing, ListedFile
+from hudi_core.read.connector.listing import FileListing, ScannedFile
 from hudi_core.read.connector.partitions import PartitionInfo, PartitionSource
 from hudi_core.read.connector.splits import Split, SplitFactory
 
@@ -63,7 +63,7 @@ class LoadLimits:
     partition_batch: int
 
 
-_Found = tuple[PartitionInfo, ListedFile]
+_Found = tuple[PartitionInfo, ScannedFile]
 
 
 class SplitLoad:

@@ -21,7 +21,7 @@ from hudi_core.read.connector.columns import HIDDEN_COLUMNS
 from hudi_core.read.connector.predicate import TupleDomain
 from hudi_core.read.connector.splits import Split
 from hudi_core.read.filters import require_columns
-from hudi_core.read.plan import PlannedFile, ReadPlan, stored_file
+from hudi_core.read.plan import PlannedSlice, ReadPlan, stored_file
 from hudi_core.read.scan import FileScan, file_scan
 from hudi_core.storage.safe_path import require_safe_path
 
@@ -132,11 +132,11 @@ class PageSources:
         return found
 
 
-def _planned(split: Split) -> PlannedFile:
+def _planned(split: Split) -> PlannedSlice:
     folder, _, name = split.file.rpartition("/")
     values = {key.name: key.value for key in split.partition_keys}
     file_id = FileId(name.partition("_")[0])
-    return PlannedFile(
+    return PlannedSlice(
         split.file,
         split.path,
         split.file_size,

@@ -14,7 +14,7 @@ import pyarrow as pa
 from hudi_core.config.connector import ConnectorConfig
 from hudi_core.errors import InvalidInstantTimeError, SchemaError
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
-from hudi_core.read.connector.listing import ListedFile
+from hudi_core.read.connector.listing import ScannedFile
 from hudi_core.read.connector.partitions import PartitionInfo, PartitionKey
 from hudi_core.read.connector.predicate import TupleDomain
 
@@ -151,7 +151,7 @@ class SplitFactory:
             config.minimum_weight,
         )
 
-    def splits(self, listed: ListedFile, partition: PartitionInfo) -> Iterator[Split]:
+    def splits(self, listed: ScannedFile, partition: PartitionInfo) -> Iterator[Split]:
         """Yield the splits of a file.
 
         One that logs belong to is read as a whole: its rows are merged with theirs.
@@ -167,7 +167,7 @@ class SplitFactory:
         yield self._split(listed, partition, start, size - start, size - start)
 
     def _split(
-        self, listed: ListedFile, partition: PartitionInfo, start: int, length: int, size: int
+        self, listed: ScannedFile, partition: PartitionInfo, start: int, length: int, size: int
     ) -> Split:
         file = listed.file
         return Split(

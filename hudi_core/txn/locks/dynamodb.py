@@ -28,7 +28,7 @@ from hudi_core.errors import LockError, ResourceLimitError
 from hudi_core.txn.locks.dynamodb_item import (
     NAMES,
     UNCHANGED,
-    Hold,
+    HeldItem,
     Item,
     client_of,
     is_condition,
@@ -71,7 +71,7 @@ class DynamoLock:
         self._threads = InProcessLock(f"/dynamodb/{place}/{table}/{key}")
         self._service: Any = None
         self._watched: tuple[str, float] | None = None
-        self._hold: Hold | None = None
+        self._hold: HeldItem | None = None
         self._owner: str | None = None
 
     def try_lock(self, timeout_s: float) -> bool:
@@ -122,7 +122,7 @@ class DynamoLock:
         """True."""
         return True
 
-    def _wait(self, started: float, timeout_s: float) -> Hold | None:
+    def _wait(self, started: float, timeout_s: float) -> HeldItem | None:
         deadline, pause = started + max(timeout_s, 0.0), _FIRST_PAUSE_S
         while True:
             found = self._read()
@@ -144,7 +144,7 @@ class DynamoLock:
         ).get("Item")
         return None if item is None else Item.decode(item)
 
-    def _take(self, found: Item | None) -> Hold | None:
+    def _take(self, found: Item | None) -> HeldItem | None:
         """Take the lock if it is free now."""
         if found is None:
             return self._put(ConditionExpression="attribute_not_exists(#key)", names=("#key",))
@@ -161,8 +161,11 @@ class DynamoLock:
             names=("#key", "#version"),
         )
 
-    def _put(self, *, names: tuple[str, ...], **condition: Any) -> Hold | None:
-        hold, since = Hold(self._service, self._table, self._key, self._lease_s), time.monotonic()
+    def _put(self, *, names: tuple[str, ...], **condition: Any) -> HeldItem | None:
+        hold, since = (
+            HeldItem(self._service, self._table, self._key, self._lease_s),
+            time.monotonic(),
+        )
         used = {name: NAMES[name] for name in names}
         try:
             self._service.put_item(

@@ -57,7 +57,7 @@ class Item:
             ) from error
 
 
-class Hold:
+class HeldItem:
     """A lock that is held, and renewed."""
 
     def __init__(self, service: Any, table: str, key: str, lease_s: float) -> None:

@@ -22,7 +22,7 @@ from hudi_core.config.lock import LockConfig
 from hudi_core.config.lock_servers import HiveLockConfig
 from hudi_core.errors import LockError
 from hudi_core.metastore.thrift_calls import addresses_of
-from hudi_core.txn.locks.hive_thrift import ACQUIRED, WAITING, Failures, Metastore, NoSuchLock
+from hudi_core.txn.locks.hive_thrift import ACQUIRED, WAITING, Failures, LockService, NoSuchLock
 from hudi_core.txn.locks.in_process import InProcessLock
 from hudi_core.txn.locks.place import LockPlace, required
 from hudi_core.txn.locks.renewal import Renewal
@@ -56,7 +56,7 @@ class HiveLock:
     def __init__(
         self, uris: tuple[str, ...], database: str, table: str, heartbeat_s: float = 60
     ) -> None:
-        self._metastore = Metastore(addresses_of(uris), _ANSWER_S)
+        self._metastore = LockService(addresses_of(uris), _ANSWER_S)
         self._uris, self._database, self._table = uris, database, table
         self._heartbeat_s = heartbeat_s
         # threads are served without asking the metastore

@@ -26,7 +26,7 @@ from hudi_core.metastore.thrift_calls import (
     structs,
 )
 
-__all__ = ["ACQUIRED", "WAITING", "Failures", "Metastore", "NoSuchLock"]
+__all__ = ["ACQUIRED", "WAITING", "Failures", "LockService", "NoSuchLock"]
 
 ACQUIRED: Final = 1
 WAITING: Final = 2
@@ -73,7 +73,7 @@ _Setting: Final = struct(
 )
 
 
-class Metastore:
+class LockService:
     """Calls of a metastore, each with a connection of its own."""
 
     def __init__(self, addresses: tuple[tuple[str, int], ...], timeout_s: float) -> None:

@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import Final
 
 from hudi_core.config.extension_points import LOCK_POINT
-from hudi_core.config.extras import require_library
 from hudi_core.config.kinds import LockKind
 from hudi_core.config.lock import LockConfig
+from hudi_core.config.optional_libraries import require_library
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.protocols import LockProvider
 from hudi_core.plugin.guarded import GuardedLock
