@@ -73,16 +73,25 @@ class Message:
 
 def decode_fields(message: bytes) -> list[Field]:
     """The fields of a message, in their order."""
-    fields, position = [], 0
-    while position < len(message):
-        tag, position = _decode_varint(message, position)
+    fields, position, end = [], 0, len(message)
+    while position < end:
+        tag = message[position]
+        if tag < 0x80:  # nearly always: tags and lengths of one byte take no call
+            position += 1
+        else:
+            tag, position = _decode_varint(message, position)
         number, kind = tag >> 3, tag & 7
         value: int | bytes
         if kind == _VARINT:
             value, position = _decode_varint(message, position)
         elif kind == _BYTES:
-            length, position = _decode_varint(message, position)
-            value, position = take(message, position, length)
+            if position < end and (length := message[position]) < 0x80:
+                position += 1
+            else:
+                length, position = _decode_varint(message, position)
+            if not 0 <= length <= end - position:
+                raise WireError(f"{length} bytes are announced and {end - position} are left")
+            value, position = message[position : position + length], position + length
         elif kind in _SIZES:
             value, position = take(message, position, _SIZES[kind])
         else:
@@ -98,15 +107,16 @@ def decode_delimited(data: bytes, position: int) -> bytes:
 
 
 def encode_field(number: int, value: int | bytes) -> bytes:
-    """One field of a message."""
+    """One field of a message; numbers of fields are below 16."""
     if isinstance(value, int):
-        return _encode_varint(number << 3 | _VARINT) + _encode_varint(value)
-    return _encode_varint(number << 3 | _BYTES) + encode_delimited(value)
+        return bytes((number << 3 | _VARINT,)) + _encode_varint(value)
+    return bytes((number << 3 | _BYTES,)) + encode_delimited(value)
 
 
 def encode_delimited(message: bytes) -> bytes:
     """A message behind its length."""
-    return _encode_varint(len(message)) + message
+    length = len(message)
+    return (bytes((length,)) if length < 0x80 else _encode_varint(length)) + message
 
 
 def take(data: bytes, position: int, length: int) -> tuple[bytes, int]:

@@ -41,12 +41,20 @@ class Options:
     group: ClassVar[Group]
     keys: ClassVar[tuple[ConfigKey[Any], ...]]
     by_attribute: ClassVar[Mapping[str, ConfigKey[Any]]]
+    _fields: ClassVar[Mapping[str, str]]
+    """Attributes of fields by the names of their options."""
 
     def __init_subclass__(cls, group: Group) -> None:
         declared = {name: key for name, key in vars(cls).items() if isinstance(key, ConfigKey)}
         cls.group = group
         cls.by_attribute = declared
         cls.keys = tuple(declared.values())
+        cls._fields = {
+            option: name
+            for name, key in declared.items()
+            if isinstance(key, Option)
+            for option in key.names
+        }
         for name, key in declared.items():
             if isinstance(key, Option):
                 setattr(cls, name, field(default=key.default))
@@ -65,9 +73,10 @@ class Options:
 
         The options of fields in ``derived`` are not read.
         """
+        # few of an options class are given: the others are the defaults of its fields
+        given = {cls._fields[name] for name in options.keys() & cls._fields.keys()}
+        given.difference_update(derived)
         values = {
-            name: key.read(options)
-            for name, key in cls.by_attribute.items()
-            if isinstance(key, Option) and name not in derived
+            name: key.read(options) for name, key in cls.by_attribute.items() if name in given
         }
         return cls(**values, **derived)

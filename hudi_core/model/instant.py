@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Final
 
 from hudi_core.errors import InvalidInstantTimeError
@@ -32,7 +33,7 @@ class Action(StrEnum):
     RESTORE = "restore"
     INDEXING = "indexing"
 
-    @property
+    @cached_property
     def completed_action(self) -> Action:
         """The action in the file name of the completed instant (layout 2)."""
         return _COMPLETED_AS.get(self, self)

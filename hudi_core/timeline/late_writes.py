@@ -34,7 +34,7 @@ _KEPT_WHOLE: Final = _TRIED_ONCE | {Action.DELTACOMMIT}
 
 def late_writes(files: Sequence[Instant], targets: RollbackTargets) -> frozenset[Instant]:
     """Return the completed writes of a timeline that count for nothing."""
-    rollbacks = [one for one in files if one.is_completed and one.action is Action.ROLLBACK]
+    rollbacks = [one for one in files if one.action is Action.ROLLBACK and one.is_completed]
     if not rollbacks:
         return frozenset()
     newest = max(file.requested_time for file in files)

@@ -55,7 +55,7 @@ class Timeline:
         """Return the timeline of the files of one folder."""
         highest: dict[InstantKey, Instant] = {}
         for instant in instants:
-            key = instant_key(instant)
+            key = instant.requested_time, instant.action.completed_action
             other = highest.get(key)
             # most have three files, which differ in state
             if other is None or (
@@ -110,7 +110,8 @@ class Timeline:
         keeps its own word in :attr:`Instant.action`.
         """
         families = {action.completed_action for action in actions}
-        return self.where(lambda instant: instant.action.completed_action in families)
+        found = tuple(one for one in self.instants if one.action.completed_action in families)
+        return replace(self, instants=found)
 
     def as_of(self, time: InstantTime) -> Timeline:
         """Return the timeline of instants requested at ``time`` or earlier."""
@@ -191,18 +192,20 @@ class Timeline:
 
     @cached_property
     def _completed(self) -> Timeline:
-        return self.where(lambda instant: instant.is_completed)
+        found = tuple(one for one in self.instants if one.state is State.COMPLETED)
+        return replace(self, instants=found)
 
     @cached_property
     def _pending(self) -> Timeline:
-        return self.where(lambda instant: not instant.is_completed)
+        found = tuple(one for one in self.instants if one.state is not State.COMPLETED)
+        return replace(self, instants=found)
 
     @cached_property
     def _writes(self) -> dict[InstantTime, Instant]:
         return {
             instant.requested_time: instant
             for instant in self.instants
-            if instant.is_completed and instant.action in WRITE_ACTIONS
+            if instant.state is State.COMPLETED and instant.action in WRITE_ACTIONS
         }
 
     @cached_property

@@ -33,7 +33,7 @@ class _Field(NamedTuple):
     where: str
     is_optional: bool
     default: Callable[[], object] | None
-    encode: Callable[[Any], object]
+    encode: Callable[[Any], object] | None
     decode: _Decoder
 
 
@@ -42,7 +42,9 @@ def to_record(value: object) -> dict[str, object]:
     record: dict[str, object] = {}
     for field in _fields(type(value)):
         item = getattr(value, field.name)
-        record[field.record_name] = None if item is None else field.encode(item)
+        if item is not None and field.encode is not None:
+            item = field.encode(item)
+        record[field.record_name] = item
     return record
 
 
@@ -114,17 +116,20 @@ def _constant(value: object) -> Callable[[], object]:
     return lambda: value
 
 
-def _encoder(hint: Any) -> Callable[[Any], object]:
+def _encoder(hint: Any) -> Callable[[Any], object] | None:
+    """What makes values of a type those of a record; ``None`` where they are the same."""
     if hint in _SCALARS:
-        return lambda item: item
+        return None
     if dataclasses.is_dataclass(hint):
         return to_record
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple:
         inner = _encoder(arguments[0])
-        return lambda items: [inner(item) for item in items]
+        return list if inner is None else lambda items: [inner(item) for item in items]
     if origin is Mapping:
         inner = _encoder(arguments[1])
+        if inner is None:
+            return dict
         return lambda items: {key: inner(item) for key, item in items.items()}
     raise TypeError(f"no record type stands for {hint}")
 
