@@ -83,7 +83,10 @@ def decode_fields(message: bytes) -> list[Field]:
         number, kind = tag >> 3, tag & 7
         value: int | bytes
         if kind == _VARINT:
-            value, position = _decode_varint(message, position)
+            if position < end and (value := message[position]) < 0x80:
+                position += 1
+            else:
+                value, position = _decode_varint(message, position)
         elif kind == _BYTES:
             if position < end and (length := message[position]) < 0x80:
                 position += 1
@@ -106,17 +109,28 @@ def decode_delimited(data: bytes, position: int) -> bytes:
     return take(data, start, length)[0]
 
 
-def encode_field(number: int, value: int | bytes) -> bytes:
-    """One field of a message; numbers of fields are below 16."""
-    if isinstance(value, int):
-        return bytes((number << 3 | _VARINT,)) + _encode_varint(value)
-    return bytes((number << 3 | _BYTES,)) + encode_delimited(value)
+def encode_message(fields: Sequence[tuple[int, int | bytes]]) -> bytes:
+    """A message of numbered fields; their numbers are below 16."""
+    out = bytearray()
+    for number, value in fields:
+        if isinstance(value, int):
+            out.append(number << 3 | _VARINT)
+            _put_varint(out, value)
+            continue
+        out.append(number << 3 | _BYTES)
+        if len(value) < 0x80:  # nearly always: it takes no call
+            out.append(len(value))
+        else:
+            _put_varint(out, len(value))
+        out += value
+    return bytes(out)
 
 
 def encode_delimited(message: bytes) -> bytes:
     """A message behind its length."""
-    length = len(message)
-    return (bytes((length,)) if length < 0x80 else _encode_varint(length)) + message
+    out = bytearray()
+    _put_varint(out, len(message))
+    return bytes(out + message)
 
 
 def take(data: bytes, position: int, length: int) -> tuple[bytes, int]:
@@ -126,14 +140,12 @@ def take(data: bytes, position: int, length: int) -> tuple[bytes, int]:
     return data[position : position + length], position + length
 
 
-def _encode_varint(value: int) -> bytes:
+def _put_varint(out: bytearray, value: int) -> None:
     value &= _MASK
-    out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
-    return bytes(out)
 
 
 def _decode_varint(data: bytes, position: int) -> tuple[int, int]:

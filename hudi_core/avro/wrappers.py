@@ -70,14 +70,18 @@ def unwrap(value: object) -> Wrapped | None:
     raise ValueError("a value is not in one of Hudi's wrappers")
 
 
-def wrap(value: Wrapped | None) -> object:
-    """Return a wrapped value as ``encode_datum`` takes it."""
-    if value is None:
-        return None
-    name = f"{_NAMESPACE}.{value.wrapper}"
-    if value.wrapper == ARRAY:
-        return (name, {_ARRAY_FIELD: [wrap(item) for item in value.value]})
-    return (name, {"value": value.value})
+def wrap_all(*values: Wrapped | None) -> list[object]:
+    """Return wrapped values as ``encode_datum`` takes them."""
+    found: list[object] = []
+    for value in values:
+        if value is None:
+            found.append(None)
+            continue
+        name = f"{_NAMESPACE}.{value.wrapper}"
+        is_array = value.wrapper == ARRAY
+        record = {_ARRAY_FIELD: wrap_all(*value.value)} if is_array else {"value": value.value}
+        found.append((name, record))
+    return found
 
 
 def _record(name: str, field: Mapping[str, object]) -> dict[str, object]:

@@ -166,7 +166,14 @@ class LockConfig(Options, group=Group.LOCK):
         return config
 
 
+_SERVER_OPTIONS: Final = frozenset(
+    name for server in SERVER_LOCKS.values() for key in server.keys for name in key.names
+)
+
+
 def _require_no_server(options: Mapping[str, str]) -> None:
+    if options.keys().isdisjoint(_SERVER_OPTIONS):
+        return
     for kind, server in SERVER_LOCKS.items():
         for key in server.keys:
             found = key.find(options)

@@ -85,8 +85,8 @@ def names(text: str) -> tuple[str, ...]:
 
     Blanks around commas and empty parts are ignored.
     """
-    parts = tuple(part.strip() for part in text.split(",") if part.strip())
-    twice = sorted({part for part in parts if parts.count(part) > 1})
-    if twice:
+    parts = tuple(filter(None, map(str.strip, text.split(","))))
+    if len(set(parts)) < len(parts):
+        twice = sorted({part for part in parts if parts.count(part) > 1})
         raise ValueError(f"it names {', '.join(twice)} twice")
     return parts

@@ -72,10 +72,8 @@ def encode_log_block(kind: BlockType, header: Mapping[HeaderKey, str], content: 
     ``header`` is written in the mapping's order; every reader asks for ``INSTANT_TIME``.
     ``content`` is empty for a command.
     """
-    entries = b"".join(
-        struct.pack(">ii", key, len(text)) + text
-        for key, text in ((key, value.encode()) for key, value in header.items())
-    )
+    named = [(key, value.encode()) for key, value in header.items()]
+    entries = b"".join([struct.pack(">ii", key, len(text)) + text for key, text in named])
     head = struct.pack(">iii", FORMAT_VERSION, kind, len(header)) + entries
     head += struct.pack(">q", len(content))
     size = len(head) + len(content) + 4 + SIZE_BYTES

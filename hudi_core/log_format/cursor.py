@@ -34,7 +34,7 @@ class Cursor:
 
     def take(self, count: int) -> bytes:
         """Return the next ``count`` bytes."""
-        if not 0 <= count <= self.left:
+        if not 0 <= count <= len(self._data) - self.position:
             raise self.damage(f"{count} bytes are announced and {self.left} are left")
         taken = self._data[self.position : self.position + count]
         self.position += count

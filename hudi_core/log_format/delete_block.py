@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
-from hudi_core.avro.wrappers import SCALARS, Wrapped, unwrap, wrap, wrapper_union
+from hudi_core.avro.wrappers import SCALARS, Wrapped, unwrap, wrap_all, wrapper_union
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.log_format.avro_block import CONTENT_VERSION
 from hudi_core.log_format.cursor import Cursor
@@ -69,9 +69,11 @@ def encode_delete_content(records: Sequence[DeletedRecord]) -> bytes:
         {
             "recordKey": record.record_key,
             "partitionPath": record.partition_path,
-            "orderingVal": wrap(record.ordering),
+            "orderingVal": ordering,
         }
-        for record in records
+        for record, ordering in zip(
+            records, wrap_all(*[record.ordering for record in records]), strict=True
+        )
     ]
     datum = encode_datum({_LIST: rows}, _SCHEMA)
     return struct.pack(">ii", CONTENT_VERSION, len(datum)) + datum

@@ -21,6 +21,7 @@ from hudi_core.metadata.bounds import (
     DECIMAL_DIGITS,
     BoundType,
     bound_type,
+    is_stored_as_is,
     kind_of,
     unwrap_bound,
     wrap_bound,
@@ -53,6 +54,8 @@ class BoundForm:
 
     def wrap(self, value: Scalar) -> Wrapped:
         """A bound of the column, from its internal form."""
+        if is_stored_as_is(self.kind):
+            return Wrapped(self.wrapper, value)
         found = wrap_bound(value, self.kind, has_value_types=self.value_type is not None)
         assert found is not None  # noqa: S101 - a column whose values do not fit has no form
         return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from decimal import Decimal, localcontext
 from enum import IntEnum
+from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -126,6 +127,7 @@ _KINDS_2: Final[Mapping[int, pa.DataType]] = {
 }
 
 
+@cache
 def bound_type(kind: pa.DataType) -> ValueType | None:
     """Return the type of a column's bounds; ``None`` without bounds."""
     if pt.is_decimal(kind):
@@ -137,6 +139,13 @@ def bound_type(kind: pa.DataType) -> ValueType | None:
         if matches(kind):
             return ValueType(number)
     return None
+
+
+@cache
+def is_stored_as_is(kind: pa.DataType) -> bool:
+    """Whether bounds of a type are stored in their internal form."""
+    found = bound_type(kind)
+    return found is not None and found.ordinal not in (BoundType.DECIMAL, *_MILLIS, *_NANOS)
 
 
 def wrap_bound(value: Scalar, kind: pa.DataType, has_value_types: bool) -> Wrapped | None:
@@ -165,6 +174,7 @@ def wrap_bound(value: Scalar, kind: pa.DataType, has_value_types: bool) -> Wrapp
     return Wrapped(wrapper_of(kind, has_value_types=has_value_types), stored)
 
 
+@cache
 def wrapper_of(kind: pa.DataType, *, has_value_types: bool) -> str:
     """The name of the wrapper of a column's bounds."""
     found = bound_type(kind)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hudi_core.metadata.bound_forms import BoundForm, wrapped_bounds
 from hudi_core.metadata.indexed_columns import IndexedColumns
-from hudi_core.metadata.keys import column_stats_key, partition_name, partition_stats_key
+from hudi_core.metadata.keys import NO_PARTITION, column_stats_key, partition_stats_key
 from hudi_core.metadata.merged_ranges import merged_range
 from hudi_core.metadata.records import ColumnRange, MetadataRecord, RecordType
 from hudi_core.model.files import PartitionPath
@@ -88,7 +88,7 @@ def partition_range_record(
     partition: PartitionPath, path: str, whole: ColumnRange
 ) -> MetadataRecord:
     """The record of the range of a column in a partition."""
-    key, named = partition_stats_key(path, partition), partition_name(partition)
+    key, named = partition_stats_key(path, partition), partition or NO_PARTITION
     return MetadataRecord(key, RecordType.PARTITION_STATS, replace(whole, file_name=named))
 
 

@@ -54,12 +54,12 @@ class ListedGroup:
     @cached_property
     def instants(self) -> frozenset[InstantTime]:
         """Those that have a file of it."""
-        return frozenset(file.instant for file in self.files.values())
+        return frozenset([file.instant for file in self.files.values()])
 
     @cached_property
     def start(self) -> str:
         """The instant of its newest base file; empty where it has none."""
-        return max((file.instant for file in self.files.values() if not file.is_log), default="")
+        return max([file.instant for file in self.files.values() if not file.is_log], default="")
 
     @cached_property
     def place(self) -> GroupPlace:
@@ -97,11 +97,12 @@ def list_groups(metadata: TableMetaClient, partition: str, has_owners: bool) -> 
     """List the file groups of a partition; one listing."""
     files: dict[FileId, dict[str, GroupFile]] = {}
     for status in metadata.storage.list(partition):
-        name = BaseFileName.parse(status.name) or LogFileName.parse(status.name)
+        written = status.name
+        name = (LogFileName if written.startswith(".") else BaseFileName).parse(written)
         place = None if name is None else group_place(partition, name.file_id)
         if name is not None and place and (place.owner is not None) is has_owners:
             file = GroupFile(name.instant, status.size, isinstance(name, LogFileName))
-            files.setdefault(name.file_id, {})[status.name] = file
+            files.setdefault(name.file_id, {})[written] = file
     path = f"{metadata.base_path}/{partition}"
     found = in_shard_order((ListedGroup(partition, *one) for one in files.items()), path)
     if not (found or has_owners):

@@ -13,7 +13,6 @@ from hudi_core.config.table import TableConfig
 from hudi_core.metadata.bound_forms import BoundForm, bound_form
 from hudi_core.metadata.index_definitions import IndexDefinitions
 from hudi_core.metadata.partition_types import COLUMN_STATS
-from hudi_core.schema.arrow_types import walk
 from hudi_core.schema.table_schema import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, TableSchema
 
 META_INDEXED: Final = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
@@ -53,7 +52,7 @@ class IndexableColumns:
         typed = definitions.has_bound_types(COLUMN_STATS, config)
         forms = {
             path: form
-            for path, field in walk(schema.arrow)
+            for path, field in schema.fields.items()
             if (form := bound_form(field.type, has_value_types=typed, is_local=path in local))
         }
         found = bound_form(pa.string(), has_value_types=typed)

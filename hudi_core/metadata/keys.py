@@ -59,12 +59,12 @@ def column_stats_key(column: str, partition: PartitionPath, file_name: str) -> s
     Those of a column begin with its :func:`id64`, and those of a column in a partition with
     :func:`partition_stats_key`.
     """
-    return id64(column) + id64(partition_name(partition)) + id128(file_name)
+    return id64(column) + id64(partition or NO_PARTITION) + id128(file_name)
 
 
 def partition_stats_key(column: str, partition: PartitionPath) -> str:
     """Return the key of a column's statistics in a partition."""
-    return id64(column) + id64(partition_name(partition))
+    return id64(column) + id64(partition or NO_PARTITION)
 
 
 def bloom_filter_key(partition: PartitionPath, file_name: str) -> str:

@@ -32,6 +32,8 @@ def merged_range(ranges: Iterable[ColumnRange | None], form: BoundForm) -> Colum
     parts = [in_form(one, form) for one in ranges if one is not None]
     if not parts:
         return None
+    if len(parts) == 1:  # of most partitions that one commit touches
+        return parts[0] if parts[0].is_tight_bound else replace(parts[0], is_tight_bound=True)
     return _around(parts, {name: _sum(parts, name) for name in _COUNTS})
 
 

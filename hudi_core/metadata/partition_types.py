@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -58,6 +59,7 @@ class GroupPlace:
     shard: int
 
 
+@lru_cache(maxsize=1024)
 def shard_file_id(partition: str, shard: int, owner: PartitionPath | None = None) -> FileId:
     """Return the id of a file group: ``record-index-0003-0``, ``record-index-2026%2F11-0003-0``."""
     prefix = _prefix(partition)
@@ -66,6 +68,7 @@ def shard_file_id(partition: str, shard: int, owner: PartitionPath | None = None
     return FileId(f"{prefix}{shard:04d}-0")
 
 
+@lru_cache(maxsize=1024)
 def group_place(partition: str, file_id: FileId) -> GroupPlace | None:
     """Return a file group's shard and owner, or ``None``.
 

@@ -126,8 +126,9 @@ class CommitRecords:
 
 def position(write: Instant) -> InstantTime:
     """Time from which later compactions find the files of a write."""
-    is_compaction = write.action is Action.COMMIT
-    return write.requested_time if is_compaction else write.effective_completion_time
+    if write.action is Action.COMMIT or write.completion_time is None:
+        return write.requested_time
+    return write.completion_time
 
 
 def is_in_slice(write: Instant, start: str) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
-from hudi_core.avro.wrappers import SCALARS, Wrapped, unwrap, wrap, wrapper_union
+from hudi_core.avro.wrappers import SCALARS, Wrapped, unwrap, wrap_all, wrapper_union
 from hudi_core.metadata.payload import (
     Payload,
     RemovablePayload,
@@ -175,11 +175,12 @@ class ColumnRange(RemovablePayload):
 
     def encode(self) -> _Fields:
         kind = self.value_type
+        low, high = wrap_all(self.min_value, self.max_value)
         return {
             "fileName": self.file_name,
             "columnName": self.column_name,
-            "minValue": wrap(self.min_value),
-            "maxValue": wrap(self.max_value),
+            "minValue": low,
+            "maxValue": high,
             "valueCount": self.value_count,
             "nullCount": self.null_count,
             "totalSize": self.total_size,

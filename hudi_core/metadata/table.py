@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from hudi_core.config.kinds import TableType
@@ -54,6 +55,12 @@ def metadata_storage(client: TableMetaClient, folder: str = METADATA_FOLDER) -> 
     return SubfolderStorage(client.storage, folder)
 
 
+@lru_cache(maxsize=8)
+def _config_of(properties: tuple[tuple[str, str], ...], path: str) -> TableConfig:
+    """Configuration of a metadata table; each write reads it twice, and it hardly ever changes."""
+    return stored_config(dict(properties), path)
+
+
 def metadata_client(client: TableMetaClient, folder: str = METADATA_FOLDER) -> TableMetaClient:
     """The client of the metadata table: loaded, or opened."""
     if client.metadata is not None:
@@ -66,7 +73,7 @@ def metadata_client(client: TableMetaClient, folder: str = METADATA_FOLDER) -> T
         raise CorruptMetadataError(path, "it is missing", REBUILD) from error
     except CorruptMetadataError as error:
         raise CorruptMetadataError(error.path, error.reason, REBUILD) from error
-    config = stored_config(properties, path)
+    config = _config_of(tuple(properties.items()), path)
     # its instants are the table's, whatever it was made with
     config = replace(config, timezone=client.config.timezone, local_zone=client.config.local_zone)
     if config.table_type is not TableType.MERGE_ON_READ or config.base_file_format != "HFILE":
@@ -165,12 +172,8 @@ class StoredPartitions:
     @classmethod
     def of(cls, config: TableConfig) -> StoredPartitions:
         """Those that a table's properties name."""
-        try:
-            complete = ManagedKeys.metadata_partitions.read(config.raw)
-            building = ManagedKeys.metadata_partitions_inflight.read(config.raw)
-        except InvalidOptionError as error:
-            raise CorruptMetadataError(PROPERTIES_PATH, error.what) from error
-        return cls(complete, tuple(one for one in building if one not in complete))
+        keys = (ManagedKeys.metadata_partitions, ManagedKeys.metadata_partitions_inflight)
+        return _stored_partitions(*[config.raw.get(key.key, "") for key in keys])
 
     @property
     def is_there(self) -> bool:
@@ -192,3 +195,16 @@ class StoredPartitions:
     def all(self) -> tuple[str, ...]:
         """Both."""
         return tuple(dict.fromkeys(self.complete + self.building))
+
+
+@lru_cache(maxsize=64)
+def _stored_partitions(complete: str, building: str) -> StoredPartitions:
+    """The partitions in a table's properties; a commit asks for them fifteen times."""
+    keys = (ManagedKeys.metadata_partitions, ManagedKeys.metadata_partitions_inflight)
+    try:
+        whole, begun = (
+            key.read({key.key: text}) for key, text in zip(keys, (complete, building), strict=True)
+        )
+    except InvalidOptionError as error:
+        raise CorruptMetadataError(PROPERTIES_PATH, error.what) from error
+    return StoredPartitions(whole, tuple(one for one in begun if one not in whole))

@@ -112,7 +112,7 @@ class HookCalls:
         return self.guard.call(hook, lambda: getattr(self._plugin, found.member)(**taken))
 
     def _check(self, hook: str, result: object, kinds: tuple[type, ...]) -> None:
-        names = ("None" if kind is _NOTHING else kind.__name__ for kind in kinds)
+        names = ["None" if kind is _NOTHING else kind.__name__ for kind in kinds]
         self.guard.require(hook, result, kinds, " or ".join(names))
         # frozen dataclasses do not check the types of their fields
         if isinstance(result, FormatCommit):

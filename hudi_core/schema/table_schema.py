@@ -199,7 +199,18 @@ class TableSchema:
 
     def field(self, path: str) -> pa.Field | None:
         """Return the data field at a path (``address.city``), or ``None``."""
-        return next((field for found, field in walk(self.arrow) if found == path), None)
+        return self.fields.get(path)
+
+    @cached_property
+    def fields(self) -> Mapping[str, pa.Field]:
+        """The data fields by path, depth first, parents first."""
+        return dict(walk(self.arrow))
+
+    @cached_property
+    def fields_by_id(self) -> Mapping[int, tuple[str, pa.Field]]:
+        """Paths and data fields by the ids that they carry."""
+        found = [(field_id(field), path, field) for path, field in self.fields.items()]
+        return {number: (path, field) for number, path, field in found if number is not None}
 
     def with_meta(self) -> pa.Schema:
         """Return the data files' schema: meta columns, then data columns."""

@@ -87,15 +87,15 @@ class PosixReader:
     def list_names(self, folder: str, others: Paths | None = None) -> Sequence[str]:
         """Names of the files directly in a folder, sorted."""
         folder = require_safe_folder(folder)
-        with translated(self._full(folder)):
-            entries = self._scanned(folder)
+        with translated(full := self._full(folder)):
+            entries = self._scanned(folder, full)
             for entry in entries:
                 if entry.is_symlink():
                     self._below_root(join_path(folder, entry.name))
             if others is not None:
                 strays = sorted(entry.name for entry in entries if not entry.is_file())
                 others += [join_path(folder, name) for name in strays]
-            return sorted(entry.name for entry in entries if entry.is_file())
+            return sorted([entry.name for entry in entries if entry.is_file()])
 
     def list_folders(self, prefix: str = "") -> Sequence[str]:
         """Return the paths of the folders directly below a folder, sorted."""
@@ -106,9 +106,9 @@ class PosixReader:
     def _full(self, path: str) -> str:
         return os.path.join(self._root, path) if path else self._root
 
-    def _below_root(self, path: str) -> str:
+    def _below_root(self, path: str, full: str = "") -> str:
         """Return the full path; refuse one that symbolic links lead out."""
-        full = self._full(path)
+        full = full or self._full(path)
         if has_link(self._root, path):
             real = os.path.realpath(full)
             if not _is_below(real, os.path.realpath(self._root)):
@@ -168,11 +168,12 @@ class PosixReader:
                 pending += reversed(below)
 
     def _entries(self, folder: str) -> Sequence[tuple[str, os.DirEntry[str]]]:
-        named = sorted((entry.name, entry) for entry in self._scanned(folder))
-        return [(join_path(folder, name), entry) for name, entry in named]
+        start = f"{folder}/" if folder else ""
+        named = sorted([(entry.name, entry) for entry in self._scanned(folder)])
+        return [(start + name, entry) for name, entry in named]
 
-    def _scanned(self, folder: str) -> Sequence[os.DirEntry[str]]:
-        full = self._below_root(folder)
+    def _scanned(self, folder: str, full: str = "") -> Sequence[os.DirEntry[str]]:
+        full = self._below_root(folder, full)
         try:
             with os.scandir(full) as entries:
                 return [one for one in entries if not one.name.startswith(TEMPORARY_PREFIX)]

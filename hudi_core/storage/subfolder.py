@@ -99,7 +99,9 @@ class SubfolderStorage:
     def _own_files(
         self, found: Iterator[FileStatus], strays: Paths, others: Paths | None
     ) -> Iterator[FileStatus]:
-        yield from map(self._own, found)
+        cut = len(self.folder) + 1
+        for status in found:
+            yield FileStatus(status.path[cut:], status.size, status.modified_ms)
         if others is not None:
             others += [path[len(self.folder) + 1 :] for path in strays]
 

@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Final
 
 from hudi_core.errors import InvalidInstantTimeError
@@ -64,7 +65,7 @@ class Timeline:
                 else _ORDER[instant.state] > _ORDER[other.state]
             ):
                 highest[key] = instant
-        kept = tuple(sorted(highest.values(), key=lambda instant: instant.sort_key))
+        kept = tuple(sorted(highest.values(), key=attrgetter("sort_key")))
         return cls(kept, _active_start(kept), None, tuple(sorted(unknown)))
 
     def __iter__(self) -> Iterator[Instant]:
@@ -110,7 +111,7 @@ class Timeline:
         keeps its own word in :attr:`Instant.action`.
         """
         families = {action.completed_action for action in actions}
-        found = tuple(one for one in self.instants if one.action.completed_action in families)
+        found = tuple([one for one in self.instants if one.action.completed_action in families])
         return replace(self, instants=found)
 
     def as_of(self, time: InstantTime) -> Timeline:
@@ -192,12 +193,12 @@ class Timeline:
 
     @cached_property
     def _completed(self) -> Timeline:
-        found = tuple(one for one in self.instants if one.state is State.COMPLETED)
+        found = tuple([one for one in self.instants if one.state is State.COMPLETED])
         return replace(self, instants=found)
 
     @cached_property
     def _pending(self) -> Timeline:
-        found = tuple(one for one in self.instants if one.state is not State.COMPLETED)
+        found = tuple([one for one in self.instants if one.state is not State.COMPLETED])
         return replace(self, instants=found)
 
     @cached_property

@@ -21,7 +21,7 @@ from hudi_core.errors import CommitConflictError, UnsupportedCapabilityError
 from hudi_core.model.capability import Capability
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
-from hudi_core.schema.arrow_types import children, field_id, walk
+from hudi_core.schema.arrow_types import children
 from hudi_core.schema.promotions import promotion
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.properties_file import update_properties
@@ -53,7 +53,7 @@ class SchemaStep:
     def needs(self) -> Mapping[Capability, Sequence[str]]:
         """Capabilities and columns that the change requires of the format."""
         both = list(self._both())
-        before, after = _by_id(self.base), _by_id(self.new)
+        before, after = self.base.fields_by_id, self.new.fields_by_id
         reported: dict[Capability, list[str]] = {
             Capability.ADD_COLUMN: [after[one][0] for one in after.keys() - before.keys()],
             Capability.DROP_COLUMN: [before[one][0] for one in before.keys() - after.keys()],
@@ -72,14 +72,9 @@ class SchemaStep:
 
     def _both(self) -> Iterator[tuple[str, pa.Field, pa.Field]]:
         """Yield fields present before and after, by former path."""
-        before, after = _by_id(self.base), _by_id(self.new)
+        before, after = self.base.fields_by_id, self.new.fields_by_id
         for number in sorted(before.keys() & after.keys()):
             yield before[number][0], before[number][1], after[number][1]
-
-
-def _by_id(schema: TableSchema) -> Mapping[int, tuple[str, pa.Field]]:
-    found = ((field_id(each), path, each) for path, each in walk(schema.arrow))
-    return {number: (path, each) for number, path, each in found if number is not None}
 
 
 def require_supported(table: OpenTable, step: SchemaStep) -> None:

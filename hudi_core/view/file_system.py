@@ -192,7 +192,7 @@ class FileSystemView:
             return files
         versions: dict[InstantTime, list[BaseFile]] = {}
         for file in files:
-            versions.setdefault(file.instant, []).append(file)
+            versions.setdefault(file.name.instant, []).append(file)
         return [self._one(group, some) for some in versions.values()]
 
     def _one(self, group: FileGroupId, versions: list[BaseFile]) -> BaseFile:
@@ -223,7 +223,7 @@ class FileSystemView:
     ) -> tuple[FileSlice, ...]:
         if not logs and len(bases) == 1:
             return (FileSlice(group, bases[0].instant, bases[0]),)
-        starts = sorted(base.instant for base in bases)
+        starts = sorted([base.name.instant for base in bases])
         attached: dict[InstantTime, list[LogFile]] = defaultdict(list)
         orphans: list[LogFile] = []
         for log in logs:
@@ -235,8 +235,8 @@ class FileSystemView:
             home = [start for start in starts if start <= done]
             (attached[home[-1]] if home else orphans).append(log)
         slices = [
-            FileSlice(group, base.instant, base, _in_order(attached.get(base.instant, [])))
-            for base in bases
+            FileSlice(group, instant, base, _in_order(attached.get(instant, [])))
+            for base, instant in [(base, base.name.instant) for base in bases]
         ]
         if orphans:
             first = min(log.name.instant for log in orphans)

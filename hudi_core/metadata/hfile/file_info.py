@@ -14,7 +14,7 @@ from hudi_core.protobuf import (
     decode_delimited,
     decode_fields,
     encode_delimited,
-    encode_field,
+    encode_message,
 )
 
 SCHEMA: Final = "schema"
@@ -50,12 +50,10 @@ _ORDER: Final = (
 
 def encode_file_info(info: Mapping[str, bytes]) -> bytes:
     """Return the content of the block, for the names of this module."""
-    message = b"".join(
-        encode_field(1, encode_field(1, name.encode()) + encode_field(2, info[name]))
-        for name in _ORDER
-        if name in info
-    )
-    return _MAGIC + encode_delimited(message)
+    entries = [
+        encode_message([(1, name.encode()), (2, info[name])]) for name in _ORDER if name in info
+    ]
+    return _MAGIC + encode_delimited(encode_message([(1, entry) for entry in entries]))
 
 
 def decode_file_info(content: bytes, path: str) -> dict[str, bytes]:
@@ -67,7 +65,7 @@ def decode_file_info(content: bytes, path: str) -> dict[str, bytes]:
         for entry in decode_fields(decode_delimited(content, len(_MAGIC))):
             if entry.number != 1 or not isinstance(entry.value, bytes):
                 continue
-            parts = {field.number: field.value for field in decode_fields(entry.value)}
+            parts = dict(decode_fields(entry.value))
             name, value = parts.get(1), parts.get(2, b"")
             if not isinstance(name, bytes) or not isinstance(value, bytes):
                 raise damaged(path, "an entry of its file info has no name")

@@ -15,7 +15,7 @@ from hudi_core.protobuf import (
     decode_delimited,
     decode_fields,
     encode_delimited,
-    encode_field,
+    encode_message,
 )
 
 TRAILER_BYTES: Final = 4096
@@ -63,8 +63,13 @@ _NUMBERS: Final = {
 
 def encode_trailer(trailer: Trailer) -> bytes:
     """Return the 4096 bytes."""
-    message = b"".join(encode_field(n, getattr(trailer, name)) for n, name in _NUMBERS.items())
-    message += encode_field(11, _COMPARATOR) + encode_field(12, int(trailer.codec))
+    message = encode_message(
+        [
+            *[(number, getattr(trailer, name)) for number, name in _NUMBERS.items()],
+            (11, _COMPARATOR),
+            (12, int(trailer.codec)),
+        ]
+    )
     head = _MAGIC + encode_delimited(message)
     return head.ljust(TRAILER_BYTES - 4, b"\0") + _VERSION.to_bytes(4, "big")
 

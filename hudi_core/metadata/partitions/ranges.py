@@ -213,27 +213,29 @@ def ranges_of_partitions(
     ``files`` are those that readers see; ``fresh`` has ranges that the metadata table does not have
     yet, by file path and column.
     """
-    by_partition: dict[PartitionPath, list[DataFile]] = {one: [] for one in wanted}
+    by_partition: dict[PartitionPath, dict[str, DataFile]] = {one: {} for one in wanted}
     for file in files:
         if file.partition_path in by_partition:
-            by_partition[file.partition_path].append(file)
+            by_partition[file.partition_path][file.path] = file
     stored = ranges_of_files(
         work,
         (
             (file, wanted[partition])
             for partition, held in by_partition.items()
-            for file in held
-            if file.path not in fresh
+            for path, file in held.items()
+            if path not in fresh
         ),
     )
-
-    def found(file: DataFile, column: str) -> ColumnRange | None:
-        if file.path in fresh:
-            return fresh[file.path].get(column)
-        return stored.get((file.path, column))
-
     return [
-        partition_record(partition, column, [found(file, column) for file in held], form)
+        partition_record(
+            partition,
+            column,
+            [
+                fresh[path].get(column) if path in fresh else stored.get((path, column))
+                for path in held
+            ],
+            form,
+        )
         for partition, held in by_partition.items()
         for column, form in wanted[partition].items()
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from hudi_core.metadata.partitions.base import MetadataPartition
@@ -26,12 +27,13 @@ PARTITIONS: Final[tuple[MetadataPartition, ...]] = (
 """In the order in which they are built."""
 
 
+@lru_cache(maxsize=256)
 def partition_of(name: str) -> MetadataPartition | None:
     """The partition of a name.
 
     ``None`` where it is of no known kind.
     """
-    return next((found for one in PARTITIONS if (found := one.named(name)) is not None), None)
+    return next(filter(None, [one.named(name) for one in PARTITIONS]), None)
 
 
 def partitions_of(names: Iterable[str]) -> list[MetadataPartition]:

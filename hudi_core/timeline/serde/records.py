@@ -128,10 +128,12 @@ def _encoder(hint: Any) -> Callable[[Any], object] | None:
         return list if inner is None else lambda items: [inner(item) for item in items]
     if origin is Mapping:
         inner = _encoder(arguments[1])
-        if inner is None:
-            return dict
-        return lambda items: {key: inner(item) for key, item in items.items()}
+        return dict if inner is None else partial(_encoded_map, inner)
     raise TypeError(f"no record type stands for {hint}")
+
+
+def _encoded_map(inner: Callable[[Any], object], items: Mapping[str, Any]) -> dict[str, object]:
+    return {key: inner(item) for key, item in items.items()}
 
 
 def _decoder(hint: Any, where: str) -> _Decoder:
