@@ -28,26 +28,17 @@ _ROLLBACK: Final = "0"
 
 
 class RecordsFile:
-    """Reads parts of one file of the metadata table."""
+    """Reads parts of one file of the metadata table.
+
+    ``path`` is for errors, ``size`` in bytes.
+    """
 
     def __init__(self, storage: Storage, status: FileStatus) -> None:
         self._storage, self._status = storage, status
         self._whole: bytes | None = None
-
-    @property
-    def path(self) -> str:
-        """Where it is, for errors."""
-        return f"{self._storage.root}/{self._status.path}"
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return self._status.size
-
-    @property
-    def modified_ms(self) -> int:
-        """When it was written, milliseconds since the epoch."""
-        return self._status.modified_ms
+        self.path: Final = f"{storage.root}/{status.path}"
+        self.size: Final = status.size
+        self.modified_ms: Final = status.modified_ms
 
     def __call__(self, offset: int, length: int) -> bytes:
         """Return ``length`` bytes from ``offset`` on; fewer only where the file ends."""
