@@ -79,7 +79,9 @@ def data_file(
         may_have_nan = False
         if isinstance(kind, FloatType | DoubleType):
             may_have_nan = not counts_nan or column.nan_count > 0
-            if counts_nan:
+            # a file of nothing but NaN is left out by Iceberg-Spark where it looks for values
+            # above a bound, and to Spark NaN is the greatest number
+            if counts_nan and column.nan_count < column.value_count:
                 nans[number] = column.nan_count
         if column.min_value is not None and column.max_value is not None:
             lower[number] = _lower(kind, column.min_value)

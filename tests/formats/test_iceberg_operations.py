@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,27 @@ def test_bounds_and_counts_are_what_pyiceberg_takes_from_the_files(tmp_path: Pat
     # no footer has bounds of a column with NaN; a lower one loses no row
     assert {value in one.lower_bounds for one in with_nan} == {True}
     assert {value in one.upper_bounds for one in with_nan} == {False}
+
+
+def test_no_file_is_said_to_hold_nothing_but_nan(tmp_path: Path) -> None:
+    """Iceberg-Spark leaves such a file out of ``value > 3``, and Spark wants its rows."""
+    path = tmp_path / "t"
+    table = create(path)
+    table.bulk_insert(
+        pa.Table.from_pylist(
+            [{**row, "value": math.nan} for row in rows(range(3)).to_pylist()], rows([0]).schema
+        )
+    )
+    [value] = [
+        field.field_id for field in Iceberg(path).table.schema().fields if field.name == "value"
+    ]
+    files = [one.file for one in Iceberg(path).table.scan().plan_files()]
+    assert files
+    for one in files:
+        assert value in one.value_counts
+        assert value not in one.nan_value_counts
+        assert value not in one.lower_bounds
+    assert len(agree(path)) == 3
 
 
 def test_the_location_is_kept(tmp_path: Path) -> None:

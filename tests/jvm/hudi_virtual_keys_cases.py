@@ -91,7 +91,9 @@ def test_a_record_index_that_it_does_not_keep(
     step.take(ours, path, mine)
     model.take(step)
     agree(hudi_spark, path, model, "ours")
-    theirs = shape.with_options({"hoodie.populate.meta.fields": "false"})
+    # without the option of the index it would drop it
+    kept = {option: value for option, value in INDEXED.items() if "metadata" in option}
+    theirs = shape.with_options({"hoodie.populate.meta.fields": "false", **kept})
     step = Step("upsert", [0, 20], ts=2)
     step.take(HudiSpark(hudi_spark), path, theirs)
     model.take(step)
