@@ -70,6 +70,11 @@ interop: setup  ## Let Hudi-Spark, Iceberg-Spark and Delta-Spark (by Maven) read
 	$(RUN) -m pytest -v --numprocesses=logical --maxprocesses=2 --dist=loadfile --durations=25 \
 	  -o python_files='*_cases.py' tests/jvm $(ARGS)
 
+.PHONY: captured-tables
+captured-tables: setup  ## Let Hudi-Spark (three releases, by Maven) write the tables of tests/hudi_tables again
+	@$(BIN)/python -m tests.jvm.prepare captured_tables
+	$(RUN) -m tests.jvm.capture_tables $(ARGS)
+
 .PHONY: trino
 trino: setup  ## Query tables of every format by a real Trino (0.8 GB by Maven), and print what it finds
 	@$(BIN)/python -m tests.trino.prepare

@@ -1,12 +1,11 @@
-"""What every test may ask for: a Spark session, real tables, an S3 service, a Hive metastore, and
-bounded property tests."""
+"""What every test may ask for: a Spark session, an S3 service, a Hive metastore, and bounded
+property tests."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import sys
-import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,9 +48,6 @@ if FOUND_BY_SET_UP.exists():
         if assigns:
             os.environ.setdefault(name, value)
 
-REAL_TABLES_VARIABLE = "HUDI_REAL_TABLES"
-REAL_TABLES_DEFAULT = REPOSITORY.parent / "shared" / "hudi_tables"
-
 # One profile for everybody: the same examples on every machine, no example judged by its seconds.
 # HYPOTHESIS_PROFILE=search looks for new ones, longer; `make check` takes the first few (quick).
 settings.register_profile(
@@ -70,6 +66,7 @@ pytest_plugins = [
     "hudi_conformance.services",
     "tests.purity",
     "tests.folder_seconds",
+    "tests.hudi_tables",
     "tests.shared_services",
     "tests.samples",
 ]
@@ -103,35 +100,6 @@ def own_messages(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
         for record in caplog.records
         if record.name.partition(".")[0] in packages
     ]
-
-
-@pytest.fixture(scope="session")
-def real_tables_folder() -> Path:
-    """Give the folder with the tables that Apache Hudi wrote, or skip the test."""
-    folder = Path(os.environ.get(REAL_TABLES_VARIABLE, REAL_TABLES_DEFAULT))
-    if not folder.is_dir():
-        pytest.skip(
-            f"the tables written by Apache Hudi are not at {folder}; "
-            f"set {REAL_TABLES_VARIABLE} to the folder that holds their zip files"
-        )
-    return folder
-
-
-@pytest.fixture
-def real_tables(real_tables_folder: Path, tmp_path: Path) -> Callable[[str], Path]:
-    """Give the test its own copy of a table that Apache Hudi wrote, by name."""
-
-    def unzip(name: str) -> Path:
-        target = tmp_path / "real" / name
-        if not target.exists():
-            with zipfile.ZipFile(real_tables_folder / f"{name}.zip") as archive:
-                members = [m for m in archive.namelist() if not m.startswith("__MACOSX/")]
-                archive.extractall(target, members)
-        # a table with a metadata table holds a second table, deeper
-        found = target.glob("**/.hoodie/hoodie.properties")
-        return min(found, key=lambda path: len(path.parts)).parent.parent
-
-    return unzip
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,6 @@ SYSTEM_FIXTURES: Final = frozenset(
         "tmpdir",
         "tmpdir_factory",
         "pytester",
-        "real_tables_folder",
         "spark",
         "s3",
         "metastore",

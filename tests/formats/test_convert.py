@@ -36,6 +36,7 @@ from tests.formats.service_tables import (
     instants,
     new_table,
 )
+from tests.hudi_tables import COMPLEX, PLAIN, TXNS, VERSION_6
 
 # --- there and back ------------------------------------------------------------------------------
 
@@ -216,13 +217,11 @@ def test_statistics_of_the_present_files_are_told(tmp_path: Path, to: str) -> No
 
 # --- tables of Apache Hudi -----------------------------------------------------------------------
 
-REAL = ("v8_nonpartitioned", "v8_complexkeygen_hivestyle", "v9_txns_simple_meta")
-
 
 @pytest.mark.parametrize("to", FORMATS)
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", [PLAIN, COMPLEX, TXNS])
 def test_real_tables_are_converted(real_tables: Callable[[str], Path], name: str, to: str) -> None:
-    path = real_tables(f"cow__{name}")
+    path = real_tables(name)
     table = hudi.Table.open(str(path))
     rows = table.to_arrow()
     table.convert(to)
@@ -238,7 +237,7 @@ def test_real_tables_are_converted(real_tables: Callable[[str], Path], name: str
 
 
 def test_files_without_field_ids_are_read_by_name(real_tables: Callable[[str], Path]) -> None:
-    path = real_tables("cow__v9_txns_simple_meta")
+    path = real_tables(TXNS)
     table = hudi.Table.open(str(path))
     expected = sorted(table.to_arrow()["amount"].to_pylist())
     assert hudi.Table.open(str(path)).config.last_column_id is None
@@ -258,7 +257,7 @@ def test_files_without_field_ids_are_read_by_name(real_tables: Callable[[str], P
 def test_tables_that_cannot_be_written_are_not_converted(
     real_tables: Callable[[str], Path], to: str
 ) -> None:
-    path = real_tables("cow__v6_nonpartitioned")
+    path = real_tables(VERSION_6[0])
     before = sorted(str(one) for one in path.rglob("*"))
     with pytest.raises(UnsupportedTableError, match="table version 6"):
         hudi.Table.open(str(path)).convert(to)

@@ -21,6 +21,7 @@ from hudi_core.errors import CorruptMetadataError, ForeignCommitError, HudiError
 from hudi_core.services.differences import Source
 from tests.formats.dying_writers import Died, MortalStorage, death_in
 from tests.formats.service_tables import FORMATS, agree, bag, batch, new_table
+from tests.hudi_tables import TXNS
 
 
 @pytest.fixture(params=FORMATS)
@@ -167,7 +168,7 @@ def agree_without_us(table: hudi.Table) -> Any:
 
 
 def test_secondary_indexes_come_back(real_tables: Callable[[str], Path]) -> None:
-    path = real_tables("cow__v9_txns_simple_meta")
+    path = real_tables(TXNS)
     table = hudi.Table.open(str(path))
     rows = bag(table.to_arrow())
     before = set(table.config.metadata_partitions)

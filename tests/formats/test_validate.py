@@ -23,6 +23,7 @@ from hudi_core.plugin.host import FormatHost
 from hudi_core.services.differences import Source, TableValidation
 from tests.formats.dying_writers import death_in
 from tests.formats.service_tables import FORMATS, batch, new_table
+from tests.hudi_tables import PLAIN, TRIPS, TXNS
 
 ALL = ("native", *FORMATS)
 
@@ -111,9 +112,7 @@ def test_a_table_stays_sound_whatever_is_done_to_it(table: hudi.Table) -> None:
     assert report.orphans == ()
 
 
-@pytest.mark.parametrize(
-    "name", ["cow__v8_nonpartitioned", "cow__v9_txns_simple_meta", "mor__avro__v8_trips_8i3u1d"]
-)
+@pytest.mark.parametrize("name", [PLAIN, TXNS, TRIPS])
 def test_tables_of_apache_hudi_are_sound(real_tables: Callable[[str], Path], name: str) -> None:
     table = hudi.Table.open(str(real_tables(name)))
     assert table.validate().differences == ()

@@ -26,6 +26,7 @@ from hudi_core.timeline.archived import with_history
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.view.replaced import replaced_groups
 from hudi_core.view.storage_lister import StorageLister
+from tests.hudi_tables import NO_METADATA, PLAIN, TRIPS, TXNS
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 
@@ -151,10 +152,7 @@ def _time(text: str) -> Any:
     return text or None
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["cow__v8_nonpartitioned", "mor__avro__v9_txns_nonpart_nometa", "cow__v9_txns_simple_meta"],
-)
+@pytest.mark.parametrize("name", [PLAIN, NO_METADATA, TXNS])
 def test_real_tables_are_read_after_their_writes_were_archived(
     name: str, real_tables: Callable[[str], Path]
 ) -> None:
@@ -176,7 +174,7 @@ def test_real_tables_are_read_after_their_writes_were_archived(
     assert with_history(client.timeline(), archived).instants == whole.instants
 
 
-@pytest.mark.parametrize("name", ["cow__v9_txns_simple_meta", "mor__avro__v8_trips_8i3u1d"])
+@pytest.mark.parametrize("name", [TXNS, TRIPS])
 def test_a_real_metadata_table_is_cleaned_and_archived(
     name: str, real_tables: Callable[[str], Path]
 ) -> None:

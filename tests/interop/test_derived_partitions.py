@@ -20,9 +20,9 @@ from hudi_core.config.table import TableConfig
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.keygen import key_generator
 from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY, TableSchema
+from tests.hudi_tables import TIMESTAMP
 
 RealTables = Callable[[str], Path]
-REAL = "cow__v9_timebasedkeygen_unixtimestamp"
 PREFIX = "hoodie.keygen.timebased."
 START = 1_705_311_000
 """2024-01-15T09:30:00Z."""
@@ -43,7 +43,7 @@ def config_of(table: Path) -> TableConfig:
 
 def test_paths_that_hudi_wrote_are_made_again(real_tables: RealTables) -> None:
     """Its files have the column as numbers, and where Spark SQL wrote them as texts."""
-    table = real_tables(REAL)
+    table = real_tables(TIMESTAMP)
     config, kinds = config_of(table), set()
     for path in sorted(table.rglob("2024/*/*/*.parquet")):
         with pq.ParquetFile(path) as file:
@@ -58,7 +58,7 @@ def test_paths_that_hudi_wrote_are_made_again(real_tables: RealTables) -> None:
 
 
 def test_a_table_that_hudi_wrote_is_written_on(real_tables: RealTables) -> None:
-    path = real_tables(REAL)
+    path = real_tables(TIMESTAMP)
     unknown = hudi.Table.open(str(path))
     before = unknown.to_arrow()
     with pytest.raises(UnsupportedTableError, match=r"time zone.*output\.timezone"):

@@ -17,23 +17,9 @@ from hudi_core.config.table import TableConfig
 from hudi_core.hashing.bloom import TYPE_CODE, DynamicBloom
 from hudi_core.keygen import key_generator
 from hudi_core.schema.table_schema import META_COLUMNS, PARTITION_PATH, RECORD_KEY, TableSchema
+from tests.hudi_tables import ALL, TIMESTAMP
 
 RealTables = Callable[[str], Path]
-
-COPY_ON_WRITE = [
-    "cow__v6_nonpartitioned",
-    "cow__v6_simplekeygen_nonhivestyle",
-    "cow__v8_complexkeygen_hivestyle",
-    "cow__v8_nonpartitioned",
-    "cow__v9_txns_simple_meta",
-]
-TIMESTAMP_KEYS = "cow__v9_timebasedkeygen_unixtimestamp"
-MERGE_ON_READ = [
-    "mor__avro__v8_trips_8i3u1d",
-    "mor__avro__v9_nonpartitioned_rollback",
-    "mor__avro__v9_txns_nonpart_nometa",
-]
-ALL = [*COPY_ON_WRITE, TIMESTAMP_KEYS, *MERGE_ON_READ]
 
 
 def base_files(table: Path) -> Iterator[tuple[str, pq.ParquetFile]]:
@@ -69,7 +55,7 @@ def test_bloom_filters_and_key_ranges_are_rebuilt(real_tables: RealTables, name:
     assert seen >= 2
 
 
-@pytest.mark.parametrize("name", [*COPY_ON_WRITE, *MERGE_ON_READ])
+@pytest.mark.parametrize("name", [name for name in ALL if name != TIMESTAMP])
 def test_keys_and_paths_are_made_again(real_tables: RealTables, name: str) -> None:
     table = real_tables(name)
     config = config_of(table)
@@ -92,7 +78,7 @@ def test_schemas_are_those_that_hudi_rs_sees(real_tables: RealTables, name: str)
     ours = TableSchema.from_avro(config.create_schema)
     theirs = hudi.HudiTableBuilder.from_base_uri(str(table)).build().get_schema()
     for field in theirs:
-        if name == TIMESTAMP_KEYS and field.name in config.partition_fields:
+        if name == TIMESTAMP and field.name in config.partition_fields:
             continue  # hudi-rs gives the text in the path in place of the column
         assert ours.arrow.field(field.name) == field
     assert ours.names == theirs.names

@@ -27,9 +27,9 @@ from hudi_core.model.files import BaseFileName, PartitionPath
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import update_properties
 from tests.foreign import by_hudi_rs
+from tests.hudi_tables import TXNS
 from tests.property.test_metadata_model import client_of
 
-NAME = "cow__v9_txns_simple_meta"
 FAST = {"hoodie.fs.fsync": "false"}
 COLUMNS = (
     *("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key", "txn_id"),
@@ -42,7 +42,7 @@ Row = dict[str, Any]
 @pytest.fixture
 def path(real_tables: Callable[[str], Path], tmp_path: Path) -> Path:
     copied = tmp_path / "t"
-    shutil.copytree(real_tables(NAME), copied)
+    shutil.copytree(real_tables(TXNS), copied)
     return copied
 
 

@@ -42,18 +42,14 @@ from hudi_core.metadata.records import (
     RecordType,
 )
 from hudi_core.model.files import FileId, PartitionPath
+from hudi_core.storage.posix import PosixStorage
+from hudi_core.timeline.active import ActiveTimeline
+from tests.hudi_tables import NO_METADATA, TRIPS, WITH_METADATA
 
 RealTables = Callable[[str], Path]
 
-# name: files of its metadata table (base files, HFile blocks), and whether HBase's writer made them
-METADATA = {
-    "cow__v9_timebasedkeygen_unixtimestamp": (1, 23, False),
-    "cow__v9_txns_simple_meta": (29, 74, False),
-    "mor__avro__v8_trips_8i3u1d": (24, 35, True),
-    "mor__avro__v9_nonpartitioned_rollback": (1, 10, False),
-}
-WITH_LOGS = {**dict.fromkeys(METADATA), "mor__avro__v9_txns_nonpart_nometa": None}
-SECONDARY_GROUPS = 10
+BY_HBASE = TRIPS
+"""Of version 8: HBase's writer made its HFiles."""
 
 
 class MetadataFile(NamedTuple):
@@ -103,11 +99,24 @@ def records(file: MetadataFile) -> Iterator[MetadataRecord]:
 # --- HFiles -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", METADATA)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_every_hfile_is_there(real_tables: RealTables, name: str) -> None:
-    bases, blocks, _ = METADATA[name]
-    found = list(hfiles(real_tables(name)))
-    assert [file.is_base for file in found] == [True] * bases + [False] * blocks
+    """Those that the commits name, which name log files with deletes alone as well."""
+    table = real_tables(name)
+    folder = table / ".hoodie/metadata"
+    active = ActiveTimeline(PosixStorage(str(folder), fsync=False), ".hoodie/timeline")
+    named = {
+        stat.path
+        for instant in active.load().completed_writes()
+        for stat in active.read_commit(instant).stats
+    }
+    found = {f"{one.partition}/{one.name}" for one in hfiles(table)}
+    deletes = {
+        str(path.relative_to(folder))
+        for path, data in log_files(folder)
+        if {block.type for block in read_log_blocks(data, str(path))} == {BlockType.DELETE}
+    }
+    assert set() < found <= named <= found | deletes
 
 
 def _written_again(file: MetadataFile, full_keys: bool) -> bytes:
@@ -126,7 +135,7 @@ def _written_again(file: MetadataFile, full_keys: bool) -> bytes:
     )
 
 
-@pytest.mark.parametrize("name", [name for name in METADATA if not METADATA[name][2]])
+@pytest.mark.parametrize("name", [name for name in WITH_METADATA if name != BY_HBASE])
 def test_hfiles_of_hudis_own_writer_are_written_again(real_tables: RealTables, name: str) -> None:
     for file in hfiles(real_tables(name)):
         ours = HFileReader.from_bytes(_written_again(file, full_keys=False), file.name)
@@ -144,7 +153,7 @@ def _without_offsets(trailer: Trailer) -> Trailer:
 
 
 def test_hfiles_of_hbases_writer_hold_the_same_blocks(real_tables: RealTables) -> None:
-    for file in hfiles(real_tables("mor__avro__v8_trips_8i3u1d")):
+    for file in hfiles(real_tables(BY_HBASE)):
         ours = HFileReader.from_bytes(_written_again(file, full_keys=True), file.name)
         theirs = file.reader
         assert [cells.content for cells in ours.blocks()] == [
@@ -157,7 +166,7 @@ def test_hfiles_of_hbases_writer_hold_the_same_blocks(real_tables: RealTables) -
         assert ours.entry_count == theirs.entry_count
 
 
-@pytest.mark.parametrize("name", METADATA)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_every_key_is_found_alone_and_by_its_prefix(real_tables: RealTables, name: str) -> None:
     for file in hfiles(real_tables(name)):
         reader = file.reader
@@ -175,7 +184,7 @@ def test_every_key_is_found_alone_and_by_its_prefix(real_tables: RealTables, nam
 # --- log files ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", WITH_LOGS)
+@pytest.mark.parametrize("name", [*WITH_METADATA, NO_METADATA])
 def test_log_files_are_written_again(real_tables: RealTables, name: str) -> None:
     seen = set()
     for path, data in log_files(real_tables(name)):
@@ -208,7 +217,7 @@ def _check_content(block: LogBlock, path: str) -> None:
         assert [encode_datum(row, schema) for row in decoded] == rows
 
 
-@pytest.mark.parametrize("name", METADATA)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_hfiles_are_read_in_place_in_log_files(real_tables: RealTables, name: str) -> None:
     for path, data in log_files(real_tables(name) / ".hoodie" / "metadata"):
 
@@ -227,10 +236,10 @@ def test_hfiles_are_read_in_place_in_log_files(real_tables: RealTables, name: st
 # --- records ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", METADATA)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_records_are_encoded_again(real_tables: RealTables, name: str) -> None:
     # Hudi 1.0, which made the table of version 8, has no types of bounds
-    is_same = "__v8_" not in name
+    is_same = name != BY_HBASE
     for file in hfiles(real_tables(name)):
         reader = file.reader
         schema = json.loads(reader.schema)
@@ -255,7 +264,7 @@ def _without_docs(tree: Any) -> Any:
     return [_without_docs(item) for item in tree] if isinstance(tree, list) else tree
 
 
-@pytest.mark.parametrize("name", METADATA)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_keys_are_those_of_what_the_records_say(real_tables: RealTables, name: str) -> None:
     table = real_tables(name)
     partitions = _partitions(table)
@@ -291,11 +300,11 @@ def _partitions(table: Path) -> set[PartitionPath]:
     return found
 
 
-@pytest.mark.parametrize("name", METADATA)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_records_are_in_the_file_group_of_their_key(real_tables: RealTables, name: str) -> None:
     table = real_tables(name)
     folder = table / ".hoodie" / "metadata"
-    is_version_8 = METADATA[name][2]
+    is_version_8 = name == BY_HBASE
     counted = 0
     for file in hfiles(table):
         ids = {
@@ -314,7 +323,7 @@ def test_records_are_in_the_file_group_of_their_key(real_tables: RealTables, nam
     assert counted > 10
 
 
-@pytest.mark.parametrize("name", METADATA)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_merged_lists_are_the_files_that_are_stored(real_tables: RealTables, name: str) -> None:
     table = real_tables(name)
     merged: dict[str, MetadataRecord | None] = {}
@@ -353,11 +362,11 @@ def _time(file: MetadataFile, completed: dict[str, str]) -> str:
     return completed[file.name.split("_")[1].partition(".")[0]]
 
 
-@pytest.mark.parametrize("name", METADATA)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_statistics_are_those_of_the_data_files(real_tables: RealTables, name: str) -> None:
     table = real_tables(name)
     stored = {path.name: path for path in table.rglob("*.parquet")}
-    is_version_8 = METADATA[name][2]
+    is_version_8 = name == BY_HBASE
     counted = 0
     for file in hfiles(table):
         for record in records(file):
@@ -369,9 +378,8 @@ def test_statistics_are_those_of_the_data_files(real_tables: RealTables, name: s
                 continue
             assert said.column_name is not None
             assert said == _recomputed(path, said.column_name, not is_version_8)
-            for bound in (said.min_value, said.max_value):
+            for bound in filter(None, (said.min_value, said.max_value)):
                 kind = pq.read_schema(path).field(said.column_name).type
-                assert bound is not None
                 value = unwrap_bound(bound, said.value_type, kind, file.name)
                 assert value is not None
                 assert wrap_bound(value, kind, not is_version_8) == bound
@@ -391,12 +399,15 @@ def _recomputed(path: Path, column: str, has_value_types: bool) -> ColumnRange:
         plain = values.cast(pa.int32())
     else:
         plain = values.cast(pa.int64()) if pa.types.is_timestamp(kind) else values
-    bounds = pc.min_max(plain).as_py()
+    bounds = {
+        name: None if value is None else wrap_bound(value, kind, has_value_types)
+        for name, value in pc.min_max(plain).as_py().items()
+    }
     return ColumnRange(
         file_name=path.name,
         column_name=column,
-        min_value=wrap_bound(bounds["min"], kind, has_value_types),
-        max_value=wrap_bound(bounds["max"], kind, has_value_types),
+        min_value=bounds["min"],
+        max_value=bounds["max"],
         value_count=len(values),
         null_count=values.null_count,
         total_size=sum(chunk.total_compressed_size for chunk in chunks),
@@ -405,7 +416,7 @@ def _recomputed(path: Path, column: str, has_value_types: bool) -> ColumnRange:
     )
 
 
-@pytest.mark.parametrize("name", METADATA)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_statistics_are_the_same_as_a_table(real_tables: RealTables, name: str) -> None:
     for file in hfiles(real_tables(name)):
         if file.partition not in ("column_stats", "partition_stats"):
@@ -426,7 +437,7 @@ def test_statistics_are_the_same_as_a_table(real_tables: RealTables, name: str) 
             assert len([value for value in found if value is not None]) == bool(said.max_value)
 
 
-@pytest.mark.parametrize("name", METADATA)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_locations_name_file_groups(real_tables: RealTables, name: str) -> None:
     table = real_tables(name)
     for file in hfiles(table):
@@ -436,7 +447,7 @@ def test_locations_name_file_groups(real_tables: RealTables, name: str) -> None:
                 assert list(folder.glob(f"*{record.payload.file_id}_*")), record
 
 
-@pytest.mark.parametrize("name", METADATA)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_the_metadata_partitions_of_the_properties_are_there(
     real_tables: RealTables, name: str
 ) -> None:

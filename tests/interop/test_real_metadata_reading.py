@@ -27,12 +27,12 @@ from hudi_core.storage.properties_file import read_properties
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups
 from hudi_core.view.storage_lister import StorageLister
+from tests.hudi_tables import TIMESTAMP, TRIPS, TXNS, WITH_METADATA
 
 RealTables = Callable[[str], Path]
-TXNS = "cow__v9_txns_simple_meta"
-COW = ("cow__v9_timebasedkeygen_unixtimestamp", TXNS)
-TABLES = (*COW, "mor__avro__v8_trips_8i3u1d", "mor__avro__v9_nonpartitioned_rollback")
-COMPACTED = (TXNS, "mor__avro__v8_trips_8i3u1d")
+COW = (TIMESTAMP, TXNS)
+COMPACTED = (TXNS, TRIPS)
+Row = dict[str, Any]
 
 
 def open_client(path: Path) -> TableMetaClient:
@@ -46,7 +46,7 @@ def storage_lister(client: TableMetaClient) -> StorageLister:
     return StorageLister(client.storage, client.config.is_partitioned)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_listing_equals_the_committed_files_in_storage(name: str, real_tables: RealTables) -> None:
     client = open_client(real_tables(name))
     ours, theirs = MetadataLister(client), storage_lister(client)
@@ -70,7 +70,7 @@ def test_listing_equals_the_committed_files_in_storage(name: str, real_tables: R
     assert checked.differences == ()
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_slices_equal_hudi_rs(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     client = open_client(path)
@@ -117,7 +117,7 @@ def test_tables_are_read_without_listing_their_folders(
     assert found.sort_by(key).equals(expected.sort_by(key))
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_ranges_recompute_from_the_files(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     client = open_client(path)
@@ -147,7 +147,7 @@ def test_ranges_recompute_from_the_files(name: str, real_tables: RealTables) -> 
             assert bool(ranges.may_be_null[n]) == (values.null_count > 0)
             assert bool(ranges.may_have_value[n]) == (values.null_count < len(values))
             known += 1
-    assert known >= 15 * len(files) or name.startswith("mor__avro__v8")
+    assert known >= 15 * len(files) or name == TRIPS
     assert known > 15
 
 
@@ -172,32 +172,52 @@ def test_ranges_of_partitions_hold_for_their_rows(name: str, real_tables: RealTa
     assert known >= 45
 
 
-FILTERS: tuple[tuple[Any, int, int], ...] = (
-    ([("txn_id", "=", "TXN-001")], 1, 1),
-    ([("amount", "<", 0)], 0, 0),
-    ([("amount", ">", "500.00")], 3, 6),
-    ([("currency", "is null", None)], 0, 0),
-    ([("_hoodie_record_key", "in", ["TXN-007", "TXN-008"])], 2, 2),
-    ([("region", "=", "us"), ("txn_datetime", ">", "2030-01-01")], 0, 0),
-    ((pc.field("amount") > Decimal("2000.00")) | (pc.field("txn_id") == "TXN-011"), 3, 4),
-)
+def holds(key: str) -> Callable[[Row, Row], bool]:
+    return lambda low, high: bool(low["txn_id"] <= key <= high["txn_id"])
 
 
-@pytest.mark.parametrize(("row_filter", "files", "rows"), FILTERS, ids=str)
-def test_filters_leave_out_files(
-    row_filter: Any, files: int, rows: int, real_tables: RealTables
-) -> None:
+FILTERS: dict[str, tuple[Any, Callable[[Row, Row], bool]]] = {
+    "key": ([("txn_id", "=", "TXN-001")], holds("TXN-001")),
+    "below all": ([("amount", "<", 0)], lambda low, high: low["amount"] < 0),
+    "above some": ([("amount", ">", "500.00")], lambda low, high: high["amount"] > 500),
+    "null": ([("currency", "is null", None)], lambda low, high: low["currency"] is None),
+    "keys": (
+        [("_hoodie_record_key", "in", ["TXN-007", "TXN-008"])],
+        lambda low, high: holds("TXN-007")(low, high) or holds("TXN-008")(low, high),
+    ),
+    "above all": ([("region", "=", "us"), ("txn_datetime", ">", "2030-01-01")], lambda *_: False),
+    "either": (
+        (pc.field("amount") > Decimal("2000.00")) | (pc.field("txn_id") == "TXN-011"),
+        lambda low, high: high["amount"] > 2000 or holds("TXN-011")(low, high),
+    ),
+}
+"""Filters, and whether they leave a file of these lowest and highest values, or a row."""
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_filters_leave_out_files(name: str, real_tables: RealTables) -> None:
+    row_filter, is_left = FILTERS[name]
     path = str(real_tables(TXNS))
     table = hudi.Table.open(path)
     listed = hudi.Table.open(path, {"hoodie.metadata.enable": "false"})
     key = [("_hoodie_record_key", "ascending")]
+    files: dict[str, list[Row]] = {}
+    for row in listed.to_arrow().to_pylist():
+        files.setdefault(row["_hoodie_file_name"], []).append(row)
 
     found = table.to_arrow(filter=row_filter)
 
     assert found.sort_by(key).equals(listed.to_arrow(filter=row_filter).sort_by(key))
-    assert found.num_rows == rows
-    assert len(table.file_slices(filter=row_filter)) == files
-    assert len(listed.file_slices(filter=[("amount", "<", 0)])) == 5
+    rows = [row for some in files.values() for row in some if is_left(row, row)]
+    assert found.num_rows == len(rows)
+    left = [some for some in files.values() if is_left(bound(min, some), bound(max, some))]
+    assert len(table.file_slices(filter=row_filter)) == len(left) < len(files) == 5
+    assert len(listed.file_slices(filter=[("amount", "<", 0)])) == len(files)
+
+
+def bound(of: Callable[[list[Any]], Any], rows: list[Row]) -> Row:
+    names = ("txn_id", "amount", "currency")
+    return {name: of([row[name] for row in rows]) for name in names}
 
 
 def test_columns_that_changed_their_type_have_no_range_in_older_files(
@@ -215,7 +235,7 @@ def test_columns_that_changed_their_type_have_no_range_in_older_files(
     assert len(table.file_slices(filter=[("ts_epoch", "=", "1")])) < len(table.file_slices())
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_any_partition_is_a_table(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     table = hudi.Table.open(str(path))
@@ -253,7 +273,7 @@ def test_a_lost_base_file_is_named(name: str, real_tables: RealTables) -> None:
         MetadataLister(open_client(path)).list_partitions()
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", WITH_METADATA)
 def test_a_pending_instant_is_not_seen(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     client = open_client(path)

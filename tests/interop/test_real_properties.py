@@ -19,31 +19,27 @@ from hudi_core.config.stored_table import stored_config
 from hudi_core.config.support import require_readable_table, require_writable_table
 from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig, TableType
 from hudi_core.errors import UnsupportedTableError
+from tests.hudi_tables import (
+    ALL,
+    COMPLEX,
+    NO_METADATA,
+    TIMESTAMP,
+    TXNS,
+    VERSION_6,
+    WITH_METADATA,
+)
 
 RealTables = Callable[[str], Path]
-
-TABLES = (
-    "cow__v6_nonpartitioned",
-    "cow__v6_simplekeygen_nonhivestyle",
-    "cow__v8_complexkeygen_hivestyle",
-    "cow__v8_nonpartitioned",
-    "cow__v9_timebasedkeygen_unixtimestamp",
-    "cow__v9_txns_simple_meta",
-    "mor__avro__v8_trips_8i3u1d",
-    "mor__avro__v9_nonpartitioned_rollback",
-    "mor__avro__v9_txns_nonpart_nometa",
-)
-WITH_METADATA_TABLE = TABLES[4:8]
 
 
 def _property_files(table: Path) -> list[Path]:
     return sorted(table.glob("**/.hoodie/hoodie.properties"))
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", ALL)
 def test_properties_are_whole_and_written_back_equal(name: str, real_tables: RealTables) -> None:
     files = _property_files(real_tables(name))
-    assert len(files) == (2 if name in WITH_METADATA_TABLE else 1)
+    assert len(files) == (2 if name in WITH_METADATA else 1)
     for file in files:
         data = file.read_bytes()
         properties = parse_properties(data, str(file))
@@ -59,7 +55,7 @@ def test_properties_are_whole_and_written_back_equal(name: str, real_tables: Rea
         assert sorted(again.splitlines()) == sorted(lines)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", ALL)
 def test_typed_view_keeps_every_property(name: str, real_tables: RealTables) -> None:
     for file in _property_files(real_tables(name)):
         properties = parse_properties(file.read_bytes())
@@ -74,7 +70,7 @@ def _config(table: Path) -> TableConfig:
 
 
 def test_version_6(real_tables: RealTables) -> None:
-    config = _config(real_tables("cow__v6_simplekeygen_nonhivestyle"))
+    config = _config(real_tables(VERSION_6[1]))
     assert (config.version, config.layout_version, config.table_type) == (
         6,
         1,
@@ -92,7 +88,7 @@ def test_version_6(real_tables: RealTables) -> None:
 
 
 def test_version_8(real_tables: RealTables) -> None:
-    config = _config(real_tables("cow__v8_complexkeygen_hivestyle"))
+    config = _config(real_tables(COMPLEX))
     assert (config.version, config.initial_version, config.layout_version) == (8, 8, 2)
     assert (config.name, config.database) == ("v8_complexkeygen_hivestyle", "default")
     assert config.record_key_fields == ("id", "name")
@@ -105,7 +101,7 @@ def test_version_8(real_tables: RealTables) -> None:
 
 
 def test_version_9(real_tables: RealTables) -> None:
-    config = _config(real_tables("cow__v9_timebasedkeygen_unixtimestamp"))
+    config = _config(real_tables(TIMESTAMP))
     assert config.version == 9
     assert config.keygen_type is KeyGeneratorType.TIMESTAMP
     assert config.ordering_fields == ("txn_ts",)
@@ -119,17 +115,14 @@ def test_version_9(real_tables: RealTables) -> None:
 
 
 def test_a_table_with_a_metadata_table_can_be_written(real_tables: RealTables) -> None:
-    config = _config(real_tables("cow__v9_txns_simple_meta"))
+    config = _config(real_tables(TXNS))
     assert len(config.metadata_partitions) == 6
     require_writable_table(config, "t")
 
 
 @pytest.mark.parametrize(
     ("name", "feature"),
-    [
-        ("cow__v6_nonpartitioned", "version 6"),
-        ("mor__avro__v9_txns_nonpart_nometa", "MERGE_ON_READ"),
-    ],
+    [(VERSION_6[0], "version 6"), (NO_METADATA, "MERGE_ON_READ")],
 )
 def test_what_cannot_be_written_is_named(name: str, feature: str, real_tables: RealTables) -> None:
     table = real_tables(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import combinations
@@ -32,27 +31,21 @@ from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import read_properties
 from hudi_core.view.storage_lister import StorageLister
+from tests.hudi_tables import (
+    ALL,
+    COMPLEX,
+    COPY_ON_WRITE,
+    MERGE_ON_READ,
+    OWN,
+    PLAIN,
+    TIMESTAMP,
+    TXNS,
+    Source,
+    plain,
+)
 
 RealTables = Callable[[str], Path]
 Row = dict[str, Any]
-
-COW = (
-    "cow__v6_nonpartitioned",
-    "cow__v6_simplekeygen_nonhivestyle",
-    "cow__v8_complexkeygen_hivestyle",
-    "cow__v8_nonpartitioned",
-    "cow__v9_timebasedkeygen_unixtimestamp",
-    "cow__v9_txns_simple_meta",
-)
-MOR = (
-    "mor__avro__v8_trips_8i3u1d",
-    "mor__avro__v9_nonpartitioned_rollback",
-    "mor__avro__v9_txns_nonpart_nometa",
-)
-TXNS = "cow__v9_txns_simple_meta"
-COMPLEX = "cow__v8_complexkeygen_hivestyle"
-TIMESTAMP = "cow__v9_timebasedkeygen_unixtimestamp"
-ALL_TYPES = "cow__v8_nonpartitioned"
 
 
 def open_client(path: Path) -> TableMetaClient:
@@ -96,19 +89,37 @@ def completed_times(client: TableMetaClient) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("name", COW)
+@pytest.mark.parametrize("name", COPY_ON_WRITE)
 def test_snapshot_has_the_expected_rows(
-    name: str, real_tables: RealTables, real_tables_folder: Path
+    name: str, real_tables: RealTables, hudi_tables: Source
 ) -> None:
     table = snapshot(open_client(real_tables(name))).to_arrow().read_all()
 
-    expected = json.loads((real_tables_folder / "expected.json").read_text())[name]
+    expected = hudi_tables.expected(name)
     assert table.num_rows == expected["rows"]
     assert sorted(table["_hoodie_record_key"].to_pylist()) == expected["record_keys"]
     assert table.column_names == expected["columns"]
+    if hudi_tables is OWN:
+        assert values_of(table) == expected["values"]
 
 
-@pytest.mark.parametrize("name", COW)
+def values_of(table: pa.Table) -> list[list[Any]]:
+    """Return the values of the columns of a user's, as Hudi-Spark read them."""
+    keys = [("_hoodie_record_key", "ascending"), ("_hoodie_commit_time", "ascending")]
+    own = [name for name in table.column_names if not name.startswith("_hoodie_")]
+    return [[plain(row[name]) for name in own] for row in table.sort_by(keys).to_pylist()]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_hudi_rs_reads_what_hudi_spark_read(name: str, tmp_path: Path) -> None:
+    """So that it may judge where Hudi-Spark has not been asked."""
+    batches = hudi.HudiTable(str(OWN.unpack(name, tmp_path / name))).read()
+    found, expected = pa.Table.from_batches(batches), OWN.expected(name)
+    assert values_of(found) == expected["values"]
+    assert len(found) == expected["rows"]
+
+
+@pytest.mark.parametrize("name", COPY_ON_WRITE)
 def test_snapshot_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     table = snapshot(open_client(path)).to_arrow().read_all()
@@ -118,7 +129,7 @@ def test_snapshot_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
     assert [field.type for field in table.schema] == [field.type for field in oracle]
 
 
-@pytest.mark.parametrize("name", COW)
+@pytest.mark.parametrize("name", COPY_ON_WRITE)
 def test_file_slices_equal_hudi_rs(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     query = snapshot(open_client(path))
@@ -150,7 +161,7 @@ def test_file_slices_equal_hudi_rs(name: str, real_tables: RealTables) -> None:
         assert facts(time) == oracle(time)
 
 
-@pytest.mark.parametrize("name", COW)
+@pytest.mark.parametrize("name", COPY_ON_WRITE)
 def test_every_past_state_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     client = open_client(path)
@@ -170,10 +181,10 @@ def test_before_the_first_commit_there_is_no_state(real_tables: RealTables) -> N
     first = client.timeline().completed_writes()[0].requested_time
 
     with pytest.raises(TimeOutOfRangeError, match=f"its first commit is {first}"):
-        snapshot(client).to_arrow(as_of="2026-01-01")
+        snapshot(client).to_arrow(as_of="2020-01-01")
 
 
-@pytest.mark.parametrize("name", COW)
+@pytest.mark.parametrize("name", COPY_ON_WRITE)
 def test_every_window_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     client = open_client(path)
@@ -232,7 +243,7 @@ def test_windows_without_begin(real_tables: RealTables) -> None:
 
 
 def test_a_window_reads_commit_metadata_and_lists_nothing(
-    real_tables: RealTables, monkeypatch: pytest.MonkeyPatch
+    real_tables: RealTables, hudi_tables: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = open_client(real_tables(TXNS))
     query = changes(client)
@@ -243,36 +254,48 @@ def test_a_window_reads_commit_metadata_and_lists_nothing(
     monkeypatch.setattr(StorageLister, "list_files", refuse)
     monkeypatch.setattr(StorageLister, "list_partitions", refuse)
 
-    assert len(ours(query.to_arrow(None))) == 12
+    assert len(ours(query.to_arrow(None))) == hudi_tables.expected(TXNS)["rows"]
 
 
-FILTERS: tuple[tuple[str, list[Condition], int], ...] = (
-    (TXNS, [("region", "=", "us")], 5),
-    (TXNS, [("region", "!=", "us")], 7),
-    (TXNS, [("region", "in", ["us", "apac"])], 9),
-    (TXNS, [("amount", ">", "300.00")], 8),
-    (TXNS, [("region", "=", "us"), ("is_international", "=", "false")], 5),
-    (TXNS, [("txn_date", ">=", "2024-01-16")], 10),
-    (COMPLEX, [("byteField", "=", "10")], 2),
-    (COMPLEX, [("byteField", ">", "10"), ("shortField", "=", "100")], 2),
-    (COMPLEX, [("intField", ">", "1")], 4),
+FILTERS: tuple[tuple[str, list[Condition], Callable[[Row], bool]], ...] = (
+    (TXNS, [("region", "=", "us")], lambda row: row["region"] == "us"),
+    (TXNS, [("region", "!=", "us")], lambda row: row["region"] != "us"),
+    (TXNS, [("region", "in", ["us", "apac"])], lambda row: row["region"] in ("us", "apac")),
+    (TXNS, [("amount", ">", "300.00")], lambda row: row["amount"] > 300),
+    (
+        TXNS,
+        [("region", "=", "us"), ("is_international", "=", "false")],
+        lambda row: row["region"] == "us" and not row["is_international"],
+    ),
+    (TXNS, [("txn_date", ">=", "2024-01-16")], lambda row: str(row["txn_date"]) >= "2024-01-16"),
+    (COMPLEX, [("byteField", "=", "10")], lambda row: row["byteField"] == 10),
+    (
+        COMPLEX,
+        [("byteField", ">", "10"), ("shortField", "=", "100")],
+        lambda row: row["byteField"] > 10 and row["shortField"] == 100,
+    ),
+    (COMPLEX, [("intField", ">", "1")], lambda row: row["intField"] > 1),
 )
 
 
-@pytest.mark.parametrize(("name", "conditions", "rows"), FILTERS)
+@pytest.mark.parametrize(("name", "conditions", "is_wanted"), FILTERS)
 def test_filters_equal_hudi_rs(
-    name: str, conditions: list[Condition], rows: int, real_tables: RealTables
+    name: str,
+    conditions: list[Condition],
+    is_wanted: Callable[[Row], bool],
+    real_tables: RealTables,
 ) -> None:
     path = real_tables(name)
+    query = snapshot(open_client(path))
 
-    found = ours(snapshot(open_client(path)).to_arrow(row_filter=conditions))
+    found = ours(query.to_arrow(row_filter=conditions))
 
     texts = [
         (column, op.upper(), ",".join(value) if isinstance(value, list) else value)
         for column, op, value in conditions
     ]
     assert found == theirs(path, hudi.HudiReadOptions().with_filters(texts))
-    assert len(found) == rows
+    assert found == [row for row in ours(query.to_arrow()) if is_wanted(row)] != []
 
 
 def test_partitions_that_a_filter_excludes_are_not_listed(real_tables: RealTables) -> None:
@@ -308,7 +331,7 @@ def test_columns_that_changed_their_type_are_read_in_the_latest_one(
 
 
 def test_a_projection_comes_in_the_order_asked_for(real_tables: RealTables) -> None:
-    query = snapshot(open_client(real_tables(ALL_TYPES)))
+    query = snapshot(open_client(real_tables(PLAIN)))
 
     table = query.to_arrow(["structField", "id"], pc.field("intField") > 0).read_all()
 
@@ -320,7 +343,7 @@ def test_a_projection_comes_in_the_order_asked_for(real_tables: RealTables) -> N
 
 
 def test_unknown_columns_are_refused_by_name(real_tables: RealTables) -> None:
-    client = open_client(real_tables(ALL_TYPES))
+    client = open_client(real_tables(PLAIN))
     query = snapshot(client)
 
     with pytest.raises(SchemaError, match="'colour'"):
@@ -331,7 +354,7 @@ def test_unknown_columns_are_refused_by_name(real_tables: RealTables) -> None:
         changes(client).to_arrow(row_filter=[("colour", "=", 1)])
 
 
-@pytest.mark.parametrize("name", MOR)
+@pytest.mark.parametrize("name", MERGE_ON_READ)
 def test_merge_on_read_tables_are_refused_by_name(name: str, real_tables: RealTables) -> None:
     client = open_client(real_tables(name))
 
@@ -341,7 +364,7 @@ def test_merge_on_read_tables_are_refused_by_name(name: str, real_tables: RealTa
         changes(client)
 
 
-@pytest.mark.parametrize("name", COW)
+@pytest.mark.parametrize("name", COPY_ON_WRITE)
 def test_files_of_a_pending_write_are_invisible(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     client = open_client(path)
@@ -395,7 +418,7 @@ def test_replacecommits_alone_are_read_for_a_snapshot(
 
 def test_hudi_rs_fails_on_files_of_others_without_a_metadata_table(real_tables: RealTables) -> None:
     """The control of what random histories leave to it: Hudi wrote all but that file."""
-    path = real_tables("cow__v8_complexkeygen_hivestyle")
+    path = real_tables(COMPLEX)
     assert not (path / ".hoodie/metadata").exists()
     table = hudi.HudiTableBuilder.from_base_uri(str(path)).build()
     assert sum(one.num_rows for one in table.read()) == 4

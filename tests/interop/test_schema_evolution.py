@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 import hudi_core as hudi
 from hudi_core.errors import SchemaError, UnsupportedTableError
 from hudi_core.schema.promotions import PROMOTIONS, can_promote, promotion
+from tests.hudi_tables import PLAIN
 
 Row = dict[str, Any]
 KEY: Final = "id"
@@ -392,7 +393,7 @@ def test_changes_that_cannot_be_made(
 def test_a_table_of_another_writer_keeps_ids_from_the_first_write(
     real_tables: Callable[[str], Path], tmp_path: Path, spark: SparkSession
 ) -> None:
-    table = hudi.Table.open(str(real_tables("cow__v8_nonpartitioned")))
+    table = hudi.Table.open(str(real_tables(PLAIN)))
     assert not table.config.field_ids
     with pytest.raises(UnsupportedTableError, match="field ids"):
         table.alter(rename={"name": "called"})

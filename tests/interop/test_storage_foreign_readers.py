@@ -16,10 +16,11 @@ from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.locks import FileLock
 from hudi_core.txn.markers import MarkerKind, Markers
+from tests.hudi_tables import COMPLEX, PLAIN, VERSION_6
 
 RealTables = Callable[[str], Path]
-PARTITIONED = "cow__v6_simplekeygen_nonhivestyle"
-TABLES = [PARTITIONED, "cow__v8_nonpartitioned", "cow__v8_complexkeygen_hivestyle"]
+PARTITIONED = VERSION_6[1]
+TABLES = [PARTITIONED, PLAIN, COMPLEX]
 INSTANT = InstantTime("20990101000000000")
 
 

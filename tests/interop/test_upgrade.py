@@ -32,6 +32,7 @@ from hudi_core.model.instant import Action, State
 from hudi_core.services.upgrade_plan import MARK
 from hudi_core.txn.heartbeat import heartbeat_path
 from tests.formats.dying_writers import Died, MortalStorage, death_in
+from tests.hudi_tables import VERSION_6, Source
 from tests.samples import IS_WHOLE
 from tests.version_6 import UTC, Left, unpack
 
@@ -124,16 +125,10 @@ def test_it_is_written_and_served_afterwards(path: Path) -> None:
     assert opened(path).validate(keys=True).is_valid
 
 
-@pytest.mark.parametrize(
-    ("name", "zone"),
-    [
-        ("cow__v6_nonpartitioned", "America/Chicago"),
-        ("cow__v6_simplekeygen_nonhivestyle", "America/Chicago"),
-    ],
-)
-def test_tables_of_older_releases(name: str, zone: str, real_tables: RealTables) -> None:
+@pytest.mark.parametrize("name", VERSION_6)
+def test_tables_of_older_releases(name: str, real_tables: RealTables, hudi_tables: Source) -> None:
     path = real_tables(name)
-    options = {"hoodie.table.timeline.local.zone": zone}
+    options = {"hoodie.table.timeline.local.zone": hudi_tables.zone}
 
     def seen() -> tuple[list[Any], list[Any]]:
         own = opened(path, options).to_arrow().to_pylist()

@@ -2,6 +2,8 @@
 
 Run by ``make interop`` and ``make bench-jvm``; with nothing changed it returns at once. Every
 package is checked against the hash of its lock, every jar against the checksum of its repository.
+``make captured-tables`` alone needs older releases of Hudi, and nothing of the other formats:
+``python -m tests.jvm.prepare captured_tables``.
 """
 
 from __future__ import annotations
@@ -20,12 +22,21 @@ FOLDER: Final = ROOT / ".java" / "jvm"
 """Where environments (by the name of their lock) and jars (by that of their ``pom.xml``) are."""
 
 
+OLDER: Final = "captured_tables"
+"""Of the jars: the older releases of Hudi."""
+
+
 def main() -> None:
     """Prepare what is missing, or was made from other versions."""
-    for lock in sorted(HERE.glob("environments/*.lock")):
+    if sys.argv[1:] == [OLDER]:
+        environments, jars = "spark35", ["hudi", f"{OLDER}/*"]
+    else:
+        environments, jars = "*", ["*"]
+        make(FOLDER / REST_CATALOG.parent.name, REST_CATALOG, fetch_jars)
+    for lock in sorted(HERE.glob(f"environments/{environments}.lock")):
         make(FOLDER / lock.stem, lock, make_environment)
-    for pom in (*sorted(HERE.glob("jars/*/pom.xml")), REST_CATALOG):
-        make(FOLDER / pom.parent.name, pom, fetch_jars)
+    for pom in sorted(pom for some in jars for pom in HERE.glob(f"jars/{some}/pom.xml")):
+        make(FOLDER / pom.parent.relative_to(HERE / "jars"), pom, fetch_jars)
 
 
 def make(folder: Path, source: Path, function: object) -> None:

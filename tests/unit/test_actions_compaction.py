@@ -27,6 +27,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.serde import decode_commit, decode_compaction_plan, encode
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.storage_lister import StorageLister
+from tests.hudi_tables import TXNS
 from tests.unit.mortal_tables import DEATHS_APART, LOGS, add, at, deaths, open_client
 
 BASE = f"a-0_0-0-0_{at(10)}.hfile"
@@ -121,10 +122,12 @@ def test_a_crash_at_any_step_is_made_good(tmp_path: Path) -> None:
 
 
 def test_real_plans_are_made_again(real_tables: Callable[[str], Path]) -> None:
-    path = real_tables("cow__v9_txns_simple_meta") / ".hoodie/metadata"
+    path = real_tables(TXNS) / ".hoodie/metadata"
     storage = PosixStorage(str(path), fsync=False)
     active = ActiveTimeline(storage, ".hoodie/timeline")
-    requested = Instant(InstantTime("20260307162449278"), Action.COMPACTION, State.REQUESTED)
+    [file] = (path / ".hoodie/timeline").glob("*.compaction.requested")
+    time = InstantTime(file.name.partition(".")[0])
+    requested = Instant(time, Action.COMPACTION, State.REQUESTED)
     theirs = decode_compaction_plan(active.read(requested), "x")
     before = active.load().where(
         lambda one: (one.completion_time or "9") < requested.requested_time

@@ -28,6 +28,7 @@ from hudi_core.errors import (
 from hudi_core.metastore.hive import HiveMetastore
 from hudi_core.read.connector.handles import QueryKind, TableName
 from hudi_core.read.connector.split_source import SplitSource
+from tests.hudi_tables import TRIPS
 from tests.metastore_calls import recorded
 from tests.open_files import open_files
 from tests.unit.test_connector_loading import loaders
@@ -347,7 +348,7 @@ def test_entries_of_other_things(database: Database, tmp_path: Path) -> None:
 def test_entries_of_a_table_with_logs(
     database: Database, real_tables: Callable[[str], Path]
 ) -> None:
-    path = str(real_tables("mor__avro__v8_trips_8i3u1d"))
+    path = str(real_tables(TRIPS))
     connector = database.connector()
     kinds = {
         database.register("ro", path): QueryKind.READ_OPTIMIZED,

@@ -28,6 +28,7 @@ from hudi_core.read.connector.predicate import NONE, TupleDomain
 from hudi_core.read.connector.split_source import SplitSource
 from hudi_core.read.connector.splits import Split
 from tests.foreign import by_hudi_rs
+from tests.hudi_tables import COPY_ON_WRITE, MERGE_ON_READ
 
 SMALL = {"hudi.target-split-size": "3kB"}
 SCHEMA = pa.schema(
@@ -306,19 +307,6 @@ def test_a_file_that_is_gone(split: Split) -> None:
 # --- tables that Apache Hudi wrote ---------------------------------------------------------------
 
 RealTables = Callable[[str], Path]
-COPY_ON_WRITE = (
-    "cow__v6_nonpartitioned",
-    "cow__v6_simplekeygen_nonhivestyle",
-    "cow__v8_complexkeygen_hivestyle",
-    "cow__v8_nonpartitioned",
-    "cow__v9_timebasedkeygen_unixtimestamp",
-    "cow__v9_txns_simple_meta",
-)
-MERGE_ON_READ = (
-    "mor__avro__v8_trips_8i3u1d",
-    "mor__avro__v9_nonpartitioned_rollback",
-    "mor__avro__v9_txns_nonpart_nometa",
-)
 
 
 def keys(found: list[dict[str, Any]]) -> Counter[str]:

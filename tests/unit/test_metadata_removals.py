@@ -31,6 +31,7 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.timeline import Timeline
 from tests.foreign import by_hudi_rs
+from tests.hudi_tables import TRIPS, TXNS
 from tests.property.test_metadata_model import check_metadata, client_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
@@ -186,9 +187,7 @@ def fields(metadata: TableMetaClient) -> dict[str, set[tuple[str, ...]]]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("name", "version"), [("cow__v9_txns_simple_meta", "9"), ("mor__avro__v8_trips_8i3u1d", "8")]
-)
+@pytest.mark.parametrize(("name", "version"), [(TXNS, "9"), (TRIPS, "8")])
 def test_commits_keep_the_schema_that_those_of_hudi_keep(
     real_tables: Callable[[str], Path], tmp_path: Path, name: str, version: str
 ) -> None:

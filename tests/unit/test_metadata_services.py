@@ -37,11 +37,8 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.storage.properties_file import read_properties, update_properties
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.storage_lister import StorageLister
+from tests.hudi_tables import TRIPS, TXNS
 from tests.unit.mortal_tables import DEATHS_APART, deaths, open_client
-
-REAL = "cow__v9_txns_simple_meta"
-OLDER = "mor__avro__v8_trips_8i3u1d"
-"""Of version 8: HFiles by another writer, other statistics."""
 
 
 def config(
@@ -111,7 +108,7 @@ def more_files(partition: str, **files: int) -> dict[str, PartitionChange]:
     return {FILES: PartitionChange((record,))}
 
 
-@pytest.mark.parametrize("name", [REAL, OLDER])
+@pytest.mark.parametrize("name", [TXNS, TRIPS])
 def test_compacted_files_hold_what_was_merged(
     name: str, real_tables: Callable[[str], Path]
 ) -> None:
@@ -150,7 +147,7 @@ def test_compacted_files_hold_what_was_merged(
 def test_files_compacted_twice_are_taken_over_under_their_new_name(
     real_tables: Callable[[str], Path],
 ) -> None:
-    path = real_tables(REAL)
+    path = real_tables(TXNS)
     client = opened(path)
     assert compact_if_due(lock(client), config(compact=1))
     before = scans(client)
@@ -173,11 +170,14 @@ def test_files_compacted_twice_are_taken_over_under_their_new_name(
 
 
 def test_compaction_is_due_after_so_many_deltacommits(real_tables: Callable[[str], Path]) -> None:
-    client = opened(real_tables(REAL))
+    client = opened(real_tables(TXNS))
     timeline = metadata_client(client).timeline()
     waiting = deltas_since_compaction(timeline)
-    # the write that had the compaction made is complete after it
-    assert [one.requested_time for one in waiting][:2] == ["00000000000000004", "20260307162449244"]
+    [compaction] = timeline.completed().of_actions(Action.COMMIT).instants
+    begun = [one.requested_time for one in waiting]
+    # the writes that had an index built and the compaction made are complete after it
+    assert begun[0] == "00000000000000004"
+    assert begun[1] < compaction.requested_time < begun[2]
     assert compact_if_due(lock(client), config(compact=len(waiting) + 1)) is None
     assert compact_if_due(lock(client), config(compact=len(waiting))) is not None
     assert deltas_since_compaction(metadata_client(client).timeline()) == []
@@ -185,7 +185,7 @@ def test_compaction_is_due_after_so_many_deltacommits(real_tables: Callable[[str
 
 
 def test_compaction_waits_for_what_is_pending(real_tables: Callable[[str], Path]) -> None:
-    path = real_tables(REAL)
+    path = real_tables(TXNS)
     client = opened(path)
     rows, before = foreign_rows(path), scans(client)
     both = lock(client)
@@ -210,7 +210,7 @@ def test_compaction_waits_for_what_is_pending(real_tables: Callable[[str], Path]
 def test_a_compaction_that_was_begun_leaves_later_commits_out(
     real_tables: Callable[[str], Path],
 ) -> None:
-    path = real_tables(REAL)
+    path = real_tables(TXNS)
     client = opened(path)
     metadata = metadata_client(client)
     lister = StorageLister(metadata.storage, partitioned=True)
@@ -230,7 +230,7 @@ def test_a_compaction_that_was_begun_leaves_later_commits_out(
 
 
 def test_a_file_that_is_lost_stops_the_compaction(real_tables: Callable[[str], Path]) -> None:
-    client = opened(real_tables(REAL))
+    client = opened(real_tables(TXNS))
     metadata = metadata_client(client)
     lister = StorageLister(metadata.storage, partitioned=True)
     plan = plan_compaction(FileSystemView(lister, metadata.timeline(), {}).latest_slices())
@@ -247,7 +247,7 @@ def test_a_file_that_is_lost_stops_the_compaction(real_tables: Callable[[str], P
 def test_old_slices_are_cleaned_once_no_commit_reads_them(
     real_tables: Callable[[str], Path],
 ) -> None:
-    path = real_tables(REAL)
+    path = real_tables(TXNS)
     client = opened(path)
     rows, before = foreign_rows(path), scans(client)
     metadata = metadata_client(client)
@@ -280,7 +280,7 @@ def test_old_slices_are_cleaned_once_no_commit_reads_them(
 def test_instants_are_archived_up_to_the_first_of_the_table(
     real_tables: Callable[[str], Path],
 ) -> None:
-    path = real_tables(REAL)
+    path = real_tables(TXNS)
     client = opened(path)
     rows, before = foreign_rows(path), scans(client)
     moved = archive_if_due(lock(client), config())
@@ -295,7 +295,7 @@ def test_instants_are_archived_up_to_the_first_of_the_table(
 @pytest.fixture
 def small(real_tables: Callable[[str], Path]) -> Path:
     """Give the real table with two partitions of its metadata table, a compaction due."""
-    path = real_tables(REAL)
+    path = real_tables(TXNS)
     client = opened(path)
     kept = (FILES, PARTITION_STATS)
     update_properties(client.storage, {"hoodie.table.metadata.partitions": ",".join(kept)})
@@ -343,7 +343,7 @@ def test_services_may_die_at_any_step(small: Path, tmp_path: Path) -> None:
 
 
 def test_ids_of_file_groups_name_the_task(real_tables: Callable[[str], Path]) -> None:
-    client = opened(real_tables(REAL))
+    client = opened(real_tables(TXNS))
     done = compact_if_due(lock(client), config(compact=1))
     assert done is not None
     metadata = metadata_client(client)

@@ -47,6 +47,7 @@ from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.table_lock import table_lock
+from tests.hudi_tables import TRIPS, TXNS
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 OPTIONS = {
@@ -131,7 +132,7 @@ def test_what_writers_keep_is_valid(path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["cow__v9_txns_simple_meta", "mor__avro__v8_trips_8i3u1d"])
+@pytest.mark.parametrize("name", [TXNS, TRIPS])
 def test_what_hudi_wrote_is_valid(name: str, real_tables: Callable[[str], Path]) -> None:
     report = validate(client_of(real_tables(name)))
     assert report.findings == ()

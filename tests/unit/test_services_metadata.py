@@ -42,6 +42,7 @@ from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import decode_index_commit, decode_index_plan, encode
 from hudi_core.txn.table_lock import lock_at
 from tests.foreign import by_hudi_rs
+from tests.hudi_tables import VERSION_6
 from tests.samples import IS_WHOLE
 from tests.unit.mortal_tables import deaths
 
@@ -309,7 +310,7 @@ def test_looking(tmp_path: Path) -> None:
 
 
 def test_metadata_tables_of_old_tables_are_not_asked(real_tables: Callable[[str], Path]) -> None:
-    path = real_tables("cow__v6_simplekeygen_nonhivestyle")
+    path = real_tables(VERSION_6[1])
     properties = path / ".hoodie/hoodie.properties"
     said = "hoodie.table.metadata.partitions=files"
     properties.write_text(properties.read_text() + said + "\n")

@@ -16,6 +16,7 @@ from hudi_core.errors import (
 )
 from hudi_core.read.connector.handles import QueryKind, TableName
 from hudi_core.sync.result import EntryChange
+from tests.hudi_tables import TRIPS
 from tests.unit.sync_hive.hive_tables import META_TYPES, SCHEMA, Lake, new_table, trips, types
 
 BASE_FILES = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
@@ -169,7 +170,7 @@ def test_a_table_with_logs_has_an_entry_for_each_query(
     options: dict[str, Any],
     entries: Mapping[str, str],
 ) -> None:
-    table = hudi.Table.open(real_tables("mor__avro__v8_trips_8i3u1d"))
+    table = hudi.Table.open(real_tables(TRIPS))
     done = lake.sync(table, table="t", **options)
     assert {one.name for one in done.entries} == set(entries)
     for name, input_format in entries.items():
