@@ -50,7 +50,7 @@ def test_a_small_upsert(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     table = hudi.Table.create(
         path,
-        rows(0, 0).schema,
+        rows(1, 0).schema,
         record_key="id",
         partition_by="city",
         ordering_field="ts",
