@@ -1,4 +1,4 @@
-"""What keeps a table small and fast, takes it back, or mends it."""
+"""What keeps a table small and fast, and mends it."""
 
 from __future__ import annotations
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
 from hudi_core.config.resolve import given_options, options_as_strings
 from hudi_core.config.table import TableConfig
 from hudi_core.engine.base import Engine
-from hudi_core.errors import HudiError
 from hudi_core.metadata.as_arrow import metadata_partition
 from hudi_core.model.dry_run import DryRun
 from hudi_core.model.files import FileSlice
@@ -73,6 +72,7 @@ from hudi_core.table.arguments import (
 )
 from hudi_core.table.facts import as_html, facts_of
 from hudi_core.table.merging import TableMerger
+from hudi_core.table.pickling import pickled
 from hudi_core.table.session import TableCall, TableSession
 from hudi_core.table_handle import OpenTable
 from hudi_core.write.changes import Changes
@@ -92,7 +92,8 @@ class Table:
     """One open table.
 
     Made by :meth:`create` or :meth:`open`. It sees what others commit at its next call, not in the
-    middle of one.
+    middle of one. A pickle of it holds its path and its options without secrets: see
+    docs/reading.md.
 
     Rows are a Spark DataFrame, anything Arrow can read, or dictionaries in a list or another
     iterable. Many methods take the same arguments, which are described here, and at a method only
@@ -303,12 +304,8 @@ class Table:
     def __deepcopy__(self, _: object) -> Table:
         return self.__copy__()
 
-    def __reduce__(self) -> NoReturn:
-        raise HudiError(
-            f"The table {self.path} is open in this process and cannot be pickled",
-            "Open it by its path where it is needed.",
-            path=self.path,
-        )
+    def __reduce__(self) -> tuple[object, ...]:
+        return pickled(self._session, type(self).open)
 
     # --- facts -----------------------------------------------------------------------------------
 
