@@ -138,12 +138,12 @@ def ids(rows: Any) -> list[int]:
 
 def found_by(table: hudi.Table, where: Any, spark: Any = None) -> Any:
     """The rows that a conditional write would change, before it writes one."""
-    opened = table._opened
+    opened = table._session.opened
     schema = opened.client.schema_at(opened.timeline())
     columns = TableColumns(table.config, schema, is_global=False)
     changes = ChangeWhere(where, {"m": None}).resolve(columns)
     engine = LocalEngine() if spark is None else SparkEngine(spark)
-    found = changes.find(engine, opened.client, table._snapshot(spark))
+    found = changes.find(engine, opened.client, table._session.snapshot(spark))
     if spark is not None:
         names = found.names or tuple(found.rows.columns)
         return found.rows.toDF(*names).select("id").toArrow()

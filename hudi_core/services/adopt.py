@@ -19,7 +19,10 @@ plain files find each file under one name or, for a short time, two.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import replace
+
+import pyarrow as pa
 
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.resolve import resolve_table_config
@@ -63,12 +66,15 @@ from hudi_core.services.adopt_plan import (
     in_place_document,
     plan_in_place,
 )
+from hudi_core.services.adopt_rows import AdoptedRows
 from hudi_core.services.adopt_source import PLAIN
 from hudi_core.services.adoption_record import RECORD_PATH, AdoptedFile, AdoptionRecord
 from hudi_core.services.create import location_property
 from hudi_core.services.opening import open_table
+from hudi_core.storage.location import PathLike, location_of
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import PROPERTIES_PATH, write_new
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.table_lock import TableLock, lock_at
 
@@ -76,6 +82,22 @@ REWRITE = (
     "Write its rows into a new table: `hudi table adopt PATH --rewrite NEW_PATH`; the folder stays "
     "as it is."
 )
+
+
+def adopt_folder(
+    folder: Folder,
+    rewrite: PathLike | None,
+    insert: Callable[[OpenTable, pa.RecordBatchReader], object],
+    *,
+    dry_run: bool,
+) -> Adoption:
+    """Turn a folder into a table, or insert its rows into one."""
+    if rewrite is None:
+        return plan_adoption(folder) if dry_run else adopt_in_place(folder)
+    rows, target = AdoptedRows.of(folder), location_of(rewrite)
+    if dry_run:
+        return rows.document(target)
+    return rows.write(target, lambda new: insert(new, rows.read()))
 
 
 def plan_adoption(folder: Folder) -> Adoption:

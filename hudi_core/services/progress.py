@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_core.model.client import Answer, Item, RunMap
+from hudi_core.table_handle import OpenTable
 
 Progress = Callable[[int, int], None]
 """Called with how many things are done, and of how many."""
@@ -42,3 +43,11 @@ class CountedMap:
                 answers.append(answer)
                 self.progress(len(answers), len(items))
         return answers
+
+
+def counted(opened: OpenTable, progress: Progress) -> OpenTable:
+    """The table as one that reports what it does with many files."""
+    if progress is no_progress:
+        return opened
+    run_map = CountedMap(opened.client.run_map, progress)
+    return replace(opened, client=replace(opened.client, run_map=run_map))

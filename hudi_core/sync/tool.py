@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from hudi_core.config.lock_servers import DynamoLockConfig
 from hudi_core.config.optional_libraries import require_library
-from hudi_core.config.sync import GlueConfig, SyncConfig, SyncTool
+from hudi_core.config.sync import GlueConfig, SyncConfig, SyncTool, tools
 from hudi_core.errors import (
     InvalidOptionError,
     MetastoreEntryError,
@@ -25,6 +25,18 @@ from hudi_core.sync.partition_values import PartitionValues
 from hudi_core.sync.plan import RECREATE, PartitionPlan, plan_entry, plan_partitions
 from hudi_core.sync.result import EntryChange, SyncedEntry, SyncResult
 from hudi_core.table_handle import OpenTable
+
+
+def tool_named(name: str) -> SyncTool:
+    """The one tool of a name that a caller gives."""
+    try:
+        [tool] = tools(name)
+    except ValueError as error:
+        supported = ", ".join(SyncTool)
+        raise InvalidOptionError(
+            "tool", name, "there is no such metastore", f"Supported: {supported}."
+        ) from error
+    return tool
 
 
 def sync_table(

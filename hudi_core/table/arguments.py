@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.read.query_times import QueryTime, requested_time
@@ -13,8 +13,6 @@ Options = Mapping[str, object]
 """Hudi options: strings, numbers, booleans, lists of names."""
 Columns = str | Sequence[str]
 """Names of columns; a text is one name."""
-Images = Literal["json", "struct"]
-"""Forms of the rows in a change feed."""
 
 
 class Extras(NamedTuple):

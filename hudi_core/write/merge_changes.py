@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_core.config.schema import SchemaConfig
 from hudi_core.engine.base import Engine
 from hudi_core.errors import RecordKeyError, SchemaError
 from hudi_core.meta_client import TableMetaClient
@@ -18,7 +19,9 @@ from hudi_core.read.filters import Filter
 from hudi_core.read.predicate import known_part
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.rows.changes import ChangeKind, Clause, Met
+from hudi_core.schema.absence import absences, without_absence
 from hudi_core.schema.arrow_types import children
+from hudi_core.schema.casting import without_views
 from hudi_core.schema.table_schema import META_COLUMNS
 from hudi_core.write.changes import JoinedRows, TableColumns, require_fit
 from hudi_core.write.expressions import Compiled, Compiler, Text, Values
@@ -40,6 +43,28 @@ class When:
     condition: Any = None
     values: Values | None = None
     without: frozenset[str] = frozenset()
+
+
+def whole_source(source: Any, how: SchemaConfig) -> Any:
+    """The rows of a merge's source, in types that can be joined.
+
+    Its clauses are about columns that every row has: one that lacks a column is refused, unless
+    null is to be taken for it.
+    """
+    absent = absences(source)
+    if absent and not how.fill_missing:
+        row = absent[0].row
+        paths = [one.path for one in absent if one.row == row]
+        raise SchemaError(
+            f"{row} of the source lacks the column {', '.join(map(repr, paths))}, which other rows "
+            "have",
+            f"Give it to every row, with None where there is no value; or set "
+            f"{SchemaConfig.fill_missing.key}=true, by which it is null.",
+            columns=paths,
+        )
+    if isinstance(source, pa.RecordBatchReader):
+        source = source.read_all()
+    return without_views(without_absence(source)) if isinstance(source, pa.Table) else source
 
 
 @dataclass(frozen=True, slots=True)

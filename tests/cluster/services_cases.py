@@ -96,7 +96,7 @@ def purge(table: hudi.Table, spark: SparkSession, engine: SparkEngine) -> None:
 
 
 def rebuild_metadata(table: hudi.Table, spark: SparkSession, engine: SparkEngine) -> None:
-    options = dict(table._options)
+    options = dict(table._session.options)
     for act in (MetadataOperator.delete, MetadataOperator.create):
         opened, config = open_table(table.path, options), WriteConfig.from_options(options)
         act(MetadataOperator(opened, table_lock(opened, config), config))

@@ -122,7 +122,7 @@ class _Check:
 
     def __post_init__(self) -> None:
         self.table = self.place.open()
-        self.client = self.table._opened.client
+        self.client = self.table._session.opened.client
         self.raw = self.client.timeline().instants
         self.archived = self.client.archived.load(bodies=True)
         self.fenced = self.table.timeline
@@ -348,7 +348,7 @@ class _Check:
     def lock(self) -> None:
         config = WriteConfig.from_options({**OPTIONS, "hoodie.write.lock.wait_time_ms": "1"})
         try:
-            with table_lock(self.table._opened, config).held():
+            with table_lock(self.table._session.opened, config).held():
                 pass
         except LockError as error:
             self.found.append(f"9: {error}")

@@ -86,7 +86,7 @@ def check_new(where: Path | Place) -> Report:
         for name, foreign in foreign_readers(place, table.format).items():
             seen[f"the reader of {name}"] = foreign.rows()
         found += [f"1: {who} sees {sorted(rows)}" for who, rows in seen.items() if rows]
-        report = validate(table._opened.client, frozenset({Check.FILES}))
+        report = validate(table._session.opened.client, frozenset({Check.FILES}))
         found += [f"3: {one}" for one in (*report.findings, *report.unreadable.items())]
     for file in place.files(hidden=True):
         if CANARY.encode() in place.read(file):

@@ -72,7 +72,7 @@ def warm_up(folder: Path) -> None:
         table = hudi.Table.open(str(path), OPTIONS)
         next_write(0).run(table)
         table.incremental()
-        validate(table._opened.client, ALL_CHECKS)
+        validate(table._session.opened.client, ALL_CHECKS)
         for foreign in foreign_readers(path, name).values():
             foreign.rows()
             foreign.by_path()

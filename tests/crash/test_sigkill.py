@@ -168,7 +168,7 @@ def check_times(path: Path) -> None:
 
 def check_rollbacks(path: Path, dead: list[str]) -> None:
     """Every dead write was rolled back, with a plan and metadata that say so."""
-    client = hudi.Table.open(str(path))._opened.client
+    client = hudi.Table.open(str(path))._session.opened.client
     active: ActiveTimeline = client.active
     rolled: list[str] = []
     for one in client.timeline().instants:

@@ -72,7 +72,7 @@ def test_formats_ask_for_file_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
 ) -> None:
     table = new_table(tmp_path / "t", format_name)
-    opened = table._opened
+    opened = table._session.opened
     strategy = opened.host.get_conflict_resolution_strategy(opened.client)
     assert strategy is not None
     assert strategy.granularity is Granularity.FILE_GROUP

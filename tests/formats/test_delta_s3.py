@@ -54,9 +54,9 @@ def test_a_table_on_s3_is_read_by_deltalake(s3_process: S3Service) -> None:
 
     # a single writer, too, is kept apart from other processes: by a lease in the store
     assert not options.keys() & {"hoodie.write.lock.provider", "hoodie.write.concurrency.mode"}
-    lease = table._opened.client.storage.read(LOCK_PATH)
+    lease = table._session.opened.client.storage.read(LOCK_PATH)
     assert LeaseFile.decode(lease, LOCK_PATH).expired
-    rival = StorageLock(table._opened.client.storage)
+    rival = StorageLock(table._session.opened.client.storage)
     assert rival.try_lock(0)
     with pytest.raises(LockError, match="not free"):
         hudi.Table.open(root, {**given, "hoodie.write.lock.wait_time_ms": "10"}).insert(rows(7))

@@ -54,7 +54,7 @@ def lose(table: hudi.Table, number: int = -1) -> tuple[str, Path]:
 def metadata(table: hudi.Table, number: int = -1) -> CommitMetadata:
     opened = hudi.Table.open(table.path)
     instant = opened.timeline.completed_writes()[number]
-    return opened._opened.client.read_commit(instant)
+    return opened._session.opened.client.read_commit(instant)
 
 
 def known(stat: WriteStat) -> WriteStat:
@@ -160,7 +160,7 @@ def test_what_was_rolled_back_is_not_lost(tmp_path: Path, monkeypatch: pytest.Mo
 def test_what_completes_between_two_looks_is_not_lost(tmp_path: Path, format_name: str) -> None:
     table = new_table(tmp_path / "t", format_name)
     written = LAST["upsert"](table).instant
-    opened = hudi.Table.open(table.path)._opened
+    opened = hudi.Table.open(table.path)._session.opened
     now = opened.client.timeline()
     pending = replace(
         now,

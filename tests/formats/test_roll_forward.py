@@ -133,6 +133,6 @@ def test_a_rollback_is_published_by_the_next_write(
 
 def test_commits_name_the_state_they_build_on(table: hudi.Table) -> None:
     timeline = hudi.Table.open(table.path).timeline
-    client = table._opened.client
+    client = table._session.opened.client
     (first,) = timeline.completed_writes()
     assert client.read_commit(first).extra_metadata[PARENT_KEY]

@@ -128,7 +128,7 @@ def test_a_service_waits_for_a_writer_that_is_about_to_end(tmp_path: Path) -> No
     """Its commit is on the timeline, its heartbeat still there: its own services run."""
     table = create(tmp_path / "table")
     last = table.history().column("instant").to_pylist()[-1]
-    storage = table._opened.client.storage
+    storage = table._session.opened.client.storage
     ending = heartbeat.Heartbeat(storage, last, 60_000)
     ending.start()
     with ThreadPoolExecutor(1) as threads:

@@ -156,7 +156,7 @@ def test_duckdb_reads_either(tmp_path: Path) -> None:
 
 def test_a_commit_names_the_states_that_it_builds_on(table: hudi.Table, formats: str) -> None:
     result = table.upsert(batch(2, "a"))
-    client = table._opened.client
+    client = table._session.opened.client
     before, after = [
         client.read_commit(one).extra_metadata[PARENT_KEY] for one in table.timeline.instants
     ]
@@ -250,13 +250,13 @@ def test_a_write_that_one_holds_comes_before_older_ones(
     failing(formats, "complete_write", Died())
     with pytest.raises(Died):
         table.upsert(batch(2, "a"))
-    older = table._opened.client.timeline().instants[-1]
+    older = table._session.opened.client.timeline().instants[-1]
     last = formats.split(",")[1]
     failing(last, "complete_write", Died())
     with pytest.raises(Died):  # recovery brings the older one into the first format, and dies
         hudi.Table.open(table.path).upsert(batch(3, "b"))
     opened = hudi.Table.open(table.path)
-    held = opened._opened.host.holders(opened._opened.client, older)
+    held = opened._session.opened.host.holders(opened._session.opened.client, older)
     assert held == (formats.split(",", maxsplit=1)[0],)
     opened.upsert(batch(4, "z"))
     assert agreed(table.path) == {"a": 2, "b": 1, "x": 1, "z": 4}
@@ -286,7 +286,7 @@ def test_a_savepoint_leaves_the_last_format_first(
     with pytest.raises(Died):
         table.delete_savepoint(saved)
     left = hudi.Table.open(table.path)
-    assert left._opened.host.holders(left._opened.client, kept) == (first,)
+    assert left._session.opened.host.holders(left._session.opened.client, kept) == (first,)
     assert hudi.Table.open(table.path).savepoints == ()
     # it was not deleted: the next writer brings it back into the last format
     left.upsert(batch(3, "z"))

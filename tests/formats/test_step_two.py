@@ -406,7 +406,7 @@ def test_iceberg_asks_a_catalog_once_for_each_commit(
 
     with monkeypatch.context() as patched:
         patched.setattr(SqlCatalog, "commit_table", lose)
-        here = table._opened
+        here = table._session.opened
         done = last_write(table)
         with pytest.raises(CommitConflictError, match="somebody was first"):
             here.host.before_rollback(here.client, done)

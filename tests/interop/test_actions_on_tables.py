@@ -47,7 +47,7 @@ def own_rows(path: Path, as_of: str | None = None) -> Rows:
 
 
 def client_of(path: Path) -> TableMetaClient:
-    client: TableMetaClient = hudi.Table.open(str(path))._opened.client
+    client: TableMetaClient = hudi.Table.open(str(path))._session.opened.client
     return client
 
 

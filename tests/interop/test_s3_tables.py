@@ -279,7 +279,13 @@ def test_secrets_reach_neither_the_table_nor_logs_nor_errors(
     )
     results = [table.insert(rows(range(5), 1)), table.upsert(rows(range(3), 2))]
     table.rollback(results[-1].instant)
-    told = [repr(results), repr(table), repr(table.config), repr(table._opened), caplog.text]
+    told = [
+        repr(results),
+        repr(table),
+        repr(table.config),
+        repr(table._session.opened),
+        caplog.text,
+    ]
     told.append(repr(WriteConfig.from_options(options)))
     with pytest.raises(SchemaError) as unfit:
         table.insert(pa.table({"id": ["a"], "strange": [1]}))

@@ -349,7 +349,7 @@ def test_up_to_9_and_down_to_8(tmp_path: Path, format_name: str) -> None:
         assert table.config.version == to
         assert table.validate(keys=True).is_valid
         assert table.upsert(data).updated == 3
-        client = table._opened.client
+        client = table._session.opened.client
         raw = read_definitions(client.storage, client.config).raw
         assert raw["column_stats"].get("version", "V1") == form
         assert table.count() == 3

@@ -42,7 +42,7 @@ def left(rows: list[list[Any]], kind: Kind) -> list[list[Any]]:
 def counts(table: hudi.Table) -> list[list[int]]:
     """Return the rows that each commit wrote, inserted and updated; Hudi also counts deletes of
     keys that are not there."""
-    client = table._opened.client
+    client = table._session.opened.client
     return [
         [
             sum(getattr(stat, name) or 0 for stat in client.read_commit(instant).stats)

@@ -97,7 +97,7 @@ def everything(table: hudi.Table) -> pa.Table:
 
 
 def planned(table: hudi.Table, row_filter: Any) -> set[str]:
-    return {file.partition_path for file in table._snapshot().plan(None, row_filter).files}
+    return {file.partition_path for file in table._session.snapshot().plan(None, row_filter).files}
 
 
 def check(table: hudi.Table, everything: pa.Table, expression: pc.Expression) -> None:
@@ -108,7 +108,7 @@ def check(table: hudi.Table, everything: pa.Table, expression: pc.Expression) ->
 
 
 def test_the_tables_are_listed_from_their_metadata(table: hudi.Table) -> None:
-    assert isinstance(table._opened.lister(), MetadataLister)
+    assert isinstance(table._session.opened.lister(), MetadataLister)
     assert {"files", "column_stats", "partition_stats"} <= set(table.config.metadata_partitions)
 
 
@@ -333,7 +333,7 @@ def test_past_states_are_read_right(tmp_path: Path) -> None:
     assert table.to_arrow(filter=[("v", "=", 1)], as_of=first)["id"].to_pylist() == [1]
     assert [
         f.partition_path
-        for f in table._snapshot().plan(first.requested_time, [("v", "=", 1)]).files
+        for f in table._session.snapshot().plan(first.requested_time, [("v", "=", 1)]).files
     ] == ["a"]
 
 

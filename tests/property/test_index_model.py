@@ -241,13 +241,13 @@ def check(table: hudi.Table, held: dict[str, Row]) -> None:
     for slice_ in table.file_slices():
         assert slice_.base_file is not None
         assert slice_.base_file.path.startswith(f"{slice_.partition_path}/")
-    if table._opened.client.options["hoodie.index.type"].startswith("RECORD"):
+    if table._session.opened.client.options["hoodie.index.type"].startswith("RECORD"):
         assert indexed_keys(table) == stored_keys(table)
 
 
 def indexed_keys(table: hudi.Table) -> dict[str, tuple[str, str]]:
     """Return where the record index says that keys are: partition and file group."""
-    client = hudi.Table.open(table.path)._opened.client
+    client = hudi.Table.open(table.path)._session.opened.client
     found = {}
     for record in MetadataSnapshot.open(client).scan("record_index"):
         assert isinstance(record.payload, RecordLocation)

@@ -141,7 +141,7 @@ def java_hash(text: str) -> int:
 
 def indexed(table: hudi.Table, groups: int) -> dict[Key, Location]:
     """Return where the index says that keys are, of each partition in its own shards."""
-    snapshot = MetadataSnapshot.open(hudi.Table.open(table.path)._opened.client)
+    snapshot = MetadataSnapshot.open(hudi.Table.open(table.path)._session.opened.client)
     found: dict[Key, Location] = {}
     for group in snapshot.groups("record_index"):
         name = re.fullmatch(r"record-index-([^-]*)-([0-9]{4})-0", group.slice.file_id)
@@ -178,7 +178,7 @@ def check(table: hudi.Table, held: dict[Key, Row], groups: int) -> None:
     wanted = Counter((key[0], *(row[name] for name in SCHEMA.names)) for key, row in held.items())
     assert content(table.to_arrow().to_pylist()) == wanted
     assert content(by_hudi_rs(table.path)) == wanted
-    opened = hudi.Table.open(table.path)._opened.client
+    opened = hudi.Table.open(table.path)._session.opened.client
     if "record_index" not in MetadataSnapshot.open(opened).partitions:
         return
     assert indexed(table, groups) == stored(table)

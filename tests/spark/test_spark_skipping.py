@@ -61,7 +61,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
 def test_the_rows_are_those_that_arrow_reads(
     spark: SparkSession, table: hudi.Table, row_filter: Any
 ) -> None:
-    plan = table._snapshot().plan(None, row_filter)
+    plan = table._session.snapshot().plan(None, row_filter)
     expected = sorted(table.to_arrow(["id"], row_filter)["id"].to_pylist())
     frame = table.read(spark, filter=row_filter)
 
@@ -74,7 +74,7 @@ def test_the_rows_are_those_that_arrow_reads(
 
 def test_every_row_is_in_a_planned_file(spark: SparkSession, table: hudi.Table) -> None:
     row_filter = [("id", ">=", 30)]
-    planned = set(table._snapshot().plan(None, row_filter).uris)
+    planned = set(table._session.snapshot().plan(None, row_filter).uris)
     rows = table.read(spark).where("id >= 30").select(input_file_name().alias("file")).distinct()
     assert {unquote(urlparse(row.file).path) for row in rows.collect()} == planned
 

@@ -50,20 +50,20 @@ def rows(keys: Sequence[int], city: str, value: int = 1) -> pa.Table:
 
 
 def group_ids(table: hudi.Table) -> set[str]:
-    client = hudi.Table.open(table.path)._opened.client
+    client = hudi.Table.open(table.path)._session.opened.client
     return {str(one.slice.file_id) for one in MetadataSnapshot.open(client).groups("record_index")}
 
 
 def check(table: hudi.Table, groups: int = 1) -> None:
     assert indexed(table, groups) == stored(table)
-    report = validate(hudi.Table.open(table.path)._opened.client)
+    report = validate(hudi.Table.open(table.path)._session.opened.client)
     assert report.is_valid, report.findings
     read = HudiTableBuilder.from_base_uri(table.path).build().read()
     assert sum(batch.num_rows for batch in read) == table.to_arrow().num_rows
 
 
 def operator(table: hudi.Table, options: dict[str, str]) -> MetadataOperator:
-    opened = hudi.Table.open(table.path, options=options)._opened
+    opened = hudi.Table.open(table.path, options=options)._session.opened
     config = WriteConfig.from_options(options)
     lock = lock_at(opened.client.base_path, opened.client.storage, config)
     return MetadataOperator(opened, lock, config)

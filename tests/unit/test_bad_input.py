@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -494,5 +495,16 @@ def test_filters_of_others_are_refused_by_name(path: Path) -> None:
 def test_a_table_shows_itself_in_a_notebook(path: Path) -> None:
     shown = hudi.Table.open(path)._repr_html_()
     assert "<tr><th>record key</th><td>id</td></tr>" in shown
+
+
+def test_a_notebook_gets_names_escaped_and_nothing_is_read(tmp_path: Path) -> None:
+    name = "<script>&"
+    made = hudi.Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]), name=name)
+    shutil.rmtree(tmp_path / "t")
+    assert name in repr(made)
+    assert "<td>&lt;script&gt;&amp;</td>" in made._repr_html_()
+
+
+def test_the_package_lists_its_public_names() -> None:
     assert hudi.__version__ == version("hudi-core")
-    assert "import_module" not in dir(hudi)
+    assert {one for one in dir(hudi) if not one.startswith("__")} == set(hudi.__all__)

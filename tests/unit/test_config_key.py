@@ -206,7 +206,7 @@ def test_no_member_of_a_table_shows_a_secret(tmp_path: Path) -> None:
     rows = pa.table({"id": [1]})
     made = hudi.Table.create(str(tmp_path / "t"), rows.schema, record_key="id", options=options)
     made.upsert(rows, options=options)
-    found = made._opened.client
-    assert "fs.s3a.secret.key" in repr(made.__dict__)
-    assert "canary" not in f"{made.__dict__} {found.__dict__} {found!r} {found.options}"
+    found, held = made._session.opened.client, repr(made._session.__dict__)
+    assert "fs.s3a.secret.key" in held
+    assert "canary" not in f"{made.__dict__} {held} {found.__dict__} {found!r} {found.options}"
     assert found.options["fs.s3a.secret.key"] == "canary"

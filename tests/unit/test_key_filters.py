@@ -235,16 +235,16 @@ def test_a_partition_local_upsert_may_repeat_a_key(tmp_path: Path) -> None:
 
 
 def operator(table: hudi.Table) -> MetadataOperator:
-    opened = hudi.Table.open(table.path, options=ROUTES["whole"])._opened
+    opened = hudi.Table.open(table.path, options=ROUTES["whole"])._session.opened
     config = WriteConfig.from_options(opened.client.options)
     if read_definitions(opened.client.storage, opened.client.config).is_partitioned("record_index"):
-        opened = hudi.Table.open(table.path, options=ROUTES["by partition"])._opened
+        opened = hudi.Table.open(table.path, options=ROUTES["by partition"])._session.opened
         config = WriteConfig.from_options(opened.client.options)
     return MetadataOperator(opened, table_lock(opened, config), config)
 
 
 def noted(table: hudi.Table) -> tuple[bool, bool]:
-    client = hudi.Table.open(table.path)._opened.client
+    client = hudi.Table.open(table.path)._session.opened.client
     known = read_definitions(client.storage, client.config)
     return has_unique_keys(known), has_repeated_keys(known)
 
@@ -318,7 +318,7 @@ def test_an_index_that_hudi_does_not_keep_is_not_relied_on(
 def test_an_index_that_nobody_watched_is_not_relied_on(tmp_path: Path) -> None:
     table = create(tmp_path)
     table.upsert(rows(range(24)))
-    client = table._opened.client
+    client = table._session.opened.client
     put_definitions(client.storage, without_note(read_definitions(client.storage, client.config)))
     assert len(planned(table, [("id", "=", "k3")])) == CITIES
 

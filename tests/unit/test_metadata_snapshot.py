@@ -86,12 +86,12 @@ def create(path: Path, partitions: int = 3, writes: int = 2) -> hudi.Table:
 
 
 def client_of(table: hudi.Table, **options: str) -> TableMetaClient:
-    return replace(table._opened.client, options=options)
+    return replace(table._session.opened.client, options=options)
 
 
 def counted(table: hudi.Table) -> tuple[TableMetaClient, Counting]:
     storage = Counting(table.path)
-    return replace(table._opened.client, storage=storage), storage
+    return replace(table._session.opened.client, storage=storage), storage
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +199,7 @@ def test_opening_writes_nothing(copy: Path) -> None:
 
     before = state()
     table = hudi.Table.open(str(copy), OPTIONS)
-    client = replace(table._opened.client, storage=PosixStorage(str(copy), disk=ReadOnly()))
+    client = replace(table._session.opened.client, storage=PosixStorage(str(copy), disk=ReadOnly()))
     snapshot = MetadataSnapshot.open(client)
     for partition in snapshot.partitions:
         assert list(snapshot.scan(partition))
@@ -248,8 +248,8 @@ def test_a_table_without_partitions(tmp_path: Path) -> None:
 def test_what_is_ahead_of_the_table_is_not_seen(copy: Path) -> None:
     """A writer died between the two completions: rows and ranges are those from before it."""
     table = hudi.Table.open(str(copy), OPTIONS)
-    last = table._opened.client.timeline().completed_writes()[-1]
-    (copy / table._opened.client.active.path(last)).unlink()
+    last = table._session.opened.client.timeline().completed_writes()[-1]
+    (copy / table._session.opened.client.active.path(last)).unlink()
     sign = copy / heartbeat_path(last.requested_time)  # which one that has completed removes
     sign.parent.mkdir(exist_ok=True)
     sign.touch()
@@ -300,7 +300,7 @@ def test_validation_tells_every_difference_and_answers_from_the_storage(
     copy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = hudi.Table.open(str(copy), {**OPTIONS, "hoodie.metadata.validate": "true"})
-    lister = table._opened.lister()
+    lister = table._session.opened.lister()
     assert isinstance(lister, ValidatingLister)
     lister.list_files(lister.list_partitions())
     assert lister.differences == ()
@@ -309,7 +309,7 @@ def test_validation_tells_every_difference_and_answers_from_the_storage(
     shutil.copy(kept, kept.with_name(f"{'1' * 36}-0{kept.name[kept.name.index('_') :]}"))
     lost.unlink()
     grown.write_bytes(grown.read_bytes() + b"!")
-    lister = table._opened.lister()
+    lister = table._session.opened.lister()
     assert isinstance(lister, ValidatingLister)
     listed = lister.list_files(lister.list_partitions())
 

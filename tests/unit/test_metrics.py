@@ -134,7 +134,7 @@ def test_nothing_is_measured_unless_it_is_asked_for(tmp_path: Path) -> None:
     ):
         table = create(tmp_path / str(number), options)
         table.upsert(rows("a"))
-        assert table._opened.client.meter is NO_METER
+        assert table._session.opened.client.meter is NO_METER
     assert metrics._gauges == {}
 
 

@@ -157,7 +157,7 @@ def test_a_lookup_reads_the_blocks_it_touches(
     table.bulk_insert(rows(range(60_000), "oslo"))
     operator(table, ON).create()
     assert group_ids(table) == {"record-index-rome-0000-0", "record-index-oslo-0000-0"}
-    opened = hudi.Table.open(table.path)._opened
+    opened = hudi.Table.open(table.path)._session.opened
     read: list[tuple[str, int]] = []
     call = RecordsFile.__call__
 

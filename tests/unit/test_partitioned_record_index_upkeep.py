@@ -44,7 +44,7 @@ def test_it_is_built_and_dropped_like_any_partition(tmp_path: Path) -> None:
         table.insert(rows(range(6), city))
     table.delete_partitions(["oslo"])
     operator(table, ON).index("record_index")
-    client = hudi.Table.open(table.path)._opened.client
+    client = hudi.Table.open(table.path)._session.opened.client
     definition = read_definitions(client.storage, client.config).raw["record_index"]
     watched = {"hudi.core.repeated-keys": "false"}
     assert definition["indexOptions"] == {"isPartitioned": "true", **watched}
@@ -57,7 +57,7 @@ def test_it_is_built_and_dropped_like_any_partition(tmp_path: Path) -> None:
     check(table)
     operator(table, PLAIN).drop("record_index")
     assert not Path(table.path, ".hoodie/metadata/record_index").exists()
-    client = hudi.Table.open(table.path)._opened.client
+    client = hudi.Table.open(table.path)._session.opened.client
     assert "record_index" not in read_definitions(client.storage, client.config).raw
     # the next write that asks for it builds it
     table.upsert(rows([1], "rome", 3))
@@ -102,7 +102,7 @@ def test_the_other_kind_of_record_index_does_not_do(
     # what reads the files does, and keeps the index
     simple = hudi.Table.open(table.path, options={**PLAIN, "hoodie.index.type": "SIMPLE"})
     assert simple.upsert(rows([1, 9], "rome", 2)).updated == 1
-    assert validate(hudi.Table.open(table.path)._opened.client).is_valid
+    assert validate(hudi.Table.open(table.path)._session.opened.client).is_valid
 
 
 @pytest.mark.parametrize(("have", "asked"), [(GLOBAL, ON), (ON, GLOBAL)])
@@ -166,7 +166,7 @@ def test_an_index_that_lost_all_is_not_taken_for_an_empty_one(tmp_path: Path, in
     ):
         hudi.Table.open(table.path, {**ON, "hoodie.index.type": index}).upsert(rows([9], "rome"))
     with pytest.raises(CorruptMetadataError, match=r"record-index-oslo.* is missing"):
-        look_up_keys(hudi.Table.open(table.path)._opened.client, ["k000001"])
+        look_up_keys(hudi.Table.open(table.path)._session.opened.client, ["k000001"])
     assert not [*folder.glob("*record-index-*")]
     assert table.to_arrow().num_rows == 6
     repaired = hudi.Table.open(table.path, ON)
@@ -199,10 +199,12 @@ def test_validation_tells_wrong_places(tmp_path: Path, monkeypatch: pytest.Monke
     instants = [one.name.split("_")[1][:17].encode() for one in (rome, oslo)]
     rome.write_bytes(own.replace(instants[1], instants[0]))
     oslo.write_bytes(other.replace(instants[0], instants[1]))
-    report = validate(hudi.Table.open(table.path)._opened.client)
+    report = validate(hudi.Table.open(table.path)._session.opened.client)
     assert len(report.findings) == 6
     assert all("in file group" in str(one) for one in report.findings)
-    counted = validate(hudi.Table.open(table.path)._opened.client, [Check.RECORD_INDEX_COUNT])
+    counted = validate(
+        hudi.Table.open(table.path)._session.opened.client, [Check.RECORD_INDEX_COUNT]
+    )
     assert counted.is_valid
     assert counted.checked == {"record_index": 6}
 
@@ -211,7 +213,7 @@ def test_keys_are_looked_up_in_one_partition_or_in_all(tmp_path: Path) -> None:
     table = create(tmp_path, ON)
     table.upsert(rows([1, 2], "rome"))
     table.upsert(rows([2, 3], "oslo"))
-    client = hudi.Table.open(table.path)._opened.client
+    client = hudi.Table.open(table.path)._session.opened.client
     found = look_up_keys(client, ["k000002", "k000003", "none"])
     assert {key: sorted(one.partition_name for one in some) for key, some in found.items()} == {
         "k000002": ["oslo", "rome"],

@@ -128,7 +128,7 @@ def test_the_spy_sees_who_goes_past_the_layout(
     spy = Spy(monkeypatch, tmp_path / "table")
     federated = new_table(Store("disk", tmp_path), base=str(tmp_path / "table"))
     name = "b/8bb5f7be-b1bf-5a75-9ee1-6c26dbe44676-0_1-2-0_20260101000000000.parquet"
-    assert federated.table._opened.client.storage.head(name) is None
+    assert federated.table._session.opened.client.storage.head(name) is None
     assert spy.wrong == [f"{tmp_path}/table/{name}"]
 
 

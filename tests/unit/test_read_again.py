@@ -95,7 +95,7 @@ def test_statistics_of_an_unchanged_table_are_asked_for_once(
 ) -> None:
     table = hudi.Table.open(make(tmp_path / "t", format_name).path)
     wanted = [("v", ">", 2.0)]
-    index = type(table._opened.lister())
+    index = type(table._session.opened.lister())
     first = table.file_slices(filter=wanted)
     assert len(first) == 1
     asked = mock.Mock(wraps=index.file_ranges)
@@ -206,10 +206,10 @@ def test_a_state_that_another_thread_has_found_is_not_taken_for_the_own(tmp_path
     table = hudi.Table.open(made.path)
     assert table.count() == 6
     # a copy, for what is the very same object is not compared
-    opened = table._opened.seeing(copy(table._opened.client.timeline()))
+    opened = table._session.opened.seeing(copy(table._session.opened.client.timeline()))
     made.upsert(rows(9, city="rome"))
-    latest, plain = table._latest, Timeline.__eq__
-    newer = table._opened.client.timeline()
+    latest, plain = table._session.latest, Timeline.__eq__
+    newer = table._session.opened.client.timeline()
     others: list[SnapshotQuery] = []
 
     def compared(one: Timeline, other: object) -> bool:
@@ -217,7 +217,7 @@ def test_a_state_that_another_thread_has_found_is_not_taken_for_the_own(tmp_path
         if same and not others:
             # the other thread looks at the newer timeline, between two looks of this one
             with mock.patch.object(Timeline, "__eq__", plain):
-                others.append(latest.query(table._opened.seeing(newer)))
+                others.append(latest.query(table._session.opened.seeing(newer)))
         return same
 
     with mock.patch.object(Timeline, "__eq__", compared):

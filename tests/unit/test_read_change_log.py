@@ -124,7 +124,9 @@ def expire(table: hudi.Table) -> None:
 
 
 def sources(table: hudi.Table, begin: Any = None, end: Any = None) -> set[ChangeSource]:
-    return {part.source for part in table._feed(begin, end, None, None, "json").parts}
+    return {
+        part.source for part in table._session.changes(begin, end, None, None).feed("json").parts
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -325,7 +327,7 @@ def test_logs_of_hudi(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 
     rewritten(table, monkeypatch, change)
     assert table.changes(first, second).equals(compared)
-    [part] = table._feed(first, second, None, None, "json").parts
+    [part] = table._session.changes(first, second, None, None).feed("json").parts
     assert len(part.logs) == 4
     texts = table.changes(first, second, columns="value", filter=[("id", "=", 20)])
     assert texts["after"].to_pylist() == ['{"value":"b"}']
@@ -362,7 +364,7 @@ def test_an_operation_that_is_no_text(expired: tuple[hudi.Table, Any]) -> None:
     header = {HeaderKey.INSTANT_TIME: time, HeaderKey.SCHEMA: json.dumps(schema)}
     path.write_bytes(encode_log_block(BlockType.CDC, header, content))
     log = replace(part.logs[0], size=path.stat().st_size)
-    logs = ChangeLogs(table._opened.client.files, pa.schema([("id", pa.int64())]))
+    logs = ChangeLogs(table._session.opened.client.files, pa.schema([("id", pa.int64())]))
     with pytest.raises(CorruptMetadataError, match="lacks rows of its operation"):
         list(logs.read([log], time).images())
 
@@ -391,7 +393,7 @@ def test_what_logs_do_not_tell(tmp_path: Path) -> None:
 
 
 def part_of(table: hudi.Table, begin: Any) -> Any:
-    return table._feed(begin, None, None, None, "json").parts[0]
+    return table._session.changes(begin, None, None, None).feed("json").parts[0]
 
 
 @pytest.fixture
@@ -410,7 +412,7 @@ def test_damaged_logs(expired: tuple[hudi.Table, Any], tmp_path: Path) -> None:
     [log], path = part.logs, Path(table.path, part.logs[0].path)
     whole = path.read_bytes()
     columns = pa.schema([("id", pa.int64()), ("value", pa.string())])
-    logs, [instant] = ChangeLogs(table._opened.client.files, columns), part.times
+    logs, [instant] = ChangeLogs(table._session.opened.client.files, columns), part.times
     found = {name: (before, after) for name, before, after in logs.read([log], instant).images()}
     assert found["d"][0] is not None
     assert found["d"][0].schema == columns
@@ -512,7 +514,7 @@ def test_formats_and_layouts(tmp_path: Path, format_name: str, mode: str) -> Non
     table.upsert(simple(1))
     compared = table.changes(first, second)
     expire(table)
-    plan = table._feed(first, second, None, [("value", "!=", "z")], "json")
+    plan = table._session.changes(first, second, None, [("value", "!=", "z")]).feed("json")
     assert ChangeSource.FILES not in {part.source for part in plan.parts}
     assert table.changes(first, second).equals(compared)
     again = pickle.loads(pickle.dumps(plan))  # as tasks get it

@@ -72,7 +72,7 @@ def create(path: Path, version: int = 8) -> hudi.Table:
 
 
 def add_index(table: hudi.Table, column: str, **more: str) -> hudi.Table:
-    opened = hudi.Table.open(table.path, options=OPTIONS | more)._opened
+    opened = hudi.Table.open(table.path, options=OPTIONS | more)._session.opened
     config = WriteConfig.from_options(opened.client.options)
     operator = MetadataOperator(opened, table_lock(opened, config), config)
     operator.index(f"secondary_index_{column}", column)
@@ -159,7 +159,7 @@ def test_keys_in_several_file_groups_are_all_found(tmp_path: Path, before: bool)
     if not before:
         assert len(planned(table, pc.field("rider") == "r$\\3")) == 1
         table.upsert(rows([4], by_number, 2, shift=3))
-        opened = hudi.Table.open(table.path)._opened.client
+        opened = hudi.Table.open(table.path)._session.opened.client
         # what moves is in one place
         assert not has_repeated_keys(read_definitions(opened.storage, opened.config))
         table.insert(twice)
@@ -230,7 +230,7 @@ def test_the_record_index_takes_those_that_need_it_along_when_asked(tmp_path: Pa
     table.create_index("of_rider", "rider")
     with pytest.raises(TableServiceError, match="secondary_index_of_rider go through the record"):
         table.drop_index("record_index")
-    client = table._opened.client
+    client = table._session.opened.client
     assert not was_dropped(client, "secondary_index_of_rider")
 
     table.drop_index("record_index", cascades=True)
@@ -239,4 +239,4 @@ def test_the_record_index_takes_those_that_need_it_along_when_asked(tmp_path: Pa
     assert not {"record_index", "secondary_index_of_rider"} & {*left}
     for name, is_gone in {"record_index": True, "of_rider": True, "of_city": False}.items():
         partition = name if name == "record_index" else f"secondary_index_{name}"
-        assert was_dropped(table._opened.client, partition) is is_gone
+        assert was_dropped(table._session.opened.client, partition) is is_gone

@@ -119,7 +119,7 @@ def test_logs_are_files_of_their_instant(tmp_path: Path, format_name: str) -> No
     assert len(logs(table)) == 2
     assert table.validate().is_valid
     assert table.count() == table.to_arrow().num_rows == 2
-    named = table._opened.lister().named_files() or ()
+    named = table._session.opened.lister().named_files() or ()
     assert not [file.path for file in named if file.path.endswith(".cdc")]
     table.rollback(table.timeline.completed_writes()[-1])
     assert logs(table) == [kept]

@@ -74,7 +74,7 @@ def rows(keys: Sequence[int], cities: Sequence[str], ts: int = 1) -> pa.Table:
 
 
 def indexed(table: hudi.Table) -> dict[str, tuple[str, str]]:
-    client = hudi.Table.open(table.path)._opened.client
+    client = hudi.Table.open(table.path)._session.opened.client
     found = {}
     for record in MetadataSnapshot.open(client).scan("record_index"):
         assert isinstance(record.payload, RecordLocation)
@@ -153,7 +153,7 @@ def test_a_lookup_reads_the_blocks_it_touches(
     one_shard = {"hoodie.metadata.global.record.level.index.min.filegroup.count": "1"}
     table = create(tmp_path, {**WITH, **one_shard})
     table.bulk_insert(rows(range(60_000), ["rome"]))
-    opened = hudi.Table.open(table.path)._opened
+    opened = hudi.Table.open(table.path)._session.opened
     blocks: list[int] = []
     read: list[int] = []
     content, call = HFileReader._content, RecordsFile.__call__

@@ -149,7 +149,7 @@ def test_partitions_are_deleted_by_path_or_by_values(table: hudi.Table, named: A
 
 
 def test_rows_of_archived_commits_are_counted_in_their_files(table: hudi.Table) -> None:
-    client = table._opened.client
+    client = table._session.opened.client
     counted = rows_of(client, table.file_slices())
     assert sorted(counted.values()) == [1, 1, 2]
     assert rows_of(client.seeing(Timeline.of(())), table.file_slices()) == counted

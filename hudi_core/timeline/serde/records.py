@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -125,11 +125,15 @@ def _encoder(hint: Any) -> Callable[[Any], object] | None:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple:
         inner = _encoder(arguments[0])
-        return list if inner is None else lambda items: [inner(item) for item in items]
+        return list if inner is None else partial(_encoded_array, inner)
     if origin is Mapping:
         inner = _encoder(arguments[1])
         return dict if inner is None else partial(_encoded_map, inner)
     raise TypeError(f"no record type stands for {hint}")
+
+
+def _encoded_array(inner: Callable[[Any], object], items: Iterable[Any]) -> list[object]:
+    return [inner(item) for item in items]
 
 
 def _encoded_map(inner: Callable[[Any], object], items: Mapping[str, Any]) -> dict[str, object]:

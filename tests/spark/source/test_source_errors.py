@@ -126,7 +126,7 @@ def test_changes_are_read_by_tasks(spark: SparkSession, tmp_path: Path) -> None:
         hudi.write(frame(spark, count, ts=count), path, "append", given)
     table = hudi.Table.open(path)
     last = table.timeline.completed_writes()[-1]
-    stats = table._opened.client.read_commit(last).stats
+    stats = table._session.opened.client.read_commit(last).stats
     named = [one for stat in stats for one in stat.cdc_stats or ()]
     assert named
     assert all(Path(table.path, one).exists() for one in named)

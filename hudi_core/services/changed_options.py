@@ -20,19 +20,8 @@ def still_given(
 
     Those with which it was created or opened agreed with what it was then. Where another process
     has changed that by a conversion, a move, a rewriting of keys or an upgrade, they say what it
-    was and not what somebody wants: they are left out, as by a change of its own.
-
-    Parameters
-    ----------
-    before
-        What the table was.
-    properties
-        What is stored with it now.
-
-    Raises
-    ------
-    CorruptMetadataError, UnsupportedTableError
-        See :func:`~hudi_core.config.stored_table.stored_config`.
+    was and not what somebody wants: they are left out, as by a change of its own. ``before`` is
+    what the table was, ``properties`` are what is stored with it now.
     """
     now, kept = stored_config(properties), dict(options)
     if now.table_format != before.table_format:

@@ -1,0 +1,221 @@
+"""What keeps a table small and fast, and mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from hudi_core.config.clustering import ClusteringConfig
+from hudi_core.config.key import GivenOptions
+from hudi_core.config.resolve import given_options
+from hudi_core.config.ttl import TtlConfig
+from hudi_core.engine.choice import chosen_engine, engine_for
+from hudi_core.errors import InvalidOptionError
+from hudi_core.model.instant import Instant
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.read.query_times import QueryTime, requested_time
+from hudi_core.services.archive import ArchiveResult, archive_table, plan_table_archive
+from hudi_core.services.clean import CleanResult, clean_table, plan_table_clean
+from hudi_core.services.clustering import Clustering, ClusteringService
+from hudi_core.services.differences import TableValidation
+from hudi_core.services.metadata_repair import MetadataRepair, repair_metadata_table
+from hudi_core.services.opening import open_table
+from hudi_core.services.partition_ttl import Expiry, expire_partitions
+from hudi_core.services.progress import counted
+from hudi_core.services.purge import PurgeResult, plan_purge, purge_table
+from hudi_core.services.repair import Repair, plan_repair, repair_table
+from hudi_core.services.restore import RestoreResult, plan_restore, restore_table
+from hudi_core.services.rewrite_keys import (
+    KeyRewrite,
+    KeyRewriting,
+    KeyStorage,
+    without_key_storage,
+)
+from hudi_core.services.rollback import RollbackPreview, plan_rollback, roll_back_instant
+from hudi_core.services.validate import validate_table
+from hudi_core.sync.after_commit import require_syncable
+from hudi_core.sync.lag import with_entries
+from hudi_core.sync.result import SyncResult
+from hudi_core.sync.tool import sync_table, tool_named
+from hudi_core.table.arguments import Columns, Options, commit_time
+from hudi_core.table.session import TableCall
+from hudi_core.txn.table_lock import table_lock
+
+ALL_GROUPS: Final = {ClusteringConfig.max_groups.key: 1_000_000_000}
+"""Options by which a clustering has no limit of groups."""
+
+
+def clean(call: TableCall) -> CleanResult:
+    """Delete file slices that no retained state needs."""
+    opened, config = call.session.for_service(call.options, call.progress)
+    if call.dry_run:
+        return plan_table_clean(opened, config)
+    require_syncable(opened, opened.client.options)
+    done = clean_table(opened, table_lock(opened, config), config)
+    return done if done.instant is None else call.session.pointed(done, opened)
+
+
+def archive(call: TableCall) -> ArchiveResult:
+    """Move old instants to the history."""
+    opened, config = call.session.for_service(call.options, call.progress)
+    if call.dry_run:
+        return plan_table_archive(opened, config)
+    return archive_table(opened, table_lock(opened, config), config)
+
+
+def expire(call: TableCall, days: int | None) -> Expiry:
+    """Delete partitions that nobody wrote to for some days."""
+    given = {} if days is None else {TtlConfig.days_retained.key: days}
+    writer = call.session.writer({**given_options(call.options), **given}, engine_for(None))
+    how, dry_run = writer.config.ttl, call.dry_run
+    try:
+        done = expire_partitions(writer, how, dry_run=dry_run, progress=call.progress)
+    finally:
+        call.session.opened = writer.table
+    return done if done.commit is None or dry_run else call.session.synced(done)
+
+
+def purge(
+    call: TableCall, older_than: QueryTime | None, savepoints: Sequence[QueryTime]
+) -> PurgeResult:
+    """Make deleted rows leave the disk."""
+    session, progress = call.session, call.progress
+    opened, config = session.for_service()
+    since, given = commit_time(older_than), [commit_time(one) for one in savepoints]
+    named = [one for one in given if one is not None]
+    if call.dry_run:
+        return plan_purge(opened, older_than=since, savepoints=named)
+    require_syncable(opened, session.options)
+    lock = table_lock(opened, config)
+    done = purge_table(opened, lock, config, older_than=since, savepoints=named, progress=progress)
+    session.reopen()
+    return session.pointed(done)
+
+
+def clustering_options(
+    options: Options | None, sort_by: Columns | None, layout: str | None, partitions: Columns | None
+) -> Options:
+    """The options of a clustering, with what is given by name."""
+    wanted = {
+        ClusteringConfig.sort_columns.key: sort_by,
+        ClusteringConfig.layout.key: layout,
+        ClusteringConfig.partitions.key: partitions,
+    }
+    given = {key: value for key, value in wanted.items() if value is not None}
+    return {**given_options(options), **given}
+
+
+def cluster(call: TableCall, *, schedule_only: bool = False) -> Clustering:
+    """Rewrite small files into larger ones."""
+    with clusterings(call) as service:
+        if call.dry_run:
+            return service.plan()
+        if schedule_only:
+            return service.schedule()
+        done = service.cluster()
+    return done if done.result is None else call.session.pointed(done)
+
+
+def run_clusterings(call: TableCall, instant: QueryTime | None) -> list[Clustering]:
+    """Run clusterings that are scheduled."""
+    with clusterings(call) as service:
+        done = service.run(requested_time(instant))
+    return call.session.pointed(done) if done else done
+
+
+def rewrite_keys(
+    call: TableCall, *, materialise: bool, transition: bool, keep_files: bool
+) -> KeyRewrite:
+    """Take stored record keys out of the files, or back."""
+    if materialise and transition:
+        raise InvalidOptionError(
+            "transition", "true", "keys are materialised, or in transition", "Give one of them."
+        )
+    to = KeyStorage.STORED if materialise else KeyStorage.VIRTUAL
+    to, session = KeyStorage.TRANSITION if transition else to, call.session
+    with clusterings(call) as service:
+        rewriting = KeyRewriting(service, to, keep_files)
+        if call.dry_run:
+            return rewriting.plan()
+        try:
+            done = rewriting.run()
+        finally:
+            # where the keys are is what the table says from now on
+            session.options = GivenOptions(without_key_storage(session.options))
+    return session.pointed(done) if done.instants else done
+
+
+@contextmanager
+def clusterings(call: TableCall) -> Iterator[ClusteringService]:
+    """The service of a call; later reads use its table."""
+    writer = call.writer(chosen_engine(call.engine))
+    service = ClusteringService(
+        writer.table, writer.lock, writer.engine, writer.config, call.progress
+    )
+    try:
+        yield service
+    finally:
+        call.session.opened = service.table
+
+
+def restore(call: TableCall, instant: QueryTime) -> RestoreResult:
+    """Take the table back to the state after a commit."""
+    opened, config = call.session.for_service(call.options, call.progress)
+    time = commit_time(instant) or InstantTime("")
+    if call.dry_run:
+        return plan_restore(opened, time)
+    require_syncable(opened, call.session.options)
+    done = restore_table(opened, table_lock(opened, config), config, time)
+    call.session.reopen()
+    return call.session.synced(done)
+
+
+def rollback(call: TableCall, instant: QueryTime) -> Instant | RollbackPreview:
+    """Undo a write."""
+    # by the table's options, whatever the last write was given
+    opened, config = call.session.for_service()
+    time, seen = requested_time(instant) or "", counted(opened, call.progress)
+    if call.dry_run:
+        return plan_rollback(seen, config, time)
+    require_syncable(opened, call.session.options)
+    done = roll_back_instant(seen, table_lock(opened, config), config, time)
+    call.session.opened = opened
+    return call.session.synced(done)
+
+
+def validate(call: TableCall, *, footers: bool, keys: bool) -> TableValidation:
+    """Compare what is stored of the table, and its entries in metastores."""
+    opened = open_table(call.session.path, call.merged)
+    found = validate_table(opened, footers=footers, keys=keys, progress=call.progress)
+    return with_entries(found, opened, call.merged)
+
+
+def repair(call: TableCall, *, force: bool, take_in: bool, discard: bool) -> Repair:
+    """Rebuild wrong metadata."""
+    session, progress = call.session, call.progress
+    path, options = session.path, session.options
+    if call.dry_run:
+        return plan_repair(path, options, force=force, taking_in=take_in, progress=progress)
+    done = repair_table(
+        path, options, force=force, taking_in=take_in, discarding=discard, progress=progress
+    )
+    session.opened = open_table(path, options)
+    return done
+
+
+def repair_metadata(call: TableCall) -> MetadataRepair:
+    """Rebuild the metadata table."""
+    path, options, engine = call.session.path, call.merged, chosen_engine(call.engine)
+    done = repair_metadata_table(
+        path, options, engine, dry_run=call.dry_run, progress=call.progress
+    )
+    call.session.reopen()
+    return done
+
+
+def sync(call: TableCall, tool: str) -> SyncResult:
+    """Register the table in a metastore, or update its entry."""
+    kind = tool_named(tool)
+    opened = open_table(call.session.path, call.merged)
+    return sync_table(opened, kind, call.merged, dry_run=call.dry_run)

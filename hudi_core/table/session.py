@@ -1,0 +1,235 @@
+"""The open table behind a :class:`~hudi_core.table.Table`, and what its methods share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from hudi_core.config.key import GivenOptions
+from hudi_core.config.resolve import options_as_strings
+from hudi_core.config.sql import SqlLimits
+from hudi_core.config.sync import SyncConfig
+from hudi_core.config.write import WriteConfig
+from hudi_core.engine.base import Engine
+from hudi_core.engine.choice import engine_of
+from hudi_core.errors import HudiError
+from hudi_core.model.result import CommitResult
+from hudi_core.read.changed_rows import ChangedRows
+from hudi_core.read.filters import RowFilter
+from hudi_core.read.incremental import IncrementalQuery
+from hudi_core.read.latest_state import LatestState
+from hudi_core.read.query import SnapshotQuery
+from hudi_core.read.query_times import QueryTime, completed_time
+from hudi_core.services.after_commit import InlineServices
+from hudi_core.services.changed_options import still_given
+from hudi_core.services.due_clustering import cluster_after_commit
+from hudi_core.services.opening import open_table
+from hudi_core.services.partition_ttl import expire_after_commit
+from hudi_core.services.progress import Progress, counted, no_progress
+from hudi_core.storage.properties_file import WatchedProperties
+from hudi_core.sync.after_commit import require_syncable, sync_after_commit
+from hudi_core.table.arguments import NO_EXTRAS, Columns, Extras, Options, names_of
+from hudi_core.table_handle import OpenTable
+from hudi_core.txn.table_lock import TableLock, table_lock
+from hudi_core.write.client import WriteClient
+from hudi_core.write.validation import Validation, Validator
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Result = TypeVar("Result")
+
+
+class TableSession:
+    """An open table as the last call saw it, and its options."""
+
+    def __init__(self, opened: OpenTable, options: Mapping[str, str]) -> None:
+        self.opened = opened
+        self.options = GivenOptions(options)
+        self.latest = LatestState()
+        self._stored = WatchedProperties()
+
+    @property
+    def path(self) -> str:
+        """The base path, by which it is opened again; refused once closed."""
+        self.opened.host.calls.require_open()
+        return self.opened.client.base_path
+
+    def merged(self, options: Options | None) -> GivenOptions:
+        """The options of a call, beside those of the table."""
+        return self.options | options_as_strings(options)
+
+    def reopen(self, options: Mapping[str, str] | None = None) -> None:
+        """Open the table again after a change, perhaps with other options."""
+        if options is not None:
+            self.options = GivenOptions(options)
+        self.opened = open_table(self.path, self.options)
+
+    # --- reads -----------------------------------------------------------------------------------
+
+    def present(self) -> OpenTable:
+        """The stored table at its present timeline, for one query.
+
+        The timeline is listed before the properties are read, so that these are at least as new:
+        what they say of files holds for those of every commit that is listed. Only where they have
+        changed, as by a move of the files, a conversion, a rewriting of keys or an upgrade of
+        somebody else, the table is opened again, and its timeline, which may be elsewhere by now,
+        is listed again.
+        """
+        while True:
+            opened, timeline, failure = self.opened, None, None
+            try:
+                timeline = opened.client.timeline()
+            except HudiError as error:
+                failure = error  # the folder may have become another one
+            config = opened.client.config
+            properties = self._stored.read(opened.client.storage)
+            if properties != config.raw:
+                self.options = still_given(self.options, config, properties)
+                self.opened = open_table(self.path, self.options, properties)
+            elif timeline is not None:
+                # one timeline for the query and for what lists the files
+                return opened.seeing(timeline)
+            elif failure is not None:
+                raise failure
+
+    def schema(self) -> pa.Schema:
+        """The present columns, without meta columns."""
+        opened = self.present()
+        return opened.client.schema_at(opened.timeline()).arrow
+
+    def snapshot(self, spark: SparkSession | None = None) -> SnapshotQuery:
+        """A query of states, by Spark where a session is given."""
+        opened = self.present()
+        if spark is not None:
+            opened = opened.on(engine_of(spark))
+        return self.latest.query(opened)
+
+    def changes(
+        self,
+        begin: QueryTime | None,
+        end: QueryTime | None,
+        columns: Columns | None,
+        row_filter: RowFilter | None,
+    ) -> ChangedRows:
+        """What the commits of a window changed."""
+        opened = self.present()
+        query = IncrementalQuery(opened.client, opened.timeline(), opened.lister())
+        window = completed_time(begin), completed_time(end)
+        return ChangedRows(query, window, names_of(columns), row_filter)
+
+    # --- writes ----------------------------------------------------------------------------------
+
+    def writing(
+        self,
+        options: Options | None,
+        engine: Engine | None,
+        extra_metadata: Mapping[str, str] | None,
+        idempotency: tuple[str, int] | None,
+        validators: Sequence[Validator],
+    ) -> TableCall:
+        """A call that writes."""
+        extras = Extras(extra_metadata, idempotency, validators)
+        return TableCall(self, options, engine, extras=extras)
+
+    def writer(
+        self, options: Options | None, engine: Engine, extras: Extras = NO_EXTRAS
+    ) -> WriteClient:
+        """The writer of one call."""
+        merged, opened = self.merged(options), self.opened
+        if merged != opened.client.options:
+            opened = open_table(self.path, merged, opened.client.config.raw)
+        config = WriteConfig.from_options(merged)
+        config = replace(config, extras=config.extras.given(*extras[:2]))
+        require_syncable(opened, merged)
+        services, lock = InlineServices(config.services), table_lock(opened, config)
+        limits = SqlLimits.from_options(merged)
+        validation = Validation(config.validators, extras.validators, limits)
+        writer = WriteClient(opened, lock, engine, config, services)
+        writer.validation = None if validation.is_empty else validation
+        return writer
+
+    def done(self, writer: WriteClient, write: Callable[[], CommitResult]) -> CommitResult:
+        """The result of a write, after what follows it.
+
+        Later reads use the writer's table.
+        """
+        try:
+            result = write()
+        finally:
+            self.opened = writer.table
+        expire_after_commit(writer)
+        self.opened = writer.table
+        cluster_after_commit(writer.table, writer.lock, writer.config, writer.engine)
+        return self.synced(result)
+
+    # --- services --------------------------------------------------------------------------------
+
+    def for_service(
+        self, options: Options | None = None, progress: Progress = no_progress
+    ) -> tuple[OpenTable, WriteConfig]:
+        """The table as it is now, for a service, and its options."""
+        merged = self.merged(options)
+        opened = counted(open_table(self.path, merged), progress)
+        return opened, WriteConfig.from_options(merged)
+
+    def locked(self) -> tuple[OpenTable, TableLock, WriteConfig]:
+        """The table as it is now, with its lock and options."""
+        opened, config = self.for_service()
+        return opened, table_lock(opened, config), config
+
+    def synced(self, result: Result) -> Result:
+        """The result of a commit, after the syncs that follow it."""
+        sync_after_commit(self.opened, self.opened.client.options, result)
+        return result
+
+    def pointed(self, result: Result, opened: OpenTable | None = None) -> Result:
+        """The result of a service, after the syncs that follow it.
+
+        Entries that point at a state are synced: the service may have deleted files of the one that
+        they know. Others lag in nothing.
+        """
+        opened = self.opened if opened is None else opened
+        options = opened.client.options
+        if SyncConfig.wanted(options):
+            registration = opened.host.get_registration(opened.client)
+            if registration is not None and registration.pointer is not None:
+                sync_after_commit(opened, options, result)
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class TableCall:
+    """One call of a method, with the arguments that many methods take."""
+
+    session: TableSession
+    options: Options | None = None
+    engine: Engine | None = None
+    progress: Progress = no_progress
+    dry_run: bool = False
+    extras: Extras = NO_EXTRAS
+
+    @property
+    def merged(self) -> GivenOptions:
+        """Its options, beside those of the table."""
+        return self.session.merged(self.options)
+
+    def take(self, engine: Engine, data: Any) -> Any:
+        """Rows as the engine takes them."""
+        return engine.take(data, self.session.schema)
+
+    def writer(self, engine: Engine) -> WriteClient:
+        """Its writer."""
+        return self.session.writer(self.options, engine, self.extras)
+
+    def changed(self, result: Result, options: Mapping[str, str]) -> Result:
+        """The result of a change, after which the table has these options.
+
+        A dry run changes neither.
+        """
+        if not self.dry_run:
+            self.session.reopen(options)
+        return result
