@@ -51,6 +51,7 @@ class TableSession:
         self.options = GivenOptions(options)
         self.latest = LatestState()
         self._stored = WatchedProperties()
+        self._parsed: tuple[GivenOptions, WriteConfig] | None = None
 
     @property
     def path(self) -> str:
@@ -61,6 +62,13 @@ class TableSession:
     def merged(self, options: Options | None) -> GivenOptions:
         """The options of a call, beside those of the table."""
         return self.options | options_as_strings(options)
+
+    def config(self, merged: GivenOptions) -> WriteConfig:
+        """Options of a write, parsed again only where they are others than of the last one."""
+        parsed = self._parsed
+        if parsed is None or parsed[0] != merged:
+            self._parsed = parsed = merged, WriteConfig.from_options(merged)
+        return parsed[1]
 
     def reopen(self, options: Mapping[str, str] | None = None) -> None:
         """Open the table again after a change, perhaps with other options."""
@@ -142,7 +150,7 @@ class TableSession:
         merged, opened = self.merged(options), self.opened
         if merged != opened.client.options:
             opened = open_table(self.path, merged, opened.client.config.raw)
-        config = WriteConfig.from_options(merged)
+        config = self.config(merged)
         config = replace(config, extras=config.extras.given(*extras[:2]))
         require_syncable(opened, merged)
         services, lock = InlineServices(config.services), table_lock(opened, config)
@@ -174,7 +182,7 @@ class TableSession:
         """The table as it is now, for a service, and its options."""
         merged = self.merged(options)
         opened = counted(open_table(self.path, merged), progress)
-        return opened, WriteConfig.from_options(merged)
+        return opened, self.config(merged)
 
     def locked(self) -> tuple[OpenTable, TableLock, WriteConfig]:
         """The table as it is now, with its lock and options."""
