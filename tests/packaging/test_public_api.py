@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 SNAPSHOT = Path(__file__).with_name("public_api.txt")
@@ -51,6 +52,8 @@ def describe_members(name: str, kind: type) -> Iterator[str]:
         value = inspect.getattr_static(kind, member)
         if isinstance(value, classmethod | staticmethod):
             yield f"  {type(value).__name__} {name}.{member}{signature(value.__func__)}"
+        elif isinstance(value, cached_property):
+            yield f"  {name}.{member}: property{signature(value.func)}"
         elif inspect.isroutine(value):
             yield f"  {name}.{member}{signature(value)}"
         elif isinstance(value, property):
