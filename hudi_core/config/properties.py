@@ -177,7 +177,7 @@ def format_properties(properties: Mapping[str, str], comments: Sequence[str] = (
             raise InvalidOptionError(
                 key, value, "it holds half of a surrogate pair", "Use valid Unicode."
             ) from None
-        # a blank ends a key wherever it stands; in a value only leading blanks would be lost
+        # a blank ends a key wherever it is; in a value only leading blanks would be lost
         guard = "\\" if value.startswith(" ") else ""
         lines.append(_escape(key).replace(" ", "\\ ") + "=" + guard + _escape(value))
     data = "".join(f"{line}\n" for line in lines).encode("ascii")

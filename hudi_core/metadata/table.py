@@ -163,7 +163,7 @@ class StoredPartitions:
     """The partitions of the metadata table.
 
     Writers keep partitions that are ``building`` as well, unless the list of files is one of them:
-    then all of the metadata table is being rebuilt, and nobody uses any of it.
+    then all of the metadata table is being rebuilt, and no reader uses any of it.
     """
 
     complete: tuple[str, ...]
@@ -187,7 +187,7 @@ class StoredPartitions:
     def is_rebuilding(self) -> bool:
         """Whether a rebuild of the whole metadata table is unfinished.
 
-        Being done now, or left by somebody who died.
+        Being done now, or left by a writer that died.
         """
         return FILES in self.building
 

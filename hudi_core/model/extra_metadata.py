@@ -39,7 +39,7 @@ class CommitExtras:
     Attributes
     ----------
     metadata
-        Texts by key.
+        Strings by key.
     rolling_keys, lookback
         Keys whose latest values are carried over, where ``metadata`` has none, and how many commits
         are searched for them.

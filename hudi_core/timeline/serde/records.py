@@ -93,7 +93,7 @@ def _field(kind: type, field: dataclasses.Field[Any], hint: Any) -> _Field:
     if isinstance(hint, types.UnionType):
         present = [part for part in typing.get_args(hint) if part is not types.NoneType]
         if len(present) != 1:
-            raise TypeError(f"{field.name}: a record cannot tell the types of {hint} apart")
+            raise TypeError(f"{field.name}: a record cannot distinguish the types of {hint}")
         hint, is_optional = present[0], True
     default: Callable[[], object] | None = None
     if field.default_factory is not dataclasses.MISSING:
@@ -129,7 +129,7 @@ def _encoder(hint: Any) -> Callable[[Any], object] | None:
     if origin is Mapping:
         inner = _encoder(arguments[1])
         return dict if inner is None else partial(_encoded_map, inner)
-    raise TypeError(f"no record type stands for {hint}")
+    raise TypeError(f"no record type matches {hint}")
 
 
 def _encoded_map(inner: Callable[[Any], object], items: Mapping[str, Any]) -> dict[str, object]:
@@ -146,7 +146,7 @@ def _decoder(hint: Any, where: str) -> _Decoder:
         return _array_decoder(_decoder(arguments[0], where), where)
     if origin is Mapping:
         return _map_decoder(_decoder(arguments[1], where), where)
-    raise TypeError(f"no record type stands for {hint}")
+    raise TypeError(f"no record type matches {hint}")
 
 
 def _scalar_decoder(kind: type, where: str) -> _Decoder:
