@@ -110,7 +110,7 @@ class DeltaTableFormat(TableFormat):
         return DeltaTimelineFactory()
 
     def get_metadata_factory(self) -> DeltaMetadataFactory:
-        """The log tells which files there are."""
+        """Files come from the log."""
         return DeltaMetadataFactory()
 
     def create(
