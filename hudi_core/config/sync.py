@@ -191,7 +191,7 @@ class SyncConfig(Options, group=Group.SYNC):
         default=None,
         parse=optional_flag,
         default_text="hoodie.datasource.write.partitionpath.urlencode of the table",
-        doc="Whether `%XX` in paths of partitions mean characters.",
+        doc="Whether `%XX` in paths of partitions is decoded.",
     )
     assume_dates: Option[str] = Option(
         f"{_HIVE}assume_date_partitioning",
