@@ -59,7 +59,7 @@ def parse_properties(data: bytes, path: str = FILE_NAME) -> dict[str, str]:
 
 @lru_cache(maxsize=16)
 def _parsed(data: bytes, path: str) -> Mapping[str, str]:
-    """See :func:`parse_properties`; a commit finds three times what is mostly the same text."""
+    """See :func:`parse_properties`; a commit parses mostly the same text three times."""
     if len(data) > MAX_BYTES:
         raise CorruptMetadataError(path, f"it has {len(data)} bytes, more than {MAX_BYTES}")
     properties: dict[str, str] = {}

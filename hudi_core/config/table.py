@@ -56,8 +56,8 @@ class TableConfig:
     ``local_zone`` is the zone of the other writers, as an option or the table names it, else that
     of this process if the table is LOCAL; ``None`` where it has no name, or is not needed.
     ``consistent_timestamps`` and ``old_floats`` are how keys spell timestamps and floating-point
-    numbers; ``None`` where it is not known. ``takes_empty_partitions``: rows with an empty text as
-    partition value share the partition of those without one; not where readers of the table's
+    numbers; ``None`` where it is not known. ``takes_empty_partitions``: rows with an empty string
+    as partition value share the partition of those without one; not where readers of the table's
     format know values by their partition alone.
 
     ``ordering_fields`` has the first one first, with dots in the names of fields of structs.

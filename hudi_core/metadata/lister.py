@@ -154,7 +154,7 @@ class MetadataLister(FileIndex):
     def expression_ranges(
         self, files: FileColumns, columns: Mapping[str, pa.DataType]
     ) -> Sequence[tuple[Expression, ValueRanges]]:
-        """Ranges of functions of columns in files, as far as indexes hold them."""
+        """Ranges of functions of columns in files, from expression indexes."""
         stored = StoredPartitions.of(self.client.config).complete
         indexes = expression_indexes(stored)
         if not indexes:

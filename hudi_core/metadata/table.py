@@ -57,7 +57,7 @@ def metadata_storage(client: TableMetaClient, folder: str = METADATA_FOLDER) -> 
 
 @lru_cache(maxsize=8)
 def _config_of(properties: tuple[tuple[str, str], ...], path: str) -> TableConfig:
-    """Configuration of a metadata table; each write reads it twice, and it hardly ever changes."""
+    """Configuration of a metadata table, cached: each write reads it twice."""
     return stored_config(dict(properties), path)
 
 
@@ -199,7 +199,7 @@ class StoredPartitions:
 
 @lru_cache(maxsize=64)
 def _stored_partitions(complete: str, building: str) -> StoredPartitions:
-    """The partitions in a table's properties; a commit asks for them fifteen times."""
+    """The partitions in a table's properties, cached for the many calls of a commit."""
     keys = (ManagedKeys.metadata_partitions, ManagedKeys.metadata_partitions_inflight)
     try:
         whole, begun = (

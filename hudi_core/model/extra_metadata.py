@@ -63,7 +63,7 @@ class CommitExtras:
         Raises
         ------
         InvalidOptionError
-            A key that is not the caller's to set, or something that is no text or no number.
+            A key that is not the caller's to set, or something that is no string or no number.
         """
         extras = self
         if metadata:
@@ -83,7 +83,7 @@ def checked_metadata(metadata: Mapping[Any, Any]) -> Mapping[str, str]:
     Raises
     ------
     InvalidOptionError
-        A key that is not the caller's to set, or a key or value that is no text.
+        A key that is not the caller's to set, or a key or value that is no string.
     """
     for key, value in metadata.items():
         name = f"extra_metadata[{key!r}]"

@@ -76,7 +76,7 @@ def location_of(path: PathLike) -> str:
         raise UnsafePathError(repr(path), "it is no path", "Give a string or a Path.") from error
     shortened = _SHORTENED.match(text)
     if not isinstance(path, str) and shortened and shortened[1].lower() in _SCHEMES:
-        raise UnsafePathError(text, "pathlib has shortened a URI", "Give URIs as text.")
+        raise UnsafePathError(text, "pathlib has shortened a URI", "Give URIs as strings.")
     return parse_location(text).uri
 
 

@@ -62,7 +62,7 @@ class NamedStrategy(StorageStrategy):
             "location", lambda: self._own.location(partition_path, file_id)
         )
         if not isinstance(place, str):
-            raise self._broken(f"location returned {place!r}, which is no text")
+            raise self._broken(f"location returned {place!r}, which is no string")
         try:
             require_safe_folder(place)
         except UnsafePathError as error:

@@ -32,7 +32,7 @@ _TEXT: Final = "_hoodie_text_"
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """An expression in SQL that is computed as a column of joined rows.
+    """An SQL expression that is computed as a column of joined rows.
 
     ``before`` are the conditions of earlier clauses, whose rows do not get here; ``condition`` is
     that of its own clause, where it is SQL as well.

@@ -299,7 +299,8 @@ def test_who_waits_says_so(
     assert warned
     assert all(
         re.match(
-            r"waiting for the table's lock since \d+ s; held by the process of .* has .*table\.lock", text
+            r"waiting for the table's lock since \d+ s; held by the process of .* has .*table\.lock",
+            text,
         )
         for text in warned
     )

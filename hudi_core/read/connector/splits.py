@@ -203,7 +203,7 @@ def _schema_of(text: str) -> pa.Schema:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is no string")
     return value
 
 

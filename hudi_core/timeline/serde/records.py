@@ -117,7 +117,7 @@ def _constant(value: object) -> Callable[[], object]:
 
 
 def _encoder(hint: Any) -> Callable[[Any], object] | None:
-    """What makes values of a type those of a record; ``None`` where they are the same."""
+    """The encoder of a type in records; ``None`` where nothing changes."""
     if hint in _SCALARS:
         return None
     if dataclasses.is_dataclass(hint):
