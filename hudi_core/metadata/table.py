@@ -199,7 +199,7 @@ class StoredPartitions:
 
 @lru_cache(maxsize=64)
 def _stored_partitions(complete: str, building: str) -> StoredPartitions:
-    """The partitions in a table's properties, cached for the many calls of a commit."""
+    """The partitions in a table's properties, cached for repeated calls."""
     keys = (ManagedKeys.metadata_partitions, ManagedKeys.metadata_partitions_inflight)
     try:
         whole, begun = (

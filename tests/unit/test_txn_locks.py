@@ -299,7 +299,7 @@ def test_who_waits_says_so(
     assert warned
     assert all(
         re.match(
-            r"waiting for the table's lock since \d+ s; held by the process of .* has .*table\.lock",
+            r"waiting for the table's lock since \d+ s; held by the process .* has .*table\.lock",
             text,
         )
         for text in warned
