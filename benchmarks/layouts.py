@@ -64,7 +64,7 @@ def resolve(path: Path, scale: float, rounds: int) -> bool:
 
     calls: dict[str, Callable[[], int]] = {"read the listing": read, "resolve its paths": places}
     reading, resolving = measure("resolve", calls, rounds, len(paths))
-    # neither waits for anything: what the processor does counts, whoever else is at work
+    # neither waits for anything: what the processor does counts, whatever else is running
     share = ratio_of(resolving.work, reading.work)
     is_met = share <= RESOLVED_SHARE or resolving.median_work <= RESOLVED_SECONDS
     say(
@@ -135,7 +135,7 @@ def bind(function: Callable[[str], int], kind: str) -> Callable[[], int]:
 
 
 def compared(timings: list[Timing]) -> bool:
-    """Tell the ratio of the two layouts; return whether it is small enough."""
+    """Show the ratio of the two layouts; return whether it is small enough."""
     plain, placed = timings
     ratio = ratio_of(placed.seconds, plain.seconds)
     work = ratio_of(placed.work, plain.work)

@@ -16,7 +16,7 @@ from workload import KEY, LOW_CARDINALITY, Batch, cores
 
 class Limit:
     """What a copy-on-write upsert does at the least, done plainly: decode each touched file once,
-    encode it once. An upsert that leaves texts of few values encoded can come in below.
+    encode it once. An upsert that leaves strings of few values encoded can come in below.
 
     Parameters
     ----------

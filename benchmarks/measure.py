@@ -162,7 +162,7 @@ def _time(call: Callable[[], None]) -> float:
 def _rotated(
     pairs: Sequence[tuple[Variant, Result]], number: int
 ) -> Iterator[tuple[Variant, Result]]:
-    """Yield all pairs, another one first in every round: nobody always comes after the same one."""
+    """Yield all pairs, another one first in every round: none always comes after the same one."""
     for position in range(len(pairs)):
         yield pairs[(position + number) % len(pairs)]
 

@@ -43,7 +43,7 @@ def resident(name: str) -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(name):
             return int(line.split()[1]) * 1024
-    raise SystemExit(f"this system does not tell {name}: memory is measured on Linux only")
+    raise SystemExit(f"this system does not show {name}: memory is measured on Linux only")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ class Timing:
     case, variant
         What was measured.
     answer
-        What it returned each time: a count, which tells that it did its work.
+        What it returned each time: a count, which shows that it did its work.
     seconds, work
         By the clock; and of processors, of all threads.
     """

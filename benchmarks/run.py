@@ -116,7 +116,7 @@ def parse() -> argparse.Namespace:
     add(
         "--cases",
         metavar="NAMES",
-        help=f"cases or patterns separated by commas; {', '.join(SUITES)} stand for several "
+        help=f"cases or patterns separated by commas; {', '.join(SUITES)} mean several "
         "(default: short, and those that --only names)",
     )
     add("--only", action="append", metavar="PATTERN", help="case/variant, such as 'upsert_1/*'")

@@ -128,7 +128,7 @@ def main(
     repeats: int,
     run: Callable[[Path, Sequence[str], float, int], Found],
 ) -> int:
-    """Run cases, and tell what they found.
+    """Run cases, and show what they found.
 
     Parameters
     ----------

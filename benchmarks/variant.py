@@ -143,7 +143,7 @@ def verify(variant: Variant, table: Path, rows: int, changed: int) -> Contents:
 
 
 def restore(pristine: Path, table: Path) -> None:
-    """Bring a table back to the state of a copy; data files, which nobody changes, are linked."""
+    """Bring a table back to the state of a copy; data files, which no write changes, are linked."""
     shutil.rmtree(table, ignore_errors=True)
     shutil.copytree(pristine, table, copy_function=_link_or_copy)
 

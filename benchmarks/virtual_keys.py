@@ -36,7 +36,7 @@ CITIES = 8
 
 
 def rows_of(numbers: np.ndarray[tuple[int], np.dtype[np.int64]], ts: int) -> pa.Table:
-    """Rows of some numbers; their texts are as long as those of UUIDs."""
+    """Rows of some numbers; their strings are as long as those of UUIDs."""
     texts = pa.array(numbers).cast(pa.string())
     scattered = pa.array((numbers * 2_654_435_761) % (1 << 32)).cast(pa.string())
     return pa.table(

@@ -32,7 +32,7 @@ PAYMENTS = ("app", "card", "cash", "voucher")
 
 KEY, PARTITION, ORDERING = "id", "city", "ts"
 LOW_CARDINALITY = (PARTITION, "vehicle", "payment", "passengers")
-"""Columns for which a dictionary pays, for whoever can be told."""
+"""Columns for which a dictionary pays, where a writer has such an option."""
 
 INSERT_SHARE = 0.05
 """New rows of an upsert batch, as a share of the rows that it changes."""
@@ -48,7 +48,7 @@ a batch, older than the one in the table."""
 _BEGINS = (BEGAN, CHANGED, BEGAN + timedelta(days=15), BEGAN - timedelta(days=15))
 
 _FILE_ROWS = 500_000
-"""Rows of an input file at most: it is one row group, and one task of whoever splits by it."""
+"""Rows of an input file at most: it is one row group, and one task where it is split by."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def _write(
     version = np.concatenate([np.full(len(some), number) for some, number in versions])
     order = np.arange(len(numbers)) if random is None else random.permutation(len(numbers))
     folder.mkdir(parents=True)
-    # more files than cores, so that nobody who splits by file has to leave a core idle
+    # more files than cores, so that an engine that splits by file leaves no core idle
     count = min(len(order), max(2 * cores(), -(-len(order) // _FILE_ROWS)))
     for part, some in enumerate(np.array_split(order, count)):
         rows = _rows_of_versions(numbers[some], version[some], source.cities)

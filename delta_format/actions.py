@@ -1,7 +1,7 @@
 """Actions of a Delta version that add and remove data files.
 
 No reader checks any of this: a file that is not there, or of another size, makes a table that
-nobody can read.
+no reader can read.
 """
 
 from __future__ import annotations

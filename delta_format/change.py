@@ -104,7 +104,7 @@ def _new_file(
         raise UnsafePathError(path, "it is no base file of its partition", "Undo this commit.")
     if not size or not rows:
         raise CommitError(
-            f"The commit does not tell size and rows of {path}", "Undo this commit.", path=path
+            f"The commit does not record size and rows of {path}", "Undo this commit.", path=path
         )
     columns = known.get(path)
     if columns is None:

@@ -75,7 +75,7 @@ def check(meta_client: MetaClientView) -> None:
     delta_schema(file_schema(meta_client))
     head = _readable(meta_client) if has_log(meta_client) else None
     if head is not None and not head.is_of_hudi:
-        # a repair may replace a log that Hudi has made, nobody the history of another writer
+        # a repair may replace a log that Hudi has made, but never the history of another writer
         require_writable(head)
 
 

@@ -9,11 +9,11 @@ In this order, each of which a crash may be the last of:
    entries that are older than the log's retention into a checkpoint, so that no checkpoint has to
    be written by hand. (Delta-Spark keeps a removal where it reads the one that was dated back and
    the one before it at once. The next archive finds it.)
-2. A checkpoint of that version: whoever opens the log sees none of these entries.
-3. Files of versions to which nobody goes back are deleted, where a checkpoint allows it.
+2. A checkpoint of that version: a reader that opens the log sees none of these entries.
+3. Files of versions that are no longer needed are deleted, where a checkpoint allows it.
 
 What a crash leaves over goes with the next archive. A log that was tidied up a few versions before
-waits for a later one: its transactions tell of the archived instants until then.
+waits for a later one: its transactions name the archived instants until then.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def newest(meta_client: MetaClientView) -> Handle:
 
 
 def later(meta_client: MetaClientView, earlier: Handle) -> Handle:
-    """The newest version, from a handle that nobody uses any more."""
+    """The newest version, from a handle that is no longer used."""
     require_same_process(_LIBRARY)
     found = None if earlier.tag is None else _brought_up(meta_client, earlier)
     return opened(meta_client) if found is None else found
@@ -119,7 +119,7 @@ def _brought_up(meta_client: MetaClientView, kept: Handle) -> Handle | None:
     try:
         table.update_incremental()
     except LIBRARY_ERRORS:
-        return None  # the whole log tells what is wrong, or that nothing is
+        return None  # the whole log shows what is wrong, or that nothing is
     now = int(table.version())
     if now == version:
         return kept

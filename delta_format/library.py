@@ -13,7 +13,7 @@ from delta_format.location import LOG_FOLDER
 from hudi_core.spi import CorruptMetadataError, MissingMetadataError, StorageError
 
 LIBRARY_ERRORS: Final = (DeltaError, OSError, ValueError, RuntimeError, pa.ArrowException)
-"""What deltalake raises; none of them tells for sure that nothing has happened."""
+"""What deltalake raises; none of them is proof that nothing has happened."""
 
 
 @contextmanager

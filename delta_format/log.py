@@ -1,8 +1,8 @@
 """A table's Delta log: opens it, and finds instants in it.
 
 A version that completes an instant carries a transaction (``txn``) of its own, by which the log
-tells for ever, and without being read from its beginning, that it holds the instant. Reports of
-versions (``commitInfo``) tell the rest, and may be cleaned away.
+shows for ever, and without being read from its beginning, that it holds the instant. Reports of
+versions (``commitInfo``) hold the rest, and may be cleaned away.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ class Head:
                 return
 
     def _came_before(self, instant: Instant) -> bool:
-        """Whether the reports at hand show that no version has an instant.
+        """Whether the loaded reports show that no version has an instant.
 
         Back to one of before its request, all are of other instants.
 

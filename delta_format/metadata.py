@@ -52,7 +52,7 @@ class DeltaLister(FileIndex):
         self._earlier = table_lister(meta_client)
 
     def named_files(self) -> Iterable[NamedFile]:
-        """Yield the files of the newest version; as the log tells them."""
+        """Yield the files of the newest version; as the log names them."""
         head = open_log(self._client)
         return Snapshot(head).named_files(deleted_rows(self._client, head))
 

@@ -70,9 +70,9 @@ def partition_values(
         text = partition_text(known.min_value, schema.field(name).type)
         if not text:
             raise CommitError(
-                f"The rows of the file {path} have the empty text in the partition column {name}, "
-                "which the Delta log keeps for null",
-                f"Give them nulls or another text, or take another partition column than {name}.",
+                f"The rows of the file {path} have the empty string in the partition column "
+                f"{name}, which the Delta log keeps for null",
+                f"Give them nulls or another string, or take another partition column than {name}.",
                 path=path,
                 column=name,
             )

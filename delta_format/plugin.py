@@ -75,7 +75,7 @@ _CAPABILITIES = FormatCapabilities.of(
     Capability.TAKE_IN,
     Capability.ADD_COLUMN,
     reasons={
-        Capability.EMPTY_PARTITION_VALUES: "Delta's log has one word for null and the empty text",
+        Capability.EMPTY_PARTITION_VALUES: "Delta's log has one word for null and the empty string",
         Capability.SEVERAL_STORAGE_PATHS: "few readers of Delta open files outside the folder that "
         "the log is in",
         Capability.SHARED_STORAGE_PATH: "the log is in the storage path, and a vacuum deletes what "
@@ -110,7 +110,7 @@ class DeltaTableFormat(TableFormat):
         return DeltaTimelineFactory()
 
     def get_metadata_factory(self) -> DeltaMetadataFactory:
-        """The log tells which files there are."""
+        """Files come from the log."""
         return DeltaMetadataFactory()
 
     def create(

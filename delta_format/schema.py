@@ -115,7 +115,7 @@ def _require_distinct_members(fields: Sequence[pa.Field], above: str) -> None:
         if other != field.name:
             raise SchemaError(
                 f"Column {above}{field.name} ({field.type}) differs from {above}{other} in case "
-                "only, which Delta tables do not tell apart",
+                "only, which Delta tables do not distinguish",
                 "Give it another name.",
                 column=f"{above}{field.name}",
                 type=str(field.type),

@@ -61,7 +61,7 @@ class LiveFile:
 
     @property
     def status(self) -> FileStatus:
-        """The file as a listing tells it."""
+        """The file as a listing gives it."""
         return FileStatus(self.path, self.size)
 
 

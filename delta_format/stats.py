@@ -19,7 +19,7 @@ from hudi_core.spi import ColumnStats, FileStats
 _LEFT_OUT: Final = frozenset(
     {"_hoodie_commit_seqno", "_hoodie_partition_path", "_hoodie_file_name"}
 )
-"""Columns nobody filters by."""
+"""Columns that no filter is on."""
 
 
 def statistics(

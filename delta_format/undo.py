@@ -60,7 +60,7 @@ def take_back(meta_client: MetaClientView, target: Instant, expected: str | None
 
     One that the log does not hold is fenced off: a version is made that changes nothing, so that a
     request that is still travelling finds another parent than its own. Either way the instant can
-    never be recorded again. One that is only to be fenced off, which its state tells, is left alone
+    never be recorded again. One that is only to be fenced off, which its state shows, is left alone
     where the log holds it.
     """
     head, zone = open_log(meta_client), meta_client.config.zone

@@ -15,7 +15,7 @@ import pyarrow.types as pt
 from hudi_core.spi import Scalar
 
 Json = Mapping[str, "Json"] | str | bool | int | float | Decimal
-"""What statistics are made of; a ``Decimal`` stands for its exact literal."""
+"""What statistics are made of; a ``Decimal`` means its exact literal."""
 
 _EPOCH_DAY: Final = date(1970, 1, 1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -92,7 +92,7 @@ def _short_successor(text: str) -> str | None:
     # one that was made so stays
     if len(text) <= _MAX_TEXT or text[_MAX_TEXT:] == _LAST_CHARACTER:
         return text
-    # a text that goes on with the last character would lie above
+    # a string that goes on with the last character would lie above
     return None if text[_MAX_TEXT] == _LAST_CHARACTER else text[:_MAX_TEXT] + _LAST_CHARACTER
 
 

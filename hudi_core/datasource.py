@@ -85,7 +85,7 @@ def write(
         ``upsert``, and ``insert`` for tables without a record key, unless the rows bring the keys
         they were read with).
     extra_metadata
-        Texts by key that the commit keeps.
+        Strings by key that the commit keeps.
     idempotency
         Name of an application and number of the write: see
         :class:`~hudi_core.table.Table`. A repetition returns the result of its

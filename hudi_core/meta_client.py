@@ -114,7 +114,7 @@ class TableMetaClient:
 
     @property
     def for_tasks(self) -> TableMetaClient:
-        """This client as executors may get it, with nothing at hand."""
+        """This client as executors may get it, with nothing loaded."""
         return replace(
             self,
             run_map=run_serially,
@@ -127,14 +127,14 @@ class TableMetaClient:
 
     @cached_property
     def files(self) -> DataFiles:
-        """The table's data files, for whoever opens or names them."""
+        """The table's data files, to open or name them."""
         return DataFiles.of(self.base_path, self.storage_options, self.config)
 
     @cached_property
     def data(self) -> Storage:
         """Data files under their logical paths.
 
-        Whoever lists, sizes or deletes them asks this storage, and :attr:`storage` for all else.
+        For listing, sizing and deleting them; :attr:`storage` is for everything else.
         It is the same one where data files lie in the table's folder.
         """
         return self.files.over(self.storage, fsync=StoreKeys.fsync.read(self.options))
@@ -202,7 +202,7 @@ class TableMetaClient:
 
         It is not listed again.
 
-        For steps under the table's lock, where nobody else changes it.
+        For steps under the table's lock, where no other writer changes it.
         """
         return self._with(seen=timeline)
 
@@ -215,7 +215,7 @@ class TableMetaClient:
         return made
 
     def over(self, metadata: TableMetaClient) -> TableMetaClient:
-        """This client with its metadata table at hand."""
+        """This client with its metadata table loaded."""
         return self._with(metadata=metadata)
 
     def holding(self, held: HeldMetadata | None) -> TableMetaClient:

@@ -42,7 +42,7 @@ def clustering_operation(
 
 
 def listed(text: str) -> list[str]:
-    """Parts of a text that commas separate."""
+    """Parts of a string that commas separate."""
     return [part.strip() for part in text.split(",")]
 
 

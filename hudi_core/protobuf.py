@@ -63,7 +63,7 @@ class Message:
         return value if isinstance(value, bytes) else b""
 
     def text(self, field: int) -> str:
-        """A text."""
+        """A string."""
         return self.content(field).decode()
 
     def messages(self, field: int) -> Sequence[Message]:

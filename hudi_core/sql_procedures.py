@@ -57,7 +57,7 @@ def procedures(spark: SparkSession, options: Options | None = None) -> Procedure
     Parameters
     ----------
     spark
-        The session; its catalog tells where tables are that were created ``USING hudi``.
+        The session; its catalog says where tables are that were created ``USING hudi``.
     options
         Hudi options for all of them, and those of the store.
     """
@@ -261,7 +261,7 @@ class Procedures:
         retain_days: int | None = None,
         options: str | None = None,
     ) -> DataFrame:
-        """Delete partitions that nobody wrote to for some days."""
+        """Delete partitions that were not written to for some days."""
         given = {TtlConfig.strategy.key: ttl_policy, TtlConfig.days_retained.key: retain_days}
         done = self._table(table).expire_partitions(options=options_of(given, options))
         return self._frame(

@@ -146,7 +146,7 @@ class OpenTable:
 
     @property
     def afresh(self) -> OpenTable:
-        """This table with nothing at hand; see :attr:`TableMetaClient.afresh`."""
+        """This table with nothing loaded; see :attr:`TableMetaClient.afresh`."""
         return replace(self, client=self.client.afresh)
 
     def on(self, engine: Engine) -> OpenTable:
@@ -157,7 +157,7 @@ class OpenTable:
         return replace(self, client=client.mapping_files(engine_map))
 
     def lister(self) -> FileIndex:
-        """Return who tells the table's files."""
+        """Return the lister of the table's files."""
         return self.host.get_metadata_factory().create(self.client)
 
     def views(self) -> ViewManager:

@@ -239,7 +239,7 @@ class FolderCatalog:
     def remove(self) -> None:
         """Delete all versions, the newest last.
 
-        Readers would take them for the present state; the last one tells writers why.
+        Readers would take them for the present state; the last one shows writers why.
         """
         for number in sorted(self._versions()):
             self.files.storage.delete(self._path(number))

@@ -278,7 +278,7 @@ def new_snapshot_id(metadata: TableMetadata, what: str) -> int:
 
     Of the same state.
 
-    One that was left behind when somebody went back in the lineage keeps its id.
+    One that was left behind when a writer went back in the lineage keeps its id.
     """
     known = {one.snapshot_id for one in metadata.snapshots}
     text = f"{metadata.table_uuid} {metadata.current_snapshot_id} {what}"

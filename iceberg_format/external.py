@@ -121,7 +121,7 @@ class ExternalCatalog:
 
     @property
     def name(self) -> str:
-        """What tells this catalog's table from another's, without a secret."""
+        """What distinguishes this catalog's table from another's, without a secret."""
         return f"{self.kind} {self.catalog.name} {'.'.join(self.identifier)}"
 
     def newest(self) -> int:
@@ -237,7 +237,7 @@ class ExternalCatalog:
                 if closed is not None:
                     self.former.reopen(metadata, closed)
             if isinstance(error, TableAlreadyExistsError):
-                self._found()  # tells which table it is, where it is another one
+                self._found()  # names the table, where it is another one
                 raise CommitFailedException(f"The catalog has {self.identifier} by now") from error
 
         def answer() -> Table:
@@ -276,7 +276,7 @@ class ExternalCatalog:
     def _is_mine(self, properties: Mapping[str, str]) -> bool:
         """Whether a version's properties are of this catalog.
 
-        A name of a catalog tells one sql catalog of a database from the next. Elsewhere it is what
+        The name of a catalog distinguishes sql catalogs of one database. Elsewhere it is what
         a job calls it by.
         """
         held = properties.get(HELD_KEY, "")

@@ -186,7 +186,7 @@ class _Input(InputFile):
 class _Output(OutputFile):
     """Collects bytes, and puts them in one step on closing.
 
-    So nobody sees half a file.
+    So no reader sees half a file.
     """
 
     def __init__(self, location: str, files: TableFiles) -> None:

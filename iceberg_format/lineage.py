@@ -3,7 +3,7 @@
 An action that changes files or columns is a snapshot whose summary names it; any other is a
 property of the table. Only the ancestors of the current snapshot count: what was rolled back may
 still be listed elsewhere. Before snapshots are expired, a watermark takes their place; where
-somebody else has expired them, the oldest that is left tells of them.
+another engine has expired them, the oldest that is left shows them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def watermark_of(metadata: TableMetadata) -> str:
     The completion time up to which all is complete that is not named.
 
     A lineage is in the order of completion. So where its first snapshots are gone, what completed
-    before the oldest that is left was in it, whoever expired them: only Hudi's writers note it.
+    before the oldest that is left was in it, whatever expired them: only Hudi's writers note it.
     Some who expire a snapshot leave its child without a parent, as if it were the first.
     """
     noted = metadata.properties.get(WATERMARK_KEY, "")

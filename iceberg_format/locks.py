@@ -156,7 +156,7 @@ class SqlLease:
     def _row(self) -> _Row:
         found = self._ask(_READ)
         if found is None:
-            with contextlib.suppress(StorageError):  # somebody else may be adding it
+            with contextlib.suppress(StorageError):  # another writer may be adding it
                 self._update(_ADD)
             found = self._ask(_READ)
         if found is None:

@@ -54,7 +54,7 @@ class ManifestLister(FileIndex):
 
     Past ones serve time travel.
 
-    Where it has forgotten states (a watermark stands for them: expired snapshots, or what was
+    Where it has forgotten states (a watermark replaces them: expired snapshots, or what was
     before the table got this format), their files come from the table's metadata table, or its
     folders: time travel in Hudi's view, cleaning and rollback look for them.
 

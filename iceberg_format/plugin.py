@@ -90,7 +90,7 @@ class IcebergTableFormat(TableFormat):
         return IcebergTimelineFactory()
 
     def get_metadata_factory(self) -> IcebergMetadataFactory:
-        """The manifests tell which files there are."""
+        """Files come from the manifests."""
         return IcebergMetadataFactory()
 
     def create(

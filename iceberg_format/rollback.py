@@ -47,7 +47,7 @@ def take_out(table: IcebergTable, instant: Instant, expected: str | None) -> Non
     Where it is not in it, only a new state is made.
 
     Either way the lineage does not take it any more. One that is only to be fenced off, which its
-    state tells, is left alone where the lineage holds it.
+    state shows, is left alone where the lineage holds it.
     """
     state = table.load()
     metadata = state.metadata

@@ -1,6 +1,6 @@
 """Manifest statistics of a data file: rows, bytes, bounds.
 
-Everything comes from the statistics that the writer collected. In a replay there are none at hand:
+Everything comes from the statistics that the writer collected. In a replay there are none:
 then the footer is read, with which the writer's agree but for columns with NaN: it has neither
 their number nor bounds.
 """
@@ -37,7 +37,7 @@ from hudi_core.spi.files import columns_of_old_lists, field_id, footer_statistic
 from iceberg_format.partition import partition_of
 
 BOUND_LENGTH: Final = 16
-"""Characters of a text, or bytes, that a bound keeps: what Iceberg's own writers keep."""
+"""Characters of a string, or bytes, that a bound keeps: what Iceberg's own writers keep."""
 _DIGITS: Final = Context(prec=76)
 _REPEATED: Final = frozenset({"list", "key_value"})
 

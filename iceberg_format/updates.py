@@ -18,7 +18,7 @@ from pyiceberg.table.update import (
 )
 
 LAST_ADDED = -1
-"""Stands for the schema that the same commit adds."""
+"""Means the schema that the same commit adds."""
 
 
 def add_schema(schema: Schema) -> TableUpdate:

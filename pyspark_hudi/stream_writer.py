@@ -120,7 +120,7 @@ def _batch_of_task() -> StreamBatch:
         raise InvalidOptionError(
             QUERY_ID,
             query,
-            "Spark does not tell the task which query it works for",
+            "Spark does not give the task the query that it works for",
             "Use foreachBatch(hudi_core.stream_sink(...)).",
         )
     return StreamBatch(query, int(number))

@@ -39,7 +39,7 @@ class StagedRows(WriterCommitMessage):
 class HudiWriter(Shipped, DataSourceArrowWriter):
     """Stages rows in tasks and commits them; see :func:`open_writer`.
 
-    ``rows`` has the options of the write; ``mode`` is ``None`` for rows that nobody wants.
+    ``rows`` has the options of the write; ``mode`` is ``None`` for rows that are not wanted.
     """
 
     def __init__(self, rows: IncomingRows, mode: SaveMode | None) -> None:

@@ -18,7 +18,7 @@ _INTRO = """\
 | exit code | means |
 | --- | --- |
 | 0 | done |
-| 1 | an error; its message stands on the standard error |
+| 1 | an error; its message is on the standard error |
 | 2 | wrong usage |
 | 3 | the outcome of a commit is unknown: look at the table before you repeat it |
 | 4 | a check failed |

@@ -19,7 +19,7 @@ KINDS: Final[Mapping[str, type[HudiError]]] = {
     if isinstance(kind := getattr(tree, name), type) and issubclass(kind, HudiError)
 }
 _SHORTEST: Final = 12
-"""Texts of fewer characters are values rather than sentences."""
+"""Strings of fewer characters are values rather than sentences."""
 _WHAT: Final = ("what", "reason", "evidence")
 """Arguments of errors that say what is wrong."""
 _AGAIN: Final = " The same call may succeed when it is made again."
@@ -81,7 +81,7 @@ def _of_call(name: str, kind: type[HudiError], call: ast.Call) -> Iterator[tuple
 
 
 def _text(node: ast.expr) -> str:
-    """A text with its values as names in braces; empty for anything else."""
+    """A string with its values as names in braces; empty for anything else."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):

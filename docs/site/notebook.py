@@ -1,4 +1,4 @@
-"""The page of a notebook: its texts, and the code of its cells."""
+"""The page of a notebook: its prose, and the code of its cells."""
 
 from __future__ import annotations
 

@@ -178,8 +178,8 @@ def _counted_by_compaction(timeline: Timeline, due: int) -> Iterator[InstantTime
 def _completed_after_compaction(timeline: Timeline) -> Iterator[InstantTime]:
     """Yield deltacommits that were requested before a compaction and completed after it.
 
-    Their log files belong to the slices that the compaction made, which only their completion times
-    tell; without these, readers would look for them in older slices. A later compaction has merged
+    Their log files belong to the slices that the compaction made. Only their completion times show
+    that; without these, readers would look for them in older slices. A later compaction has merged
     them.
     """
     completed = timeline.completed()

@@ -165,7 +165,7 @@ def run_clean(
 ) -> Instant | None:
     """Begin a requested clean or continue an inflight one, and complete it.
 
-    For a table whose cleans nobody else records.
+    For a table whose format does not record cleans.
 
     ``next_time`` gives the completion, from the table's clock. Returns ``None`` when the clean was
     dropped, see :func:`start_clean`.

@@ -290,7 +290,7 @@ def make_clean_plan(
 
     ``timeline`` is the fenced one that all this was planned on. ``savepoints`` are stored since a
     clean after one of them is deleted looks at every partition. ``retained_since`` is what the
-    cleans before retained; ``None`` for a table whose past states nobody reads.
+    cleans before retained; ``None`` for a table without readable past states.
     """
     if not or_empty and not any(one.paths or one.drop for one in partitions.values()):
         return None

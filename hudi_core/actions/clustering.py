@@ -52,7 +52,7 @@ class PendingClustering:
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether somebody else than who scheduled it may run it."""
+        """Whether another process than its scheduler may run it."""
         return _RUN_AT_ONCE not in (self.body.extra_metadata or {})
 
     @cached_property

@@ -1,7 +1,7 @@
 """Changes of a timeline's LSM history, one new version at a time.
 
 Order within a change: history files, then the manifest that names them (put if absent), then
-``_version_`` (compare and set). Nobody reads a file before ``_version_`` leads to it. An archiver
+``_version_`` (compare and set). No file is read before ``_version_`` leads to it. An archiver
 that has lost its lock without knowing fails at one of the two conditions, before it takes anything
 away.
 """

@@ -34,7 +34,7 @@ def compact(
 
     A level is full with ``batch_size`` files.
 
-    Each merge is a version of its own. A run that dies leaves at most a file that nobody names.
+    Each merge is a version of its own. A run that dies leaves at most an unreferenced file.
 
     ``batch_size`` is at least 2. Files that would together be larger than ``target_bytes`` are left
     as they are.
@@ -96,7 +96,7 @@ def prune(writer: HistoryWriter, snapshot: HistorySnapshot, published: int) -> N
     kept = kept[: KEPT_VERSIONS + max(published - 1, 0)]
     needed = set(snapshot.files)
     for number in kept:
-        # nobody can read a damaged old manifest, so it needs no file
+        # no reader can use a damaged old manifest, so it needs no file
         with contextlib.suppress(CorruptMetadataError):
             needed.update(read_manifest(storage, folder, number))
     for number in versions:

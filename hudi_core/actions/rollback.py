@@ -77,7 +77,7 @@ class RollbackHooks:
     ) -> None:
         """Once the rollback is complete.
 
-        For a second time where somebody died since.
+        For a second time where a writer died since.
         """
 
     def before_tidy(self, client: TableMetaClient, target: Instant) -> None:
@@ -132,7 +132,7 @@ def instant_named(info: InstantInfo, where: str) -> tuple[InstantTime, Action]:
 
 
 def unfinished(client: TableMetaClient) -> tuple[Rollback, ...]:
-    """The rollbacks that somebody began and did not bring to their end.
+    """The rollbacks that were begun and not completed.
 
     First the pending ones. Then completed ones with files of their target on the timeline: not all
     were removed, or its completed file landed after the rollback.

@@ -11,7 +11,7 @@ from hudi_core.errors import StorageError
 from hudi_core.storage.location import Location, parse_location
 
 _LOCAL_PREFIXES: Final = frozenset({"", "file:", "file://"})
-"""What may stand before an absolute local path; Hadoop writes the second."""
+"""What may precede an absolute local path; Hadoop writes the second."""
 
 
 def relative_path(root: Location, path: str) -> str:

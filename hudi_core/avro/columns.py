@@ -88,7 +88,7 @@ class Columns:
         try:
             return found.cast(kind)
         except pa.ArrowInvalid as error:
-            raise CorruptMetadataError(where, f"a text of {path} is not right") from error
+            raise CorruptMetadataError(where, f"a string of {path} is not valid UTF-8") from error
 
     def _missing(self, column: Column) -> npt.NDArray[np.bool_]:
         missing = np.ones(self._count, np.bool_)

@@ -22,7 +22,7 @@ ENCODED: Final = pa.dictionary(pa.int32(), pa.string())
 
 _DISTINCT: Final = ("parquet-mr ", "parquet-cpp", "parquet-rs ")
 """Writers whose dictionaries hold each value once. Of a value that is there twice, Arrow drops one
-and leaves the numbers of the rows as they are, which then stand for other values."""
+and leaves the numbers of the rows as they are, which then mean other values."""
 _BYTES_A_VALUE: Final = 3
 """Bytes per value of a column chunk, dictionary included, up to which its values are few."""
 
@@ -33,7 +33,7 @@ def is_encoded(kind: pa.DataType) -> bool:
 
 
 def constant(text: str, count: int) -> pa.DictionaryArray:
-    """Return one text as the value of ``count`` rows."""
+    """Return one string as the value of ``count`` rows."""
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), pa.array([text]))
 
 

@@ -1,7 +1,7 @@
 """Column statistics of a data file, collected while it is written.
 
-Bounds, counts and sizes come from the footer that the parquet writer has in memory; what footers
-do not tell comes from the rows as they are written: NaN counts, and bounds of strings and bytes so
+Bounds, counts and sizes come from the footer that the parquet writer has in memory. What footers
+lack comes from the rows as they are written: NaN counts, and bounds of strings and bytes so
 long that the writer leaves them out (parquet-cpp drops bounds above 4096 bytes; it never shortens
 one).
 """
@@ -95,7 +95,7 @@ def _has_long(values: pa.ChunkedArray) -> bool:
 def _occurring(values: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     """Return values among which are those of all rows, and no others.
 
-    Never a text per row where there are numbers: long ones would fill the memory.
+    Never a string per row where there are numbers: long ones would fill the memory.
     """
     # the dictionaries of a row group are one, of what its rows have
     return values.chunk(0).dictionary if is_encoded(values.type) else values

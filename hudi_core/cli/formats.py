@@ -21,7 +21,7 @@ def formats(as_json: JsonOption = False) -> None:
     One that cannot be used is shown with the reason.
 
     Abilities are what can be done with a table of the format now; what the format could hold
-    besides stands apart.
+    besides is listed separately.
     """
     registry = library.FormatRegistry()
     found = [_document(registry, claim) for claim in registry.installed()]

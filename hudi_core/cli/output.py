@@ -32,7 +32,7 @@ class Grid:
 
 
 Part = str | Facts | Grid
-"""What people are shown; a text is one line."""
+"""What people are shown; a string is one line."""
 
 
 def answer(as_json: bool, document: Mapping[str, Any], parts: Iterable[Part]) -> None:

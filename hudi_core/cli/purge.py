@@ -61,5 +61,5 @@ def purge(
         lines = [f"{done.path}: {count} files would be deleted.", *done.files]
         answer(as_json, document, lines)
         return
-    text = f"{done.path}: deleted {count} files of past states, and rebuilt what tells of them."
+    text = f"{done.path}: deleted {count} files of past states and rebuilt the metadata."
     answer(as_json, document, [text])

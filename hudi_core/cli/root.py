@@ -71,14 +71,14 @@ class RootGroup(TyperGroup):
             raise typer.Exit(code) from error
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
-                raise  # whoever read our output has seen enough; typer ends quietly
+                raise  # the reader of our output closed the pipe; typer ends quietly
             message = f"unexpected {type(error).__name__}: {error}"
             self._report(ctx, message, error, ExitCode.ERROR)
             raise typer.Exit(ExitCode.ERROR) from error
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments before the command; it reads the rest."""
-        # a command line that cannot be read tells no option: whether JSON is wanted, its words do
+        # a command line that cannot be parsed has no options: look for --json among its words
         ctx.meta[_AS_JSON] = _JSON in args
         try:
             return super().parse_args(ctx, _json_last(args))

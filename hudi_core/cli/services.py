@@ -95,7 +95,7 @@ def ttl(
     option: OptionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete partitions that nobody wrote to for some days.
+    """Delete partitions that were not written to for some days.
 
     Options -o hoodie.partition.ttl.* say from when on the age counts, and of which partitions.
     """

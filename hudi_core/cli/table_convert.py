@@ -87,7 +87,7 @@ def _storage_parts(done: StorageConversion, dry_run: bool) -> Iterator[Part]:
                 ("from", _words(done.before)),
                 ("to", _words(done.after)),
                 ("files", f"{done.files:,}, {done.size:,} bytes"),
-                ("pending", f"{done.pending:,}, made good first" if done.pending else "-"),
+                ("pending", f"{done.pending:,}, recovered first" if done.pending else "-"),
             ]
         )
         yield "Nothing was changed (--dry-run)."
@@ -130,7 +130,7 @@ def _parts(done: Conversion, dry_run: bool) -> Iterator[Part]:
                 ("to", done.after),
                 ("files", f"{done.files:,} in {done.partitions:,} partitions, {done.size:,} bytes"),
                 ("instants", f"{done.instants:,}, complete by a watermark"),
-                ("pending", f"{done.pending:,}, made good first" if done.pending else "-"),
+                ("pending", f"{done.pending:,}, recovered first" if done.pending else "-"),
             ]
         )
         yield "Nothing was changed (--dry-run)."

@@ -1,6 +1,6 @@
 """Output: tables for people, JSON for programs, messages for both.
 
-Whatever a table holds was written by somebody else. Text from it reaches the terminal as text only:
+Whatever a table holds was written by other people. Text from it reaches the terminal as text only:
 rich gets it as :class:`rich.text.Text`, which knows no markup, and characters that a terminal would
 obey or hide (escape sequences, line breaks, changes of the writing direction) are shown as escapes.
 """

@@ -1,7 +1,7 @@
 """A table's timeline as one page of HTML.
 
 Styles and drawings are within the page, it runs no script and loads nothing, and every text from
-the table is escaped: names of tables, operations and versions come from whoever can write the
+the table is escaped: names of tables, operations and versions come from anyone who can write the
 bucket.
 """
 

@@ -43,7 +43,7 @@ def parse_where(text: str | None) -> list[Condition] | None:
 
 
 class _Parser:
-    """Reads one text from left to right."""
+    """Reads one condition from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0

@@ -206,7 +206,7 @@ def _names(key: ConfigKey[Any]) -> str:
 
 def _default(key: ConfigKey[Any]) -> str:
     if key.default_text is not None:
-        # prose stands in parentheses, values are set as code
+        # prose is in parentheses, values are set as code
         plain = key.default_text.startswith("(") or " " in key.default_text
         return _cell(key.default_text) if plain else f"`{key.default_text}`"
     if isinstance(key.default, bool):

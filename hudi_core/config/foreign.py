@@ -1,6 +1,6 @@
 """Hudi's options without a declaration here, and their treatment.
 
-They stand in ``hudi_options.txt`` beside this module, which explains its own lines. It is read when
+They are in ``hudi_options.txt`` beside this module, which explains its own lines. It is read when
 the first of them is needed. A declaration in :mod:`hudi_core.config.catalog` goes before it.
 """
 

@@ -35,7 +35,7 @@ class FormatOption(Generic[T_co]):
     Attributes
     ----------
     name
-        What follows ``hoodie.table.format.<format>.``. A name that ends in a full stop stands for
+        What follows ``hoodie.table.format.<format>.``. A name that ends in a full stop means
         all options below it, which the format passes on: their values are not checked.
     default
         The value when the option is not given.
@@ -62,7 +62,7 @@ class FormatOption(Generic[T_co]):
 
     @property
     def is_prefix(self) -> bool:
-        """Whether it stands for all options below its name."""
+        """Whether it means all options below its name."""
         return self.name.endswith(".")
 
     @property

@@ -139,7 +139,7 @@ def buckets_of(options: Mapping[str, str], record_key: tuple[str, ...]) -> Bucke
 def stored_buckets(properties: Mapping[str, str], record_key: tuple[str, ...]) -> Buckets | None:
     """Return the layout that a table has stored; ``None`` without buckets.
 
-    Another index that was stored binds nobody: it leaves no trace in the layout.
+    Another index that was stored binds no writer: it leaves no trace in the layout.
     """
     kind = properties.get(IndexConfig.index_type.key, "").strip().upper()
     if kind != IndexType.BUCKET or not record_key:

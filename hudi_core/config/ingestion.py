@@ -32,7 +32,7 @@ SOURCE_CLASSES: Final = {
     f"{_SOURCES}JsonDFSSource": SourceFormat.JSON,
     f"{_SOURCES}CsvDFSSource": SourceFormat.CSV,
 }
-"""What the source classes of Hudi Streamer stand for."""
+"""What the source classes of Hudi Streamer mean."""
 
 
 def source_format(text: str) -> SourceFormat:
@@ -140,7 +140,7 @@ class IngestionConfig(Options, group=Group.INGESTION):
         parse=str,
         aliases=(f"{_DELTA_STREAMER}csv.nullValue",),
         default_text="(empty)",
-        doc="The text that stands for null in a CSV file.",
+        doc="The string that means null in a CSV file.",
     )
 
     csv_encoding: Option[str] = Option(

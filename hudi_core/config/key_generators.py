@@ -86,12 +86,12 @@ KEY_GENERATOR_CLASSES: Final[Mapping[str, KeyGeneratorType]] = {
     for kind, form in KEY_GENERATORS.items()
     for avro in ("", "Avro")
 }
-"""What Hudi's key generator classes stand for."""
+"""What Hudi's key generator classes mean."""
 
 KEY_GENERATOR_WORDS: Final[Mapping[str, KeyGeneratorType]] = {
     kind.value: kind for kind in KeyGeneratorType
 } | {f"{kind.value}{_AVRO}": kind for kind in KEY_GENERATORS}
-"""What Hudi's words for key generator types stand for."""
+"""What Hudi's words for key generator types mean."""
 
 
 def class_of_word(word: str) -> str | None:

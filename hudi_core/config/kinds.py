@@ -1,7 +1,7 @@
 """Closed sets of option values, and Hudi's Java class names.
 
 Properties and options may name Java classes. Nothing is ever imported by such a name: the fixed
-registries below say what each known name stands for, and every other name is refused or kept apart.
+registries below say what each known name means, and every other name is refused or kept apart.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class MergeMode(StrEnum):
 class KeyGeneratorType(StrEnum):
     """How record keys and partition paths are made from columns.
 
-    ``USER_PROVIDED`` stands for every generator outside the registry; tables that use one are read,
+    ``USER_PROVIDED`` means every generator outside the registry; tables that use one are read,
     never written.
     """
 
@@ -238,7 +238,7 @@ LOCK_CLASSES: Final = {
     _AWS_LOCK + "DynamoDBBasedImplicitPartitionKeyLockProvider": LockKind.DYNAMODB_IMPLICIT,
     _HIVE_LOCK + "HiveMetastoreBasedLockProvider": LockKind.HIVE_METASTORE,
 }
-"""What Hudi's lock provider classes stand for."""
+"""What Hudi's lock provider classes mean."""
 
 _TRANSACTION: Final = "org.apache.hudi.client.transaction."
 CONFLICT_CLASSES: Final = {
@@ -246,4 +246,4 @@ CONFLICT_CLASSES: Final = {
     _TRANSACTION
     + "BucketIndexConcurrentFileWritesConflictResolutionStrategy": Granularity.FILE_GROUP,
 }
-"""What Hudi's conflict resolution strategy classes stand for; buckets are always looked at."""
+"""What Hudi's conflict resolution strategy classes mean; buckets are always looked at."""

@@ -110,14 +110,14 @@ class LockConfig(Options, group=Group.LOCK):
         "hoodie.write.lock.filesystem.expire",
         default=0,
         parse=seconds_of_minutes,
-        doc="`lock_file`: minutes after which a lock file that nobody renews is deleted; 0 for "
+        doc="`lock_file`: minutes after which a lock file that is not renewed is deleted; 0 for "
         "never. Hudi's writers do not renew theirs.",
     )
     lease_s: Option[int] = Option(
         "hoodie.write.lock.storage.validity.timeout.secs",
         default=300,
         parse=integer(10),
-        doc="`storage`: seconds after which a lock that nobody renews may be taken over. At least "
+        doc="`storage`: seconds after which a lock that is not renewed may be taken over. At least "
         "ten times the seconds between renewals.",
     )
     renew_s: Option[int] = Option(

@@ -115,8 +115,8 @@ class StoredMergeKeys(Options, group=Group.TABLE):
         default=None,
         parse=payload_class,
         default_text="(none)",
-        doc="Payload class that a table of version 9 was created for; rows are merged by what it "
-        "stands for.",
+        doc="Payload class that a table of version 9 was created for; rows are merged by the rule "
+        "that it means.",
     )
 
 

@@ -27,7 +27,7 @@ _OF_TABLE: Final = (PartialUpdateMode.IGNORE_DEFAULTS, PartialUpdateMode.FILL_UN
 OF_WRITE: Final = (PartialUpdateMode.NONE, PartialUpdateMode.KEEP_VALUES)
 """Modes of partial updates that a table does not keep."""
 _PLAIN: Final = (PayloadKind.DEFAULT, PayloadKind.EVENT_TIME, PayloadKind.LATEST)
-"""Payload classes that stand for a merge mode and nothing else."""
+"""Payload classes that mean a merge mode and nothing else."""
 
 
 class Read(Protocol):
@@ -112,7 +112,7 @@ def default_mode(ordering: tuple[str, ...]) -> MergeMode:
 
 
 def _mode(value: PayloadKind | MergeMode | str | None) -> MergeMode | None:
-    """The merge mode that a payload class or a strategy stands for."""
+    """The merge mode that a payload class or a strategy means."""
     if value is None or isinstance(value, MergeMode):
         return value
     return value.merge_mode if isinstance(value, PayloadKind) else MergeMode.CUSTOM

@@ -14,7 +14,7 @@ from hudi_core.config.extension_points import (
 )
 
 PARTITIONS_PROPERTY: Final = "hoodie.table.partition.by.keygenerator"
-"""Whether a named key generator makes the texts of partition fields."""
+"""Whether a named key generator makes the strings of partition fields."""
 KEYGEN_CLASS_PROPERTY: Final = "hoodie.table.keygenerator.class"
 
 Pairs = tuple[tuple[str, str], ...]

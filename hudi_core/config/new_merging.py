@@ -152,7 +152,7 @@ def _given_mode(
             continue
         named[given_name(key, options)] = mode
     if len(set(named.values())) > 1:
-        first, second, *_ = (f"{name} stands for {mode}" for name, mode in named.items())
+        first, second, *_ = (f"{name} means {mode}" for name, mode in named.items())
         name, mode = next(iter(named.items()))
         raise InvalidOptionError(
             name, mode.value, f"{first}, but {second}", f"Give only {TableKeys.merge_mode.key}."
@@ -188,7 +188,7 @@ def _partial_update(
     own = partial_update_of(payload)
     if own is not PartialUpdateMode.NONE and given not in (*OF_WRITE, own):
         raise InvalidOptionError(
-            key.key, given.value, f"the payload class stands for {own}", "Give only one of them."
+            key.key, given.value, f"the payload class means {own}", "Give only one of them."
         )
     mode = own if given in OF_WRITE else given
     if mode is PartialUpdateMode.FILL_UNAVAILABLE and value is None:
@@ -197,7 +197,7 @@ def _partial_update(
                 key.key,
                 given.value,
                 f"it needs {MergeKeys.unavailable_value.key}",
-                "Set it to the text that stands for a value that was not sent.",
+                "Set it to the string that marks a value that was not sent.",
             )
         value = DEBEZIUM_UNAVAILABLE
     return mode, value

@@ -84,7 +84,7 @@ class PlacementKeys(Options, group=Group.TABLE):
         parse=strategy_name,
         doc="Name of the storage strategy, which picks the folders above the partitions of data "
         "files: `default` (none), `object_store` (one of many prefixes, by a hash), or one that an "
-        "installed distribution registers. The names of Hudi's Java classes stand for the first "
+        "installed distribution registers. The names of Hudi's Java classes select the first "
         "two; no class is loaded.",
     )
     path = ConfigKey[tuple[str, ...]](

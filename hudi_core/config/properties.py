@@ -59,7 +59,7 @@ def parse_properties(data: bytes, path: str = FILE_NAME) -> dict[str, str]:
 
 @lru_cache(maxsize=16)
 def _parsed(data: bytes, path: str) -> Mapping[str, str]:
-    """See :func:`parse_properties`; a commit finds three times what is mostly the same text."""
+    """See :func:`parse_properties`; a commit parses mostly the same text three times."""
     if len(data) > MAX_BYTES:
         raise CorruptMetadataError(path, f"it has {len(data)} bytes, more than {MAX_BYTES}")
     properties: dict[str, str] = {}
@@ -177,7 +177,7 @@ def format_properties(properties: Mapping[str, str], comments: Sequence[str] = (
             raise InvalidOptionError(
                 key, value, "it holds half of a surrogate pair", "Use valid Unicode."
             ) from None
-        # a blank ends a key wherever it stands; in a value only leading blanks would be lost
+        # a blank ends a key wherever it is; in a value only leading blanks would be lost
         guard = "\\" if value.startswith(" ") else ""
         lines.append(_escape(key).replace(" ", "\\ ") + "=" + guard + _escape(value))
     data = "".join(f"{line}\n" for line in lines).encode("ascii")

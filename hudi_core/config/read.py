@@ -68,7 +68,7 @@ class ReadConfig(Options, group=Group.READ):
         parse=begin_time,
         default_text="(required for incremental reads)",
         doc="Incremental: changes that completed after this time; `earliest` for all of them. The "
-        "requested time of a commit stands for its completion, here and as the end. Whole seconds "
+        "requested time of a commit means its completion, here and as the end. Whole seconds "
         "mean the begin of that second here, and the end of it there.",
     )
     end: Option[str | None] = Option(

@@ -36,7 +36,7 @@ def given_options(options: Any) -> Mapping[str, object]:
     for name in options:
         if not isinstance(name, str):
             raise InvalidOptionError(
-                repr(name), options[name], "the name of an option is a text", "Pass its name."
+                repr(name), options[name], "the name of an option is a string", "Pass its name."
             )
     return options
 
@@ -64,8 +64,8 @@ def options_as_strings(options: Mapping[str, object] | None) -> GivenOptions:
                 raise InvalidOptionError(
                     name,
                     type(value).__name__,
-                    "an option is a text, a number, a boolean or a list of names",
-                    "Pass its text.",
+                    "an option is a string, a number, a boolean or a list of names",
+                    "Pass a string.",
                 )
     return strings
 
@@ -82,13 +82,13 @@ def resolve_table_config(options: Mapping[str, str], stored: TableConfig | None)
 
 
 def require_metadata_table(options: Mapping[str, str], placement: Placement) -> None:
-    """Refuse options without which nothing tells the files of a table."""
+    """Refuse options without which the files of a table are unknown."""
     if not placement.is_default and MetadataConfig.from_options(options).is_refused:
         raise InvalidOptionError(
             MetadataConfig.enabled.key,
             "false",
-            "the table's data files lie below storage paths, and its metadata table alone tells "
-            "which there are",
+            "the table's data files lie below storage paths, and only its metadata table lists "
+            "them",
             "Drop the option.",
         )
 

@@ -89,15 +89,15 @@ class SqlLimits(Options, group=Group.WRITE):
         "hudi.sql.memory.limit",
         default="50%",
         parse=_memory,
-        doc="Memory that DuckDB takes at most for one write with texts in SQL (conditions, values, "
+        doc="Memory that DuckDB takes at most for one write with SQL text (conditions, values, "
         "validators, transformers): an amount, or a part of the machine's. Nothing is spilled to a "
-        "disk. On Spark texts are run by Spark.",
+        "disk. On Spark the SQL is run by Spark.",
     )
     timeout_s: Option[int] = Option(
         "hudi.sql.timeout",
         default=600,
         parse=integer(0),
-        doc="Seconds after which DuckDB gives up on a text in SQL, which is run file by file; 0 "
+        doc="Seconds after which DuckDB gives up on a SQL text, which is run file by file; 0 "
         "for no limit. It looks at the clock between batches of rows, not within one function of "
         "one row.",
     )

@@ -42,7 +42,7 @@ class StorageMove:
 
     @classmethod
     def parse(cls, text: str) -> StorageMove | None:
-        """Read the stored form; an empty text is no move."""
+        """Read the stored form; an empty string is no move."""
         if not text.strip():
             return None
         try:

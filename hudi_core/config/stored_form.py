@@ -201,4 +201,4 @@ _OWN_FORMS: Final[Mapping[str, Callable[[TableConfig], list[Property]]]] = {
     "buckets": lambda config: bucket_properties(config.buckets),
     "placement": lambda config: list(config.placement.properties.items()),
 }
-"""Fields that are not one property each, or not one text for each value."""
+"""Fields that are not one property each, or not one string for each value."""

@@ -62,7 +62,7 @@ class ManagedKeys(Options, group=Group.TABLE):
         PARTITIONS_PROPERTY,
         default=False,
         parse=boolean,
-        doc="Whether a key generator that another distribution provides makes the texts of "
+        doc="Whether a key generator that another distribution provides makes the strings of "
         "partition fields, which are then no values of columns.",
     )
     keys_proved = ConfigKey(

@@ -81,7 +81,7 @@ def require_known_zone(config: TableConfig, base_path: str) -> None:
     if key is not None:
         raise UnsupportedTableError(
             base_path,
-            "does not tell in which time zone its partitions were made of timestamps, and it was "
+            "does not record in which time zone its partitions were made of timestamps, and it was "
             "made by Apache Hudi, which takes that of the process",
             f"Set {key.key} to the zone of the writers before, such as UTC or Asia/Tokyo, with "
             "every write.",
@@ -139,5 +139,5 @@ def _unwritable_fields(config: TableConfig) -> Iterator[tuple[str, str]]:
         try:
             time_based(config.raw)
         except InvalidOptionError as error:
-            reason = f"does not tell rightly how its partitions are made ({error.what})"
+            reason = f"has a wrong record of how its partitions are made ({error.what})"
             yield reason, "Name the missing option with the write, or write with Apache Hudi."

@@ -175,7 +175,7 @@ class SyncConfig(Options, group=Group.SYNC):
         default=None,
         parse=names,
         default_text="the table's partition fields",
-        doc="Partition columns of the entry. One that the table lacks is a column of texts.",
+        doc="Partition columns of the entry. One that the table lacks is a column of strings.",
     )
     extractor: Option[Extractor | None] = Option(
         f"{_HIVE}partition_extractor_class",
@@ -191,7 +191,7 @@ class SyncConfig(Options, group=Group.SYNC):
         default=None,
         parse=optional_flag,
         default_text="hoodie.datasource.write.partitionpath.urlencode of the table",
-        doc="Whether `%XX` in paths of partitions stand for characters.",
+        doc="Whether `%XX` in paths of partitions is decoded.",
     )
     assume_dates: Option[str] = Option(
         f"{_HIVE}assume_date_partitioning",
@@ -218,7 +218,7 @@ class SyncConfig(Options, group=Group.SYNC):
         default=False,
         parse=boolean,
         doc="Whether a sync that fails after a commit is a warning, not an error. The commit "
-        "stands in both cases.",
+        "is kept in both cases.",
     )
     strategy: Option[TableStrategy] = Option(
         f"{_HIVE}table.strategy",

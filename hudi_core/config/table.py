@@ -56,14 +56,14 @@ class TableConfig:
     ``local_zone`` is the zone of the other writers, as an option or the table names it, else that
     of this process if the table is LOCAL; ``None`` where it has no name, or is not needed.
     ``consistent_timestamps`` and ``old_floats`` are how keys spell timestamps and floating-point
-    numbers; ``None`` where it is not known. ``takes_empty_partitions``: rows with an empty text as
-    partition value share the partition of those without one; not where readers of the table's
+    numbers; ``None`` where it is not known. ``takes_empty_partitions``: rows with an empty string
+    as partition value share the partition of those without one; not where readers of the table's
     format know values by their partition alone.
 
     ``ordering_fields`` has the first one first, with dots in the names of fields of structs.
     ``payload`` is the class that the table was created for, where it is built in; ``merger`` any
-    class or strategy that is neither that nor ``named_merger``. ``partial_update`` is a text where
-    the mode is not built in; ``unavailable_value`` marks a value that a source did not send.
+    class or strategy that is neither that nor ``named_merger``. ``partial_update`` is a string
+    where the mode is not built in; ``unavailable_value`` marks a value that a source did not send.
     ``last_column_id`` is the greatest field id ever given out, and ``field_ids`` are by dotted
     path; ``None`` and empty for tables of other writers.
 
@@ -141,7 +141,7 @@ class TableConfig:
     def tells_meta_columns(self) -> bool:
         """Whether other engines may expect all meta columns in all files.
 
-        A table whose key alone is virtual tells them of none: they would miss it.
+        A table whose key alone is virtual shows them none: they would miss it.
         """
         return RECORD_KEY in self.stored_meta_columns
 

@@ -128,8 +128,9 @@ class TableKeys(Options, group=Group.TABLE):
         parse=payload_class,
         aliases=("hoodie.compaction.payload.class",),
         default_text="(as the merge mode says)",
-        doc="Hudi's older way to say how rows are merged. The names of Hudi's own classes stand "
-        "for rules that docs/merging.md lists; no class is loaded, and other classes are refused.",
+        doc="Hudi's older way to say how rows are merged. The names of Hudi's own classes "
+        "select rules that docs/merging.md lists; no class is loaded, and other classes are "
+        "refused.",
     )
     merge_strategy = ConfigKey(
         "hoodie.write.record.merge.strategy.id",
@@ -155,8 +156,8 @@ class TableKeys(Options, group=Group.TABLE):
         "SIMPLE with one key and one partition field, else COMPLEX",
         doc="How keys and partition paths are made: SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP "
         "(one partition field, by periods of its timestamps, as `hoodie.keygen.timebased.*` say) "
-        "or CUSTOM (each partition field SIMPLE or TIMESTAMP); the names of Hudi's classes stand "
-        "for them. Or the name of one that an installed distribution provides "
+        "or CUSTOM (each partition field SIMPLE or TIMESTAMP); the names of Hudi's classes "
+        "select them. Or the name of one that an installed distribution provides "
         "(`docs/extension_points.md`), whose own options begin with "
         "`hoodie.table.keygenerator.<name>.` and are kept with the table.",
     )
@@ -167,7 +168,7 @@ class TableKeys(Options, group=Group.TABLE):
         aliases=("hoodie.table.keygenerator.class",),
         default_text="(as the type says)",
         doc="The key generator by the name of Hudi's Java class. The names of Hudi's built-in "
-        "classes stand for a type; no class is loaded. Takes the names of installed ones too, and "
+        "classes select a type; no class is loaded. Takes the names of installed ones too, and "
         "keeps them.",
     )
     complex_new_encoding = ConfigKey(
@@ -230,7 +231,7 @@ class TableKeys(Options, group=Group.TABLE):
         default=True,
         parse=boolean,
         doc="Whether data files hold the five meta columns. Without them record keys are made of "
-        "their columns whenever they are needed, and no row tells when it was written: there are "
+        "their columns whenever they are needed, and no row records when it was written: there are "
         "no incremental queries. It is chosen when the table is made, for good.",
         usual="true",
     )
@@ -257,7 +258,7 @@ class TableKeys(Options, group=Group.TABLE):
         default=None,
         parse=concatenator,
         default_text="(none: keys are those of the key generator)",
-        doc="What stands between the values of a virtual key: with `_` that of the columns `a` and "
+        doc="The separator of the values of a virtual key: with `_` that of the columns `a` and "
         "`b` is `1_2`, instead of `a:1,b:2`. Values that contain it are refused, as two rows could "
         "have one key.",
     )

@@ -72,7 +72,7 @@ def key_generator_class(text: str) -> KeyGeneratorType | str | None:
 
 
 def concatenator(text: str) -> str | None:
-    """Parse what stands between the values of a key."""
+    """Parse the separator between the values of a key."""
     if "," in text or ":" in text:
         raise ValueError("keys of that form are the key generator's own; leave the option out")
     return text or None

@@ -147,15 +147,15 @@ class TimeKeys(Options, group=Group.TABLE):
         parse=str,
         aliases=(_OLD_PREFIX + "input.dateformat",),
         default_text="(required for strings)",
-        doc="Formats of the strings, such as `yyyy-MM-dd'T'HH:mm:ssZ`; the first that fits a text "
-        "is taken.",
+        doc="Formats of the strings, such as `yyyy-MM-dd'T'HH:mm:ssZ`; the first that fits is "
+        "taken.",
     )
     input_delimiter = ConfigKey(
         _PREFIX + "input.dateformat.list.delimiter.regex",
         default=",",
         parse=_delimiter,
         aliases=(_OLD_PREFIX + "input.dateformat.list.delimiter.regex",),
-        doc="What stands between several formats of strings: one character.",
+        doc="The separator between several formats of strings: one character.",
     )
     output_format = ConfigKey(
         _PREFIX + "output.dateformat",

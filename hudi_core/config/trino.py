@@ -74,7 +74,7 @@ class TrinoConfig(Options, group=Group.TRINO):
         parse=text_or_none,
         default_text="(clients need no certificate)",
         doc="File with the certificates of the authorities whose clients are let in, in PEM; with "
-        "it nobody else is (mutual TLS).",
+        "it no other client is (mutual TLS).",
     )
     max_connections: Option[int] = Option(
         "hudi.trino.max-connections",

@@ -26,7 +26,7 @@ STRATEGY_CLASSES: Final = {
     _PACKAGE + "KeepByTimeStrategy": TtlStrategy.KEEP_BY_TIME,
     _PACKAGE + "KeepByCreationTimeStrategy": TtlStrategy.KEEP_BY_CREATION_TIME,
 }
-"""What Hudi's strategy classes stand for."""
+"""What Hudi's strategy classes mean."""
 
 
 def strategy_class(text: str) -> TtlStrategy | None:

@@ -13,7 +13,7 @@ from hudi_core.config.parsers import names
 from hudi_core.errors import InvalidOptionError
 
 TABLE_NAME: Final = "<TABLE_NAME>"
-"""Stands for the table in a query."""
+"""Placeholder of the table in a query."""
 _PACKAGE: Final = "org.apache.hudi.client.validator."
 
 
@@ -40,7 +40,7 @@ VALIDATOR_CLASSES: Final = {
     _PACKAGE + "SqlQueryInequalityPreCommitValidator": ValidatorKind.INEQUALITY,
     _PACKAGE + "SqlQuerySingleResultPreCommitValidator": ValidatorKind.SINGLE_VALUE,
 }
-"""What Hudi's validator classes stand for."""
+"""What Hudi's validator classes mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class ValidatorsConfig(Options, group=Group.WRITE):
         default=(),
         parse=queries,
         default_text="(none)",
-        doc="Queries of `equality`, separated by semicolons. In each `<TABLE_NAME>` stands for the "
+        doc="Queries of `equality`, separated by semicolons. In each `<TABLE_NAME>` means the "
         "table; the rows have to be the same before and after the commit, in any order.",
     )
     inequality: Option[tuple[str, ...]] = Option(

@@ -73,7 +73,7 @@ def properties_in(properties: Mapping[str, str], to: int, base_path: str) -> Pro
 
 def _from_6_to_9(properties: Properties, base_path: str) -> Properties:
     made = _from_6_to_8(properties, base_path)
-    # version 9 has the words for what version 8 does not tell apart
+    # version 9 has the words for what version 8 does not distinguish
     made[_PAYLOAD] = _payload_of_6(properties)
     made = _from_8_to_9(made, base_path)
     made.pop(_STRATEGY, None)

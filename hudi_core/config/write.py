@@ -93,9 +93,9 @@ class WriteConfig(Options, group=Group.WRITE):
         default=True,
         parse=boolean,
         doc="Whether a write to a table of Apache Hudi's is refused where its COMPLEX generator "
-        "has one key field and stored rows do not tell whether keys are `field:value` or, as Hudi "
+        "has one key field and stored rows do not show whether keys are `field:value` or, as Hudi "
         "1.0.0 to 1.0.2 make them, the bare value: because there are none, or of both. Where they "
-        "tell, their form is taken in any case.",
+        "show it, their form is taken in any case.",
     )
     allow_duplicate_on_insert: Option[bool] = Option(
         "hoodie.merge.allow.duplicate.on.inserts",
@@ -163,13 +163,13 @@ class WriteConfig(Options, group=Group.WRITE):
         "hoodie.copyonwrite.record.size.estimate",
         default=1024,
         parse=integer(1),
-        doc="Bytes of a row in a file, as long as no commit tells them.",
+        doc="Bytes of a row in a file, as long as no commit shows them.",
     )
     record_size_threshold: Option[float] = Option(
         "hoodie.record.size.estimation.threshold",
         default=1.0,
         parse=number(above=-1, below=1e6),
-        doc="A commit tells the size of a row when it wrote more than this share of "
+        doc="A commit shows the size of a row when it wrote more than this share of "
         "hoodie.parquet.small.file.limit.",
     )
     insert_auto_split: Option[bool] = Option(
@@ -281,7 +281,7 @@ class WriteConfig(Options, group=Group.WRITE):
         parse=boolean,
         doc="Whether a write may raise the table's version. It never does; true is warned of.",
         hudi_default="true",
-        reason="An upgrade shuts out older readers, and nobody asked for it.",
+        reason="An upgrade shuts out older readers, and no user asked for it.",
     )
     markers_type = ConfigKey(
         "hoodie.write.markers.type",

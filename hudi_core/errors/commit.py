@@ -251,7 +251,7 @@ class CommitStateUnknownError(CommitError):
 
 
 class IncompleteCommitError(CommitError):
-    """The instant is not complete, and never will be: nobody sees it.
+    """The instant will never be complete: no reader sees it.
 
     It was taken back, or the format may not take it any more. What may become complete yet is a
     :class:`CommitStateUnknownError`.

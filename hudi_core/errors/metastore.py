@@ -38,7 +38,7 @@ class MetastoreEntryError(HudiError):
 
 
 class MetaSyncError(HudiError):
-    """A sync failed after its commit, which stands.
+    """A sync failed after its commit, which is kept.
 
     Attributes
     ----------

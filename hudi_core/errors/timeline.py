@@ -10,7 +10,7 @@ class TimelineError(HudiError):
 
 
 class InvalidInstantTimeError(TimelineError):
-    """A text is not an instant time."""
+    """A string is not an instant time."""
 
     def __init__(self, text: str, reason: str) -> None:
         self.text, self.reason = text, reason

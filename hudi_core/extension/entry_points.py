@@ -37,7 +37,7 @@ def _found(
 
     A file of every distribution is read for them.
 
-    Whoever installs or removes a distribution changes the folder that it is in, and so the
+    Installing or removing a distribution changes the folder that it is in, and so the
     arguments.
     """
     del places, finders

@@ -2,7 +2,7 @@
 
 Finding reads the metadata of distributions and imports nothing of them; only the extension that
 is asked for is imported. It is never looked up by an import path: an option or a table's property
-that names a Java class of Hudi's stands for the name in the group that the class maps to.
+that names a Java class of Hudi's means the name in the group that the class maps to.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ExtensionPoint:
     find: FindEntryPoints = installed_entry_points
 
     def name(self, text: str) -> str:
-        """Return the name that a text stands for.
+        """Return the name that an option's value means.
 
         Whether there is such a member is not looked at.
 
@@ -85,7 +85,7 @@ class ExtensionPoint:
         return name
 
     def find_name(self, text: str) -> str | None:
-        """The name that a text stands for; ``None`` if it is none."""
+        """The name that an option's value means; ``None`` if it is none."""
         known = self.java_names.get(text)
         return _folded(text) if known is None else known
 
@@ -185,7 +185,7 @@ class ExtensionPoint:
 
 @contextmanager
 def named_by(option: str, text: str) -> Iterator[None]:
-    """Have an error of an unknown name tell which option names it."""
+    """Add the option's name to the error of an unknown name."""
     try:
         yield
     except UnknownExtensionError as error:

@@ -147,7 +147,7 @@ class DynamicBloom:
                 for number, row in enumerate(self._rows):
                     alive[number] &= (row[bits >> 3] >> (bits & 7)).astype(np.uint8) & 1 == 1
                 kept: npt.NDArray[np.bool_] = np.logical_or.reduce(alive, axis=0)
-                # most keys are not there, and two hashes tell
+                # most keys are not there, and two hashes show it
                 if np.count_nonzero(kept) * 2 < len(kept):
                     chain.keep(kept)
                     alive = alive[:, kept]

@@ -31,7 +31,7 @@ that says what to change.
   lock alone is no fence: what a hook changes it changes by compare-and-set.
 * ``expected_version``, which every changing hook gets, is the version of the state on which the
   caller has decided that the change be made: what ``open`` returned under the lock. For a write it
-  is recorded in the commit before step 1, so that whoever replays it compares with the same state.
+  is recorded in the commit before step 1, so that a replay compares with the same state.
   The hook makes its change on that state or raises ``CommitConflictError``; where it finds its work
   done, or the instant held, it returns, whatever the state. ``None``: the caller has decided on no
   state (it fences an instant off in whatever state there is, or the write is of an engine that

@@ -33,7 +33,7 @@ class Hook:
     arguments
         Names of its arguments, in the order of the contract, without ``self``.
     function
-        The method of ``TableFormat`` that stands in for a format without it.
+        The method of ``TableFormat`` that replaces it in a format without it.
     is_required
         Whether every format has it.
     needed_by

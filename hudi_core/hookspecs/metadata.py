@@ -33,7 +33,7 @@ class MetadataHooks:
         are deleted that a creator left who died. So the table has no instant, and what is there
         under its name in a catalog, of such a creator or of a table that was dropped, gives way. A
         crash before or after it loses nothing: who creates a table there calls it again. Added to
-        RFC-93, which has nobody create the metadata.
+        RFC-93, in which no hook creates the metadata.
 
         Returns
         -------
@@ -56,8 +56,8 @@ class MetadataHooks:
         Called under the lock at the start of every action, after recovery, before anything is
         written, and whenever a change is about to be decided: the version in the receipt is what
         the changing hook then gets as ``expected_version``. Also called by ``validate``, without
-        the lock. Changes nothing, so that a crash means nothing. Added to RFC-93, which has nobody
-        open the metadata.
+        the lock. Changes nothing, so that a crash means nothing. Added to RFC-93, in which no hook
+        opens the metadata.
 
         Returns
         -------
@@ -113,7 +113,7 @@ class MetadataHooks:
     def close(self) -> None:
         """Give back what the format holds of an open table. Optional.
 
-        Called without lock, once, when the table is closed, or when nobody holds it any more; no
+        Called without lock, once, when the table is closed, or when it is garbage; no
         other hook is called afterwards. It may be called in another thread than the hooks. The
         process may die without it, so that nothing must depend on it. An error of it fails the
         closing of the table alone. Added to RFC-93, where a format holds nothing.
@@ -168,9 +168,9 @@ class MetadataHooks:
         """Name the table's folders with metadata of the format. Optional.
 
         Called under the lock, before :meth:`create` makes a new table, with the table as it is
-        to be. Where its creator dies, whoever creates a table there deletes these folders and
+        to be. Where its creator dies, the next creator of a table there deletes these folders and
         ``.hoodie``, and refuses any other file. Without it the format has none: what it makes
-        elsewhere in the folder stands in the way then. Called also to validate and repair a table,
+        elsewhere in the folder is in the way then. Called also to validate and repair a table,
         whose checksum files of Hadoop are looked for there. Added to RFC-93, where creating a table
         is left open.
 

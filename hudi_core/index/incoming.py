@@ -212,7 +212,7 @@ def ordering_columns(values: Sequence[object]) -> list[str]:
 
 
 def _deciding_columns(scope: Scope, context: WriteContext) -> list[str]:
-    """Return the staged columns that tell a row's key, order and deletion."""
+    """Return the staged columns that hold a row's key, order and deletion."""
     wanted = {INGEST_ORDER, *key_names(context), *deciding_names(context.rules)}
     names = scope.parts[0].schema.names
     # where nothing decides, one column still counts the rows

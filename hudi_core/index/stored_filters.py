@@ -1,6 +1,6 @@
 """Bloom filters and key ranges of files by the metadata table.
 
-They stand for the footers of candidate files, which are then not opened. A file that the metadata
+They replace the footers of candidate files, which are then not opened. A file that the metadata
 table has no usable filter of is no exception: its footer is read, and rules it out or not.
 """
 

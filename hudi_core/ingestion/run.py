@@ -116,7 +116,7 @@ def ingest(
     ------
     SourceFileError
         A file cannot be read, or has what a column cannot hold as it is; names the line. The
-        commits before its own stand.
+        commits before its own are kept.
     PathNotFoundError
         There is no such folder.
     InvalidOptionError

@@ -20,13 +20,13 @@ _PLAIN_NUMBER: Final = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 _TRUTH: Final = r"(?i)^(true|false)$"
 _DAY: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _WRITTEN_ONCE: Final = (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_boolean, pt.is_date)
-"""Types whose values are one key each, however a text writes them."""
+"""Types whose values are one key each, however a string spells them."""
 _EXACT_DIGITS: Final = 15
 """Numbers of as many digits are the same ones after they were doubles."""
 
 
 class BadStringError(ValueError):
-    """A text that a column cannot hold as it is."""
+    """A string that a column cannot hold as it is."""
 
     def __init__(self, row: int, value: str, reason: str) -> None:
         self.row, self.value, self.reason = row, value, reason
@@ -64,7 +64,7 @@ def inferred(strings: pa.ChunkedArray, *, is_key: bool) -> pa.ChunkedArray:
     """Return strings as values of the narrowest type that has them all.
 
     Without a number that begins with zeros, or has more digits than its type. Where none is more
-    than a text they stay what they are, and where none is there they are of the type null.
+    than a string they stay what they are, and where none is there they are of the type null.
     """
     empty = pc.equal(strings, "")
     held = strings.filter(pc.invert(pc.fill_null(empty, True)))

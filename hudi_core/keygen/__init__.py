@@ -127,7 +127,7 @@ def _time_strings(config: TableConfig, schema: TableSchema, column: KeyColumn) -
         raise InvalidOptionError(
             _KEY,
             config.keygen_type.value,
-            f"the table does not tell how partitions are made of {column.name}",
+            f"the table does not record how partitions are made of {column.name}",
             "Set hoodie.keygen.timebased.timestamp.type and "
             "hoodie.keygen.timebased.output.dateformat.",
         )

@@ -43,7 +43,7 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
 class ParsedStrings(NamedTuple):
-    """Texts that were read.
+    """Strings that were parsed.
 
     ``offsets`` say how many milliseconds the clocks of the strings are ahead of UTC.
     """

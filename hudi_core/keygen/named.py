@@ -25,7 +25,7 @@ from hudi_core.storage.partition_path import PartitionPathCodec
 
 
 class BaseKeyGenerator(KeyGeneratorTraits, ABC):
-    """Makes record keys, and the texts of partition fields if wanted.
+    """Makes record keys, and the strings of partition fields if wanted.
 
     What it makes of a row depends on the values of the row and on the table's options, on nothing
     else: keys are compared with those that were stored years ago, by other processes, and may be
@@ -57,7 +57,7 @@ class BaseKeyGenerator(KeyGeneratorTraits, ABC):
         """
 
     def partition_texts(self, batch: pa.RecordBatch) -> Sequence[pa.StringArray]:
-        """Return a text for each row and partition field; null for none.
+        """Return a string for each row and partition field; null for none.
 
         Called where ``makes_partitions`` is true. The path is made of them as of any values.
         """
@@ -117,19 +117,19 @@ class NamedKeys:
         self.guard.require(method, texts, (pa.StringArray,), "a pyarrow.StringArray")
         if len(texts) != batch.num_rows:
             self.guard.raise_violation(
-                f"{method} returned {len(texts)} texts for {batch.num_rows} rows"
+                f"{method} returned {len(texts)} strings for {batch.num_rows} rows"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """The texts of one partition field."""
+    """The strings of one partition field."""
 
     texts: pa.StringArray
 
     def distinct(self, batch: pa.RecordBatch) -> tuple[Indices, list[str | None]]:
         """Return each row's string index, and the strings."""
-        del batch  # the one that the texts were made of
+        del batch  # the one that the strings were made of
         coded = self.texts.dictionary_encode(null_encoding="encode")
         return coded.indices.to_numpy().astype("int64"), coded.dictionary.to_pylist()
 

@@ -65,7 +65,7 @@ def joined_paths(
     """
     rows, tuples = _distinct_tuples(batch, fields)
     numbers: dict[str, int] = {}
-    # different values may have one text: timestamps cut to milliseconds
+    # different values may have one string: timestamps cut to milliseconds
     renumbered = [numbers.setdefault(codec.encode(values), len(numbers)) for values in tuples]
     return pa.DictionaryArray.from_arrays(
         pa.array(np.array(renumbered, np.int32)[rows]), pa.array(list(numbers), pa.string())

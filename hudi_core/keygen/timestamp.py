@@ -107,7 +107,7 @@ def bounds_of_strings(
     starts, known = starts_of_periods(pa.array(strings, pa.string()), how.output)
     ends = ends_of_periods(starts, how.output.grain)
     if how.output_zone is None:
-        # another writer may have taken the zone of its process, which the table does not tell
+        # another writer may have taken the zone of its process, which the table does not record
         return Bounds(*counts_of(starts - _AHEAD, ends + _BEHIND, unit), known)
     first = to_utc_millis(starts, how.output_zone)
     after = to_utc_millis(ends, how.output_zone, last=True)

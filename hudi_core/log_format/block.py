@@ -82,7 +82,7 @@ def encode_log_block(kind: BlockType, header: Mapping[HeaderKey, str], content: 
 
 
 class BlockHead(NamedTuple):
-    """What stands before a block's content, and the size of that content."""
+    """What precedes a block's content, and the size of that content."""
 
     type: int
     header: Mapping[int, str]
@@ -108,5 +108,5 @@ def decode_map(cursor: Cursor) -> dict[int, str]:
         try:
             entries[key] = cursor.take(cursor.int32()).decode()
         except UnicodeDecodeError as error:
-            raise cursor.damage("a text of the block is not UTF-8") from error
+            raise cursor.damage("a string of the block is not UTF-8") from error
     return entries

@@ -5,8 +5,8 @@ the one in use; a seal, which names its files and the state of the table that it
 table's properties name its partitions as under construction, and readers list the folders; the
 definitions of its indexes; the files of the former one deleted; the new ones copied to their place,
 for object stores know no renaming; the properties name the partitions as complete; the folder
-deleted. After a death before the properties change nobody looks at the folder. After that whoever
-comes next completes the change if the table is what the seal says, and rebuilds from the files
+deleted. After a crash before the properties change the folder is ignored. After that the next
+writer completes the change if the table is what the seal says, and rebuilds from the files
 otherwise. All of it runs under the table's lock.
 """
 

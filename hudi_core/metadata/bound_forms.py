@@ -124,14 +124,14 @@ def covers(wide: ColumnRange, narrow: ColumnRange) -> bool:
 
 
 def bound_order(one: ColumnRange) -> Callable[[Wrapped], Any]:
-    """What orders bounds: texts by their bytes, NaN after all numbers."""
+    """What orders bounds: strings by their bytes, NaN after all numbers."""
     kind, wrapper = one.value_type, one.min_value and one.min_value.wrapper
     is_decimal = kind is not None and kind.ordinal == BoundType.DECIMAL
     return _by_number if is_decimal or wrapper == "DecimalWrapper" else _by_value
 
 
 def _by_value(bound: Wrapped) -> Any:
-    # Python's order of code points is that of the bytes of texts
+    # Python's order of code points is that of the bytes of strings
     return (bound.value != bound.value, bound.value)
 
 

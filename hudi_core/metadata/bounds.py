@@ -1,6 +1,6 @@
 """Bounds of column statistics: internal form to Hudi's wrappers, and back.
 
-Statistics of version 1 (tables of version 8) tell types by the wrapper alone, and a reader has to
+Statistics of version 1 (tables of version 8) show types by the wrapper alone, and a reader has to
 know the column's type: a timestamp is a ``LongWrapper`` in the unit of the column. Those of
 version 2 say the type beside the bounds. Source: ``hudi-format`` section 5.
 """

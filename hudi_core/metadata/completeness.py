@@ -1,6 +1,6 @@
 """Whether all files of a metadata table partition are present.
 
-A file that was lost takes what it said with it, and nothing in the other files tells; nor does a
+A lost file takes its content with it, and no other file shows the loss; the same holds for a
 log file that is cut off between two blocks. So instants state what must be there: the build of a
 partition and each compaction all its files, see :func:`~hudi_core.metadata.recorded.shards_stated`,
 and deltacommits since then what they wrote. They are read as far as a partition's last statement,
@@ -95,7 +95,7 @@ def _recorded(
     for write in records.newest_first():
         time = write.requested_time
         is_compaction = write.action is Action.COMMIT
-        # of one file group the listing tells whether it is there
+        # of one file group the listing shows whether it is there
         states = (is_compaction or time == first) and partition != FILES
         # who built another partition holds nothing of this one
         is_other = time.startswith(SOLO_PREFIX) and first.startswith(SOLO_PREFIX) and time != first

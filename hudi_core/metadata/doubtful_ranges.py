@@ -77,7 +77,7 @@ def _floats(table: pa.Table, merged: Mask) -> Mask:
         for side in ("minimum", "maximum")
     )
     with_zero: Mask = (low <= 0) & (high >= 0)
-    # bounds that are zeros are negative below and positive above, whoever writes the file
+    # bounds that are zeros are negative below and positive above, whichever engine writes the file
     positive: Mask = (low == 0) & (high == 0) & ~np.signbit(low)
     found: Mask = np.where(merged, with_zero, positive)
     return found

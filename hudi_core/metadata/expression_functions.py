@@ -35,7 +35,7 @@ class Function:
     """One function.
 
     ``compute`` takes a value, the column's type and the options, and returns ``None`` where the
-    result is not certain. Options have a text that they must match. ``is_monotone``: a greater
+    result is not certain. Options have a pattern that they must match. ``is_monotone``: a greater
     value has no smaller result; ``ordered_if`` is whether that holds for some options. ``zones`` is
     whether the session's time zone makes a difference. ``cycle``, of a part of a date, is its least
     and greatest value, and the format of what two dates must have in common for it to have them in
@@ -68,7 +68,7 @@ class Function:
         return None
 
     def is_ordered(self, options: Options) -> bool:
-        """Whether bounds of the column tell bounds of its values."""
+        """Whether bounds of the column give bounds of its values."""
         return (self.is_monotone and self.ordered_if(options)) or self.cycle is not None
 
     def of(self, value: Any, kind: pa.DataType, options: Options) -> Any:
@@ -159,7 +159,7 @@ _SEPARATOR: Final = r"[-/: _.,]?"
 _FORMAT: Final = re.compile(
     "yyyy" + "".join(f"(?:{_SEPARATOR}{one}" for one in [*_PATTERNS][1:]) + ")?" * 5
 )
-"""From years down to seconds, so that the order of texts is that of times."""
+"""From years down to seconds, so that the order of strings is that of times."""
 _DEFAULT_FORMAT: Final = "yyyy-MM-dd HH:mm:ss"
 _TOKEN: Final = re.compile("|".join(_PATTERNS))
 
@@ -194,7 +194,7 @@ def _seconds(value: Any, kind: pa.DataType, options: Options) -> Any:  # noqa: A
     return found // _SECOND if found >= 0 else -(-found // _SECOND)
 
 
-# --- of texts ---------------------------------------------------------------
+# --- of strings -------------------------------------------------------------
 
 
 _CASED: Final = re.compile(
@@ -202,7 +202,7 @@ _CASED: Final = re.compile(
     "\u0400-\u045f\u0490-\u04ff\u05d0-\u06ff\u0900-\u0dff\u0e00-\u0eff\u1e00-\u1e95\u1ea0-\u1ef9"
     "\u2010-\u2044\u20a0-\u20bf\u3000-\u9fff\uac00-\ud7a3]*"
 )
-"""Texts whose lower and upper case every Java of Spark's and every Python here agree on, whatever
+"""Strings whose lower and upper case every Java of Spark's and every Python here agree on, whatever
 their releases of Unicode: no script whose cases came late, and no sigma, which has two of them."""
 
 

@@ -19,7 +19,7 @@ from hudi_core.model.promoted_bounds import widest_bounds
 from hudi_core.model.stats import ColumnStats
 
 _OF_PARTITIONS = "__partition_stat__"
-"""What stands in keys between the column and a partition of the table."""
+"""The part of keys between the column and a partition of the table."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Expressions of expression indexes: functions of one column, as Spark computes them.
 
-A function is kept where its values, or bounds of them, can be told here exactly as Spark tells
-them. What a day or an hour is depends on the time zone of a Spark session, which an index does not
+A function is kept where its values, or bounds of them, can be computed here exactly as Spark does.
+What a day or an hour is depends on the time zone of a Spark session, which an index does not
 name: bounds hold in every zone, 18 hours either way being the most that one can be from UTC.
 """
 
@@ -44,7 +44,7 @@ class Expression:
 
     @property
     def reads_values(self) -> bool:
-        """Whether bounds of the column do not tell those of its values."""
+        """Whether bounds of the column do not give those of its values."""
         return not self._function.is_ordered(self.options)
 
     @cached_property
@@ -72,7 +72,7 @@ class Expression:
     def core(self, stats: ColumnStats) -> Bounds | None:
         """What any right bounds cover, whatever time zone they were made in.
 
-        ``None`` where that cannot be told.
+        ``None`` where that is unknown.
         """
         low, high = stats.min_value, stats.max_value
         if low is None or high is None or not self._function.is_monotone:
@@ -134,7 +134,7 @@ def require_kept(
 def why_not_kept(definitions: IndexDefinitions, index: str, kind: pa.DataType | None) -> str | None:
     """Why an index is not kept; ``None`` where it is."""
     if index not in definitions.raw:
-        return "nothing tells what it is of"
+        return "its column is not recorded"
     columns, found = definitions.columns(index), definitions.raw[index].get("indexType")
     if len(columns) != 1 or "." in columns[0]:
         return f"it is of {', '.join(columns) or 'no column'}, not of one column of the table"

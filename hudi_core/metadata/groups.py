@@ -33,7 +33,7 @@ class GroupFile(NamedTuple):
 
 @dataclass(frozen=True)
 class ListedGroup:
-    """A file group, as a listing tells it."""
+    """A file group, as a listing shows it."""
 
     partition: str
     file_id: FileId

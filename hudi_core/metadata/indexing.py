@@ -308,7 +308,7 @@ def _own_plan(client: TableMetaClient, pending: Instant) -> IndexPartitionInfo |
 def _checked(partition: str, where: str) -> None:
     """Refuse a plan for anything but a buildable partition.
 
-    Whoever wrote it.
+    Regardless of the engine that wrote it.
     """
     kind = partition_of(partition)
     if kind is None or kind.is_required or not kind.has_safe_name:

@@ -43,8 +43,8 @@ def ensure_metadata_table(
 ) -> TableMetaClient:
     """Recover the metadata table, and build its missing partitions.
 
-    One that somebody died while rebuilding is rebuilt, with the partitions that it had: the one
-    write that finds it pays for that, with a listing of the table and all footers, unless it was
+    One whose rebuild died is rebuilt, with the partitions that it had: the one write that finds it
+    pays for that, with a listing of the table and all footers, unless it was
     complete already and just not in its place. Runs under the
     table's lock, after the table itself was recovered. Where nothing is to be done it costs nothing
     but the state.
@@ -60,7 +60,7 @@ def ensure_metadata_table(
         if rebuilt is None:
             rebuilt, gone = rebuild_metadata_table(client, config)
             for name in gone:
-                _log.warning("nothing tells what %s is an index of; it is gone", name)
+                _log.warning("the column of index %s is not recorded; the index is gone", name)
         tables = MetadataState.load(rebuilt)
     if tables is None:
         return client
@@ -105,8 +105,8 @@ def rebuild_metadata_table(
     """Rebuild a table's metadata table, with the partitions that it had.
 
     Before anything of it goes, the table's properties name its partitions as under construction:
-    readers, those of others too, list the folders until the new one is there. Whoever comes after a
-    death finds there what is to be made. What refuses comes before that, and changes nothing.
+    readers, those of others too, list the folders until the new one is there. The next writer after
+    a crash finds there what is to be made. What refuses comes before that, and changes nothing.
 
     The caller holds the lock and has read properties and timeline since. ``config`` gives the
     layout only, not which partitions there are. Returned with the table are the indexes that are
@@ -116,7 +116,7 @@ def rebuild_metadata_table(
     if not client.files.is_plain:
         ListedTable(client, plan.options, plan.definitions).require_committed()
     if plan.definitions != plan.stored:
-        # at once: after a death nothing else may tell
+        # at once: after a crash nothing else may record them
         put_definitions(client.storage, plan.definitions)
     client = announce_rebuild(client)
     return create_metadata_table(client, plan.options, plan.named), plan.gone

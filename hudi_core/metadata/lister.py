@@ -57,8 +57,8 @@ def table_lister(client: MetaClientView) -> FileIndex:
     ``hoodie.metadata.enable=false`` and ``hoodie.metadata.validate=true`` among the options of the
     session have the storage listed, the latter beside the metadata table.
 
-    Of a table whose data files lie below storage paths the metadata table alone tells the files.
-    Where storage is listed, the tasks of an engine that is at hand do it.
+    The files of a table below storage paths are known from the metadata table alone.
+    Where storage is listed, the tasks of a loaded engine do it.
 
     Raises
     ------
@@ -74,9 +74,9 @@ def table_lister(client: MetaClientView) -> FileIndex:
     if not is_plain and not is_there:
         raise CorruptMetadataError(
             f"{client.base_path}/{METADATA_FOLDER}",
-            "it is missing or is being rebuilt, and nothing else tells the files of a table whose "
+            "it is missing or is being rebuilt, and nothing else lists the files of a table whose "
             "data lies below storage paths",
-            f"Try again; where nobody is at work, `hudi table repair --metadata "
+            f"Try again; where no writer is at work, `hudi table repair --metadata "
             f"{client.base_path}` rebuilds it.",
         )
     if not is_there or config.is_refused:
@@ -93,7 +93,7 @@ class MetadataLister(FileIndex):
 
     A table that was opened before its metadata table, or a partition of it, was dropped looks for
     what is not there. Only then its properties are read again, and what was dropped is done
-    without, also where it was built again since. A metadata table that was at hand and has been
+    without, also where it was built again since. A metadata table that was loaded and has been
     rebuilt since is opened again.
 
     The timeline of ``client`` decides which records count. Without ``storage``, a dropped metadata
@@ -154,7 +154,7 @@ class MetadataLister(FileIndex):
     def expression_ranges(
         self, files: FileColumns, columns: Mapping[str, pa.DataType]
     ) -> Sequence[tuple[Expression, ValueRanges]]:
-        """Ranges of functions of columns in files, as far as indexes tell."""
+        """Ranges of functions of columns in files, from expression indexes."""
         stored = StoredPartitions.of(self.client.config).complete
         indexes = expression_indexes(stored)
         if not indexes:
@@ -281,7 +281,7 @@ class MetadataLister(FileIndex):
             gone -= {*StoredPartitions.of(now.config).complete}
             if not (gone if partition is None else partition in gone):
                 if self.client.metadata is not None:
-                    # the one at hand was rebuilt since
+                    # the loaded one was rebuilt since
                     self.client = replace(self.client, metadata=None)
                     self.__dict__.pop("snapshot", None)
                     self.__dict__.pop("_known", None)

@@ -45,7 +45,7 @@ class RangeCache:
     def get(self, key: Hashable, decode: Callable[[], _D]) -> _D:
         """Return a cached entry, decoded now where missing.
 
-        A key stands for values of one type.
+        A key is of values of one type.
         """
         with self._lock:
             found: _D | None = self._tables.get(key)

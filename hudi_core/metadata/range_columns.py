@@ -41,9 +41,9 @@ _COUNTS: Final = {
 def decode_ranges(entries: Iterable[tuple[bytes, bytes]], schema: str, path: str) -> pa.Table:
     """Return the statistics that entries of one HFile hold, in their order.
 
-    Columns, null where a record does not say: ``key``, ``file_name``, ``column_name`` (texts);
+    Columns, null where a record does not say: ``key``, ``file_name``, ``column_name`` (strings);
     for ``min`` and ``max`` each ``_wrapper`` (name of the wrapper), ``_int`` (booleans, whole
-    numbers, dates, times), ``_float`` and ``_bytes`` (texts, bytes, unscaled decimals), of which
+    numbers, dates, times), ``_float`` and ``_bytes`` (strings, bytes, unscaled decimals), of which
     at most one is not null; ``value_count``, ``null_count``, ``total_size``,
     ``total_uncompressed_size``; ``is_deleted``, ``is_tight_bound``; ``type_ordinal``,
     ``type_info``. See :class:`~hudi_core.metadata.records.ColumnRange`. An entry that deletes its

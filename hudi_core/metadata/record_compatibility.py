@@ -1,7 +1,7 @@
 """Compatibility of files' Avro schemas with their decoder.
 
 A file's schema decides how its bytes are read, and anybody may have written it: a size that is a
-text, or a list that is none, is found here, once per schema, and not where it is used.
+string, or a list that is none, is found here, once per schema, and not where it is used.
 """
 
 from __future__ import annotations

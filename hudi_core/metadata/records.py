@@ -24,7 +24,7 @@ _UUID_FILE_ID: Final = re.compile(
 )
 _BY_UUID, _BY_TEXT = 0, 1
 _NONE: Final = -1
-"""What stands for the number of a file id that has none, as those of Flink, and for all numbers of
+"""What marks the number of a file id that has none, as those of Flink, and for all numbers of
 one that is kept as text: readers in Java take no nulls there."""
 _LONG: Final = (1 << 64) - 1
 _STRING: Final = {"type": "string", "avro.java.string": "String"}

@@ -16,7 +16,7 @@ def row_counts(
     """The number of rows in each of some base files, by path.
 
     Cost: one request for each commit that a file is from, and one for each file whose commit is
-    archived or does not tell.
+    archived or does not record it.
     """
     wanted = list(files)
     written = {time for time, _ in wanted}

@@ -49,7 +49,7 @@ def run_services(locked: MetadataState, config: MetadataConfig) -> MetadataState
 
 
 def _finish_cleans(locked: MetadataState) -> bool:
-    """Finish the cleans that dead writers began; tell whether there were any."""
+    """Finish the cleans of dead writers; return whether there were any."""
     pending = pending_cleans(locked.timeline)
     for one in pending:
         _run_clean(locked, one)

@@ -60,7 +60,7 @@ class MetadataSnapshot:
     ) -> None:
         self._client = client
         self.seen = seen
-        """The timeline of the table whose state it tells."""
+        """The timeline of the table whose state it shows."""
         self._table = table
         self._timeline = timeline
         self._counts = counts
@@ -196,7 +196,7 @@ class MetadataSnapshot:
         return CommitRecords(self.root, self._timeline, self._counts, self._client.read_commit)
 
     def built_since(self) -> frozenset[str]:
-        """Partitions that were built after the state that it tells.
+        """Partitions that were built after the state that it shows.
 
         Their files are not those that this state had. The timeline is read again.
         """
@@ -217,7 +217,7 @@ class MetadataSnapshot:
         return config.tells_meta_columns or (is_noted(definitions) and self.watches_keys)
 
     def is_of(self, timeline: TimelineView, *partitions: str) -> bool:
-        """Whether partitions tell the state that a timeline has.
+        """Whether partitions show the state that a timeline has.
 
         Files that were compacted or built later than the timeline was read hold later changes,
         which cannot be distinguished from others in them.

@@ -1,7 +1,7 @@
 """State of a table and its metadata table under the lock.
 
-Both are read once per hold. Whoever changes one of them hands on the state that this leads to, so
-that nobody lists a timeline to learn what was just put there.
+Both are read once per hold. A step that changes one of them hands on the state that this leads to,
+so that no timeline is listed to learn what was just put there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MetadataState:
         """The state of a table and its metadata table, or ``None``.
 
         Costs the metadata table's properties, its timeline and the definitions, as far as they are
-        not at hand.
+        not loaded.
         """
         partitions = StoredPartitions.of(client.config)
         if not partitions.is_there:

@@ -57,7 +57,7 @@ def metadata_storage(client: TableMetaClient, folder: str = METADATA_FOLDER) -> 
 
 @lru_cache(maxsize=8)
 def _config_of(properties: tuple[tuple[str, str], ...], path: str) -> TableConfig:
-    """Configuration of a metadata table; each write reads it twice, and it hardly ever changes."""
+    """Configuration of a metadata table, cached: each write reads it twice."""
     return stored_config(dict(properties), path)
 
 
@@ -163,7 +163,7 @@ class StoredPartitions:
     """The partitions of the metadata table.
 
     Writers keep partitions that are ``building`` as well, unless the list of files is one of them:
-    then all of the metadata table is being rebuilt, and nobody uses any of it.
+    then all of the metadata table is being rebuilt, and no reader uses any of it.
     """
 
     complete: tuple[str, ...]
@@ -187,7 +187,7 @@ class StoredPartitions:
     def is_rebuilding(self) -> bool:
         """Whether a rebuild of the whole metadata table is unfinished.
 
-        Being done now, or left by somebody who died.
+        Being done now, or left by a writer that died.
         """
         return FILES in self.building
 
@@ -199,7 +199,7 @@ class StoredPartitions:
 
 @lru_cache(maxsize=64)
 def _stored_partitions(complete: str, building: str) -> StoredPartitions:
-    """The partitions in a table's properties; a commit asks for them fifteen times."""
+    """The partitions in a table's properties, cached for repeated calls."""
     keys = (ManagedKeys.metadata_partitions, ManagedKeys.metadata_partitions_inflight)
     try:
         whole, begun = (

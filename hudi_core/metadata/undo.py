@@ -1,7 +1,7 @@
 """Undoes metadata table commits, and recovers dead writers' work.
 
-A commit of the metadata table is complete before the instant of the table that it tells of is; when
-that one never is, the commit goes. Everything here runs under the table's lock. Its
+A commit of the metadata table is complete before the instant of the table that it records; when
+that instant never completes, the commit goes. Everything here runs under the table's lock. Its
 rollback is an instant of the metadata table's own.
 """
 
@@ -50,7 +50,7 @@ def is_compacted(timeline: Timeline, time: InstantTime) -> bool:
 def recover(tables: MetadataState) -> MetadataState:
     """Recover the metadata table, after the table itself.
 
-    Rollbacks that were begun are finished. Deltacommits that are not complete, or that tell of an
+    Rollbacks that were begun are finished. Deltacommits that are not complete, or that record an
     instant the table does not have, are undone.
     """
     for rollback in unfinished(tables.metadata):
@@ -62,7 +62,7 @@ def recover(tables: MetadataState) -> MetadataState:
 
 
 def _orphans(timeline: Timeline, data_timeline: Timeline) -> Sequence[Instant]:
-    """Return the deltacommits that no instant of the table stands for.
+    """Return the deltacommits without an instant of the table.
 
     One of an instant that is still pending, although the table was recovered, is a live writer's:
     Hudi on Spark begins it with the write and not under the table's lock. Nor is the one by which

@@ -33,7 +33,7 @@ from hudi_core.model.ranges import Mask
 
 _REPEATED: Final = "hudi.core.repeated-keys"
 """Option of the record index's definition: whether several file groups hold one key. Without it
-nobody has looked."""
+this is unknown."""
 
 
 def has_repeated_keys(definitions: IndexDefinitions) -> bool:
@@ -47,7 +47,7 @@ def has_unique_keys(definitions: IndexDefinitions) -> bool:
 
 
 def is_noted(definitions: IndexDefinitions) -> bool:
-    """Whether somebody has looked if file groups hold one key."""
+    """Whether it is recorded if file groups hold one key."""
     return has_unique_keys(definitions) or has_repeated_keys(definitions)
 
 
@@ -57,7 +57,7 @@ def with_repeated_keys(definitions: IndexDefinitions, *, are_repeated: bool) -> 
 
 
 def without_note(definitions: IndexDefinitions) -> IndexDefinitions:
-    """Return the definitions without a note: nobody has looked."""
+    """Return the definitions without a note: it is unknown."""
     return with_index_option(definitions, RECORD_INDEX, _REPEATED, None)
 
 

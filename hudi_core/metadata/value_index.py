@@ -1,6 +1,6 @@
 """Secondary indexes for readers: values to file groups.
 
-The index of the column tells the record keys that have a value, and the record index the file group
+The index of the column gives the record keys that have a value, and the record index the file group
 of each key. That leaves nothing out as long as no two file groups hold one key: who finds that they
 do notes it beside the record index, and from then on the two are not used together.
 """

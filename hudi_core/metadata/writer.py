@@ -1,6 +1,6 @@
 """A metadata table commit: one log file per touched group.
 
-It has the time of the instant of the table that it tells of, and is complete before that one is
+It has the time of the instant of the table that it records, and is complete before that one is
 (RFC-15, design V2): readers count its log files only when the table's own instant counts.
 Everything here runs under the table's lock.
 """
@@ -34,7 +34,7 @@ from hudi_core.model.protocols import Storage
 from hudi_core.timeline.serde import encode
 
 UPSERT: Final = "UPSERT_PREPPED"
-"""What deltacommits call themselves that tell of changes."""
+"""What deltacommits call themselves that record changes."""
 
 
 @dataclass(frozen=True, slots=True)

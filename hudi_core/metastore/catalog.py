@@ -145,7 +145,7 @@ class MetastoreWriter(Protocol):
     ) -> None:
         """Replace the entry of a table.
 
-        What these values do not tell of it stays.
+        What these values do not cover stays.
 
         ``with_partitions``: the entries of partitions get its columns too. ``compared`` is a
         parameter that must still have its old value, so that no other writer's change is lost. Glue

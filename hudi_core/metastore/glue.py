@@ -209,7 +209,7 @@ class GlueWriter:
                 raise
 
     def _batched(self, method: Callable[..., Any], passes: str, **arguments: Any) -> None:
-        """Call a method that tells in its answer what failed."""
+        """Call a method whose answer lists what failed."""
         answer = self._call(method, **arguments)
         details = [one["ErrorDetail"] for one in answer.get("Errors", ())]
         failed = [one for one in details if one.get("ErrorCode") != passes]

@@ -96,4 +96,4 @@ Removals: Final = struct(
 )
 Context: Final = struct("EnvironmentContext", (1, MAP, "properties", TEXT_MAP))
 Nothing: Final = struct("Nothing")
-"""A result that nobody looks at."""
+"""A result that is ignored."""

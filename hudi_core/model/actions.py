@@ -200,7 +200,7 @@ class CleanerPlan:
     partitions_to_be_deleted
         Partitions that are left without a file.
     extra_metadata
-        Free texts by key.
+        Free strings by key.
     version
         Of the record; Hudi's default.
     """
@@ -257,7 +257,7 @@ class CleanMetadata:
     partition_metadata, bootstrap_partition_metadata
         What was deleted, by partition path; of the table, and of one that it was made over.
     extra_metadata
-        Free texts by key.
+        Free strings by key.
     version
         Of the record; Hudi's default.
     """

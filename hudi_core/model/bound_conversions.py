@@ -1,4 +1,4 @@
-"""Bounds of columns as arrays and as texts.
+"""Bounds of columns as arrays and as strings.
 
 For the internal form see :data:`~hudi_core.model.stats.Scalar`.
 """
@@ -46,7 +46,7 @@ def bound_to_text(bound: Scalar) -> str:
 
 
 def bound_from_text(text: str, kind: pa.DataType) -> Scalar:
-    """The bound that :func:`bound_to_text` made a text of.
+    """The bound that :func:`bound_to_text` made a string of.
 
     Parameters
     ----------
@@ -112,4 +112,4 @@ _READERS: Final[Mapping[Callable[[pa.DataType], bool], Callable[[str], Scalar]]]
     _is_text: str,
     _is_bytes: _bytes,
 }
-"""How texts are read, by the kinds of columns."""
+"""How strings are read, by the kinds of columns."""

@@ -37,8 +37,8 @@ class Capability(StrEnum):
     """Partition values computed from columns: timestamp and custom key generators."""
 
     EMPTY_PARTITION_VALUES = "empty_partition_values"
-    """Rows whose partition value is an empty text share a partition with those that have none, and
-    each keeps its own value."""
+    """Rows whose partition value is an empty string share a partition with those that have none,
+    and each keeps its own value."""
 
     # places of data files
     STORAGE_PATH = "storage_path"

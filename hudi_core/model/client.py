@@ -86,8 +86,8 @@ class TableSettings(Protocol):
 class HeldMetadata:
     """What a format has read of its metadata under the lock.
 
-    Nobody else changes that metadata meanwhile. A format keeps here what it has read, and drops it
-    before it changes anything; after any error the metadata is read again.
+    No other writer changes that metadata meanwhile. A format keeps here what it has read, and drops
+    it before it changes anything; after any error the metadata is read again.
 
     Attributes
     ----------

@@ -134,7 +134,7 @@ class CommitMetadata:
     operation_type
         The operation, by the value of a :class:`WriteOperation`.
     extra_metadata
-        Free texts by key; the Avro schema of the table is among them.
+        Free strings by key; the Avro schema of the table is among them.
     compacted
         Whether a compaction made it.
     version
@@ -187,7 +187,7 @@ class WriteStatus:
         Statistics of the new file by leaf path; empty when the write left no file.
     changed_keys
         What became of the file's record keys, for indexes of keys: a table, or the path of the
-        file below the table's folder that holds it. ``None`` where nobody kept account.
+        file below the table's folder that holds it. ``None`` where it was not recorded.
     bloom
         The bloom filter in the file's footer, empty without one; ``None`` where no index of the
         table asks for it.

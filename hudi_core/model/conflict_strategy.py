@@ -43,7 +43,7 @@ class BaseConflictStrategy(ABC):
 
     @abstractmethod
     def conflict(self, mine: CommitMetadata, theirs: CommitMetadata) -> str | None:
-        """Return why both cannot stand, to follow "because"; ``None`` when both can.
+        """Why both cannot be kept, after "because"; ``None`` when both can.
 
         The answer has to be the same the other way round: which of two writes comes later is
         chance.

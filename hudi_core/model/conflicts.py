@@ -36,7 +36,7 @@ class TouchConflicts:
     granularity
         Of file group, partition and table the one that must not be the same.
     has_buckets
-        Whether file groups stand for buckets.
+        Whether file groups are buckets.
     """
 
     granularity: Granularity = Granularity.FILE_GROUP

@@ -1,6 +1,6 @@
 """Date patterns such as ``yyyy/MM/dd``, for Hudi's timestamp key generator.
 
-A run of one letter is a field of the date, everything else stands for itself; text in single quotes
+A run of one letter is a field of the date, everything else is literal; text in single quotes
 does too, and two quotes are one quote. The letters:
 
 ====== ================================= ====== =================================
@@ -39,7 +39,7 @@ _GRAIN: Final = {
     **dict.fromkeys("M", "M"),
     **dict.fromkeys("yY", "Y"),
 }
-"""The shortest period a letter tells apart, as numpy names it."""
+"""The shortest period a letter distinguishes, as numpy names it."""
 _GRAINS: Final = ("ms", "s", "m", "h", "D", "M", "Y")
 _WIDTHS: Final = {"y": 4, "M": 2, "d": 2, "D": 3, "H": 2, "m": 2, "s": 2}
 """How wide a field is that leaves no doubt where it ends."""
@@ -53,7 +53,7 @@ _WHOLE: Final = {
     frozenset("yMdHm"): PartitionTransform.OTHER,
     frozenset("yMdHms"): PartitionTransform.OTHER,
 }
-"""Fields that tell one period from all others, and what other formats call it."""
+"""Fields that distinguish one period from all others, and what other formats call it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class DatePattern:
     text
         As it was given.
     tokens
-        Fields, and strings that stand for themselves.
+        Fields, and literal strings.
     """
 
     text: str
@@ -139,7 +139,7 @@ class DatePattern:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Whether each formatted string stands for exactly one period."""
+        """Whether each formatted string means exactly one period."""
         return frozenset(field.letter for field in self.fields) in _WHOLE and all(
             field.width == _WIDTHS[field.letter] for field in self.fields
         )

@@ -88,7 +88,7 @@ class StorageRequests:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What a write would do; nothing was written, nobody was locked out.
+    """What a write would do; nothing was written, no lock was taken.
 
     Attributes
     ----------

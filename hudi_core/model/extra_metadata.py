@@ -39,7 +39,7 @@ class CommitExtras:
     Attributes
     ----------
     metadata
-        Texts by key.
+        Strings by key.
     rolling_keys, lookback
         Keys whose latest values are carried over, where ``metadata`` has none, and how many commits
         are searched for them.
@@ -63,7 +63,7 @@ class CommitExtras:
         Raises
         ------
         InvalidOptionError
-            A key that is not the caller's to set, or something that is no text or no number.
+            A key that is not the caller's to set, or something that is no string or no number.
         """
         extras = self
         if metadata:
@@ -83,7 +83,7 @@ def checked_metadata(metadata: Mapping[Any, Any]) -> Mapping[str, str]:
     Raises
     ------
     InvalidOptionError
-        A key that is not the caller's to set, or a key or value that is no text.
+        A key that is not the caller's to set, or a key or value that is no string.
     """
     for key, value in metadata.items():
         name = f"extra_metadata[{key!r}]"

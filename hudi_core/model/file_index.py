@@ -52,7 +52,7 @@ class FileIndex(Protocol):
     def list_columns(self, partitions: Sequence[PartitionPath]) -> FileColumns:
         """The files of :meth:`list_files` as columns.
 
-        Worth overriding where many files are at hand without an object for each: queries with a
+        Worth overriding where many files are known without an object for each: queries with a
         filter ask it. It has every partition that was asked for, also those without files.
         """
         return FileColumns.of_statuses(self.list_files(list(dict.fromkeys(partitions))))

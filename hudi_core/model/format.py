@@ -210,7 +210,7 @@ class ConflictResolutionStrategy(Protocol):
         ...
 
     def conflict(self, mine: CommitMetadata, theirs: CommitMetadata) -> str | None:
-        """Return why both cannot stand, to follow "because"; ``None`` when both can.
+        """Why both cannot be kept, after "because"; ``None`` when both can.
 
         Parameters
         ----------

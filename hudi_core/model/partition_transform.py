@@ -16,4 +16,4 @@ class PartitionTransform(StrEnum):
     DAY = "day"
     HOUR = "hour"
     OTHER = "other"
-    """Anything else: another zone, a text that is parsed, values that several periods share."""
+    """Anything else: another zone, a string that is parsed, values that several periods share."""

@@ -23,7 +23,7 @@ _MICROS_OF_A_DAY: Final = 86_400_000_000
 _YEAR_1, _YEAR_9999 = -719_162, 2_932_896
 """Days since the epoch of the first day and of the last."""
 _SPELLED: Final = ("+", "o")
-"""Between these are numbers, dates and times as strings, however somebody spells them."""
+"""Between these are numbers, dates and times as strings, however they are spelled."""
 _WIDEST: Final[Mapping[pa.DataType, Bounds]] = {
     pa.bool_(): (False, True),
     pa.int32(): (-(2**31), 2**31 - 1),

@@ -54,7 +54,7 @@ class Registration:
     location
         Path or URI of the folder that readers of the format open.
     parameters
-        Of the entry; among them what tells readers the format.
+        Of the entry; among them what names the format to readers.
     input_format, output_format, serde
         Names of Java classes.
     serde_parameters
@@ -71,7 +71,7 @@ class Registration:
     numbered
         Further such files, where a count of states names them.
     identity
-        The parameter that tells this table from others that were at its place before it.
+        The parameter that distinguishes this table from others that were at its place before it.
     held_by
         The catalog whose entry is changed by each commit itself, so that no sync may; ``None``
         where there is none.

@@ -20,7 +20,7 @@ class ColumnStats:
     min_value, max_value
         Exact bounds in internal form; ``None`` when no bound is known (all null, or a type without
         order). Floating-point bounds leave NaN out; zeros compare as equal, whatever their sign.
-        Texts are ordered by their UTF-8 bytes.
+        Strings are ordered by their UTF-8 bytes.
     value_count
         Number of values, nulls included; below a list or map, null and empty ones count as one.
     null_count

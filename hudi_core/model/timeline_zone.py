@@ -60,7 +60,7 @@ class TimelineZone:
         return self.name or "the zone of this process"
 
     def _rules(self) -> tzinfo | None:
-        """Python's zone; ``None`` stands for that of the process."""
+        """Python's zone; ``None`` means that of the process."""
         if self.name is None:
             return None
         if self.name == "UTC":

@@ -90,7 +90,7 @@ def require_observer_hooks(name: str, implementations: Implementations) -> None:
 
 
 def _require_texts(name: str, declared: FormatCapabilities) -> None:
-    """Refuse abilities and promotions that are no sets of texts."""
+    """Refuse abilities and promotions that are no sets of strings."""
     for what, found in (("abilities", declared.declared), ("promotions", declared.promotions)):
         wrong = (
             [found]
@@ -101,8 +101,8 @@ def _require_texts(name: str, declared: FormatCapabilities) -> None:
             shown = repr(wrong[0] if wrong else None)
             raise PluginContractError(
                 name,
-                f"it declares the {what} {shown}, not texts; FormatCapabilities.of('copy_on_write')"
-                " takes each as an argument",
+                f"it declares the {what} {shown}, not strings; "
+                "FormatCapabilities.of('copy_on_write') takes each as an argument",
             )
 
 

@@ -23,7 +23,7 @@ from hudi_core.model.protocols import TimelineView
 from hudi_core.timeline.timeline import InstantKey, Timeline, instant_key
 
 UNPUBLISHED_ACTIONS: Final = frozenset({Action.INDEXING})
-"""Actions that no hook tells a format of: they change the metadata table only."""
+"""Actions for which no hook is called: they change the metadata table only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,7 @@ class GuardedStrategy:
         return _instants(self.guard, method, found)
 
     def conflict(self, mine: CommitMetadata, theirs: CommitMetadata) -> str | None:
-        """Return why both cannot stand; ``None`` when both can."""
+        """Return why both cannot be kept; ``None`` when both can."""
         method = "ConflictResolutionStrategy.conflict"
         reason = self.guard.call(method, lambda: self.strategy.conflict(mine, theirs))
         self.guard.require(method, reason, (str, type(None)), "a reason or None")

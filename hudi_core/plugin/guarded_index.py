@@ -149,7 +149,7 @@ class GuardedFileIndex(FileIndex):
         """Why readers of the format misread a file."""
         method, ask = "FileIndex.unreadable", self._index.unreadable
         found = self._guard.call(method, lambda: ask(columns))
-        self._guard.require(method, found, (str, type(None)), "a text or None")
+        self._guard.require(method, found, (str, type(None)), "a string or None")
         return found
 
     def reads_old_lists(self) -> bool:

@@ -104,7 +104,7 @@ class FormatHost(HookMethods):
     def close(self) -> None:
         """Close the format, once; it is not called again.
 
-        Nobody has to: it happens as soon as nobody holds the host, or what the format returned.
+        Optional: it happens as soon as the host, and what the format returned, are garbage.
 
         Raises
         ------

@@ -41,12 +41,12 @@ class JointCommit(FormatCommit):
 
 
 def join_versions(versions: Mapping[str, str]) -> str:
-    """One text of the versions of several formats, as ``name=version,...``."""
+    """One string of the versions of several formats, as ``name=version,...``."""
     return ",".join(f"{name}={quote(version, safe='')}" for name, version in versions.items())
 
 
 def split_versions(text: str | None) -> dict[str, str]:
-    """The versions in such a text, by format; none in any other."""
+    """The versions in such a string, by format; none in any other."""
     parts = (one.partition("=") for one in (text or "").split(","))
     return {name: unquote(version) for name, sign, version in parts if sign and name and version}
 

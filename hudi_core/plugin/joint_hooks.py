@@ -98,7 +98,7 @@ def _place(held: HeldMetadata | None, name: str) -> HeldMetadata | None:
     if held.value is None:
         held.value = {}
     places, earlier = held.value, held.earlier
-    assert isinstance(places, dict)  # noqa: S101 - nobody else keeps something there
+    assert isinstance(places, dict)  # noqa: S101 - no other code keeps something there
     if name not in places:
         before = earlier.get(name) if isinstance(earlier, dict) else None
         places[name] = HeldMetadata(earlier=before.value if before is not None else None)

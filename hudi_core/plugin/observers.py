@@ -129,5 +129,5 @@ def _failed(name: str, hook: str, error: Exception) -> None:
     if isinstance(error, StopIteration):
         error = RuntimeError("it did not yield")
     _log.error(
-        "observer %s failed in %s; the outcome of the hook stands", name, hook, exc_info=error
+        "observer %s failed in %s; the outcome of the hook is kept", name, hook, exc_info=error
     )

@@ -209,7 +209,7 @@ def contract_of(name: str, plugin: object) -> Contract:
     found = parse_version(text)
     if found is None:
         raise PluginContractError(
-            name, f"its spi_version is {text!r}, not the text of a version like {SPI_VERSION!r}"
+            name, f"its spi_version is {text!r}, not the string of a version like {SPI_VERSION!r}"
         )
     if found[0] > _OWN[0]:
         raise PluginContractError(

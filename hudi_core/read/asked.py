@@ -44,7 +44,7 @@ def plan_of(
 def feed_of(
     opened: OpenTable, query: ReadConfig, within: PathPattern | None = None
 ) -> ScanPlan[GroupChange]:
-    """Return the plan of a change feed, its images JSON texts."""
+    """Return the plan of a change feed, its images JSON strings."""
     opened = opened.seeing(opened.client.timeline())
     changed = IncrementalQuery(opened.client, opened.timeline(), opened.lister())
     plan = changed.feed(query.begin, query.end)

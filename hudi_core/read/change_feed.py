@@ -2,7 +2,7 @@
 
 The columns are those of Hudi's change data capture queries. Each write is compared with what was
 there before, file group by file group: a row that a write moved to another partition is deleted in
-one and inserted in the other. Where clean has removed what was there before, logs of changes tell
+one and inserted in the other. Where clean has removed what was there before, logs of changes give
 the same; see :mod:`hudi_core.read.change_sources`.
 """
 
@@ -50,7 +50,7 @@ FEED_SCHEMA: Final = pa.schema(
         )
     ]
 )
-"""The columns of a feed whose images are JSON texts."""
+"""The columns of a feed whose images are JSON strings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class ChangeFeed:
         """Both images."""
         present = [rows.select(list(self.columns)) for rows in (before, after) if rows is not None]
         kind = self.output_schema.field(AFTER).type
-        # texts are made column by column: of all rows at once
+        # strings are made column by column: of all rows at once
         rows = pa.concat_tables(present).combine_chunks()
         if not self.columns:
             images = _without_columns(kind, count * len(present))

@@ -1,7 +1,7 @@
 """What a feed is read from: base files or logs.
 
 The files before and after a write are compared. Where clean has removed the file before, the log
-that the write left tells the same, if it holds the rows before. One of operations and keys alone
+that the write left gives the same, if it holds the rows before. One of operations and keys alone
 (``OP_KEY_ONLY``) does not: what an update or a delete took away is in no other file. Where few rows
 of large files changed, the log is read though the files are there, for it is sooner read.
 """

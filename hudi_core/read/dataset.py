@@ -26,7 +26,7 @@ _NOT_FOR_ACERO: Final = (
 )
 
 
-class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow tells no types
+class HudiDataset(ds.FileSystemDataset):  # type: ignore[misc]  # pyarrow has no types
     """The rows of a table at one state of its timeline.
 
     Nothing is listed or read before rows are asked for. Then only the columns asked for are read,

@@ -33,7 +33,7 @@ def can_push_down(condition: Filter, stored: pa.Schema, wanted: pa.Schema) -> bo
 def accepts_nan(condition: Filter, schema: pa.Schema) -> bool:
     """Whether a filter may accept a row because of a NaN.
 
-    Arrow leaves out row groups by their statistics, which do not tell of NaN: it would leave out
+    Arrow leaves out row groups by their statistics, which do not record NaN: it would leave out
     the rows that such a filter accepts.
     """
     floating = [field.name for field in schema if _has_floats(field.type)]

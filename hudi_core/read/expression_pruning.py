@@ -26,7 +26,7 @@ from hudi_core.read.predicate import And, Anything, Comparison, OneOf, Or, Predi
 from hudi_core.schema.arrow_types import is_text
 
 _VALUES: Final = "values"
-"""What stands for the function's values in a predicate of them."""
+"""Name of the function's values in a predicate of them."""
 _MICROS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 

@@ -36,7 +36,7 @@ class ChangeSource(Enum):
     FILES = auto()
     """The files before and after, which are compared."""
     LOGS_OR_FILES = auto()
-    """Logs of changes; the files where the logs do not tell all."""
+    """Logs of changes; the files where the logs do not hold all."""
     LOGS = auto()
     """Logs of changes alone."""
     LOGS_AND_AFTER = auto()

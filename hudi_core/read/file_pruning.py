@@ -67,7 +67,7 @@ def prune_named(
     ``files`` may be absent from the present state; each counts under the partition of its path.
     """
     kinds = ranged_columns(wanted.predicate, schema, without)
-    if len(files) < 2 or not kinds:  # of a single file its own footer tells as much
+    if len(files) < 2 or not kinds:  # of a single file its own footer says as much
         return np.ones(len(files), np.bool_)
     listed: dict[PartitionPath, dict[str, FileStatus]] = {}
     for file in files:

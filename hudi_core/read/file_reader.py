@@ -104,7 +104,7 @@ class FileReader:
         try:
             return self._pushed_down(fragments).to_table()
         except (OSError, pa.ArrowException):
-            # whoever reads file by file finds the one that is damaged, or of another schema
+            # reading file by file finds the one that is damaged, or of another schema
             return None
 
     @property

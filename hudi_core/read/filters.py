@@ -1,7 +1,7 @@
 """Row filters, resolved against the columns of a table.
 
-A filter is an expression object or a sequence of plain conditions; it is never text that somebody
-parses.
+A filter is an expression object or a sequence of plain conditions; it is never text that is
+parsed.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def to_filter(row_filter: RowFilter | Filter | None, schema: pa.Schema) -> Filte
         kind = type(row_filter)
         raise SchemaError(
             f"The filter {row_filter!r} is "
-            + ("a text" if kind is str else f"a {kind.__module__}.{kind.__qualname__}"),
+            + ("a string" if kind is str else f"a {kind.__module__}.{kind.__qualname__}"),
             "Give a pyarrow.compute expression, or a list of conditions, each of which is a "
             "tuple (column, operator, value). polars and DuckDB filter what hudi_core.polars and "
             "hudi_core.duckdb return by expressions of their own.",
@@ -225,7 +225,7 @@ def _converted(value: object, kind: pa.DataType) -> pa.Scalar:
     match value:
         case str() if pa.types.is_timestamp(kind):
             at = datetime.fromisoformat(value)
-            # a text without a zone means UTC, as in query times
+            # a string without a zone means UTC, as in query times
             aware = at if at.tzinfo else at.replace(tzinfo=UTC)
             return pa.scalar(aware if kind.tz else aware.replace(tzinfo=None), kind)
         case float() if pa.types.is_decimal(kind):

@@ -49,7 +49,7 @@ class IncrementalQuery:
 
     Its methods take a window: ``begin`` and ``end`` are query times (see
     :func:`hudi_core.model.instant_time.parse_query_time`), exclusive and inclusive. The requested
-    time of a write, as rows have it in ``_hoodie_commit_time``, stands for the completion of that
+    time of a write, as rows have it in ``_hoodie_commit_time``, means the completion of that
     write. Without ``begin`` (or with ``"earliest"``) the window has no begin, without ``end`` no
     end. All of them raise
 
@@ -90,7 +90,7 @@ class IncrementalQuery:
 
     @cached_property
     def pruner(self) -> PartitionPruner:
-        """What partition paths tell of the rows."""
+        """What partition paths say about the rows."""
         return PartitionPruner(self._client.config, self.schema)
 
     @cached_property
@@ -269,7 +269,7 @@ class IncrementalQuery:
         partitions = sorted({file.partition_path for file in files})
         kept = set(self.pruner.keep(partitions, wanted))
         some = [file for file in files if file.partition_path in kept]
-        # of columns that paths tell, ranges tell no more
+        # of columns known from paths, ranges say no more
         known = self.pruner.identity | self._client.config.former_names
         listed = [FileStatus(file.path, file.size) for file in some]
         mask = prune_named(self._index, listed, wanted, self.schema, known)

@@ -1,7 +1,7 @@
-"""Rows as JSON texts, made column by column.
+"""Rows as JSON strings, made column by column.
 
 In the form of Hudi's change data capture: dates are days and timestamps microseconds since the
-epoch, bytes are base64, numbers that are none are texts (``"NaN"``). Nulls are written; decimals
+epoch, bytes are base64, numbers that are none are strings (``"NaN"``). Nulls are written; decimals
 are numbers.
 """
 
@@ -77,7 +77,7 @@ def _floats(array: pa.Array) -> pa.Array:
     if not pc.all(pc.is_finite(array), min_count=0).as_py():
         for name, text in _NOT_FINITE.items():
             texts = pc.if_else(pc.equal(texts, name), text, texts)
-    # a whole number stays a floating-point one to readers that tell them apart
+    # a whole number stays a floating-point one to readers that distinguish them
     return pc.replace_substring_regex(texts, r"^(-?[0-9]+)$", r"\1.0")
 
 
@@ -103,7 +103,7 @@ def _lists(array: pa.Array) -> pa.Array:
 
 
 def _joined(lists: pa.Array, texts: pa.Array, opening: str, closing: str) -> pa.Array:
-    """The texts of each list's elements as one."""
+    """The strings of each list's elements as one."""
     parts = pa.ListArray.from_arrays(list_offsets(lists), texts)
     joined = pc.binary_join_element_wise(opening, pc.binary_join(parts, ","), closing, "")
     return pc.if_else(lists.is_valid(), joined, pa.scalar(None, pa.string()))

@@ -1,7 +1,7 @@
 """Record keys that a filter asks for.
 
 A filter names keys by the meta column, or by values of all record key fields. Only values with one
-spelling are made into keys: texts and integers.
+spelling are made into keys: strings and integers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class KeyFilter:
         self._fields = config.record_key_fields if self._has_plain_fields() else ()
 
     def _has_plain_fields(self) -> bool:
-        """Whether the values of the fields tell the keys."""
+        """Whether the keys follow from the values of the fields."""
         config = self._config
         if config.keygen_type not in KEY_GENERATORS:
             return False

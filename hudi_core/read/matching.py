@@ -89,7 +89,7 @@ def _compare(predicate: Comparison, known: ValueRanges) -> _Can:
         case _:
             be_true, be_false = is_above, _holds(pc.less, low, value)
     if pt.is_floating(value.type):
-        # no bound tells of NaN, which is neither equal to, less nor greater than any number
+        # no bound covers NaN, which is neither equal to, less nor greater than any number
         be_false = np.ones(len(known), np.bool_)
     if predicate.op == "!=":
         be_true, be_false = be_false, be_true

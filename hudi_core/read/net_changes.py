@@ -24,7 +24,7 @@ from hudi_core.read.row_changes import RowChanges, SliceComparison, keys_among
 from hudi_core.schema.table_schema import RECORD_KEY
 
 CHANGE_TYPE: Final = "_change_type"
-"""The column that tells what happened to a row; see :class:`ChangeType`."""
+"""The column that says what happened to a row; see :class:`ChangeType`."""
 
 
 class ChangeType(StrEnum):
@@ -39,7 +39,7 @@ def require_no_change_column(schema: pa.Schema) -> None:
     """Refuse a table with a column of the name that changes need."""
     if CHANGE_TYPE in schema.names:
         raise SchemaError(
-            f"The table has a column {CHANGE_TYPE}, which would tell what changed",
+            f"The table has a column {CHANGE_TYPE}, which would say what changed",
             "Rename the column, or read the change feed with Table.changes.",
             column=CHANGE_TYPE,
         )

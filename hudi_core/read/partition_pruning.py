@@ -35,9 +35,9 @@ class PartitionPruner:
     """Decides from partition paths alone, before anything is listed.
 
     A path says something about ``_hoodie_partition_path`` always, and about a partition column
-    where its text stands for one value only: texts, integers, booleans and dates. A path made of
-    timestamps tells between which values the column's lie, where it stands for one period. What it
-    does not say for certain (nulls and empty texts share one path; Hudi has written timestamps in
+    where its text means one value only: strings, integers, booleans and dates. A path made of
+    timestamps gives a range of the column's values, where it means one period. What it
+    does not say for certain (nulls and empty strings share one path; Hudi has written timestamps in
     several forms) never excludes a partition.
     """
 
@@ -191,7 +191,7 @@ class PartitionPruner:
 
 
 def _is_certain(kind: pa.DataType, text: str | None) -> bool:
-    """Whether a text stands for one value of a type only."""
+    """Whether a path's text means one value of a type only."""
     # a slash is part of a value, or was a dash of a date before Hudi made folders of it
     if text is None or "/" in text:
         return False

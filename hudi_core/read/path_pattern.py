@@ -22,8 +22,8 @@ _SHOWN: Final = 10
 class PathPattern:
     """Paths below a table's folder, with the wildcards of Hadoop.
 
-    ``*`` and ``?`` stand for characters other than a slash, ``[a-c]`` and ``[^a]`` for one of some,
-    ``{a,b}`` for either text. A path that names a folder names all files below it.
+    ``*`` and ``?`` mean characters other than a slash, ``[a-c]`` and ``[^a]`` one of some,
+    ``{a,b}`` either text. A path that names a folder names all files below it.
     """
 
     paths: tuple[str, ...]

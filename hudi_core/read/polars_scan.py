@@ -119,7 +119,7 @@ class _Reading:
 
     To polars NaN equals itself and is greater than every number; a comparison of null is null, and
     so is whether it is one of some values. There a predicate of ours may be false, which makes no
-    difference where it stands, and accepts more under a negation.
+    difference where it is, and accepts more under a negation.
     """
 
     schema: pa.Schema

@@ -21,7 +21,7 @@ from hudi_core.schema.table_schema import TableSchema
 
 
 class ProposedQuery(SnapshotQuery):
-    """Reads one table at a state that nobody else sees yet.
+    """Reads one table at a state that no other reader sees yet.
 
     Files of a partition that a filter leaves out are not read; of the new files no statistics are
     looked at but those in their footers.

@@ -46,7 +46,7 @@ from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
 
 PartitionTexts = Mapping[PartitionPath, Mapping[str, str | None]]
-"""Texts of partition paths by partition field."""
+"""Strings of partition paths by partition field."""
 _FIRST_BATCH_ROWS: Final = 1 << 17
 """Arrow's own default."""
 
@@ -106,7 +106,7 @@ class SnapshotQuery:
 
     @cached_property
     def pruner(self) -> PartitionPruner:
-        """What partition paths tell of the rows."""
+        """What partition paths say about the rows."""
         return PartitionPruner(self._client.config, self.schema)
 
     def plan(
@@ -137,7 +137,7 @@ class SnapshotQuery:
         )
 
     def values_of(self, partitions: Iterable[PartitionPath]) -> PartitionTexts:
-        """Texts of partition paths by field, for :meth:`planned`."""
+        """Strings of partition paths by field, for :meth:`planned`."""
         return {path: self.pruner.values(path) for path in set(partitions)}
 
     def planned(self, group: FileGroupId, file: BaseFile, values: PartitionTexts) -> PlannedSlice:
@@ -217,8 +217,8 @@ class SnapshotQuery:
     def count(self, row_filter: RowFilter | Filter | None = None, as_of: str | None = None) -> int:
         """Return the number of rows; see :meth:`plan`.
 
-        Without a filter no rows are read: the commits tell how many their files have, and where one
-        is archived, or does not tell, the footer of the file does.
+        Without a filter no rows are read: commits record the rows of their files. For a commit
+        that is archived, or does not record them, the footer of the file is read.
         """
         wanted = to_filter(row_filter, self.schema)
         plan = self.plan(as_of, wanted)
@@ -373,7 +373,7 @@ class SnapshotQuery:
             found = self._located(located, partitions, wanted)
             if found is not None:
                 return found
-        # of columns that paths tell, ranges tell no more
+        # of columns known from paths, ranges say no more
         known = self.pruner.identity | self._client.config.former_names
         kinds = ranged_columns(predicate, self.schema, known)
         if not kinds:
@@ -383,7 +383,7 @@ class SnapshotQuery:
             mask = prune(predicate, kinds, len(partitions), ranges_of)
             partitions = tuple(compress(partitions, mask))
         files = index.list_columns(partitions)
-        if not files.has_several_groups:  # of a single file its own footer tells as much
+        if not files.has_several_groups:  # of a single file its own footer says as much
             kinds = {}
         matches = prune(predicate, kinds, len(files), partial(index.file_ranges, files))
         if kinds and matches.any():

@@ -13,7 +13,7 @@ from hudi_core.model.protocols import TimelineView
 
 QueryTime: TypeAlias = str | Instant | datetime | date
 """A time on the timeline: an instant, a date and time (in the table's zone where it has none), a
-date (its begin), or a text that :func:`hudi_core.model.instant_time.parse_query_time` takes."""
+date (its begin), or a string that :func:`hudi_core.model.instant_time.parse_query_time` takes."""
 
 
 def requested_time(time: QueryTime | None) -> str | None:

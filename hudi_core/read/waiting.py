@@ -1,7 +1,7 @@
 """Commits that wait for a reader which follows a table.
 
-Layout 1 of the timeline records no completion times. There the requested time of a commit stands
-for it, and a writer that began earlier may still complete; so nothing after the first pending
+Layout 1 of the timeline records no completion times. There the requested time of a commit is used
+instead, and a writer that began earlier may still complete; so nothing after the first pending
 write is taken, as with Hudi's policy BLOCK for hollow commits.
 """
 

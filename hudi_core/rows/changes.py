@@ -155,7 +155,7 @@ def assigned(values: pa.ChunkedArray, column: pa.Field) -> pa.Array:
     """Return values as a column holds them, assigned as in SQL.
 
     Numbers become other numbers where nothing but digits after the point of a float is lost; dates
-    become times; texts, booleans and numbers do not become each other.
+    become times; strings, booleans and numbers do not become each other.
     """
     array = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if isinstance(array, pa.ChunkedArray):  # of no chunks

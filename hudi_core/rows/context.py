@@ -106,7 +106,7 @@ class WriteContext:
     def rules(self) -> MergeRules:
         """How versions of a row are merged."""
         rules = merge_rules(self.table)
-        # what marks deletes does so whoever writes it
+        # what marks deletes does so in every write
         return MergeRules(markers=rules.markers) if self.assigns else rules
 
     def combines(self, operation: Operation) -> bool:

@@ -37,7 +37,7 @@ class BaseRecordMerger(ABC):
     def ranks(self, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray | pa.Array:
         """Return the rank of each version.
 
-        Numbers, texts or times, always of one type, and none of them null.
+        Numbers, strings or times, always of one type, and none of them null.
 
         Parameters
         ----------

@@ -247,7 +247,7 @@ def require_case_distinct(new: Iterable[str], names: Iterable[str], where: str) 
         if len(same) > 1:
             raise SchemaError(
                 f"{where} would have the columns {' and '.join(same)}, which differ in case only",
-                "Readers such as Spark do not tell them apart: rename all but one of them.",
+                "Readers such as Spark do not distinguish them: rename all but one of them.",
                 columns=tuple(same),
             )
 

@@ -1,7 +1,7 @@
 """Floating-point numbers as Java spells them in record keys.
 
-``Double.toString`` and ``Float.toString`` of Java 19 and later give the shortest digits that tell
-the number from its neighbours, but never fewer than two; plain from 0.001 up to ten million, else
+``Double.toString`` and ``Float.toString`` of Java 19 and later give the shortest digits that differ
+from those of its neighbours, but never fewer than two; plain from 0.001 up to ten million, else
 as ``1.0E10``. Java before 19 takes the form by the same rule and gives a digit more for some
 numbers, see :mod:`hudi_core.schema.old_java_float`. The digits are Python's and numpy's own; only
 their form is made here.

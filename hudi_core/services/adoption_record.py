@@ -1,6 +1,6 @@
 """The plan of a running adoption, stored in the folder.
 
-Whoever runs it again after a crash goes on with exactly that: the files get the names that were
+A second run after a crash goes on with exactly that: the files get the names that were
 chosen for them, under the instant that was chosen.
 """
 

@@ -180,7 +180,7 @@ class ClusteringService:
             try:
                 done.append(self._run_scheduled(one))
             except InstantNotFoundError:
-                continue  # somebody else runs it, or gave it up
+                continue  # another process runs it, or gave it up
         return done
 
     def _run_scheduled(self, wanted: Instant) -> Clustering:

@@ -53,7 +53,7 @@ def groups_to_rewrite(table: OpenTable, config: ClusteringConfig) -> list[Planne
     if unknown:
         raise UnknownPartitionError(
             f"The table has no rows in the partition {', '.join(map(repr, unknown))}",
-            "Name partitions that Table.file_slices() tells.",
+            "Name partitions that Table.file_slices() lists.",
             partitions=tuple(unknown),
         )
     hour = to_datetime(table.client.config.zone.digits(datetime.now(UTC))).hour

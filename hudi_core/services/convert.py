@@ -4,7 +4,7 @@ The metadata of the new format is built once, from the present files. Its histor
 completed before is complete by a watermark. ``hoodie.table.format`` changes last, under the table's
 lock, so that until then the table is what it was, and a conversion that died is simply run again.
 
-The metadata of the former format stays where it is, and nobody keeps it up: its readers see the
+The metadata of the former format stays where it is, and is not updated: its readers see the
 table as it was, for as long as its files are not cleaned. The table may be given the format again;
 its metadata is then brought to what the table has become.
 """
@@ -118,7 +118,7 @@ def convert_table(
     config = WriteConfig.from_options(own)
     lock = table_lock(open_table(path, own), config)
     with lock.held_by_service():
-        # as it is now: somebody else may have converted it while this one waited
+        # as it is now: another process may have converted it while this one waited
         table = moved_on(open_table(path, own))
         client = table.client
         if host.name == table.host.name:

@@ -150,7 +150,7 @@ def replace_table(
 ) -> OpenTable:
     """Drop a table and create an empty one, under one lock.
 
-    Nobody else can make a table there in between.
+    No other process can make a table there in between.
 
     All errors but one come before anything is deleted; after ``CommitStateUnknownError`` the new
     table may be there, empty.
@@ -224,7 +224,7 @@ def _put_properties(storage: Storage, properties: Mapping[str, str], lock: Table
         write_new(storage, properties)
     except AlreadyExistsError as error:
         # there were none when the lock was taken: others were not kept out, or a creator that has
-        # died since had sent its own, which came late; nobody was handed a table
+        # died since had sent its own, which came late; no caller was handed a table
         if not lock.is_exclusive:
             raise _occupied(storage.root) from error
         write_instead(storage, properties)

@@ -145,6 +145,6 @@ def _joined(argument: str, names: object) -> str | None:
             argument,
             repr(names)[:_SHOWN],
             "it is no name, nor a list of names",
-            f'Pass names as texts: {argument}="id", or {argument}=["id", "day"].',
+            f'Pass names as strings: {argument}="id", or {argument}=["id", "day"].',
         )
     return ",".join(given)

@@ -65,7 +65,7 @@ def drop_table(path: str, options: Mapping[str, str]) -> DropResult:
         data = _data_of(storage, base_path, properties, options)
         found = _found(storage, data[0], properties)
         empty_table(storage, data, base_path, config)
-        # last, and not its folder: whoever waited makes the file again, and perhaps a table
+        # last, and not its folder: a process that waited makes the file again, and perhaps a table
         delete_files(storage, LOCK_FOLDER)
     return found
 

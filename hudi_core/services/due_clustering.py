@@ -51,7 +51,7 @@ def cluster_after_commit(
 ) -> None:
     """Schedule or run clusterings that are due after a commit.
 
-    The commit has taken place: what fails now is logged, and for the next one to make good.
+    The commit has taken place: what fails now is logged, and left to the next one.
     """
     if not config.services.enabled:
         return
@@ -87,5 +87,5 @@ def _run_scheduled(service: ClusteringService) -> list[Clustering]:
         except StalePlanError as stale:
             _log.warning("%s", stale)
         except InstantNotFoundError:
-            continue  # somebody else runs it, or gave it up
+            continue  # another process runs it, or gave it up
     return done

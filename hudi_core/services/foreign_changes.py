@@ -65,7 +65,7 @@ class ForeignChanges:
     def changes_rows(self) -> bool:
         """Whether going back to Hudi's state would change rows.
 
-        Files without rows are nobody's loss.
+        Files without rows do not count.
         """
         if self.problem is not None:
             return True
@@ -241,4 +241,4 @@ def _files(paths: Sequence[str]) -> str:
 
 
 def _rows(count: int | None) -> str:
-    return "rows that nobody counted" if count is None else f"{count:,} row{'s' * (count != 1)}"
+    return "an unknown number of rows" if count is None else f"{count:,} row{'s' * (count != 1)}"

@@ -123,7 +123,7 @@ class _Commit:
     def metadata(self) -> CommitMetadata:
         operation = self._operation()
         if not self._files and operation is not WriteOperation.DELETE_PARTITION:
-            raise self._unknown(f"no data file tells what the {operation.value} did")
+            raise self._unknown(f"no data file shows what the {operation.value} did")
         stats = {
             str(partition): tuple(self._stat(partition, name) for name in names)
             for partition, names in self._files.items()
@@ -162,7 +162,7 @@ class _Commit:
             keys = keys.filter(pc.equal(new.column(COMMIT_TIME), self._instant.requested_time))
         known = int(pc.sum(pc.is_in(keys, value_set=old)).as_py() or 0) if len(old) else 0
         inserted = len(keys) - known
-        updated = known if has_times else 0  # which rows are copies nobody can tell
+        updated = known if has_times else 0  # which rows are copies is unknown
         size = self._client.data.head(path)
         base = None if before is None else before.base_file
         return WriteStat(
@@ -217,7 +217,7 @@ class _Commit:
         """Earlier file groups that the format does not name any more."""
         files = self._table.lister().named_files()
         if files is None:
-            raise self._unknown("nothing tells which partitions it deleted")
+            raise self._unknown("the partitions that it deleted are not recorded")
         named = {one.path for one in files}
         found: dict[str, list[str]] = {}
         for one in self._before.latest_slices():

@@ -87,7 +87,7 @@ class MetadataOperator:
         client = self.table.client
         if not client.files.is_plain:
             raise TableServiceError(
-                f"The metadata table of {client.base_path} alone tells the table's files, as these "
+                f"Only the metadata table of {client.base_path} lists the table's files, as these "
                 "lie below storage paths",
                 f"`hudi table repair --metadata {client.base_path}` rebuilds it.",
             )

@@ -36,7 +36,7 @@ def open_table(
     options
         Hudi options, checked against what the table stores, and credentials of the store.
     properties
-        What the table stores, where that is at hand; by default it is read.
+        What the table stores, where that is known; by default it is read.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def _opened(
 def opened_config(
     base_path: BasePath, properties: Mapping[str, str], options: Mapping[str, str]
 ) -> TableConfig:
-    """What a table is to whoever opens it with options.
+    """What a table is when it is opened with options.
 
     Who makes a table, or puts one in the place of another, asks beforehand: an option that its
     opening refuses would be refused when nothing can be taken back.

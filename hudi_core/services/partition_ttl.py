@@ -1,4 +1,4 @@
-"""Partition expiry: deletes partitions that nobody wrote to for long.
+"""Partition expiry: deletes partitions that were not written to for long.
 
 As in Hudi it is one replacecommit of the operation ``DELETE_PARTITION``: past states stay readable
 until a clean deletes the files.
@@ -76,7 +76,7 @@ def expire_partitions(
         return replace(done, partitions=tuple(found))
 
     def still(table: OpenTable) -> Sequence[PartitionPath]:
-        # somebody may have written to one of them before this write began
+        # a writer may have written to one of them before this write began
         found[:] = expired(table, config)
         if not found:
             raise _NothingExpiredError
@@ -94,8 +94,8 @@ def expire_partitions(
 def expire_after_commit(writer: WriteClient) -> None:
     """Delete expired partitions after a commit, as options ask.
 
-    Takes the lock itself. The commit has taken place: what fails now is logged, and for the next
-    one to make good.
+    Takes the lock itself. The commit has taken place: what fails now is logged, and left to the
+    next one.
     """
     config = writer.config
     ttl = config.ttl

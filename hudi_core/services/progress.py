@@ -18,7 +18,7 @@ FILES_AT_A_TIME: Final = 256
 
 
 def no_progress(done: int, total: int) -> None:
-    """Progress that nobody sees."""
+    """Progress that is not shown."""
     del done, total
 
 

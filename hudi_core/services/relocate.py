@@ -1,7 +1,7 @@
 """Moving a table's data files to another storage layout.
 
 Timeline, metadata table and plans name files by logical paths, which stay: the files alone move,
-and the properties that tell where they are. Order of it, under the table's lock: the properties
+and the properties that say where they are. Order of it, under the table's lock: the properties
 name the other layout as one that files are copied to; the claims of its storage paths; all files
 that the metadata table names, and logs of changes, are copied, and the copies counted; a format
 that names files by their places gets the new ones; the properties name the new layout as the
@@ -202,7 +202,7 @@ def _require_no_stages(client: TableMetaClient, config: WriteConfig) -> None:
 
 
 def _at_rest(table: OpenTable, config: WriteConfig, lock: TableLock) -> TableState:
-    """The state with nobody at work, and nothing left by the dead."""
+    """The state without writers at work or remains of dead ones."""
     state = recover(TableState.load(table), config)
     for pending in state.timeline.pending().where(is_at_work):
         # it would write to the places that it began with
@@ -220,7 +220,7 @@ def _require_metadata_table(client: TableMetaClient) -> None:
     if not is_readable(client.config) or not StoredPartitions.of(client.config).is_there:
         raise TableServiceError(
             f"The table at {client.base_path} has no metadata table that can be read, which alone "
-            "tells the files of a table whose data lies below storage paths",
+            "lists the files of a table whose data lies below storage paths",
             "`hudi metadata create` builds it.",
         )
 

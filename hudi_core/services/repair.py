@@ -390,5 +390,5 @@ def _undefined(index: str) -> Difference:
         Source.METADATA_TABLE,
         index,
         "an index of a column of the table",
-        "nothing tells of which, and it was left out; `hudi metadata index` rebuilds it",
+        "its column is not recorded, and it was left out; `hudi metadata index` rebuilds it",
     )

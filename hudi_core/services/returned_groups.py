@@ -105,7 +105,7 @@ def mend_returned(
 ) -> None:
     """Take the rows that came back out of the table again.
 
-    Groups that nobody wrote to lose their files, as by a clean. Others, and those whose files a
+    Groups that were not written to lose their files, as by a clean. Others, and those whose files a
     savepoint keeps, are replaced once more, with the rows that count: as by a clustering, which
     needs a table with meta columns. What can be mended in neither way is left.
 

@@ -193,7 +193,7 @@ class KeyRewriting:
         if not config.populate_meta_fields:
             raise TableServiceError(
                 f"The table at {client.base_path} has no meta columns "
-                f"({TableKeys.populate_meta_fields.key}=false): no row tells when it was written, "
+                f"({TableKeys.populate_meta_fields.key}=false): no row says when it was written, "
                 "so that its keys alone cannot be stored",
                 "Copy its rows into a new table: new.bulk_insert(table.to_batches()).",
             )

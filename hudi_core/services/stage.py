@@ -255,7 +255,7 @@ def publish_stage(writer: WriteClient, record: StageRecord, data: Any) -> Commit
         nonlocal record
         require_publishable(table, seen, record)
         if mine is None:
-            # nobody deletes it for its age while it is being published
+            # no process deletes it for its age while it is being published
             record = record.extended(storage, datetime.now(UTC) + timedelta(hours=hours))
             return
         require_as_checked(storage.root, record, mine)

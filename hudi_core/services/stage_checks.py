@@ -27,7 +27,7 @@ _LOOKED_AT: Final = 100
 
 
 class PublishedError(HudiError):
-    """A stage was published by somebody else, or before a crash."""
+    """A stage was published by another process, or before a crash."""
 
     def __init__(self, instant: InstantTime) -> None:
         self.instant = instant
@@ -55,8 +55,8 @@ def require_publishable(table: OpenTable, seen: TimelineView, record: StageRecor
 def require_as_checked(base_path: str, record: StageRecord, metadata: CommitMetadata) -> None:
     """Refuse a publication that changes rows the stage did not find.
 
-    Keys that were not there when the rows were staged leave no file in the stage, so that nobody
-    could look at what a deletion of them, or a change, does to rows that others inserted since.
+    Keys that were not there when the rows were staged leave no file in the stage, so that what a
+    deletion or a change of them does to rows that others inserted since could not be checked.
     """
     found = {group for group, _ in _stats(record.metadata)}
     for group, stat in _stats(metadata):

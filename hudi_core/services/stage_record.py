@@ -2,7 +2,7 @@
 
 A stage is a folder below ``.hoodie/.stage``: its rows as they came (``rows``), the files that a
 write of them would leave (``data``), and this record, which is put last. A folder without one is
-unfinished, and counts for nobody.
+unfinished, and is ignored.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class StageRecord:
 
     @property
     def instant(self) -> InstantTime:
-        """Stands in the stage's files for the time of the write."""
+        """The stage's files have it as the time of the write."""
         return InstantTime(self.id.partition("-")[0])
 
     def is_expired(self) -> bool:
@@ -235,7 +235,7 @@ def drop_stage(storage: Storage, stage: str) -> None:
 def delete_stage(storage: Storage, stage: str) -> None:
     """Delete a stage.
 
-    Its record goes first: without it the rest counts for nobody.
+    Its record goes first: without it the rest is ignored.
     """
     storage.delete(f"{stage_folder(stage)}/{_RECORD}")
     storage.delete_tree(stage_folder(stage))

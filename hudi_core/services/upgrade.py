@@ -6,7 +6,7 @@ simply run again:
 ==============================================  ==================================================
 after                                           the table is
 ==============================================  ==================================================
-1 timeline and archive copied to the new place  of the former version; nobody reads the copies
+1 timeline and archive copied to the new place  of the former version; no reader uses the copies
 2 metadata table given up                       of the former version; readers list its folders
 3 properties changed                            of the new version, without a metadata table
 4 former timeline and archive deleted           the same
@@ -119,7 +119,7 @@ def _copy_timeline(client: TableMetaClient, work: UpgradeWork, progress: Progres
     # copies of a run that died, perhaps of instants that have gone since
     storage.delete_tree(active.folder)
     # the newest first: stored in another order than they were made, the files will not be taken
-    # for originals, whose dates tell the zone of their writers
+    # for originals, whose dates show the zone of their writers
     copy = CountedMap(client.run_map, progress)
     copy(CopyToLayout(client.active, active), work.files[::-1])
     on_timeline = {
@@ -195,5 +195,5 @@ def _finish(path: str, options: Mapping[str, str], config: WriteConfig, lock: Ta
     if StoredPartitions.of(state.client.config).is_rebuilding:
         layout = MetadataConfig.from_options(state.client.options)
         for name in rebuild_metadata_table(state.client, layout)[1]:
-            _log.warning("nothing tells what %s is an index of; it is gone", name)
+            _log.warning("the column of index %s is not recorded; the index is gone", name)
     table.client.storage.delete(MARK)

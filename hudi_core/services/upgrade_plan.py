@@ -217,8 +217,8 @@ def _key_encoding(
     """The property of the spelling of keys of one field.
 
     There are several ways. Version 9 knows one way unless the property says otherwise; of earlier
-    versions the stored keys tell. Hudi refuses such tables, unless an option says that the way was
-    always the same.
+    versions the stored keys show it. Hudi refuses such tables, unless an option says that the way
+    was always the same.
     """
     client, key = table.client, ManagedKeys.complex_encoding.key
     if not client.config.may_name_one_key or key in client.config.raw:

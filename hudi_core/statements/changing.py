@@ -119,7 +119,7 @@ def _alias(named: Tree) -> str | None:
 
 
 def _bound(statement: Statement, text: str) -> str:
-    """A text whose parameters are literals."""
+    """SQL text whose parameters are literals."""
     args = statement.args or {}
     used = [(mark, name) for mark, name in parameters_of(text) if name in args]
     if not used:
@@ -251,7 +251,7 @@ class _Change:
     def assigned(
         self, assignments: Any, alias: str | None, values: _Values | None = None
     ) -> dict[str, str]:
-        """Values by column, as texts."""
+        """Values by column, as SQL text."""
         values = values or _Values(self, "", {})
         found: dict[str, str] = {}
         for one in assignments:
@@ -318,7 +318,7 @@ class _Values:
     kinds: Mapping[str, pa.DataType]
 
     def text(self, column: str, value: Tree) -> str:
-        """A value as a text for a column."""
+        """A value as SQL text for a column."""
         text = str(value.sql(dialect=_DIALECT))
         kind = self.change.kind(column)
         if kind is None or not takes_strings(kind):

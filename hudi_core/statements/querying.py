@@ -59,7 +59,7 @@ def run_query(statement: Statement) -> DataFrame:
 
 @contextlib.contextmanager
 def _views(statement: Statement, text: str) -> Iterator[str]:
-    """A text whose tables Spark can find while it plans."""
+    """SQL text whose tables Spark can find while it plans."""
     names: list[str] = []
     try:
         if _MAY_BE.search(text) is not None:

@@ -289,7 +289,7 @@ def _with_names(text: str) -> str:
 
 
 def parameters_of(text: str) -> list[tuple[Token, str]]:
-    """The named parameters of a text, with their names."""
+    """The named parameters of SQL text, with their names."""
     tokens = list(tokens_of(text))
     return [
         (mark, name.text)

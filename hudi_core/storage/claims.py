@@ -24,7 +24,7 @@ from hudi_core.storage.safe_path import require_safe_path
 CLAIMS_FOLDER: Final = ".hoodie_tables"
 """Begins with a dot, so that no engine takes it for data."""
 FOREIGN_LOGS: Final = ("_delta_log",)
-"""Metadata folders that tell, without a claim, that all files around them are one table's."""
+"""Metadata folders that show, without a claim, that all files around them are one table's."""
 _MAX_BYTES: Final = 1 << 16
 _FIRST: Final = 3
 _ENDING: Final = ".json"

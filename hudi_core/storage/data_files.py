@@ -86,8 +86,8 @@ class FetchedFiles:
 def require_no_links(uri: str, paths: Iterable[str]) -> None:
     """Refuse data files that a symbolic link leads out of their table.
 
-    To be called where files are opened: metadata that anybody wrote may name them, and whoever can
-    write the table's folder could have any file of this machine read, and its rows copied in.
+    To be called where files are opened: metadata that anybody wrote may name them, and a writer of
+    the table's folder could have any file of this machine read, and its rows copied in.
     Object stores have no links.
 
     Parameters
@@ -126,7 +126,7 @@ def _is_below(path: str, root: str) -> bool:
 
 @dataclass(frozen=True)
 class DataFiles:
-    """The data files of one table, for whoever opens or names them.
+    """The data files of one table, to open or name them.
 
     All paths that it takes are logical ones: relative to the table. A value that executors get.
 
@@ -174,7 +174,7 @@ class DataFiles:
         return self.over(open_storage(self.base_path, self.options, fsync=fsync), fsync=fsync)
 
     def over(self, table: Storage, *, fsync: bool = True) -> Storage:
-        """The same, with the storage of the table's folder at hand.
+        """The same, with the open storage of the table's folder.
 
         It is that storage itself where data files lie in the table's folder.
         """

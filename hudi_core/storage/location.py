@@ -73,18 +73,18 @@ def location_of(path: PathLike) -> str:
     try:
         text = os.fspath(path)
     except TypeError as error:
-        raise UnsafePathError(repr(path), "it is no path", "Give a text or a Path.") from error
+        raise UnsafePathError(repr(path), "it is no path", "Give a string or a Path.") from error
     shortened = _SHORTENED.match(text)
     if not isinstance(path, str) and shortened and shortened[1].lower() in _SCHEMES:
-        raise UnsafePathError(text, "pathlib has shortened a URI", "Give URIs as text.")
+        raise UnsafePathError(text, "pathlib has shortened a URI", "Give URIs as strings.")
     return parse_location(text).uri
 
 
 def parse_location(uri: str) -> Location:
     """Return the place that a path or URI names.
 
-    A path that begins with ``~`` begins with the user's home folder. Other characters stand for
-    themselves: nothing is percent-decoded, because Hadoop does not do it either.
+    A path that begins with ``~`` begins with the user's home folder. Other characters are literal:
+    nothing is percent-decoded, because Hadoop does not do it either.
 
     A URI with credentials is refused, as are empty, ``.`` and ``..`` segments behind the bucket and
     NUL characters.
@@ -113,7 +113,7 @@ def parse_location(uri: str) -> Location:
         authority, _, host = authority.partition("@")
         account = host.split(".", 1)[0]
     if not _BUCKET.fullmatch(authority):
-        # the URI is not repeated: what stands where the bucket belongs may be a password
+        # the URI is not repeated: what is in place of the bucket may be a password
         raise StorageError(
             f"A path that begins with {scheme}:// does not name a bucket",
             f"Write {scheme}://bucket/folder; credentials go into options or the environment.",

@@ -1,7 +1,7 @@
 """Metadata files on object stores (S3, GCS, Azure, memory), by conditional puts.
 
 A store may apply a put and lose the answer, and a client that repeats the put then learns that
-somebody else was first. So every put carries a token of its own in the object's metadata; after
+another client was first. So every put carries a token of its own in the object's metadata; after
 every error but a clear refusal the object is read, and the token shows whose it is.
 
 The client repeats requests by itself, and goes on where an object's bytes broke off. A listing that
@@ -153,7 +153,7 @@ class ObjectStorage:
     def delete(self, path: str) -> bool:
         """Delete a file; ``False`` when there was none."""
         if self.head(path) is None:
-            return False  # a delete would not tell
+            return False  # a delete would not show it
         with self._translated(path):
             try:
                 obstore.delete(self._store, self._prefix + path)

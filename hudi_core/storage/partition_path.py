@@ -3,9 +3,9 @@
 What is written is what Hudi writes for the same two stored flags (its ``PartitionPathEncodeUtils``
 and ``KeyGenUtils``), as far as that is safe and can be read back:
 
-* a null is ``__HIVE_DEFAULT_PARTITION__``, and so is the empty text, which the path alone does not
-  tell from it: the column in the files does. Where the table's format takes the value from the path
-  the empty text is refused, as is the folder's own name anywhere;
+* a null is ``__HIVE_DEFAULT_PARTITION__``, and so is the empty string: the path alone does not
+  distinguish them, the column in the files does. Where the table's format takes the value from the
+  path the empty string is refused, as is the folder's own name anywhere;
 * with ``url_encode``, the characters that Hive escapes are written ``%XX``, and so is a first ``.``
   or ``_`` where it would begin a folder's name (Hudi leaves those: such folders are hidden, or are
   not folders of their own);
@@ -49,8 +49,8 @@ class PartitionPathCodec:
     """Encodes values of partition fields as a path, and decodes it.
 
     For every tuple of values that is not refused, ``decode(encode(values)) == values``, with null
-    for the empty text; so no two other tuples share a path. Values are texts compared by their code
-    points: nothing is normalised.
+    for the empty string; so no two other tuples share a path. Values are strings compared by their
+    code points: nothing is normalised.
 
     ``hive_style`` names folders ``field=value``; ``url_encode`` writes special characters ``%XX``.
     ``levels`` is how many folders a value of each field takes where slashes are written as they

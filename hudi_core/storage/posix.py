@@ -146,7 +146,7 @@ class PosixStorage(PosixReader):
                     self._disk.remove_folder(full)
                     self._sync(os.path.dirname(full))
                 except FileNotFoundError:
-                    return len(removed)  # somebody else deleted it too
+                    return len(removed)  # another process deleted it too
                 except OSError as error:
                     if error.errno != errno.ENOTEMPTY:
                         raise
@@ -203,7 +203,7 @@ class PosixStorage(PosixReader):
             self._disk.link(temporary, full)
         except FileExistsError as error:
             # over NFS the answer to a link that succeeded may be lost, and its repetition find the
-            # name taken: two names of the temporary file tell that it is ours
+            # name taken: two names of the temporary file show that it is ours
             if os.stat(temporary).st_nlink != 2:
                 raise AlreadyExistsError(full) from error
         self._sync(os.path.dirname(full))

@@ -15,7 +15,7 @@ _HINTS: Final = {
     errno.EACCES: "Check the permissions of the file and its folders.",
     errno.EPERM: "Check the permissions; a file system without hard links cannot hold a table.",
     errno.EROFS: "The file system is read-only: mount it for writing.",
-    errno.ENOTDIR: "A file stands where a folder is needed: move it away.",
+    errno.ENOTDIR: "There is a file where a folder is needed: move it away.",
     errno.EIO: "The disk may be failing: check the system log.",
     errno.ENAMETOOLONG: "Use a shorter name.",
     errno.EMFILE: "Raise the limit on open files.",

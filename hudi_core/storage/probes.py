@@ -1,6 +1,6 @@
 """Short-lived files that probe a store's behaviour and clock.
 
-Whoever puts one deletes it. Orphans of dead processes are removed once they are old.
+The process that puts one deletes it. Orphans of dead processes are removed once they are old.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class WatchedProperties:
                 self._last = last = data, _decode(data, _full(storage, PROPERTIES_PATH))
             return last[1]
         except (CorruptMetadataError, PathNotFoundError):
-            # another writer may be replacing the file just now, and its backup stands in
+            # another writer may be replacing the file just now, and its backup is used
             return read_properties(storage)
 
 
@@ -124,7 +124,7 @@ def write_new(storage: Storage, properties: Mapping[str, str]) -> None:
 def write_instead(storage: Storage, properties: Mapping[str, str]) -> None:
     """Replace the properties of a table by those of a new one.
 
-    The caller holds the table's lock, and knows that nobody uses the present ones.
+    The caller holds the table's lock, and knows that no process uses the present ones.
     """
     _require_no_secrets(properties)
     storage.put(PROPERTIES_PATH, _encode(properties, "Properties saved on"))
@@ -157,7 +157,7 @@ def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> di
         storage.delete(BACKUP_PATH)
         raise
     if storage.read(PROPERTIES_PATH, MAX_BYTES) != data:
-        # the backup stays: if what is there now is damaged, it stands in
+        # the backup stays: if what is there now is damaged, it is used instead
         raise PreconditionFailedError(f"{storage.root}/{PROPERTIES_PATH}")
     storage.delete(BACKUP_PATH)
     return wanted

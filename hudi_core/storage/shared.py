@@ -13,8 +13,8 @@ from hudi_core.storage.properties_file import BACKUP_PATH, PROPERTIES_PATH
 def require_shared(root: str) -> None:
     """Refuse work on a table that this machine does not have.
 
-    A task on another machine than the driver's would write to a disk of its own, where nobody looks
-    for its files. One or two looks at the disk, and none at object stores.
+    A task on another machine than the driver's would write to a disk of its own, where no reader
+    looks for its files. One or two looks at the disk, and none at object stores.
     """
     location = parse_location(root)
     if not location.is_local:

@@ -41,7 +41,7 @@ class NamedStrategy(StorageStrategy):
         depth: object = self._own.depth
         if not isinstance(depth, int) or depth < 0:
             raise self._broken(f"its depth is {depth!r}, which is no number of folders")
-        self.depth = depth  # type: ignore[misc]  # that of the class it stands for
+        self.depth = depth  # type: ignore[misc]  # that of the class it wraps
 
     def __reduce__(self) -> tuple[Callable[..., StorageStrategy], tuple[object, ...]]:
         return NamedStrategy, (self._name, self._options)
@@ -53,7 +53,7 @@ class NamedStrategy(StorageStrategy):
         if not isinstance(found, Mapping) or not all(
             isinstance(text, str) for pair in found.items() for text in pair
         ):
-            raise self._broken(f"settings are {found!r}, and no texts by name")
+            raise self._broken(f"settings are {found!r}, and no strings by name")
         return dict(found)
 
     def location(self, partition_path: str, file_id: str) -> str:
@@ -62,7 +62,7 @@ class NamedStrategy(StorageStrategy):
             "location", lambda: self._own.location(partition_path, file_id)
         )
         if not isinstance(place, str):
-            raise self._broken(f"location returned {place!r}, which is no text")
+            raise self._broken(f"location returned {place!r}, which is no string")
         try:
             require_safe_folder(place)
         except UnsafePathError as error:

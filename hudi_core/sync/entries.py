@@ -121,7 +121,7 @@ def require_registrable(
 
 
 def entries_of(table: SyncedTable) -> tuple[MetastoreTable, ...]:
-    """The entries of a table, without what tells the last sync."""
+    """The entries of a table, without what records the last sync."""
     if not table.registration.is_hudi:
         return (_foreign_entry(table),)
     if table.table_config.table_type is not TableType.MERGE_ON_READ:
@@ -233,7 +233,7 @@ def _columns(table: SyncedTable) -> list[MetastoreColumn]:
 def _partition_column(
     table: SyncedTable, name: str, columns: Mapping[str, MetastoreColumn]
 ) -> MetastoreColumn:
-    """A partition column, of texts where paths hold something else than values."""
+    """A partition column, of strings where paths hold something else than values."""
     config = table.table_config
     transforms = dict(zip(config.partition_fields, config.partition_transforms, strict=True))
     is_value = transforms.get(name) is PartitionTransform.IDENTITY

@@ -65,7 +65,7 @@ def may_become(before: str, after: str) -> bool:
 
 
 def same_type(one: str, other: str) -> bool:
-    """Whether two texts are one type: case and blanks do not count."""
+    """Whether two strings are one type: case and blanks do not count."""
     return _plain(one) == _plain(other)
 
 

@@ -176,7 +176,7 @@ class ActiveTimeline:
     def read(self, instant: Instant) -> bytes:
         """Return the bytes of the file of ``instant`` in its state.
 
-        A completed instant that somebody archives meanwhile is read from the history.
+        A completed instant that another process archives meanwhile is read from the history.
         """
         try:
             return self.storage.read(self.path(instant), MAX_INSTANT_BYTES)
@@ -211,7 +211,7 @@ class ActiveTimeline:
         return self._notes[instant]
 
     def note(self, instant: Instant, metadata: CommitMetadata) -> None:
-        """Keep what :meth:`read_notes` tells of a write, whose metadata is at hand."""
+        """Keep what :meth:`read_notes` returns of a write, from its metadata."""
         while len(self._notes) >= _MOST_NOTES:
             del self._notes[next(iter(self._notes))]
         self._notes[instant] = CommitMetadata(

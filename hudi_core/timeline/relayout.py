@@ -1,7 +1,7 @@
 """Files of a timeline of layout 1, as layout 2 has them.
 
 Layout 2 names when an instant completed. Layout 1 does not, and Hudi takes the date of the
-completed file for it, which is right as long as nobody has copied the table. So a date counts only
+completed file for it, which is right as long as the table was not copied. So a date counts only
 where the requested file of the same instant was stored when its name says. Without such a date an
 instant completes right after its request: readers of layout 1 go by requested times, and so the
 order of the writes stays what it was.

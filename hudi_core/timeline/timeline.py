@@ -125,7 +125,7 @@ class Timeline:
     ) -> Timeline:
         """Return instants completed after ``begin`` and up to ``end``.
 
-        Requested times stand in for completion times in tables of layout 1, which record none.
+        Requested times replace completion times in tables of layout 1, which record none.
         Nothing archived belongs to the result.
         """
 

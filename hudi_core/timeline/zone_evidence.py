@@ -30,7 +30,7 @@ store differ, and writers are slow."""
 _MOST: Final = 14 * 3_600_000 + _QUARTER
 """No zone is further from UTC."""
 _APART: Final = 1_500
-"""Milliseconds that must lie between two files which tell copies from originals."""
+"""Milliseconds that must lie between two files which distinguish copies from originals."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLI: Final = timedelta(milliseconds=1)
 

@@ -35,7 +35,7 @@ class TrinoType(NamedTuple):
 def trino_type(given: pa.DataType) -> TrinoType:
     """The type that columns of an Arrow type have for Trino.
 
-    What Trino's protocol has no type for are texts: decimals and times of day as SQL writes them,
+    What Trino's protocol has no type for are strings: decimals and times of day as SQL writes them,
     bytes in base64; structs, maps and lists are JSON.
     """
     return next((found for is_one, found in _TYPES if is_one(given)), _JSON)

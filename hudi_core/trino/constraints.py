@@ -83,7 +83,7 @@ def _range(bounds: Any, kind: pa.DataType) -> Range:
 def _widened(given: Range, kind: pa.DataType) -> Range:
     """The range of stored values that Trino sees in a range.
 
-    It sees milliseconds: 10 stands for all that is from 10 to less than 11. And it compares
+    It sees milliseconds: 10 means all that is from 10 to less than 11. And it compares
     doubles: a bound between two values of the column is rounded to one of them.
     """
     if pt.is_floating(kind) and not pt.is_float64(kind):

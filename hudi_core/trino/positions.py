@@ -54,7 +54,7 @@ class Continued(Generic[T]):
 
     A call that goes on where the last one ended gets its iterator; one that is repeated, or was
     answered elsewhere before, gets a new one that is brought to the position. Without it a scan in
-    100 batches is planned 100 times. What nobody asks for is given up after a while.
+    100 batches is planned 100 times. What no call asks for is given up after a while.
     """
 
     def __init__(self, kept: int = _KEPT) -> None:
@@ -65,7 +65,7 @@ class Continued(Generic[T]):
     def at(
         self, what: Hashable, position: Position, begin: Callable[[int], Iterator[T]]
     ) -> Iterator[T]:
-        """An iterator at a position, which nobody else has."""
+        """An iterator at a position, which no other call has."""
         with self._guard:
             _, found = self._iterators.pop((what, position), (0, None))
         return begin(position.count) if found is None else found

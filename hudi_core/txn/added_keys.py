@@ -1,7 +1,7 @@
 """Record keys that two concurrent writes both insert.
 
 Neither of them could find the other's rows when it looked its keys up, and they share no file
-group: without this check both would stand, and the key would be in the table twice. Hudi leaves
+group: without this check both would be kept, and the key would be in the table twice. Hudi leaves
 that to its users; its rule is kept for operations that look nothing up (insert, bulk_insert).
 
 Only writes that completed meanwhile are looked at, only their files with new rows in the same

@@ -2,7 +2,7 @@
 
 Tasks elsewhere ask the store after each file (:meth:`~hudi_core.txn.markers.Markers.is_open`): a
 seal says that the write takes no more files, and a missing heartbeat that another writer has rolled
-it back. Here memory says the former. The latter nobody can have done before the heart has missed a
+it back. Here memory says the former. The latter cannot have happened before the heart has missed a
 beat; then the store is asked as well.
 """
 

@@ -73,7 +73,7 @@ def begin(
         if requested is None:
             time_ = client.clock.next_time(state.timeline)
             requested = Instant(time_, action, State.REQUESTED)
-        # the heart beats before the instant can be seen, so that nobody takes it for dead
+        # the heart beats before the instant can be seen, so that no writer takes it for dead
         time_ = requested.requested_time
         if request.scheduled is not None:
             # who undid an earlier run may have died before the seal went that ended it
@@ -86,7 +86,7 @@ def begin(
             inflight = client.active.to_inflight(requested, request.inflight)
         except AlreadyExistsError:
             heartbeat.stop()
-            raise  # somebody else's instant
+            raise  # another writer's instant
         except BaseException as error:
             try:
                 is_scheduled = request.scheduled is not None
@@ -148,7 +148,7 @@ def _ready(
 def _given_up_unless_unlocked(table: OpenTable) -> Iterator[list[Transaction]]:
     """Roll back a just begun write if unlocking fails.
 
-    The lock is not waited for: nobody else touches an instant whose heart beats, and nothing but
+    The lock is not awaited: no other writer touches an instant whose heart beats, and nothing but
     the timeline knows of it yet.
     """
     begun: list[Transaction] = []

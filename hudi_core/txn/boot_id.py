@@ -16,7 +16,7 @@ def boot_id() -> str | None:
 
     Two processes with the same token run on one kernel, so that each sees the other's file locks.
     The machine's own id adds nothing to it, and containers often have none. ``None`` where the
-    system does not tell.
+    system does not have it.
     """
     try:
         drawn = _BOOT_ID.read_text(encoding="ascii").strip()

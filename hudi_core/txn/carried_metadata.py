@@ -86,7 +86,7 @@ def _checkpoints(
 
     Their engines take the one that was requested last. Where a write that was requested before the
     commit is still under way, it may bring a newer checkpoint than is known yet, and the commit
-    must not stand before it with the older one. So it has none, and says so: later commits look
+    must not come before it with the older one. So it has none, and says so: later commits look
     further back.
     """
     for pending in now.timeline.pending():

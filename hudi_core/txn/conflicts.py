@@ -1,7 +1,7 @@
 """Optimistic concurrency: the later of two conflicting writes fails.
 
 What contradicts is for strategies to say. One looks at file groups, in every table: of two writes
-of one group one would be lost, whatever the format can tell. Another may be the user's or, where
+of one group one would be lost, whatever the format can detect. Another may be the user's or, where
 the user names none, the format's (RFC-93, "Conflict Resolution"). Beside them no two writes may add
 one record key: see :mod:`hudi_core.txn.added_keys`. And what a write has read must still be there:
 an operator may have rolled a write back after it, while this writer gave no sign of life.
@@ -109,7 +109,7 @@ def _require_nothing_taken_back(
 def _conflict(other: Instant, reason: str, granularity: str) -> CommitConflictError:
     return CommitConflictError(
         f"Instant {other.requested_time} was completed while this write was under way, "
-        f"and both cannot stand, because {reason}",
+        f"and both cannot be kept, because {reason}",
         "Nothing of this write is visible; run it again on the new state of the table.",
         other=other.requested_time,
         granularity=granularity,

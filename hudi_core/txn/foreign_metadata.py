@@ -1,7 +1,7 @@
 """Drops metadata tables that other engines made.
 
 One of a table with storage paths lists the table's own folder, where none of the table's files
-are: it is worth nothing, and without it whoever writes next makes a new one.
+are: it is worth nothing, and without it the next writer makes a new one.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Heartbeat:
         try:
             self._held = self._hold()
             if self._held is not None and self._held.is_locked:
-                # not before: whoever finds the machine's word without the lock takes us for dead
+                # not before: a process that finds the boot id without the lock takes us for dead
                 self._beat.host = boot_id()
                 self._held.overwrite(self._beat.encode())
             name = f"heartbeat-{self._path.rpartition('/')[2]}"

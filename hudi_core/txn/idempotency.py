@@ -1,6 +1,6 @@
 """The last idempotent write of each application, kept by the newest commit.
 
-It stands in the commit's extra metadata, so that it is part of the table's state: a rollback takes
+It is in the commit's extra metadata, so that it is part of the table's state: a rollback takes
 it back, and who does not see a commit does not see what it keeps. Every commit carries it over.
 Commits of other engines do not, so the commits before them are looked at, back to the last one of
 this project, even where that is archived. A property of the table says whether there is anything to

@@ -1,8 +1,8 @@
 """OS locks on open files, which show that owners live.
 
-Such a lock ends with the process that took it, however the process ends, so whoever finds the file
-unlocked knows the owner is gone. Works between processes of one machine, and between machines where
-the file system passes locks on.
+Such a lock ends with the process that took it, however the process ends, so a process that finds
+the file unlocked knows the owner is gone. Works between processes of one machine, and between
+machines where the file system passes locks on.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _lock(descriptor: int) -> bool:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            # whoever looks whether the file is held holds it for that moment
+            # a process that checks whether the file is held holds it meanwhile
             if time.monotonic() > deadline:
                 return False
             time.sleep(_POLL_S)

@@ -28,7 +28,7 @@ def require_own_claims(table: OpenTable) -> None:
         found = claim_of(root, name)
         if found is None:
             if host.name != client.config.table_format:
-                continue  # it stands in for a format that cannot be asked
+                continue  # it replaces a format that cannot be asked
             shared = Capability.SHARED_STORAGE_PATH in host.capabilities
             folders = () if shared else tuple(host.get_metadata_folders(client))
             put_claim(root, Claim(name, client.base_path, host.name, folders))

@@ -175,7 +175,7 @@ def _foreign_version(table: OpenTable, taken: Container[str]) -> str:
 def with_current_parent(parent: str | None, metadata: CommitMetadata) -> CommitMetadata:
     """Return commit metadata with the format's present version.
 
-    Step 2 is compared and set on it, by whoever gets to it. A format without a step 2 has none.
+    Step 2 is compared and set on it, by the first to get to it. A format without a step 2 has none.
     """
     return metadata if parent is None else with_parent_version(metadata, parent)
 

@@ -43,7 +43,7 @@ from hudi_core.txn.storage_move import continue_move
 
 _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT, Action.CLUSTERING})
 _CONTINUED: Final = frozenset({Action.ROLLBACK, Action.CLEAN, Action.RESTORE, Action.SAVEPOINT})
-"""Actions that are finished, or dropped, whoever began them."""
+"""Actions that are finished, or dropped, whichever writer began them."""
 
 
 def recover(state: TableState, config: WriteConfig) -> TableState:
@@ -95,7 +95,7 @@ def _without_begun_savepoints(state: TableState) -> TableState:
 def _remove_surplus(client: TableMetaClient) -> bool:
     """Delete files that landed late; return whether there were any.
 
-    They landed after somebody else had finished their instant.
+    They landed after another writer had finished their instant.
     """
     surplus = client.active.scan().surplus
     for one in surplus:
@@ -158,7 +158,7 @@ def _delete_uncounted(table: OpenTable, time: InstantTime, timeline: Timeline) -
         stats = table.client.read_commit(found).stats
         marked -= {path for stat in stats for path in stat.paths}
     elif any(one.instant.requested_time == time for one in table.client.archived.load()):
-        return  # complete, and archived since: which files it counts is for the archive to tell
+        return  # complete, and archived since: the archive says which files it counts
     for path in sorted(marked):
         table.client.data.delete(path)
 

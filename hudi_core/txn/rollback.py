@@ -94,7 +94,7 @@ def _require_still_pending(table: OpenTable, rollback: Instant, target: Instant)
     """Abandon a pending write's rollback if the write completed.
 
     Its writer, who was taken for dead, may have looked for a plan before there was this one, and
-    tell that the write is done. Nothing is deleted yet.
+    report that the write is done. Nothing is deleted yet.
     """
     if target.is_completed:
         return
@@ -201,7 +201,7 @@ def _run(
 
 @dataclass(frozen=True)
 class _Hooks(RollbackHooks):
-    """Tells the format and the metadata table.
+    """Calls the format and the metadata table.
 
     ``definitions`` is ``None`` where the table has no metadata table. ``published`` is how the
     format holds the target although it is pending on the timeline. ``begun`` is the rollback as it

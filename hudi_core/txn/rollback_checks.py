@@ -92,7 +92,7 @@ def _require_archived_still_count(state: TableState, target: Instant) -> None:
         instant = target.requested_time
         raise TableServiceError(
             f"Instant {instant} cannot be rolled back: the writes before it are archived, which "
-            "only a later one on the active timeline tells",
+            "only a later write on the active timeline shows",
             "Write the rows that are wanted.",
             instant=instant,
             archived=archived,

@@ -1,6 +1,6 @@
 """Clusterings that died, or are scheduled and not begun.
 
-A scheduled clustering is no write: it stays until somebody runs it or gives it up, and other
+A scheduled clustering is no write: it stays until it is run or given up, and other
 writers go round its file groups. One that died at work is rolled back; if its plan had been
 scheduled by itself it is put on the timeline again, at a new time, since names of files derive from
 the time and its writer may yet wake up.
@@ -20,15 +20,15 @@ from hudi_core.txn.state import TableState
 
 
 def is_scheduled(instant: Instant) -> bool:
-    """Whether an instant is a clustering that nobody has begun."""
+    """Whether an instant is a clustering that was not begun."""
     return instant.action is Action.CLUSTERING and instant.state is State.REQUESTED
 
 
 def is_at_work(pending: Instant) -> bool:
-    """Whether somebody may be writing for a pending instant.
+    """Whether a writer may be at work for a pending instant.
 
     Asked under the lock. A clean runs under it from its plan to its end: one that is pending is of
-    a dead writer, and whoever cleans next goes on with it.
+    a dead writer, and the next clean goes on with it.
     """
     return pending.action is not Action.CLEAN and not is_scheduled(pending)
 

@@ -47,7 +47,7 @@ class SchemaStep:
         return self.base != self.new
 
     def names_given_up(self) -> frozenset[str]:
-        """Paths that no longer stand for the same field."""
+        """Paths that no longer mean the same field."""
         return self.base.given_up_in(self.new)
 
     def needs(self) -> Mapping[Capability, Sequence[str]]:

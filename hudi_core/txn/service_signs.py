@@ -2,7 +2,7 @@
 
 A single writer on an object store holds a lock between its threads alone. A service of another
 process (``hudi clean PATH``, ``Table.purge``) would change the timeline and the metadata table
-beside it: so it shows a heartbeat of a kind of its own, and whoever takes the lock waits for that
+beside it: so it shows a heartbeat of a kind of its own, and who takes the lock waits for that
 to end. The service looks for writers after it has put its sign, and a writer for services after its
 heartbeat began; so one of the two sees the other.
 """

@@ -19,8 +19,8 @@ from hudi_core.timeline.timeline import Timeline
 class TableState:
     """Properties and timelines of a table under its lock.
 
-    Loaded when the lock is taken, and replaced by whoever changes the table; it must not outlive
-    the hold, as others may change everything after that.
+    Loaded when the lock is taken, and replaced by each step that changes the table; it must not
+    outlive the hold, as others may change everything after that.
 
     ``definitions`` are its indexes, where they have been loaded.
     """
@@ -37,7 +37,7 @@ class TableState:
     ) -> TableState:
         """The state of a table whose lock was just taken.
 
-        Costs one read of its properties and one listing of its timeline. What is at hand of its
+        Costs one read of its properties and one listing of its timeline. What is loaded of its
         metadata table counts no more but for its properties, where the table's are the same.
 
         ``timeline`` must have been loaded under this hold of the lock. ``held`` keeps what the

@@ -1,7 +1,7 @@
 """The step at which a table's data files are at other places.
 
 All of them are at both when it is taken. A format that names files by their places gets the new
-ones, and then the table's properties. Whoever dies in between leaves a table whose readers know
+ones, and then the table's properties. A crash in between leaves a table whose readers know
 both, see :attr:`~hudi_core.storage.data_files.DataFiles.coming`; the next writer takes the step.
 """
 

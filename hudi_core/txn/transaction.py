@@ -1,7 +1,7 @@
 """One write, or one clustering, from requested to complete.
 
-It begins in :mod:`hudi_core.txn.begin`: under the lock what dead writers left is made good, and the
-instant put on the timeline. Rows are written without the lock. ``commit`` takes it again: conflict
+It begins in :mod:`hudi_core.txn.begin`: under the lock what dead writers left is recovered, and
+the instant put on the timeline. Rows are written without it. ``commit`` takes it again: conflict
 check, the format's look at what is replaced, files of lost task attempts deleted, the completed
 file on the Hudi timeline (step 1), then the format's own commit (step 2). RFC-93, "Commit
 Protocol".
@@ -240,7 +240,7 @@ class Transaction:
     def _newly_held(self) -> HeldMetadata:
         """Place for what the format reads from now on.
 
-        What it read at the beginning is nobody's state any more.
+        What it read at the beginning is out of date.
         """
         before = self.table.client.held
         if before is None:
@@ -361,12 +361,12 @@ class Transaction:
                 self.table.client.data.delete(path)
 
     def _require_in_time(self, read_at: float) -> None:
-        """Check that nobody rolled this write back meanwhile.
+        """Check that this write was not rolled back meanwhile.
 
         While its completed file was on its way.
 
-        Nobody can have while the lock kept others out, or as long as they still wait for the next
-        sign of life.
+        It cannot have been while the lock kept others out, or as long as they still wait for the
+        next sign of life.
         """
         if self.lock.is_exclusive or time.monotonic() - read_at < self.heartbeat.interval_s:
             return
@@ -413,7 +413,7 @@ class Transaction:
         try:
             return active.complete(self.instant, completion, body, state.timeline)  # step complete
         except StorageError as error:
-            # the store may have applied the put before it failed: only the timeline can tell
+            # the store may have applied the put before it failed: only the timeline shows it
             try:
                 found = active.load().find(self.instant.requested_time)
             except StorageError as unread:
@@ -448,7 +448,7 @@ class Transaction:
 
 
 def leave_heartbeat(heartbeat: Heartbeat, instant: Instant) -> None:
-    """End the heartbeat of an action that the next writer makes good.
+    """End the heartbeat of an action that the next writer recovers.
 
     That of a clustering stays: by it the next writer knows that it was none of another engine,
     which may be at work without one.

@@ -53,7 +53,7 @@ class CommittedFiles:
         for time, metadata in sorted(writes, key=lambda one: one[0]):
             written[time] = frozenset(stat.path for stat in metadata.stats if stat.path)
             for stat in metadata.stats:
-                # log files stand beside the base file of their group
+                # log files are beside the base file of their group
                 if stat.path and stat.file_id and BaseFileName.parse(stat.path.split("/")[-1]):
                     partition = PartitionPath(stat.partition_path or "")
                     newest[FileGroupId(partition, FileId(stat.file_id))] = stat

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 WrittenFiles = Callable[[InstantTime], Collection[str] | None]
 """Paths, relative to the base path, that the metadata of an instant names.
 
-``None`` where the metadata is not at hand.
+``None`` where the metadata is not loaded.
 """
 
 
@@ -98,7 +98,7 @@ class FileSystemView:
         return tuple(self._duplicates)
 
     def has_listed(self, partitions: Iterable[PartitionPath]) -> bool:
-        """Whether the files of all these partitions are at hand."""
+        """Whether the files of all these partitions are loaded."""
         return self._groups.keys() >= set(partitions)
 
     def partitions(self) -> tuple[PartitionPath, ...]:

@@ -26,7 +26,7 @@ def foreign_data_files(storage: Storage) -> Iterator[str]:
         if _is_data(status.path) and BaseFileName.parse(status.name) is None:
             yield status.path
     if isinstance(storage, FederatedStorage):
-        # nobody looks for them where they lie, whatever their names
+        # no reader looks for them where they lie, whatever their names
         yield from filter(_is_data, storage.strays())
 
 

@@ -31,7 +31,7 @@ _ADDS = (ChangeKind.INSERT, ChangeKind.MOVE)
 class ChangeSteps(WriteSteps):
     """The steps between ``begin`` and ``commit`` of a conditional write.
 
-    Its rows follow from the state of the table that the write builds on, so that whoever changes a
+    Its rows follow from the state of the table that the write builds on, so that a write changing a
     file group that it changes, after this, is met by the conflict check.
     """
 

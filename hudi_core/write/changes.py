@@ -168,7 +168,7 @@ def require_fit(
 
 @dataclass(frozen=True, slots=True)
 class TextAccepts:
-    """The rows of which a text in SQL is true, by DuckDB."""
+    """The rows of which SQL text is true, by DuckDB."""
 
     sql: str
     database: DuckDb

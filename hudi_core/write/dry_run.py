@@ -1,7 +1,7 @@
 """Dry runs: a write's plan in memory, and its cost.
 
 Nothing reaches the store: rows are staged in memory (only the columns that decide where a row
-goes), no instant is made, no lock is taken and nothing that dead writers left is made good.
+goes), no instant is made, no lock is taken and nothing that dead writers left is recovered.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def _guarded(name: str, arguments: str, size: str) -> str:
 
 @contextmanager
 def limited(connection: Any, limits: SqlLimits, text: str) -> Iterator[None]:
-    """Run a text within its limits."""
+    """Run SQL text within its limits."""
     import duckdb  # noqa: PLC0415 - who has a connection has it
 
     is_late = threading.Event()
@@ -111,15 +111,15 @@ def limited(connection: Any, limits: SqlLimits, text: str) -> Iterator[None]:
 
 
 class DuckDb:
-    """Database in memory that computes the texts of one write.
+    """Database in memory that computes the SQL of one write.
 
     A context, which closes it.
 
-    It is opened by the first text, and kept for all files of the write: opening one takes 20 to
-    40 ms, which are mostly its threads, and a text over a few rows 2 to 5. So a merge of three rows
-    with a text for the rows that its source lacks, into 100 files, takes 1.1 s of a processor and
-    not 3.9, and an update of half of their rows by texts 1.6 and not 6.1. Between two texts it
-    holds no rows. One thread uses it at a time.
+    It is opened by the first expression, and kept for all files of the write: opening one takes 20
+    to 40 ms, which are mostly its threads, and an expression over a few rows 2 to 5. So a merge of
+    three rows with an expression for the rows that its source lacks, into 100 files, takes 1.1 s of
+    a processor and not 3.9, and an update of half of their rows by expressions 1.6 and not 6.1.
+    Between two expressions it holds no rows. One thread uses it at a time.
     """
 
     def __init__(self, limits: SqlLimits) -> None:

@@ -1,8 +1,8 @@
 """Conditions and values of conditional writes, as callers give them.
 
-A condition is an Arrow expression, a list of conditions as of read filters, or a text in Spark's
-SQL. A value is a text in SQL, an Arrow expression, or any other Python value, which stands for
-itself. Texts are computed before the rest, by DuckDB or by Spark, as columns of the joined rows; so
+A condition is an Arrow expression, a list of conditions as of read filters, or a string with
+Spark's SQL. A value is such a string, an Arrow expression, or any other Python value, which is a
+literal. SQL is computed before the rest, by DuckDB or by Spark, as columns of the joined rows; so
 what is left of all of them is Arrow expressions.
 """
 
@@ -24,15 +24,15 @@ from hudi_core.schema.arrow_types import LIST_ELEMENT, MAP_VALUE, is_list
 from hudi_core.write.sql_text import SqlText, Visible
 
 Where: TypeAlias = str | pc.Expression | Sequence[Condition]
-"""A condition: a text in Spark's SQL, an Arrow expression, or conditions that all have to hold."""
+"""A condition: a string in SQL, an Arrow expression, or conditions that all have to hold."""
 Values: TypeAlias = Mapping[str, Any]
-"""Values by column: a text in Spark's SQL, an Arrow expression, or a Python value."""
+"""Values by column: a string in SQL, an Arrow expression, or a Python value."""
 _TEXT: Final = "_hoodie_text_"
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text that is computed as a column of joined rows.
+    """An SQL expression that is computed as a column of joined rows.
 
     ``before`` are the conditions of earlier clauses, whose rows do not get here; ``condition`` is
     that of its own clause, where it is SQL as well.
@@ -140,7 +140,7 @@ def _literal(given: Any, column: pa.Field) -> pa.Scalar:
     ) as error:
         raise SchemaError(
             f"The value {given!r} does not fit the column {column.name}, which is {column.type}",
-            "Give a value of that type; a text is an expression in SQL.",
+            "Give a value of that type; a string is an expression in SQL.",
             column=column.name,
             value=given,
         ) from error
@@ -169,7 +169,7 @@ def _require_names(given: Any, kind: pa.DataType, path: str) -> None:
 
 
 def _kind(given: Any, column: pa.Field) -> pa.DataType | None:
-    """The type of a Python value; ``None`` where it tells."""
+    """The type of a Python value; ``None`` where it has its own."""
     nested = isinstance(given, list | dict | tuple)
     return column.type if given is None or nested else None
 

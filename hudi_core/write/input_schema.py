@@ -98,7 +98,7 @@ def staged_schema(
 
 
 def _brought_keys(incoming: pa.Schema, config: TableConfig, operation: Operation) -> list[pa.Field]:
-    """Return the meta columns that tell which stored rows the rows are."""
+    """Return the meta columns that show which stored rows the rows are."""
     if not operation.by_key or not brings_keys(config, incoming.names):
         return []
     brought = [name for name in (RECORD_KEY, PARTITION_PATH) if name in incoming.names]
@@ -144,7 +144,7 @@ def _require_types(
     for field in fields:
         if field.name not in incoming.names:
             continue  # becomes null
-        # a column without rows tells whether the types go together; values are checked as they come
+        # a column without rows shows whether the types go together; values are checked as they come
         none = only_fields(pa.nulls(0, incoming.field(field.name).type), field.type)
         grows = field.name not in fixed
         cast_array(none, field, field.name, widely=how.widen_numbers, grows=grows)

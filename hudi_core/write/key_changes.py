@@ -1,6 +1,6 @@
 """Key changes of one file, spilled for the key indexes.
 
-The task has at hand which keys come, which go, and what the rows hold: so nobody reads the files a
+The task knows which keys come, which go, and what the rows hold: so the files are not read a
 second time to find out. What is left is an Arrow table, in the form of
 :mod:`hudi_core.metadata.key_changes`; it never passes the driver where engines share no memory.
 """

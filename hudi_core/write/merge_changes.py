@@ -158,7 +158,7 @@ class _Resolving:
         if isinstance(names, pc.Expression) or not isinstance(names, Sequence) or not names:
             raise SchemaError(
                 f"{on!r} is no condition that matches rows",
-                "Give names of columns that both have, or a text such as 'target.id = source.id'.",
+                "Give names of columns that both have, or SQL such as 'target.id = source.id'.",
             )
         for name in names:
             for side, columns in (("table", joined.target), ("source", joined.source)):

@@ -74,7 +74,7 @@ class JoinedColumns:
         return pa.schema(fields)
 
     def visible(self, met: Met) -> Visible:
-        """What a text of a clause for such rows may name."""
+        """What SQL of a clause for such rows may name."""
         prefixes = {}
         if met is not Met.SOURCE:
             prefixes[self.target_prefix[:-1]] = self.target_prefix
@@ -83,7 +83,7 @@ class JoinedColumns:
         return Visible(self.seen_by(met), prefixes)
 
     def needed(self, meta: Collection[str]) -> JoinedColumns:
-        """These columns without meta columns of the table that nobody names."""
+        """These columns without meta columns of the table that are not named."""
         fields = [one for one in self.target if one.name in meta or one.name not in META_COLUMNS]
         return replace(self, target=pa.schema(fields))
 

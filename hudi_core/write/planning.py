@@ -4,7 +4,7 @@ Groups of the target size.
 
 The plan is made on the driver from counts alone, so both engines size files alike. It follows Hudi:
 inserts fill the files below the small-file limit up to the target size, by the average record size
-of the last commit that is large enough to tell; what is left goes to new groups of as many rows as
+of the last commit that is large enough; what is left goes to new groups of as many rows as
 fill one file.
 """
 
@@ -56,7 +56,7 @@ class GroupWrite:
 def average_record_size(commits: Iterable[CommitMetadata], config: WriteConfig) -> int:
     """Return bytes per row, from the newest large enough commit.
 
-    Only the five newest are asked; the configured estimate stands in when none of them tells.
+    Only the five newest are asked; the configured estimate is used if none is large enough.
 
     ``commits`` are newest first, and read only as far as needed.
     """

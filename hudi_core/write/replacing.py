@@ -125,7 +125,7 @@ def _path_of(values: Mapping[str, Any], config: TableConfig, schema: TableSchema
     if config.time_based is not None:
         raise PartitionValueError(
             f"The partition {dict(values)!r} is given by values, and one partition has many",
-            "Give its path, such as Table.file_slices() tells.",
+            "Give its path, such as Table.file_slices() lists.",
         )
     if set(values) != set(fields):
         raise PartitionValueError(

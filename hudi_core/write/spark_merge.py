@@ -20,7 +20,7 @@ def merged_frame_of(
 ) -> JoinedRows:
     """Return the joined rows of a merge.
 
-    The source is evaluated once: where its values tell which files can match, its rows are kept by
+    The source is evaluated once: where its values show which files can match, its rows are kept by
     the executors until they are joined. See :func:`hudi_core.write.local_merge.merged_rows`.
     """
     source, joined, join, wanted = merge.source, merge.joined, merge.join, merge.wanted

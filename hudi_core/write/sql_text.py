@@ -1,6 +1,6 @@
 """Conditions and values in Spark's SQL, parsed by sqlglot.
 
-A text is parsed once, its columns are found among those it may name, and it is written again: in
+SQL text is parsed once, its columns are found among those it may name, and it is written again: in
 DuckDB's words for rows in this process, in Spark's for its DataFrames. What can be known of its
 columns beforehand becomes a predicate, which leaves out partitions and files.
 """
@@ -57,7 +57,7 @@ _REFUSED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """The columns that a text may name.
+    """The columns that SQL text may name.
 
     ``schema`` has the names of joined rows; ``prefixes`` are what names begin with there, by alias
     of their table. The alias is empty where a column needs none.
@@ -84,7 +84,7 @@ class Visible:
         raise SchemaError(
             f"The column {shown!r} in {text!r} is "
             + ("in both tables" if found else "in no table that it may name"),
-            f"The columns are {', '.join(self.schema.names)}. A text that is a value has quotes of "
+            f"The columns are {', '.join(self.schema.names)}. A string value needs quotes of "
             f"its own: \"'{shown}'\".",
             column=shown,
         )
@@ -116,7 +116,7 @@ class SqlText:
             reason = str(error).split("\n", 1)[0]
             raise SchemaError(
                 f"{text!r} is no expression in Spark's SQL: {reason}",
-                "Put it right; a text that is a value has quotes of its own.",
+                "Correct it; a string value needs quotes of its own.",
                 text=text,
             ) from error
         return cls.of(tree, visible, text)
@@ -188,8 +188,8 @@ class SqlText:
 
 
 def library(module: str, text: str) -> Any:
-    """Return a module of a library that reads, or runs, a text."""
-    need = f"texts in SQL need {module.partition('.')[0]}"
+    """Return a module of a library that reads, or runs, SQL text."""
+    need = f"SQL text needs {module.partition('.')[0]}"
     return require_library(module, EXTRA, ("SQL", text), need)
 
 
@@ -206,7 +206,7 @@ def _path(exp: Any, tree: Tree) -> str | None:
 
 @contextmanager
 def shallow(text: str, is_too_deep: Callable[[Exception], bool] | None = None) -> Iterator[None]:
-    """Let sqlglot walk a text, which it does by recursion.
+    """Let sqlglot walk SQL text, which it does by recursion.
 
     ``is_too_deep`` is whether an error of another parser means what Python's ``RecursionError``
     does.
@@ -284,7 +284,7 @@ class _Reading:
         if value is None:
             return Anything()
         if pt.is_floating(kind) and op in (">", ">="):
-            # in SQL NaN is greater than every number, and no bound tells of it
+            # in SQL NaN is greater than every number, and no bound covers it
             return not_of(Comparison(name, "<=" if op == ">" else "<", value))
         return Comparison(name, op, value)
 
@@ -297,7 +297,7 @@ class _Reading:
         known = [one.as_py() for one in values if one is not None]
         if not known or len(known) < len(values):
             return Anything()
-        # of a null it is null, which makes no difference where it stands, and one under NOT
+        # of a null it is null, which makes no difference where it is, and one under NOT
         return all_of(one_of(name, pa.array(known, kind)), not_of(IsNull(name)))
 
     def _column(self, tree: Tree) -> pa.Field | None:

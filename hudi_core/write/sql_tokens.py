@@ -77,7 +77,7 @@ class Token:
 
 
 def tokens_of(text: str) -> Iterator[Token]:
-    """Yield the tokens of a text, without blanks and comments."""
+    """Yield the tokens of SQL text, without blanks and comments."""
     place = 0
     while place < len(text):
         found = _TOKEN.match(text, place)
@@ -119,7 +119,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def plain_strings(text: str) -> str:
-    """A text whose strings mean to sqlglot what they mean to Spark.
+    """SQL text whose strings mean to sqlglot what they mean to Spark.
 
     To sqlglot a doubled quote is two strings, and their sum lacks it; and it keeps escapes of
     characters by their numbers.

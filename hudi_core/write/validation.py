@@ -1,6 +1,6 @@
 """Validators: checks of the state that a commit would publish.
 
-They run before the table's lock is taken, so that nobody waits for them, and once more under the
+They run before the table's lock is taken, so that no writer waits for them, and once more under the
 lock where another write completed meanwhile: what they accept is what readers will see. Hudi runs
 its own on the partitions that a write touches; these see the whole table, of which only the columns
 and row groups that are asked for are read.

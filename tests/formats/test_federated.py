@@ -230,13 +230,13 @@ def test_nothing_is_listed_where_the_metadata_table_is_gone(disk: Store) -> None
 
 def test_without_a_metadata_table_there_is_no_such_table(disk: Store) -> None:
     off = {"hoodie.metadata.enable": "false"}
-    with pytest.raises(InvalidOptionError, match="metadata table alone tells"):
+    with pytest.raises(InvalidOptionError, match="only its metadata table lists"):
         new_table(disk, options=off)
     assert not [path for path in disk.folder.rglob("*") if path.is_file()]
     federated = new_table(disk)
-    with pytest.raises(InvalidOptionError, match="metadata table alone tells"):
+    with pytest.raises(InvalidOptionError, match="only its metadata table lists"):
         hudi.Table.open(federated.base, off)
-    with pytest.raises(InvalidOptionError, match="metadata table alone tells"):
+    with pytest.raises(InvalidOptionError, match="only its metadata table lists"):
         federated.table.insert(many(range(3), 1), options=off)
 
 

@@ -1,7 +1,7 @@
 """Tables that a sync registered in a Hive metastore, read by their names by each format's engine.
 
 The metastore is the catalog of Hudi-Spark, Iceberg-Spark and Delta-Spark. They find the rows that
-we find, leave out the files that a filter excludes, and see what later syncs tell.
+we find, leave out the files that a filter excludes, and see what later syncs add.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ def test_statements_that_write(hudi_lake: Lake, layout: Layout) -> None:
 
 @pytest.mark.parametrize("partition_by", ["city", None], ids=["partitioned", "unpartitioned"])
 def test_iceberg_entries(iceberg_lake: Lake, partition_by: str | None) -> None:
-    """Rows, filters, the snapshots, and what a later sync tells."""
+    """Rows, filters, the snapshots, and what a later sync adds."""
     table = iceberg_lake.create("iceberg", Layout("", partition_by))
     iceberg_lake.require_same(table)
     name = iceberg_lake.name(table)

@@ -1,4 +1,4 @@
-"""Changes as Hudi-Spark's change data capture queries tell them, and as ours do.
+"""Changes as Hudi-Spark's change data capture queries return them, and as ours do.
 
 Hudi's images of one row differ by the file they come from: with meta columns or without, with nulls
 or without, and decimals and bytes in forms of their own. So they are compared by what all of these

@@ -57,7 +57,7 @@ def test_it_fails(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("next_writer", ["ours", "Hudi-Spark"])
 def test_what_it_leaves(tmp_path: Path, next_writer: str) -> None:
-    """The rows as they were, in version 9; whoever writes next takes the rest of it away."""
+    """The rows as they were, in version 9; the next writer takes the rest of it away."""
     path, model = tmp_path / "table", Model()
     MADE.take(ours, path, VERSION_8)
     model.take(MADE)

@@ -225,7 +225,7 @@ def test_nulls_alone(hudi_spark: Engine, tmp_path: Path, version: str, layout: s
 @pytest.mark.parametrize("layout", PARTITIONED)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_long_texts(hudi_spark: Engine, tmp_path: Path, version: str, layout: str) -> None:
-    """Texts longer than what statistics keep are found, from both ends of the order."""
+    """Strings longer than what statistics keep are found, from both ends of the order."""
     kind = pa.string()
     low, high = "a" * 3000, "\u4e2d" * 1000
     filters = [
@@ -245,7 +245,7 @@ def test_long_texts(hudi_spark: Engine, tmp_path: Path, version: str, layout: st
 def test_texts_by_their_start(
     hudi_spark: Engine, tmp_path: Path, low: str, version: str, layout: str
 ) -> None:
-    """Texts are found by ``like 'aa%'``."""
+    """Strings are found by ``like 'aa%'``."""
     batches = batches_of(pa.string(), [low, "b"], ["m"])
     judged(hudi_spark, tmp_path, version, layout, batches, [starts_with("x", "aa")])
 

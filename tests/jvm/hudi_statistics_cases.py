@@ -251,7 +251,7 @@ def test_decimals(hudi_spark: Engine, tmp_path: Path, version: str, layout: str)
 def test_times_texts_and_members(
     hudi_spark: Engine, tmp_path: Path, version: str, layout: str
 ) -> None:
-    """Dates, times with and without a zone, texts of any length, and what is inside of structs."""
+    """Dates, times with and without a zone, strings of any length, and what is inside structs."""
     path = tmp_path / "t"
 
     def batch(city: str, number: int) -> pa.Table:

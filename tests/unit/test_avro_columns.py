@@ -198,5 +198,5 @@ def test_nothing_is_read_beyond_the_buffer() -> None:
 def test_texts_are_checked() -> None:
     good = encode_datum(ROW, SCHEMA)
     found = columns_of([good.replace(b"text", b"\xff\xfe\xfd\xfc")])
-    with pytest.raises(CorruptMetadataError, match="a text of s"):
+    with pytest.raises(CorruptMetadataError, match="a string of s"):
         found.texts("s", pa.string(), PATH)

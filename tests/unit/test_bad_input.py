@@ -72,7 +72,7 @@ def path(tmp_path: Path) -> Path:
         ({"record_key": "nope"}, RecordKeyError, ["'nope'", "recordkey.field", "id, city"]),
         ({"record_key": ["id", "nope"]}, RecordKeyError, ["'nope'", "recordkey.field"]),
         ({"record_key": 1}, InvalidOptionError, ["record_key='1'", "list of names"]),
-        ({"record_key": ["id", 1]}, InvalidOptionError, ["record_key", "['id', 1]", "as texts"]),
+        ({"record_key": ["id", 1]}, InvalidOptionError, ["record_key", "['id', 1]", "as strings"]),
         ({"record_key": {"id", "city"}}, InvalidOptionError, ["record_key", "list of names"]),
         ({"partition_by": b"city"}, InvalidOptionError, ["partition_by", "list of names"]),
         ({"ordering_field": [None]}, InvalidOptionError, ["ordering_field='[None]'"]),

@@ -205,7 +205,7 @@ def test_merge_modes(changes: dict[str, str], mode: MergeMode) -> None:
         ({PARTIAL: "FILL_UNAVAILABLE", VERSION: "9"}, "needs hoodie.write.partial.update.unav"),
         (
             {PARTIAL: "IGNORE_DEFAULTS", VERSION: "9", PAYLOAD: MODEL + POSTGRES},
-            "stands for FILL_UNAVAILABLE",
+            "means FILL_UNAVAILABLE",
         ),
         (
             {
@@ -213,7 +213,7 @@ def test_merge_modes(changes: dict[str, str], mode: MergeMode) -> None:
                 MODE: "EVENT_TIME_ORDERING",
                 PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload",
             },
-            "stands for COMMIT_TIME_ORDERING",
+            "means COMMIT_TIME_ORDERING",
         ),
         (
             {"hoodie.write.complex.keygen.new.encoding": "true", "hoodie.table.version": "9"},

@@ -315,7 +315,7 @@ def test_generated_keys_have_no_key_generator(have: Callable[[str, str], None], 
     ("target", "error", "words"),
     [
         ("Raising", ExtensionCallError, "key generator 'mine' failed in record_keys: ZeroDivision"),
-        ("Few", PluginContractError, "returned 1 texts for 2 rows"),
+        ("Few", PluginContractError, "returned 1 strings for 2 rows"),
         ("Numbers", PluginContractError, "not a pyarrow.StringArray"),
         ("Empty", RecordKeyError, "no record key of id in 1 of 2 rows"),
         ("OneText", PluginContractError, "returned 0 arrays for 1 fields"),

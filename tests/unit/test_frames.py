@@ -154,7 +154,7 @@ def test_one_column_may_be_named_by_a_text(shared: hudi.Table) -> None:
     assert shared.incremental(columns="v").column_names == ["v"]
     with pytest.raises(SchemaError, match="no column 'fare'"):
         shared.to_arrow("fare")
-    with pytest.raises(SchemaError, match="is a text"):
+    with pytest.raises(SchemaError, match="is a string"):
         shared.to_arrow(filter="id > 1")
 
 

@@ -279,5 +279,5 @@ def test_a_table_that_is_not_understood_is_read_and_not_written() -> None:
     require_readable_table(config, "t")
     with pytest.raises(HudiError, match="letter 'Q'"):
         require_writable_table(config, "t")
-    with pytest.raises(InvalidOptionError, match="does not tell how"):
+    with pytest.raises(InvalidOptionError, match="does not record how"):
         of_config(config, pa.int64())

@@ -148,7 +148,7 @@ def test_empty_values_that_a_format_would_lose(tmp_path: Path) -> None:
 
 def test_a_table_with_empty_values_becomes_none_of_such_a_format(tmp_path: Path) -> None:
     table = written(tmp_path, rows(["a"], [""]), **{PARTITION: "city"})
-    with pytest.raises(hudi.HudiError, match="empty text"):
+    with pytest.raises(hudi.HudiError, match="empty string"):
         table.convert("delta")
     assert table.upsert(rows(["a"], [""])).updated == 1
 

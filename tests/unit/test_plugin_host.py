@@ -204,7 +204,7 @@ def test_a_format_says_for_which_contract_it_is_written() -> None:
     with pytest.raises(PluginContractError, match=r"does not say for which contract.*'1.0'"):
         host_of(silent())
     for wrong in (1, "one", "1.0.0", ""):
-        with pytest.raises(PluginContractError, match=r"not the text of a version like"):
+        with pytest.raises(PluginContractError, match=r"not the string of a version like"):
             host_of(type("Wrong", (NativeTableFormat,), {"spi_version": wrong})())
 
 

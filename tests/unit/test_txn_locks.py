@@ -290,7 +290,7 @@ def test_who_waits_says_so(
     assert holder.try_lock(0)
     both = BothLocks(InProcessLock(str(tmp_path / "other")), FileLock(str(tmp_path)))
     with (
-        pytest.raises(LockError, match=r"after [0-9.]+ s in all; .* held by whoever") as caught,
+        pytest.raises(LockError, match=r"after [0-9.]+ s in all; .* held by the process") as caught,
         TableLock(both, 0.2, 1, 0.05).held(),
     ):
         pass
@@ -299,7 +299,8 @@ def test_who_waits_says_so(
     assert warned
     assert all(
         re.match(
-            r"waiting for the table's lock since \d+ s; held by whoever has .*table\.lock", text
+            r"waiting for the table's lock since \d+ s; held by the process .* has .*table\.lock",
+            text,
         )
         for text in warned
     )

@@ -136,7 +136,7 @@ class SessionCatalog:
         except PySparkTypeError as error:
             raise SchemaError(
                 f"The columns {text!r} have a type that tables cannot store: {error}",
-                "Use STRING for texts of a limited length.",
+                "Use STRING for strings of a limited length.",
                 text=text,
             ) from error
 

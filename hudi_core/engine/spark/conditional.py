@@ -129,7 +129,7 @@ def _unfit(error: AnalysisException | ParseException) -> SchemaError:
     reason = str(error).strip().split("\n", 1)[0].rstrip(".")
     return SchemaError(
         f"Spark does not understand an expression of a conditional write: {reason}",
-        "Put it right; a text that is a value has quotes of its own.",
+        "Correct it; a string value needs quotes of its own.",
         reason=reason,
     )
 

@@ -246,7 +246,7 @@ def _result(data: bytes) -> Any:
 def _require_no_encryption(session: SparkSession) -> None:
     """Refuse to write plain files in a session that encrypts its files."""
     if getattr(session, "_jvm", None) is None:
-        return  # Spark Connect does not tell
+        return  # unknown with Spark Connect
     conf = session.sparkContext._jsc.hadoopConfiguration()
     wanted = {_ENCRYPTION: conf.get(_ENCRYPTION) or ""}
     foreign_options().refuse(wanted, OptionTreatment.REFUSED_IN_WRITES)

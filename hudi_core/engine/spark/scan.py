@@ -111,7 +111,7 @@ def connected_scheme(session: SparkSession, schemes: Sequence[str]) -> str | Non
     """Return the first URI scheme the session's JVM can open, or ``None``.
 
     Stock Spark opens local paths alone; what else there is depends on the jars it was given. A
-    session without a JVM at hand, as of Spark Connect, opens none that is known here.
+    session without a JVM of its own, as of Spark Connect, opens none that is known here.
     """
     jvm = getattr(session, "_jvm", None)
     if jvm is None:

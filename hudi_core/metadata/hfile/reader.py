@@ -292,7 +292,7 @@ class HFileReader:
         size = 0
         for number, content in self._contents(numbers):
             if self.trailer.codec is Codec.NONE:
-                # nothing but the cells themselves tells of damage, which hides keys
+                # nothing but the cells themselves shows damage, which hides keys
                 self._cells(number, content)
             elif first_key(content) < self._first_keys[number]:
                 raise self._denied()

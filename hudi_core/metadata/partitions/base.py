@@ -113,7 +113,7 @@ class MetadataPartition(ABC):
     def rebuild_options(self, work: Work) -> MetadataConfig:
         """Options to rebuild it with.
 
-        The very ones at hand where there is no need.
+        Those of the action where there is no need.
         """
         return work.config
 
@@ -214,7 +214,7 @@ class MetadataPartition(ABC):
         return {one.key: one for one in self.right(comparison)}
 
     def right(self, comparison: RecordComparison) -> Iterable[MetadataRecord]:
-        """The records that it should have; made if not at hand."""
+        """The records that it should have; made if not yet known."""
         made = comparison.made.get(self.name)
         return self.build(comparison.table) if made is None else made
 

@@ -43,7 +43,7 @@ class BloomFilters(MetadataPartition):
     groups: ClassVar[int | str] = "bloom_filter_groups"
 
     def of_commit(self, commit: Commit) -> PartitionChange:
-        # whoever began before there was this partition has kept none
+        # a write that began before there was this partition kept none
         unknown = [file for status, file in commit.new if status.bloom is None]
         times = dict.fromkeys([file.name for file in unknown], commit.time)
         read = _from_footers(commit.client, unknown, times)

@@ -1,6 +1,6 @@
 """Partitions and checks of the metadata table, for the command line.
 
-Nothing of the library is imported here: help texts are shown without it.
+Nothing of the library is imported here: help is shown without it.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ class RangeChanges:
     def _retyped(self) -> Mapping[str, BoundForm]:
         """Columns whose stored ranges need another form everywhere.
 
-        Version 1 of the statistics does not tell types, and Hudi reads what it finds as of the
+        Version 1 of the statistics does not record types, and Hudi reads what it finds as of the
         column's type. Version 2 does, and Hudi widens what rows widen. Under the name of a column
         that was dropped there may be ranges of any type.
         """

@@ -33,7 +33,7 @@ from hudi_core.schema.avro_types import local_timestamps
 class RangePartition(MetadataPartition):
     """What both have in common.
 
-    As an Arrow table, bounds are texts, bytes in hex, and null where none is known; ``file_name``
+    As an Arrow table, bounds are strings, bytes in hex, and null where none is known; ``file_name``
     is the name of a partition where the range is of one.
     """
 
@@ -101,7 +101,7 @@ class RangePartition(MetadataPartition):
         form = comparison.table.shared(indexed_columns).get(column)
         if ours.min_value is not None and has_type(ours) is not has_type(theirs):
             return True  # Hudi does not merge it with those of its index's version
-        # zeros in footers of other engines may stand for no bounds, here as there
+        # zeros in footers of other engines may mean no bounds, here as there
         if form is not None and ours.min_value is not None and ours != theirs:
             ours = in_form(ours, form)
         # a name may once have stood for another column, and a file's column may be that one

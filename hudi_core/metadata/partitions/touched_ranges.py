@@ -1,7 +1,7 @@
 """Ranges of the partitions that a write touches.
 
 A partition may have very many files, of which a write replaces few: its stored range is updated
-with the ranges of those. Only where that does not tell, the ranges of all its files are read.
+with the ranges of those. Only where that is not enough, the ranges of all its files are read.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _updated(
     columns: IndexedColumns,
     fresh: Mapping[str, Mapping[str, ColumnRange]],
 ) -> Iterator[tuple[_Place, ColumnRange]]:
-    """Yield the new ranges that the replaced and new files tell."""
+    """Yield the new ranges that follow from the replaced and new files."""
     if PARTITION_STATS not in commit.stored.complete or not files.updatable:
         return
     keys = {

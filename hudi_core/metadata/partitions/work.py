@@ -64,7 +64,7 @@ class Work:
         return MetadataSnapshot.open(self.client, self.client.timeline())
 
     def view(self, lister: FileIndex) -> FileSystemView:
-        """The table's file slices, as a lister tells its files."""
+        """The table's file slices, as a lister gives its files."""
         client, timeline = self.client, self.client.timeline()
         return FileSystemView(
             lister,

@@ -78,7 +78,7 @@ class Channel(Generic[Item]):
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Drop all items, and let nobody wait any more."""
+        """Drop all items, and wake all threads that wait."""
         with self._changed:
             self._is_stopped = True
             self._items.clear()

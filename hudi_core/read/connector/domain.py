@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from hudi_core.errors import SchemaError
 
 Value: TypeAlias = Any
-"""A value as it compares: a number, a text, bytes, or of a time the number that stands for it."""
+"""A value as it compares: a number, a string, bytes, or the number that a time is stored as."""
 
 
 @dataclass(frozen=True, slots=True)

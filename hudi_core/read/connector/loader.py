@@ -186,7 +186,7 @@ class SplitLoad:
     def _share(self) -> int:
         """Number of partitions to list by one call.
 
-        No thread is to be idle meanwhile. One alone would tell too little: of a single file nothing
+        No thread is to be idle meanwhile. One alone would give too little: of a single file nothing
         is asked but its footer.
         """
         waiting = len(self._partitions) // self._limits.listers

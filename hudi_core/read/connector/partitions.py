@@ -38,7 +38,7 @@ class PartitionInfo:
 
 
 class PartitionSource(Protocol):
-    """Tells the partitions of one scan; one thread asks it."""
+    """Lists the partitions of one scan; one thread asks it."""
 
     def batches(self) -> Iterator[Sequence[PartitionInfo]]:
         """Yield the partitions that may hold wanted rows."""
@@ -172,7 +172,7 @@ class MetastorePartitions:
 
 
 def partition_info(path: PartitionPath, values: Mapping[str, str | None]) -> PartitionInfo:
-    """A partition by its path and the texts of its columns."""
+    """A partition by its path and the strings of its columns."""
     keys = tuple(PartitionKey(name, value) for name, value in values.items())
     try:
         codec = PartitionPathCodec(list(values), hive_style=True, url_encode=True)

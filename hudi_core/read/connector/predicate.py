@@ -149,12 +149,12 @@ class TupleDomain:
             ) from error
 
     def to_json(self) -> str:
-        """The same as a text."""
+        """The same as a string."""
         return json.dumps(self.to_document(), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str, schema: pa.Schema) -> Self:
-        """The wanted rows that a text of :meth:`to_json` means; see :meth:`from_document`."""
+        """The wanted rows that a string of :meth:`to_json` means; see :meth:`from_document`."""
         try:
             document = json.loads(text)
         except (ValueError, RecursionError) as error:

@@ -164,7 +164,7 @@ class SplitManager:
     def _partitions(self, handle: TableHandle, listing: FileListing) -> PartitionSource:
         config, entry = self.metadata.config, handle.entry
         sizes = BatchSizes(config.min_partition_batch, config.max_partition_batch)
-        # an entry without partition columns tells nothing of the partitions of the table
+        # an entry without partition columns says nothing about the partitions of the table
         of_table = entry is None or not entry.partition_columns or not handle.partition_columns
         if entry is None or of_table or config.partition_listing:
             return TablePartitions(listing, sizes)

@@ -52,7 +52,7 @@ class Split:
     addresses: tuple[str, ...] = ()
 
     def to_json(self) -> str:
-        """The split as a text, which :meth:`from_json` reads."""
+        """The split as a string, which :meth:`from_json` reads."""
         document = {
             "table": self.table,
             "path": self.path,
@@ -74,7 +74,7 @@ class Split:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The split of a text."""
+        """The split of a string."""
         try:
             found = json.loads(text)
             schema = _schema_of(_text(found["schema"]))
@@ -203,7 +203,7 @@ def _schema_of(text: str) -> pa.Schema:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is no string")
     return value
 
 

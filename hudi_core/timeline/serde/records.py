@@ -93,7 +93,7 @@ def _field(kind: type, field: dataclasses.Field[Any], hint: Any) -> _Field:
     if isinstance(hint, types.UnionType):
         present = [part for part in typing.get_args(hint) if part is not types.NoneType]
         if len(present) != 1:
-            raise TypeError(f"{field.name}: a record cannot tell the types of {hint} apart")
+            raise TypeError(f"{field.name}: a record cannot distinguish the types of {hint}")
         hint, is_optional = present[0], True
     default: Callable[[], object] | None = None
     if field.default_factory is not dataclasses.MISSING:
@@ -117,7 +117,7 @@ def _constant(value: object) -> Callable[[], object]:
 
 
 def _encoder(hint: Any) -> Callable[[Any], object] | None:
-    """What makes values of a type those of a record; ``None`` where they are the same."""
+    """The encoder of a type in records; ``None`` where nothing changes."""
     if hint in _SCALARS:
         return None
     if dataclasses.is_dataclass(hint):
@@ -129,7 +129,7 @@ def _encoder(hint: Any) -> Callable[[Any], object] | None:
     if origin is Mapping:
         inner = _encoder(arguments[1])
         return dict if inner is None else partial(_encoded_map, inner)
-    raise TypeError(f"no record type stands for {hint}")
+    raise TypeError(f"no record type matches {hint}")
 
 
 def _encoded_array(inner: Callable[[Any], object], items: Iterable[Any]) -> list[object]:
@@ -150,7 +150,7 @@ def _decoder(hint: Any, where: str) -> _Decoder:
         return _array_decoder(_decoder(arguments[0], where), where)
     if origin is Mapping:
         return _map_decoder(_decoder(arguments[1], where), where)
-    raise TypeError(f"no record type stands for {hint}")
+    raise TypeError(f"no record type matches {hint}")
 
 
 def _scalar_decoder(kind: type, where: str) -> _Decoder:

@@ -11,7 +11,7 @@ from hudi_core.txn.locks.waiting import owner_of
 class BothLocks:
     """Held when both locks are.
 
-    Whoever holds one of them excludes the holder of both.
+    The holder of one of them excludes the holder of both.
 
     ``first`` is taken first and released last.
     """

@@ -184,7 +184,7 @@ class DynamoLock:
         try:
             hold.renewal.start(since)
         except ResourceLimitError:
-            hold.end()  # nobody would renew it
+            hold.end()  # no thread would renew it
             raise
         self._watched = None
         return hold

@@ -30,7 +30,7 @@ _MINE: Final = f"{UNCHANGED} AND ownerName = :owner"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """The item of a lock that somebody holds.
+    """The item of a lock that is held.
 
     ``owner`` is one taking of the lock, ``version`` its last renewal, which holds for ``lease_s``.
     """
@@ -53,7 +53,7 @@ class Item:
         except (KeyError, TypeError, ValueError) as error:
             raise LockError(
                 "The item of the table's lock in DynamoDB is none of a lock",
-                "Make sure that nobody writes the table, and delete the item.",
+                "Make sure that no process writes the table, and delete the item.",
             ) from error
 
 
@@ -76,7 +76,7 @@ class HeldItem:
         }
 
     def end(self) -> None:
-        """Give the lock back, unless it is somebody else's by now."""
+        """Give the lock back, unless another writer has it by now."""
         self.renewal.stop()
         self._change(self._service.delete_item, {})
 

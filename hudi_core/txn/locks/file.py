@@ -81,8 +81,8 @@ class FileLock:
         return math.inf
 
     def owner(self) -> str | None:
-        """Whoever has the file locked; the file names nobody."""
-        return f"whoever has {self._path} locked, a process of this machine"
+        """The process that has the file locked; the file names none."""
+        return f"the process of this machine that has {self._path} locked"
 
     @property
     def excludes_processes(self) -> bool:

@@ -1,6 +1,6 @@
 """What of a Hive metastore's Thrift interface has to do with locks.
 
-Source: ``hive_metastore.thrift`` of Apache Hive, whose numbers of fields stand here.
+Source: ``hive_metastore.thrift`` of Apache Hive, whose numbers of fields are used here.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ class LockService:
         self._addresses, self._timeout_s = addresses, timeout_s
 
     def lock(self, database: str, table: str, user: str, host: str) -> tuple[int, int]:
-        """Ask for an exclusive lock; its number, and how it stands."""
+        """Ask for an exclusive lock; its number and state."""
         component = _Component(type=_EXCLUSIVE, level=_TABLE, dbname=database, tablename=table)
         request = _Request(component=[component], user=user, hostname=host)
         found = self._call("lock", request, _Response)
         return found.lockid, found.state
 
     def check(self, lock: int) -> int:
-        """How a lock stands; a sign of life as well."""
+        """The state of a lock; a sign of life as well."""
         state: int = self._call("check_lock", _Id(lockid=lock), _Response).state
         return state
 
@@ -100,7 +100,7 @@ class LockService:
         self._call("unlock", _Id(lockid=lock), None)
 
     def holder(self, database: str, table: str) -> tuple[str, str] | None:
-        """User and host of whoever holds the lock of a table."""
+        """User and host of the holder of a table's lock."""
         found = self._call("show_locks", _Place(dbname=database, tablename=table), _Locks)
         held = [one for one in found.locks or () if one.state == ACQUIRED]
         return (held[0].user, held[0].hostname) if held else None

@@ -47,7 +47,7 @@ class InProcessLock:
     """Excludes the other threads of this process, whatever provider objects they use.
 
     The owner is the thread that took the lock through this very object. It cannot take it twice,
-    and nobody else can give it back.
+    and no other thread can give it back.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
 """The lock of Hudi's ``FileSystemBasedLockProvider``: a file.
 
 The file exists while the lock is held. Who makes the file holds the lock, and deletes it to give it
-back. Hudi knows nothing of the holder but the age of the file: with an expiry somebody else's old
-file may be deleted, without one it stays until somebody deletes it by hand. Writers of this project
+back. Hudi knows nothing of the holder but the age of the file: with an expiry another writer's old
+file may be deleted, without one it stays until it is deleted by hand. Writers of this project
 do better among themselves: the file has their mark, and its holder keeps it locked by the operating
-system, which tells a live holder from a dead one.
+system, which distinguishes a live holder from a dead one.
 
-On local disks Hudi looks for the file and then makes it, in two steps; and whoever closes a Hudi
+On local disks Hudi looks for the file and then makes it, in two steps; and closing a Hudi
 writer deletes the file, held by it or not. So a holder looks whether the file is still its own
 before each step that others would see (:meth:`HudiFileLock.lease_left`).
 """
@@ -206,7 +206,7 @@ class _Held:
         return status.st_size == self._size and _same(self._path, status)
 
     def end(self) -> None:
-        """Delete the file, unless it is somebody else's by now."""
+        """Delete the file, unless another writer has it by now."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()

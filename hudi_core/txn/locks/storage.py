@@ -1,8 +1,8 @@
 """A lock between processes that share nothing but an object store (RFC-91).
 
 The lock is one small file, changed by conditional puts only: the store lets one of several writers
-through. It is a lease. Its holder renews it, and a holder that is gone loses it when nobody has
-renewed it for a full lease. File and fields are those of Hudi's ``StorageBasedLockProvider``, so
+through. It is a lease. Its holder renews it, and a holder that is gone loses it when it was not
+renewed for a full lease. File and fields are those of Hudi's ``StorageBasedLockProvider``, so
 that its writers and these exclude each other::
 
     .hoodie/.locks/table_lock.json   {"expired": false, "validUntil": <ms>, "owner": <uuid>}
@@ -78,7 +78,7 @@ class LeaseFile:
         return cls(expired, until, owner)
 
 
-_HINT: Final = "Make sure that nobody writes the table, and delete the file."
+_HINT: Final = "Make sure that no process writes the table, and delete the file."
 
 
 class StorageLock:
@@ -162,7 +162,7 @@ class StorageLock:
         """Take the lock if it is free now."""
         mine, self._given_back = self._given_back, None
         if mine is not None:
-            # as it was given back, unless somebody has changed it since
+            # as it was given back, unless another writer has changed it since
             lease = self._new_lease()
             if lease.start(mine):
                 return lease
@@ -218,12 +218,12 @@ class _Lease:
         try:
             start_thread(self._thread)
         except ResourceLimitError:
-            self.end()  # nobody would renew it
+            self.end()  # no thread would renew it
             raise
         return True
 
     def end(self) -> str | None:
-        """Stop renewing and tell everybody that the lock is free.
+        """Stop renewing and mark the lock as free.
 
         Returns the tag of the file that says so.
         """

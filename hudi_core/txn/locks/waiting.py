@@ -53,7 +53,7 @@ class Waiting:
 def owner_of(provider: LockProvider) -> str | None:
     """Who holds a lock, where the lock says so.
 
-    As text for a terminal: whoever takes a lock may write what they like.
+    As text for a terminal: the holder of a lock may have written anything.
     """
     owner = provider.owner() if isinstance(provider, NamesOwner) else None
     if not owner:

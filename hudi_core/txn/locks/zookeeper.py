@@ -1,6 +1,6 @@
 """The lock of Hudi's ``ZookeeperBasedLockProvider``: a queue of nodes in ZooKeeper.
 
-Hudi takes Curator's ``InterProcessMutex``. Whoever wants the lock makes an ephemeral sequential
+Hudi takes Curator's ``InterProcessMutex``. Who wants the lock makes an ephemeral sequential
 node below the lock's own::
 
     <base_path>/<lock_key>/_c_<uuid>-lock-<number of ten digits>   "application_id=<owner>"

@@ -66,7 +66,7 @@ class HiveMetastore:
 def shared_metastore(folder: Path) -> Iterator[HiveMetastore]:
     """Run one metastore for all processes of a test run that share a folder.
 
-    Who asks first starts it, and stops it once nobody uses it any more.
+    Who asks first starts it, and stops it once no test uses it any more.
     """
     known = folder / "hive_metastore.json"
     with ExitStack() as mine, open(folder / "hive_metastore.users", "a", encoding="utf-8") as users:

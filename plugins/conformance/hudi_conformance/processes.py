@@ -10,7 +10,7 @@ import sys
 def in_another_process(code: str, *arguments: str) -> str:
     """Run code and return what it prints.
 
-    Hashes of texts are others there.
+    Hashes of strings differ there.
     """
     path = os.pathsep.join(entry for entry in sys.path if entry)
     environment = os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": "1"}

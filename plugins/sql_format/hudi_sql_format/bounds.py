@@ -1,6 +1,6 @@
 """Bounds of columns as they are kept in the database.
 
-Bounds are never compared by the database, whose order of texts is another one: it stores them, and
+The database never compares bounds, since its order of strings differs: it stores them, and
 gives back exactly what it was given.
 """
 
@@ -18,7 +18,7 @@ from hudi_core.spi import ColumnStats, FileStats, Scalar
 _LEFT_OUT: Final = frozenset(
     {"_hoodie_commit_seqno", "_hoodie_partition_path", "_hoodie_file_name"}
 )
-"""Columns that nobody filters by."""
+"""Columns that no filter is on."""
 _MOST_BYTES: Final = 256
 """Of a lower bound that is longer the beginning is kept, of an upper one nothing."""
 _NUMBER, _REAL, _BYTES = "number", "real", "bytes"

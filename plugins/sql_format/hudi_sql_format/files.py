@@ -73,7 +73,7 @@ def change_of_write(
         _require_base_file(path)
         if not size:
             raise CommitError(
-                f"The commit does not tell the size of {path}", "Undo this commit.", path=path
+                f"The commit does not record the size of {path}", "Undo this commit.", path=path
             )
         stats = known.get(path)
         if stats is None:

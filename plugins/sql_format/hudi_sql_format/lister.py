@@ -168,7 +168,7 @@ class SqlLister(FileIndex):
         return low, high, flags[pc.fill_null(at, len(known)).to_numpy(zero_copy_only=False)]
 
     def _numbers(self, texts: pa.StringArray) -> pa.Int64Array:
-        """Numbers from texts, null where these are empty."""
+        """Numbers from strings, null where these are empty."""
         try:
             return pc.if_else(pc.equal(texts, ""), None, texts).cast(pa.int64())
         except pa.ArrowInvalid as error:
@@ -234,7 +234,7 @@ class SqlLister(FileIndex):
 
 
 def _joined(column: ColumnElement[Any]) -> ColumnElement[str]:
-    """All values of a group as one text.
+    """All values of a group as one string.
 
     That costs a third of what a row for each value costs."""
     text = column if isinstance(column.type, Text) else cast(column, Text)

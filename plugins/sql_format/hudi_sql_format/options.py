@@ -49,7 +49,7 @@ PASSWORD: Final = FormatOption[str | None](
     str,
     "Password for the database. Not kept; without it the driver looks for PGPASSWORD and ~/.pgpass."
     " It is sent to the server that the table names: give `url`, too, where the table may have been"
-    " written by somebody else.",
+    " written by another party.",
 )
 TABLE: Final = FormatOption[str | None](
     "table",

@@ -94,7 +94,7 @@ class SqlTableFormat(TableFormat):
         return SqlFactory(self)
 
     def get_metadata_factory(self) -> SqlFactory:
-        """The database tells which files there are."""
+        """Files come from the database."""
         return SqlFactory(self)
 
     def get_metadata_folders(self, **_: Any) -> tuple[str, ...]:
@@ -205,7 +205,7 @@ class SqlTableFormat(TableFormat):
         expected_version: str | None,
         **_: Any,
     ) -> None:
-        """The watermark rises, and what it stands for goes."""
+        """The watermark rises, and the instants below it go."""
         forget(self.database(meta_client), meta_client, archived_instants, expected_version)
 
     def before_rollback(

@@ -97,7 +97,7 @@ BOUNDS: Final = Table(
 """Statistics of columns, those of one column beside each other.
 
 ``number``: integers, booleans, days, and microseconds; ``real``: floating-point numbers without
-NaN; ``bytes``: UTF-8 texts, bytes, and decimals as text.
+NaN; ``bytes``: UTF-8 strings, bytes, and decimals as text.
 """
 
 BY_ID: Final = Index("hudi_files_by_id", FILES.c.table_id, FILES.c.id, unique=True)

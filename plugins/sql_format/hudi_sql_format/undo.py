@@ -180,7 +180,7 @@ def forget(
     archived: Iterable[Instant],
     expected: str | None,
 ) -> None:
-    """Let the watermark stand for archived instants."""
+    """Let the watermark replace archived instants."""
     old = tuple(archived)
     state = read_state(database)
     head, gone = state.head, {one.requested_time for one in old}

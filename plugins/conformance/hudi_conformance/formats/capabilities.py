@@ -164,7 +164,7 @@ class CapabilityConformance(OverFormat):
             hudi.Table.adopt(str(path), record_key="id", source=format_under_test.name)
         assert files_of(path) == before
 
-    @check("F43", "An empty text as partition value stays one, or is refused before any file.")
+    @check("F43", "An empty string as partition value stays one, or is refused before any file.")
     def test_empty_partition_values_are_kept_or_refused(
         self, path: Path, format_under_test: FormatUnderTest
     ) -> None:

@@ -490,7 +490,7 @@ class RandomHistory:
     def _compare_with_format(self, mine: Sequence[Row]) -> None:
         """Compare rows with what the format's own reader sees.
 
-        A format without metadata of its own cannot tell it which column had another name.
+        A format without metadata of its own cannot show it which column had another name.
         """
         theirs: Sequence[Row] = list(self.format.read(self.path))
         if not isinstance(self.format, TwoStepFormat):

@@ -89,7 +89,7 @@ ACTIONS: Final[Mapping[str, Callable[[hudi.Table], Any]]] = {
     "rollback": _write_and_roll_back,
     "alter": lambda table: table.alter(add_columns={"more": pa.int64()}),
 }
-"""Every action of which a format is told that it is complete."""
+"""Every action whose completion a format learns of."""
 NEEDS: Final[Mapping[str, Capability]] = {
     "insert_overwrite": Capability.REPLACE,
     "delete_partitions": Capability.REPLACE,

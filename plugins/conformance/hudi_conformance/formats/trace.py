@@ -20,7 +20,7 @@ OBSERVED: Final = f"conformance = {__name__}:Observer"
 WATCHED: Final = tuple(
     name for name in HOOKS if name.startswith(("before_", "complete_", "archive_"))
 )
-"""The hooks that tell of actions."""
+"""The hooks that report actions."""
 
 
 @dataclass(frozen=True)

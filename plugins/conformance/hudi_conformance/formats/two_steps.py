@@ -70,7 +70,7 @@ class TwoStepConformance(OverFormat):
 
     # --- two steps -------------------------------------------------------------------------------
 
-    @check("F15", "What only step 1 holds nobody sees, and the next write publishes it first.")
+    @check("F15", "What only step 1 holds no reader sees, and the next write publishes it first.")
     def test_a_writer_that_dies_between_the_steps(
         self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:
@@ -118,7 +118,7 @@ class TwoStepConformance(OverFormat):
             assert found == expected, "what has landed and raised is not there once"
             assert ours(path) == expected
         if number == 1:
-            # it commits by something else, which nobody says
+            # it commits by something else, which nothing records
             TRACE.refused()
 
     @check("F44", "No change is made on another state than the one that it was decided on.")
@@ -402,7 +402,7 @@ class TwoStepConformance(OverFormat):
             hudi.Table.open(str(path)).upsert(rows(0, ts=2))
         assert data_files(files_of(path)) == data_files(before)
 
-    @check("F22", "A commit of somebody who knows nothing of Hudi stops writes, not reads.")
+    @check("F22", "A commit of a writer that does not know Hudi stops writes, not reads.")
     def test_foreign_commits_are_refused(
         self, table: hudi.Table, path: Path, format_under_test: TwoStepFormat
     ) -> None:

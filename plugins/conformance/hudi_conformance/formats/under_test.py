@@ -13,7 +13,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class FormatUnderTest:
-    """A format, and what only somebody who knows it can do to its tables.
+    """A format, and what only its author can do to its tables.
 
     Attributes
     ----------
