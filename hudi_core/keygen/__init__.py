@@ -13,10 +13,9 @@ from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.keygen.ambiguity import KeyAmbiguity
 from hudi_core.keygen.base import KeyColumn, KeyColumns, KeyGenerator
-from hudi_core.keygen.columns import ColumnKeys
 from hudi_core.keygen.named import named_keys
 from hudi_core.keygen.partitions import FieldStrings, ValueStrings
-from hudi_core.keygen.stored import StoredKeys, brings_keys
+from hudi_core.keygen.stored import ColumnKeys, StoredKeys, brings_keys
 from hudi_core.keygen.text import PLAIN
 from hudi_core.keygen.timestamp import TimeStrings
 from hudi_core.model.key_form import KeyForm

@@ -3,13 +3,14 @@
 Which rows a table has, and to which file a row that comes belongs, hangs on what it says: one that
 names too little makes rows disappear, and an upsert put them in twice. So its answers are checked
 as far as that is cheap: their kind, that every partition asked for is in them, and that one without
-a file has no rows by what the table itself knows (:mod:`hudi_core.plugin.empty_listing`).
+a file has no rows by what the table itself knows (:mod:`hudi_core.plugin.guarded_index`).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeVar, cast
 
@@ -18,15 +19,19 @@ import pyarrow as pa
 
 from hudi_core.errors import CorruptMetadataError, InstantNotFoundError
 from hudi_core.extension.guard import Guard
+from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import MetadataLister, ValidatingLister, table_lister
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.file_index import FileIndex
-from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath
+from hudi_core.model.files import FileGroupId, FileSlice, FileStatus, PartitionPath
 from hudi_core.model.format import MetadataFactory, TimelineFactory
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.named_files import NamedFile
+from hudi_core.model.protocols import TimelineView
 from hudi_core.model.ranges import ValueRanges
-from hudi_core.plugin.empty_listing import EmptyListings
+from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.replaced import replaced_groups
 from hudi_core.view.storage_lister import StorageLister
 
 T = TypeVar("T")
@@ -226,4 +231,100 @@ def _breach(ranges: ValueRanges, count: int, kind: pa.DataType) -> str | None:
             return f"{name} is no array of booleans, of numpy or of Arrow"
         if len(mask) != count:
             return f"{name} has {len(mask)} values, not {count}"
+    return None
+
+
+# --- formats that report nothing ------------------------------------------------------------------
+
+# Checked only where the format reports one as empty, which is right for a partition that a write is
+# about to make. The table's own files are compared then: its metadata table, or its folders, and
+# the commits of the fenced timeline. A file counts that a completed commit of that timeline left
+# with rows, that no later one replaced, and that the format does not name in a second listing; so
+# that neither a writer that is at work, nor a list that is older than the timeline, is taken for a
+# mistake of the format.
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyListings:
+    """Looks at empty answers of one lister.
+
+    ``new_lister`` makes a lister that has nothing cached; ``timelines`` gives the timeline as the
+    format sees it.
+    """
+
+    guard: Guard
+    client: MetaClientView
+    new_lister: Callable[[MetaClientView], FileIndex]
+    timelines: Callable[[], TimelineFactory]
+
+    def require_partitions(self) -> None:
+        """Refuse an empty list of partitions where one has rows."""
+        self._refuse(None)
+
+    def require_files(self, partitions: Sequence[PartitionPath]) -> None:
+        """Refuse that partitions have no files, where one of them has rows."""
+        self._refuse(partitions)
+
+    def _refuse(self, partitions: Sequence[PartitionPath] | None) -> None:
+        if not isinstance(self.client, TableMetaClient):
+            return
+        # as it is now: what was read before may be older than the answer, or newer
+        client = replace(self.client, seen=None)
+        try:
+            paths, timeline = self._with_files(client, partitions)
+            live = _with_rows(client, paths, timeline) if timeline is not None else None
+        except CorruptMetadataError:
+            return  # what cannot be asked says nothing; who needs it gets an error
+        if live is None or timeline is None or live.base_file is None:
+            return
+        where, again = live.partition_path, self.new_lister(client)
+        method = "FileIndex.list_files"
+        if partitions is None:
+            method = "FileIndex.list_partitions"
+            is_empty = not self.guard.call(method, again.list_partitions)
+        else:
+            files = self.guard.call(method, lambda: again.list_files([where])).get(where)
+            # a lister may have both ways to say it
+            columns = self.guard.call(method, lambda: again.list_columns([where]))
+            is_empty = not files or not len(columns)
+        if is_empty and self._timeline(client).completed_writes() == timeline.completed_writes():
+            self.guard.raise_violation(
+                f"{method} names no file of the partition {where!r}, in which "
+                f"{live.base_file.path} has rows"
+            )
+
+    def _with_files(
+        self, client: TableMetaClient, partitions: Sequence[PartitionPath] | None
+    ) -> tuple[Sequence[PartitionPath], TimelineView | None]:
+        """Partitions in which the table knows files, and the timeline.
+
+        The timeline only if there are such.
+        """
+        own = table_lister(client)
+        listed = own.list_files(own.list_partitions() if partitions is None else partitions)
+        paths = [path for path, files in listed.items() if files]
+        return paths, self._timeline(client) if paths else None
+
+    def _timeline(self, client: TableMetaClient) -> TimelineView:
+        return self.timelines().active_timeline(client)
+
+
+def _with_rows(
+    client: TableMetaClient, partitions: Sequence[PartitionPath], timeline: TimelineView
+) -> FileSlice | None:
+    """A file slice whose commit wrote rows, or ``None``."""
+    view = FileSystemView(
+        table_lister(client), timeline, replaced_groups(timeline, client.read_commit)
+    )
+    writes = {one.requested_time: one for one in timeline.completed_writes()}
+    with_rows: dict[InstantTime, set[str | None]] = {}
+    for found in view.latest_slices(partitions):
+        time = found.base_instant
+        if time not in writes or found.base_file is None:
+            continue  # its commit is archived
+        if time not in with_rows:
+            stats = client.read_commit(writes[time]).stats
+            with_rows[time] = {one.path for one in stats if one.num_writes}
+        if found.base_file.path in with_rows[time]:
+            return found
     return None

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Final, NamedTuple
+from threading import Lock
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 
 from hudi_core.config.trino import TrinoConfig
 from hudi_core.connector import Connector
 from hudi_core.errors import (
+    InvalidInstantTimeError,
     MetastoreEntryError,
     OutdatedScanError,
     RefusedCallError,
+    SchemaError,
     TimelineError,
 )
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.read.connector.columns import HIDDEN_COLUMNS
 from hudi_core.read.connector.handles import ColumnHandle, TableHandle, TableName
 from hudi_core.read.connector.predicate import TupleDomain
@@ -26,7 +31,6 @@ from hudi_core.read.connector.split_manager import Query
 from hudi_core.read.connector.splits import Split
 from hudi_core.trino.blocks import page
 from hudi_core.trino.names import names_of_columns
-from hudi_core.trino.positions import Continued, Position
 from hudi_core.trino.signing import SignedKind, TokenSigner
 
 _READERS: Final = 16
@@ -286,3 +290,74 @@ def _size(batch: pa.RecordBatch) -> int:
     """About the bytes of a page of a batch."""
     size: int = batch.nbytes + batch.num_rows * (batch.num_columns + 1)
     return size
+
+
+# --- splits and rows by their positions -----------------------------------------------------------
+
+
+T = TypeVar("T")
+_KEPT: Final = 256
+_KEPT_S: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A position in a scan of one state, or in a split.
+
+    ``count`` splits or rows come before it. ``state`` is a requested time, ``None`` for a table
+    without one and within a split, which has its own. ``finished`` is when the last write up to it
+    was complete, ``mark`` what the properties said of the files when the scan began.
+    """
+
+    count: int = 0
+    state: InstantTime | None = None
+    finished: str | None = None
+    mark: str | None = None
+
+    def encode(self) -> bytes:
+        """What the next call brings back."""
+        return json.dumps([self.count, self.state, self.finished, self.mark]).encode()
+
+    @classmethod
+    def decode(cls, text: bytes) -> Position:
+        """The position of a token."""
+        try:
+            count, state, finished, mark = json.loads(text)
+            texts = all(isinstance(one, str | None) for one in (finished, mark))
+            if type(count) is not int or count < 0 or not texts:
+                raise ValueError(text)
+            return cls(count, None if state is None else parse_instant_time(state), finished, mark)
+        except (ValueError, TypeError, InvalidInstantTimeError) as error:
+            raise SchemaError(f"{text[:80]!r} is no token", "Begin the scan again.") from error
+
+
+class Continued(Generic[T]):
+    """Iterators that later calls go on with.
+
+    A call that goes on where the last one ended gets its iterator; one that is repeated, or was
+    answered elsewhere before, gets a new one that is brought to the position. Without it a scan in
+    100 batches is planned 100 times. What no call asks for is given up after a while.
+    """
+
+    def __init__(self, kept: int = _KEPT) -> None:
+        self._kept = kept
+        self._iterators: OrderedDict[Hashable, tuple[float, Iterator[T]]] = OrderedDict()
+        self._guard = Lock()
+
+    def at(
+        self, what: Hashable, position: Position, begin: Callable[[int], Iterator[T]]
+    ) -> Iterator[T]:
+        """An iterator at a position, which no other call has."""
+        with self._guard:
+            _, found = self._iterators.pop((what, position), (0, None))
+        return begin(position.count) if found is None else found
+
+    def keep(self, what: Hashable, position: Position, iterator: Iterator[T]) -> None:
+        """Keep an iterator for the call that goes on at a position."""
+        now = time.monotonic()
+        with self._guard:
+            self._iterators[what, position] = now, iterator
+            oldest = next(iter(self._iterators.values()))[0]
+            while len(self._iterators) > self._kept or oldest < now - _KEPT_S:
+                self._iterators.popitem(last=False)
+                oldest = next(iter(self._iterators.values()))[0]

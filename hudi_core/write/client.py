@@ -20,13 +20,14 @@ from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
-from hudi_core.errors import PartitionValueError
+from hudi_core.errors import CommitConflictError, PartitionValueError
 from hudi_core.index.record_index import require_record_index
 from hudi_core.model.actions import RequestedReplaceMetadata
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
     CommitMetadata,
 )
+from hudi_core.model.conflicts import completed_since
 from hudi_core.model.extra_metadata import DELETED_ROWS_KEY
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action
@@ -38,6 +39,7 @@ from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.data_files import FetchedFiles
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
+from hudi_core.txn.added_keys import MOVES_ROWS, with_new_rows
 from hudi_core.txn.attempts import LocalAttempts
 from hudi_core.txn.begin import Request, begin
 from hudi_core.txn.idempotency import AlreadyDoneError
@@ -50,7 +52,6 @@ from hudi_core.write.clustered_groups import GroupsUnderClustering
 from hudi_core.write.ending import commit_metadata, undone_on_failure
 from hudi_core.write.key_changes import key_tracking
 from hudi_core.write.layout_proof import proven_layout
-from hudi_core.write.no_rows_added import NoRowsAdded
 from hudi_core.write.preparing import Prepared, prepared_changes, prepared_rows
 from hudi_core.write.repetition import repetition_of, stored_result
 from hudi_core.write.replacing import (
@@ -363,3 +364,35 @@ def _warn_of_columns(step: SchemaStep, base_path: str, config: WriteConfig) -> N
             base_path,
             "" if config.schema.fill_missing else later,
         )
+
+
+# --- merges that insert rows by no record key -----------------------------------------------------
+
+# Two such merges may each find no match for one source row, and share no file group and no key;
+# both would insert it.
+
+
+@dataclass(frozen=True, slots=True)
+class NoRowsAdded:
+    """Refuses a commit where another write has added rows since it began.
+
+    A :data:`~hudi_core.write.client.Guard`.
+
+    ``began`` is the timeline that the merge builds on.
+    """
+
+    began: TimelineView
+
+    def __call__(self, table: OpenTable, seen: TimelineView, _: CommitMetadata | None) -> None:
+        for other in completed_since(self.began, seen):
+            theirs = table.client.read_commit(other)
+            if theirs.operation_type in MOVES_ROWS:
+                continue
+            if any(True for _ in with_new_rows(theirs)):
+                raise CommitConflictError(
+                    f"Instant {other.requested_time} added rows while this merge was under way, "
+                    "which inserts rows that it does not match by their record key",
+                    "Nothing of this merge is visible; run it again on the new state of the table.",
+                    other=other.requested_time,
+                    granularity="rows",
+                )

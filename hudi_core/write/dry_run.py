@@ -16,6 +16,10 @@ import pyarrow as pa
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.index.tagging import located_rows
 from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.enabled import enabled_partitions
+from hudi_core.metadata.groups import list_all_groups
+from hudi_core.metadata.index_definitions import read_definitions
+from hudi_core.metadata.table import StoredPartitions, metadata_client
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.dry_run import DryRun, FileChange, PlannedFile, StorageRequests
@@ -29,7 +33,6 @@ from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY, TableSchem
 from hudi_core.table_handle import OpenTable
 from hudi_core.write.planning import GroupWrite
 from hudi_core.write.replacing import replaced_slices, rows_of
-from hudi_core.write.request_estimate import metadata_requests
 from hudi_core.write.steps import WritePlan, WriteSteps
 
 _FILE_BYTES: Final = 3000
@@ -229,3 +232,45 @@ def _straight(
                     inserted=share,
                     bytes_written=round(_FILE_BYTES + share * row_bytes),
                 )
+
+
+# --- requests of a write --------------------------------------------------------------------------
+
+
+_TIMELINE_WRITES: Final = 3
+"""The requested, inflight and completed file of a deltacommit."""
+_READS: Final = 3
+"""The metadata table's properties, and twice what says which indexes there are."""
+_LISTS: Final = 3
+"""The metadata table's timeline under each of the two locks, and its folders."""
+_BOOTSTRAP_WRITES: Final = 2
+"""The metadata table's own properties, and the table's that name its partitions."""
+
+
+def metadata_requests(client: TableMetaClient, config: MetadataConfig) -> StorageRequests:
+    """Return the requests that a write makes for the metadata table.
+
+    At most one log file is put for each of its file groups; groups that no key falls into get none.
+    Compaction, cleaning and archival, which come every few commits, are left out. A table that has
+    no metadata table, or half of one, and gets one, is charged for building it empty.
+    """
+    stored = StoredPartitions.of(client.config)
+    if not stored.is_there:
+        if not config.enabled:
+            return StorageRequests(0, 0, 0, 0)
+        rebuilt = stored.building if stored.is_rebuilding else ()
+        count = len(rebuilt or enabled_partitions(config, client.config))
+        built = _BOOTSTRAP_WRITES + count * (1 + _TIMELINE_WRITES)
+        return StorageRequests(_READS, built + count + _TIMELINE_WRITES, _LISTS + 2 * count, 0)
+    partitions = stored.all
+    metadata = metadata_client(client)
+    definitions = read_definitions(client.storage, client.config)
+    with_owners = [name for name in partitions if definitions.is_partitioned(name)]
+    listed = list_all_groups(metadata, list(partitions), with_owners)
+    groups = sum(len(groups) for found in listed.values() for groups in found.values())
+    return StorageRequests(
+        reads=_READS,
+        writes=_TIMELINE_WRITES + groups,
+        lists=_LISTS + len(partitions),
+        deletes=0,
+    )

@@ -14,7 +14,7 @@ from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.instant import Instant, State
 from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.fenced import pending_publications
-from hudi_core.plugin.joint_timeline import JointTimelineFactory
+from hudi_core.plugin.several import JointTimelineFactory
 from hudi_core.services import create
 from hudi_core.services.opening import open_table
 from hudi_core.storage.properties_file import write_instead, write_new

@@ -22,8 +22,7 @@ from hudi_core.model.files import (
     PartitionPath,
 )
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.rows.curves import bits_per_coordinate, hilbert, scaled, z_order
-from hudi_core.rows.layout import row_order
+from hudi_core.rows.layout import bits_per_coordinate, hilbert, row_order, scaled, z_order
 
 PLAN = "hoodie.clustering.plan.strategy."
 

@@ -15,9 +15,8 @@ import pytest
 from hudi_core.errors import InvalidOptionError, ResourceLimitError, ScanClosedError
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.read.connector.channel import Channel
 from hudi_core.read.connector.listing import FileListing, ScannedFile
-from hudi_core.read.connector.loader import LoadLimits, LoadState, SplitLoad
+from hudi_core.read.connector.loader import Channel, LoadLimits, LoadState, SplitLoad
 from hudi_core.read.connector.partitions import BatchSizes, PartitionInfo
 from hudi_core.read.connector.predicate import ALL
 from hudi_core.read.connector.split_source import SplitSource

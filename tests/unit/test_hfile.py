@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hudi_core.errors import RecordKeyError
 from hudi_core.metadata.hfile import Codec, HFileOptions, HFileReader, write_hfile
 from hudi_core.metadata.hfile.block import HEADER_BYTES, decode_block, encode_block
+from hudi_core.metadata.hfile.index import decode_vint, encode_vint
 from hudi_core.metadata.hfile.layout import DATA_MAGIC
 from hudi_core.metadata.hfile.source import TAIL_BYTES
-from hudi_core.metadata.hfile.varint import decode_vint, encode_vint
 
 Entries = Sequence[tuple[bytes, bytes]]
 SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'

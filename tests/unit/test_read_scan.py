@@ -18,7 +18,7 @@ from hudi_core.errors import DataFileError, SchemaError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import BasePath, FileId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.read.evolution import can_push_down
+from hudi_core.read.file_reader import can_push_down
 from hudi_core.read.filters import Filter, to_filter
 from hudi_core.read.foreign import referenced_columns
 from hudi_core.read.plan import PlannedSlice, ReadPlan

@@ -26,8 +26,7 @@ from hudi_core.errors import (
     UnknownStageError,
 )
 from hudi_core.model.files import BasePath
-from hudi_core.services.stage import Stage
-from hudi_core.services.stage_rows import StageRows
+from hudi_core.services.stage import Stage, StageRows
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.shared import require_shared
 from tests.formats.service_tables import SCHEMA, agree, batch
