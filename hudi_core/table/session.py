@@ -64,7 +64,7 @@ class TableSession:
         return self.options | options_as_strings(options)
 
     def config(self, merged: GivenOptions) -> WriteConfig:
-        """Options of a write, parsed again only where they are others than of the last one."""
+        """Options of a write; parsed again only where they have changed."""
         parsed = self._parsed
         if parsed is None or parsed[0] != merged:
             self._parsed = parsed = merged, WriteConfig.from_options(merged)
