@@ -20,7 +20,7 @@ def still_given(
 
     Those with which it was created or opened agreed with what it was then. Where another process
     has changed that by a conversion, a move, a rewriting of keys or an upgrade, they say what it
-    was and not what somebody wants: they are left out, as by a change of its own. ``before`` is
+    was and not what a user wants: they are left out, as by a change of its own. ``before`` is
     what the table was, ``properties`` are what is stored with it now.
     """
     now, kept = stored_config(properties), dict(options)

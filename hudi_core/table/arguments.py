@@ -12,7 +12,7 @@ from hudi_core.write.validation import Validator
 Options = Mapping[str, object]
 """Hudi options: strings, numbers, booleans, lists of names."""
 Columns = str | Sequence[str]
-"""Names of columns; a text is one name."""
+"""Names of columns; a string is one name."""
 
 
 class Extras(NamedTuple):

@@ -21,10 +21,10 @@ class TableMerger:
     a row goes to the first of the clauses for such rows whose condition is true of it.
     :meth:`execute` does all in one commit.
 
-    Values are given by column: a text is an expression in Spark's SQL, such as ``"source.price"``;
-    an Arrow expression is one over columns named ``target.price`` and ``source.price``; any other
-    Python value stands for itself. Conditions are texts, Arrow expressions, or lists of conditions
-    as of read filters.
+    Values are given by column: a string is an expression in Spark's SQL, as ``"source.price"``; an
+    Arrow expression is one over columns named ``target.price`` and ``source.price``; any other
+    Python value is itself. Conditions are strings, Arrow expressions, or lists of conditions as of
+    read filters.
     """
 
     _merge: MergeChanges

@@ -65,7 +65,7 @@ def archive(call: TableCall) -> ArchiveResult:
 
 
 def expire(call: TableCall, days: int | None) -> Expiry:
-    """Delete partitions that nobody wrote to for some days."""
+    """Delete partitions without a write for some days."""
     given = {} if days is None else {TtlConfig.days_retained.key: days}
     writer = call.session.writer({**given_options(call.options), **given}, engine_for(None))
     how, dry_run = writer.config.ttl, call.dry_run

@@ -84,7 +84,7 @@ class TableSession:
         The timeline is listed before the properties are read, so that these are at least as new:
         what they say of files holds for those of every commit that is listed. Only where they have
         changed, as by a move of the files, a conversion, a rewriting of keys or an upgrade of
-        somebody else, the table is opened again, and its timeline, which may be elsewhere by now,
+        another writer, the table is opened again, and its timeline, which may be elsewhere by now,
         is listed again.
         """
         while True:

@@ -281,7 +281,7 @@ class Table:
     def close(self) -> None:
         """Close what the format holds, such as a connection.
 
-        Nobody has to call it: it happens by itself once nobody holds the table any more. The table
+        It need not be called: it happens by itself once nothing refers to the table. The table
         is not to be used afterwards: what needs its format is refused
         (:class:`~hudi_core.errors.TableClosedError`).
 
@@ -515,14 +515,14 @@ class Table:
     ) -> Any:
         """Return rows of commits completed after ``begin`` and up to ``end``.
 
-        A time in ``_hoodie_commit_time`` of a row stands for the completion of the commit that
+        A time in ``_hoodie_commit_time`` of a row means the completion of the commit that
         wrote it.
 
         Parameters
         ----------
         deletes
             Whether rows that are gone come as well, as they were before the window, and a last
-            column ``_change_type`` tells ``insert``, ``update`` and ``delete`` apart. What happened
+            column ``_change_type`` is ``insert``, ``update`` or ``delete``. What happened
             to a row within the window comes once, as the difference between its begin and its
             end. A row that moved to another partition is deleted there and inserted here.
 
@@ -1089,10 +1089,10 @@ class Table:
         dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> Expiry:
-        """Delete partitions that nobody wrote to for some days.
+        """Delete partitions without a write for some days.
 
         One commit deletes all of them; past states stay readable until a clean. A partition that
-        somebody writes to meanwhile stays. Options ``hoodie.partition.ttl.*`` say from when on the
+        is written to meanwhile stays. Options ``hoodie.partition.ttl.*`` say from when on the
         age of a partition counts, and which partitions may expire. Progress counts partitions:
         those looked at, and then those deleted.
 

@@ -57,8 +57,6 @@ CODE = re.compile(r"``[^`]+``|`[^`\n]+`")
 """Names of code within prose, which keep their words."""
 ALLOWED: frozenset[tuple[str, str]] = frozenset()
 """Files and words of :data:`DIALECT` that are right there, each with the reason in a comment."""
-# rewritten on other branches while this check was made; goes with the last of its words
-UNREAD = ROOT / "hudi_core" / "table"
 KIT = ROOT / "plugins" / "conformance" / "hudi_conformance"
 PAGES = sorted(
     path
@@ -147,7 +145,6 @@ def test_code_is_in_the_words_of_the_field() -> None:
     found = [
         line
         for path in (*FILES, *sorted(KIT.rglob("*.py")))
-        if UNREAD not in path.parents
         for line in dialect(
             str(path.relative_to(ROOT)), prose_of_code(path.read_text(encoding="utf-8"))
         )
