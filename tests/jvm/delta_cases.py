@@ -315,7 +315,7 @@ def test_what_stops_our_writes(delta_spark: Engine, tmp_path: Path, action: str)
 
 
 def test_rows_that_it_appends_are_taken_in(delta_spark: Engine, tmp_path: Path) -> None:
-    """No reader of the format sees a version without the rows, whoever wrote them."""
+    """No reader of the format sees a version without the rows, of any writer."""
     path = tmp_path / "table"
     prepared(path)
     columns = delta_spark.query(f"select * from delta.`{path}`").column_names

@@ -371,7 +371,7 @@ def test_what_stops_our_writes(lake: Lake, tmp_path: Path, action: str) -> None:
 
 
 def test_rows_that_it_appends_are_taken_in(lake: Lake, tmp_path: Path) -> None:
-    """No reader of the format sees a snapshot without the rows, whoever wrote them."""
+    """No reader of the format sees a snapshot without the rows, of any writer."""
     path, name = tmp_path / "table", "taken_in"
     prepared(lake, path, name)
     columns = lake.engine.query(f"select * from lake.ns.{name}").column_names

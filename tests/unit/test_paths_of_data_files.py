@@ -161,6 +161,7 @@ _DATA_PATHS = frozenset(
 )
 _OF_METADATA = frozenset(
     {
+        "hudi_core/metadata/layers.py",
         "hudi_core/metadata/compaction.py",
         "hudi_core/metadata/completeness.py",
         "hudi_core/metadata/index_definitions.py",
