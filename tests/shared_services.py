@@ -13,8 +13,8 @@ from typing import Final
 
 import pytest
 
-SLOW_TO_START: Final = ("spark", "metastore", "s3", "zookeeper", "careless_s3")
-"""Fixtures of the session, the slowest first."""
+SLOW_TO_START: Final = ("spark", "wheels", "metastore", "s3", "zookeeper", "careless_s3")
+"""Fixtures of the session, the slowest first; tests of wheels would else end the run, alone."""
 
 
 def rank(fixtures: Iterable[str]) -> int:
