@@ -1,7 +1,7 @@
 """Tables that Apache Hudi wrote, and their rows as another reader has them.
 
 Those of ``tests/hudi_tables`` are always there: ``make captured-tables`` makes them again. Where
-the folder of the tables that hudi-rs tests itself with is at hand, tests run on these as well.
+the folder of the tables that hudi-rs tests itself with is there, tests run on these as well.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ OWN: Final = Source("own", HERE / "hudi_tables", "UTC")
 
 
 def sources() -> list[Source]:
-    """Every source at hand."""
+    """Every source that is there."""
     default = HERE.parent.parent / "shared" / "hudi_tables"
     folder = Path(os.environ.get("HUDI_REAL_TABLES", default))
     others = [Source("hudi-rs", folder, "America/Chicago")] if folder.is_dir() else []

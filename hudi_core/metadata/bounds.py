@@ -129,7 +129,10 @@ _KINDS_2: Final[Mapping[int, pa.DataType]] = {
 
 @cache
 def bound_type(kind: pa.DataType) -> ValueType | None:
-    """Return the type of a column's bounds; ``None`` without bounds."""
+    """Return the type of a column's bounds; ``None`` without bounds.
+
+    Cached: 0.2 instead of 0.9 us, some 100 times a commit.
+    """
     if pt.is_decimal(kind):
         return ValueType(BoundType.DECIMAL, f"{kind.precision},{kind.scale}")
     if pt.is_timestamp(kind):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from hudi_core.config.key import GivenOptions
+from hudi_core.config.key import GivenOptions, is_secret_name
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.sql import SqlLimits
 from hudi_core.config.sync import SyncConfig
@@ -16,6 +17,7 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_of
 from hudi_core.errors import HudiError
+from hudi_core.model.client import MetaClientView
 from hudi_core.model.result import CommitResult
 from hudi_core.read.changed_rows import ChangedRows
 from hudi_core.read.filters import RowFilter
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Result = TypeVar("Result")
+Opened = TypeVar("Opened")
 
 
 class TableSession:
@@ -241,3 +244,60 @@ class TableCall:
         if not self.dry_run:
             self.session.reopen(options)
         return result
+
+
+# --- outside of this process ----------------------------------------------------------------------
+
+
+def facts_of(client: MetaClientView) -> Mapping[str, str | list[str]]:
+    """What a table is, as the last call saw it.
+
+    Nothing is read for it.
+    """
+    config = client.config
+    return {
+        "path": client.base_path,
+        "name": config.name,
+        "format": config.table_format,
+        "record_key": list(config.record_key_fields),
+        "partition_by": list(config.partition_fields),
+    }
+
+
+def as_html(facts: Mapping[str, str | list[str]]) -> str:
+    """Facts as rows of HTML."""
+    rows = (
+        f"<tr><th>{name.replace('_', ' ')}</th>"
+        f"<td>{escape(fact if isinstance(fact, str) else ', '.join(fact))}</td></tr>"
+        for name, fact in facts.items()
+    )
+    return f"<table>{''.join(rows)}</table>"
+
+
+def pickled(
+    session: TableSession, reopen: Callable[[str, Mapping[str, str]], Opened]
+) -> tuple[Callable[..., Opened], tuple[object, ...]]:
+    """A pickle of a table: its path, and its options without secrets."""
+    kept = {name: text for name, text in session.options.items() if not is_secret_name(name)}
+    return _unpickled, (reopen, session.path, kept, sorted(session.options.keys() - kept.keys()))
+
+
+def _unpickled(
+    reopen: Callable[[str, Mapping[str, str]], Opened],
+    path: str,
+    options: Mapping[str, str],
+    left_out: Sequence[str],
+) -> Opened:
+    """A table from a pickle; the environment has the secrets."""
+    try:
+        return reopen(path, options)
+    except HudiError as error:
+        if not left_out:
+            raise
+        raise HudiError(
+            f"The table {path} cannot be opened from a pickle, which leaves out secrets "
+            f"({', '.join(left_out)}): {error.what}",
+            "Set them in the environment of this process, or open the table by its path with them.",
+            path=path,
+            left_out=tuple(left_out),
+        ) from error

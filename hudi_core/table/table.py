@@ -70,10 +70,8 @@ from hudi_core.table.arguments import (
     commit_time,
     names_of,
 )
-from hudi_core.table.facts import as_html, facts_of
 from hudi_core.table.merging import TableMerger
-from hudi_core.table.pickling import pickled
-from hudi_core.table.session import TableCall, TableSession
+from hudi_core.table.session import TableCall, TableSession, as_html, facts_of, pickled
 from hudi_core.table_handle import OpenTable
 from hudi_core.write.changes import Changes
 from hudi_core.write.expressions import Values, Where

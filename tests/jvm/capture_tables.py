@@ -2,7 +2,7 @@
 
 ``make captured-tables`` runs it. The rows are the same every time; ids and times are not, so it
 writes all of the tables. Hudi keeps absolute paths of files in places: the tables are written below
-``/tmp/hudi_tables``, whoever makes them, in UTC.
+``/tmp/hudi_tables`` on every machine, in UTC.
 """
 
 from __future__ import annotations
