@@ -33,7 +33,6 @@ from hudi_core.metadata.table import (
 from hudi_core.metadata.undo import recover
 from hudi_core.model.metering import Metric
 from hudi_core.storage.properties_file import update_properties
-from hudi_core.timeline.timeline import Timeline
 
 _log: Final = logging.getLogger(__name__)
 
@@ -90,12 +89,9 @@ def create_metadata_table(
 
 
 def new_metadata_table(client: TableMetaClient, config: MetadataConfig) -> dict[str, str]:
-    """Create a new table's metadata table; return its properties.
-
-    Those that name it.
-    """
+    """Create the metadata table of a table without properties yet; return those that name it."""
     with client.meter.time(Metric.INITIALIZE):
-        _, changes = _built(client.seeing(Timeline.of(())), config, ())
+        _, changes = _built(client, config, ())
     return {key: value for key, value in changes.items() if value is not None}
 
 

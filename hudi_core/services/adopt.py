@@ -9,8 +9,8 @@ Files of a format's table keep their first name as well: by it the format's form
 Those of plain files lose it, or who reads the folder found their rows twice. So do all where the
 table has no metadata table: then readers of Hudi tables list the folders, and fail on such names.
 
-Order: record, names, timeline, metadata of the format; then the old names go, then the properties
-make it a table, and the record goes. A crash at any point leaves what the same command goes on
+Order: record, names, timeline, metadata of the format; then the old names go, the metadata table is
+made, the properties make it a table, and the record goes. A crash at any point leaves what the same command goes on
 with. Readers of the format find the old names until its metadata has the new ones; readers of
 Hudi's tables, which fail on other names than Hudi's, come when these are the only ones; those of
 plain files find each file under one name or, for a short time, two.
@@ -19,7 +19,7 @@ plain files find each file under one name or, for a short time, two.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -40,7 +40,7 @@ from hudi_core.errors import (
     UnsupportedTableError,
 )
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.lifecycle import ensure_metadata_table
+from hudi_core.metadata.lifecycle import new_metadata_table
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import (
     NO_PREVIOUS_COMMIT,
@@ -70,10 +70,9 @@ from hudi_core.services.adopt_rows import AdoptedRows
 from hudi_core.services.adopt_source import PLAIN
 from hudi_core.services.adoption_record import RECORD_PATH, AdoptedFile, AdoptionRecord
 from hudi_core.services.create import location_property
-from hudi_core.services.opening import open_table
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.storage.posix import PosixStorage
-from hudi_core.storage.properties_file import PROPERTIES_PATH, write_new
+from hudi_core.storage.properties_file import PROPERTIES_PATH, has_properties, write_new
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.table_lock import TableLock, lock_at
@@ -189,12 +188,12 @@ def _carry_out(folder: Folder, record: AdoptionRecord, lock: TableLock) -> Adopt
     _commit(client, record)
     lock.require_lease()
     properties = _make_format(client, record)
-    # as long as a file has its old name, and there is no metadata table, readers of Hudi's own do
-    # not get along with the folder
     _remove_sources(client.storage, record)
-    with contextlib.suppress(AlreadyExistsError):
+    if not has_properties(client.storage):
+        # where a file keeps its old name, readers of Hudi tables need the list of files from the
+        # first moment
+        properties |= _make_metadata_table(folder, client, properties)
         write_new(client.storage, properties)
-    _make_metadata_table(folder)
     client.storage.delete(RECORD_PATH)
     return Adoption(
         path=folder.base_path,
@@ -354,8 +353,12 @@ def _remove_sources(stored: Storage, record: AdoptionRecord) -> None:
             storage.delete(one.source)
 
 
-def _make_metadata_table(folder: Folder) -> None:
+def _make_metadata_table(
+    folder: Folder, client: TableMetaClient, properties: Mapping[str, str]
+) -> dict[str, str]:
+    """Make the metadata table, where one is wanted; return the properties that name it."""
     config = MetadataConfig.from_options(folder.options)
-    if config.enabled:
-        client = open_table(folder.base_path, folder.options).client
-        ensure_metadata_table(client.seeing(client.timeline()), config)
+    if not config.enabled:
+        return {}
+    as_stored = replace(client, config=replace(client.config, raw=properties))
+    return new_metadata_table(as_stored.seeing(client.timeline()), config)
