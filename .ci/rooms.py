@@ -134,12 +134,16 @@ def over_budget(lines: Mapping[str, int], budget: Mapping[str, int]) -> Iterator
     yield from (f"pyproject.toml: there is no room {room}" for room in budget if room not in lines)
 
 
+def _modules(folders: list[str]) -> dict[str, Module]:
+    files = sorted(file for folder in folders for file in (ROOT / folder).rglob("*.py"))
+    return {module.name: module for module in map(Module, files)}
+
+
 def main() -> None:
     """Print what is wrong, and fail then."""
     settings: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     rules = settings["tool"]["rooms"]
-    files = sorted(file for folder in rules["folders"] for file in (ROOT / folder).rglob("*.py"))
-    modules = {module.name: module for module in map(Module, files)}
+    modules, others = (_modules(rules[name]) for name in ("folders", "others"))
     lines = Counter[str]()
     for module in modules.values():
         lines[module.room] += module.code_lines()
@@ -149,7 +153,7 @@ def main() -> None:
         print(f"# {lines.total()}")
         return
     found = [
-        *sections(modules, rules["public"]),
+        *sections(modules | others, rules["public"]),
         *doubled_names(modules),
         *over_budget(lines, rules["budget"]),
     ]

@@ -17,23 +17,12 @@ ONE_FILE = Source("one-file", 100_000, cities=1)
 class Case:
     """One operation on one batch.
 
-    Attributes
-    ----------
-    name
-        ``bulk_insert``, ``upsert_1``, ...
-    share
-        Rows that the batch changes, as a share of the table; ``None`` for the load of a new table
-        and for the change of a single row.
-    one_city
-        Whether all of these rows are in one city.
-    single
-        Whether one row of a table of one file is changed.
-    big
-        Whether the table has large files and the batch several versions of a key.
-    variants
-        Names of those that are measured; ``None`` for all who can do it.
-    rounds
-        Rounds are made this many times as often: short calls need more of them.
+    ``name``: ``bulk_insert``, ``upsert_1``, ... ``share``: rows that the batch changes, as a share
+    of the table; ``None`` for the load of a new table and for the change of a single row.
+    ``one_city``: whether all of these rows are in one city. ``single``: whether one row of a table
+    of one file is changed. ``big``: whether the table has large files and the batch several
+    versions of a key. ``variants``: names of those that are measured; ``None`` for all who can do
+    it. ``rounds``: rounds are made this many times as often: short calls need more of them.
     """
 
     name: str

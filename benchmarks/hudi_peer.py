@@ -44,12 +44,7 @@ def peer_versions(session: HudiSession) -> dict[str, str]:
 class HudiSpark:
     """Tables of Apache Hudi, by its defaults but for the codec.
 
-    Parameters
-    ----------
-    engine
-        The session.
-    metadata
-        Whether the metadata table is kept.
+    ``metadata``: whether the metadata table is kept.
     """
 
     slow = False

@@ -18,10 +18,7 @@ class Limit:
     """What a copy-on-write upsert does at the least, done plainly: decode each touched file once,
     encode it once. An upsert that leaves strings of few values encoded can come in below.
 
-    Parameters
-    ----------
-    of
-        The variant whose table is rewritten.
+    ``of``: the variant whose table is rewritten.
     """
 
     name = "limit"

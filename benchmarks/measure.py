@@ -40,16 +40,9 @@ class Result:
 class Run:
     """One run: the same rows for all, one after the other, round after round.
 
-    Parameters
-    ----------
-    folder
-        Scratch space; must not exist.
-    rows
-        Rows of the table.
-    repeats
-        Rounds that count; one more is made before them and discarded.
-    slow_cap
-        Largest upsert batch, in rows, that a slow variant is given.
+    ``folder``: scratch space; must not exist. ``rows``: rows of the table. ``repeats``: rounds that
+    count; one more is made before them and discarded. ``slow_cap``: largest upsert batch, in rows,
+    that a slow variant is given.
     """
 
     def __init__(self, folder: Path, rows: int, repeats: int, slow_cap: int) -> None:

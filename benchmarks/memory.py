@@ -36,18 +36,10 @@ _SMALL_ROWS = 1000
 class MemoryResult:
     """The memory of one upsert; a list has one number for each process.
 
-    Attributes
-    ----------
-    groups
-        How many file groups the partition has.
-    group_rows
-        Rows of each of them.
-    group_bytes, file_bytes
-        One file group, decoded to Arrow, and its file.
-    batch_bytes
-        The rows of the batch in Arrow, which are there before the upsert begins.
-    before, peak
-        Resident bytes before the upsert, and the most during it.
+    ``groups``: how many file groups the partition has. ``group_rows``: rows of each of them.
+    ``group_bytes``, ``file_bytes``: one file group, decoded to Arrow, and its file.
+    ``batch_bytes``: the rows of the batch in Arrow, which are there before the upsert begins.
+    ``before``, ``peak``: resident bytes before the upsert, and the most during it.
     """
 
     groups: int
@@ -71,14 +63,9 @@ class MemoryResult:
 def measure_memory(folder: Path, rows: int, repeats: int, groups: int) -> MemoryResult:
     """Measure upserts of a table of one partition with so many file groups.
 
-    Parameters
-    ----------
-    folder
-        Scratch space; must not exist.
-    rows
-        Rows of the run; the groups are smaller than usual where it has few.
-    repeats
-        How many processes; one more is made before them and discarded.
+    ``folder``: scratch space; must not exist. ``rows``: rows of the run; the groups are smaller
+    than usual where it has few. ``repeats``: how many processes; one more is made before them and
+    discarded.
     """
     size = min(_GROUP_ROWS, rows)
     source = Source("memory", size * groups, cities=1)

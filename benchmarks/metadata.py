@@ -78,10 +78,7 @@ MEMORY_ALLOWED = 1.25
 class Found(Compared):
     """A finished run.
 
-    Attributes
-    ----------
-    growths
-        Of the memory that plans take.
+    ``growths``: of the memory that plans take.
     """
 
     measures = ("ratio", "work")

@@ -135,12 +135,7 @@ def write_statistics(table: ManyFiles, path: Path, columns: list[str]) -> None:
 class Growth:
     """What planning adds to a process.
 
-    Attributes
-    ----------
-    variant
-        Which table.
-    bytes
-        One number for each process.
+    ``bytes``: one number for each process.
     """
 
     variant: str

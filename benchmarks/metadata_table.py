@@ -48,15 +48,9 @@ _OPTIONS = {
 class ManyFiles:
     """A table of many files.
 
-    Attributes
-    ----------
-    path
-        Where it is.
-    partitions, files
-        How many it has of both, evenly spread; one more partition, of two files, has two rows.
-    every_column
-        Whether the metadata table has the ranges of every column, as by default, and not just those
-        of two.
+    ``path``: where it is. ``partitions``, ``files``: how many it has of both, evenly spread; one
+    more partition, of two files, has two rows. ``every_column``: whether the metadata table has the
+    ranges of every column, as by default, and not just those of two.
     """
 
     path: Path

@@ -17,14 +17,9 @@ from report import seconds_text
 class Timing:
     """The calls of one variant of a case; a list has one number for each.
 
-    Attributes
-    ----------
-    case, variant
-        What was measured.
-    answer
-        What it returned each time: a count, which shows that it did its work.
-    seconds, work
-        By the clock; and of processors, of all threads.
+    ``case``, ``variant``: what was measured. ``answer``: what it returned each time: a count, which
+    shows that it did its work. ``seconds``, ``work``: by the clock; and of processors, of all
+    threads.
     """
 
     case: str
@@ -44,10 +39,7 @@ class Timing:
     def call(self, made: Callable[[], int], flush: bool = False) -> None:
         """Call once, and note what it took.
 
-        Parameters
-        ----------
-        flush
-            Whether others' data is to be on the disk before: for calls that write.
+        ``flush``: whether others' data is to be on the disk before: for calls that write.
         """
         gc.collect()
         if flush:
@@ -63,10 +55,7 @@ def measure(
 ) -> list[Timing]:
     """Call variants in turn, round after round, each round another one first; the first is dropped.
 
-    Parameters
-    ----------
-    expected
-        What each of them has to return.
+    ``expected``: what each of them has to return.
     """
     timings = {name: Timing(case, name) for name in calls}
     names = list(calls)

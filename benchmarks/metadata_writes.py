@@ -42,10 +42,7 @@ INDEXED = {
 def measure_upkeep(folder: Path, rows: int, repeats: int) -> list[Timing]:
     """Measure upserts of 1 % of a table of 20 files, so many that one compaction is among them.
 
-    Returns
-    -------
-    list of Timing
-        A number is the mean of a round of commits.
+    Returns: A number is the mean of a round of commits.
     """
     source = Source("upkeep", rows)
     base = make_base(folder / "base", source)

@@ -22,14 +22,8 @@ _KEY, _SECRET, _REGION, _BUCKET = "bench", "bench-secret", "us-east-1", "bench"
 class Store:
     """Where tables are made, and how each library reaches it.
 
-    Attributes
-    ----------
-    root
-        Path or URI.
-    folder
-        A local folder, for what must be on a disk.
-    hudi, deltalake, pyiceberg
-        Options of this project, of deltalake and of pyiceberg.
+    ``root``: path or URI. ``folder``: a local folder, for what must be on a disk. ``hudi``,
+    ``deltalake``, ``pyiceberg``: options of this project, of deltalake and of pyiceberg.
     """
 
     root: str
@@ -43,10 +37,7 @@ class Store:
 def object_store(folder: Path, wait_s: float = 0.0) -> Iterator[Store]:
     """Serve S3 on the loopback device for the length of the block.
 
-    Parameters
-    ----------
-    wait_s
-        How long each answer is held back, as one of a real store is by the way to it.
+    ``wait_s``: how long each answer is held back, as one of a real store is by the way to it.
     """
     with subprocess.Popen(
         (sys.executable, __file__, str(wait_s)),

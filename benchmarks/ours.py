@@ -20,13 +20,8 @@ FOOTERS = "parquet footers, bloom filters of the keys"
 class Ours:
     """Tables of the native format.
 
-    Parameters
-    ----------
-    engine
-        ``spark`` or ``local``.
-    metadata
-        Whether the metadata table is kept, with the ranges of columns. Most others keep nothing
-        like it; ``metadata.py`` measures what it adds.
+    ``engine``: ``spark`` or ``local``. ``metadata``: whether the metadata table is kept, with the
+    ranges of columns. Most others keep nothing like it; ``metadata.py`` measures what it adds.
     """
 
     slow = False

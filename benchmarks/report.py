@@ -55,10 +55,7 @@ class Machine:
     def here(cls, peers: Mapping[str, str]) -> Machine:
         """Return this machine.
 
-        Parameters
-        ----------
-        peers
-            Versions of what ran in other environments.
+        ``peers``: versions of what ran in other environments.
         """
         return cls(
             when=datetime.now(UTC).strftime("%Y-%m-%d"),

@@ -27,14 +27,8 @@ Section = tuple[str, list[list[str]]]
 class Circumstances:
     """A run, as far as it has come.
 
-    Attributes
-    ----------
-    scale
-        Share of the sizes that the targets mean.
-    timings
-        Of all its cases.
-    loads
-        What the machine had to do when each case began.
+    ``scale``: share of the sizes that the targets mean. ``timings``: of all its cases. ``loads``:
+    what the machine had to do when each case began.
     """
 
     scale: float
@@ -63,10 +57,8 @@ class Circumstances:
 class Compared(Circumstances, ABC):
     """A run whose calls are compared with yardsticks.
 
-    Attributes
-    ----------
-    measures
-        Names of the measured ratios, that by the clock first: it is what targets are about.
+    ``measures``: names of the measured ratios, that by the clock first: it is what targets are
+    about.
     """
 
     measures: ClassVar[Sequence[str]] = ("ratio",)
@@ -130,16 +122,9 @@ def main(
 ) -> int:
     """Run cases, and show what they found.
 
-    Parameters
-    ----------
-    doc
-        What the benchmark is, in its first line.
-    name
-        Of its section in the page of results.
-    repeats
-        Rounds that count, where nothing else is said.
-    run
-        Runs cases in a folder, at a scale, so many times.
+    ``doc``: what the benchmark is, in its first line. ``name``: of its section in the page of
+    results. ``repeats``: rounds that count, where nothing else is said. ``run``: runs cases in a
+    folder, at a scale, so many times.
     """
     arguments = _parse(doc, cases, repeats)
     SCRATCH.mkdir(exist_ok=True)

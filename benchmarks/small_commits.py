@@ -40,12 +40,7 @@ _NAME = ("bench", "trips")
 class Peer:
     """A table that takes part.
 
-    Attributes
-    ----------
-    upsert
-        Upserts rows into it.
-    count
-        Counts its rows.
+    ``upsert``: upserts rows into it. ``count``: counts its rows.
     """
 
     upsert: Callable[[pa.Table], object]

@@ -16,13 +16,8 @@ LOCAL, SPARK = "hudi-core-local", "hudi-core-spark"
 class Target:
     """A ratio of two medians of one case and run that should not be exceeded.
 
-    Attributes
-    ----------
-    case, variant, yardstick
-        What is divided by what.
-    allowed
-        The largest ratio that is good enough; ``None`` where the ratio is shown for comparison, and
-        nothing is promised.
+    ``case``, ``variant``, ``yardstick``: what is divided by what. ``allowed``: the largest ratio
+    that is good enough; ``None`` where the ratio is shown for comparison, and nothing is promised.
     """
 
     case: str

@@ -18,20 +18,11 @@ from workload import BEGAN, CHANGED, KEY, ORDERING, Batch
 class Traits:
     """What makes two variants differ beside their speed; printed with every result.
 
-    Attributes
-    ----------
-    layout
-        How rows are spread over files, and the columns that were added to them.
-    index
-        How an upsert finds the rows that it replaces.
-    ordering
-        Whether an upsert compares the ordering field of old and new rows.
-    codec
-        Compression of the files written.
-    statistics
-        What is kept about the columns for readers.
-    fsync
-        What is on the disk for sure when the call returns.
+    ``layout``: how rows are spread over files, and the columns that were added to them. ``index``:
+    how an upsert finds the rows that it replaces. ``ordering``: whether an upsert compares the
+    ordering field of old and new rows. ``codec``: compression of the files written. ``statistics``:
+    what is kept about the columns for readers. ``fsync``: what is on the disk for sure when the
+    call returns.
     """
 
     layout: str
@@ -86,16 +77,9 @@ _COUNTED = pa.schema([(KEY, pa.string()), (ORDERING, pa.timestamp("us", "UTC"))]
 class Contents:
     """What a table holds.
 
-    Attributes
-    ----------
-    rows, keys
-        Rows, and distinct keys among them.
-    changed
-        Rows that come from an upsert batch.
-    late
-        Rows that are older than the ones they replaced.
-    files, bytes
-        Data files and their size.
+    ``rows``, ``keys``: rows, and distinct keys among them. ``changed``: rows that come from an
+    upsert batch. ``late``: rows that are older than the ones they replaced. ``files``, ``bytes``:
+    data files and their size.
     """
 
     rows: int
@@ -123,13 +107,10 @@ def inspect(files: Sequence[Path]) -> Contents:
 
 
 def verify(variant: Variant, table: Path, rows: int, changed: int) -> Contents:
-    """Contents of a table: ``rows`` keys, each once, ``changed`` of them by the newest
-    version of the batch and none by a late one.
+    """Contents of a table: ``rows`` keys, each once, ``changed`` of them by the newest version of
+    the batch and none by a late one.
 
-    Raises
-    ------
-    WrongRowsError
-        It holds something else.
+    ``WrongRowsError``: It holds something else.
     """
     contents = inspect(variant.files(table))
     found = (contents.rows, contents.keys, contents.changed, contents.late)

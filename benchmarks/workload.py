@@ -55,14 +55,8 @@ _FILE_ROWS = 500_000
 class Source:
     """What a table is made of.
 
-    Attributes
-    ----------
-    name
-        Of its folder.
-    rows
-        How many rows there are.
-    cities
-        How many partitions they are in.
+    ``name``: of its folder. ``rows``: how many rows there are. ``cities``: how many partitions they
+    are in.
     """
 
     name: str
@@ -74,17 +68,10 @@ class Source:
 class Change:
     """What an upsert batch does to a table.
 
-    Attributes
-    ----------
-    rows
-        How many rows of the table get a new version.
-    city
-        Number of the only city they are in; ``None`` for rows of all cities.
-    inserts
-        New rows, as a share of ``rows``.
-    versions
-        Whether the batch also has, in random order, an outdone version of every tenth key, and
-        late versions of other rows: a twentieth of ``rows``.
+    ``rows``: how many rows of the table get a new version. ``city``: number of the only city they
+    are in; ``None`` for rows of all cities. ``inserts``: new rows, as a share of ``rows``.
+    ``versions``: whether the batch also has, in random order, an outdone version of every tenth
+    key, and late versions of other rows: a twentieth of ``rows``.
     """
 
     rows: int
@@ -97,16 +84,9 @@ class Change:
 class Batch:
     """Rows in parquet files, one row group each.
 
-    Attributes
-    ----------
-    folder
-        Holds the files and nothing else.
-    rows
-        How many rows there are.
-    inserts
-        How many of them have keys that the table does not hold.
-    kept
-        How many of them are in the table in the end: fewer than ``rows`` with several versions.
+    ``folder``: holds the files and nothing else. ``rows``: how many rows there are. ``inserts``:
+    how many of them have keys that the table does not hold. ``kept``: how many of them are in the
+    table in the end: fewer than ``rows`` with several versions.
     """
 
     folder: Path

@@ -22,12 +22,8 @@ _BUCKET = "counted"
 class CountedS3:
     """The service.
 
-    Attributes
-    ----------
-    given
-        Options of Hudi by which it is reached.
-    log
-        A file with a line for each request: method and path.
+    ``given``: options of Hudi by which it is reached. ``log``: a file with a line for each request:
+    method and path.
     """
 
     given: dict[str, str]

@@ -34,12 +34,8 @@ def module(name: str, parts: int | None = None) -> str:
 def install(folder: Path, more: Mapping[str, str] | None = None, parts: int | None = None) -> None:
     """Put the project of the page into a folder of the path.
 
-    Parameters
-    ----------
-    more
-        Targets by names of formats, in place of those in the page's ``pyproject.toml``.
-    parts
-        How many of the blocks of the format's module.
+    ``more``: targets by names of formats, in place of those in the page's ``pyproject.toml``.
+    ``parts``: how many of the blocks of the format's module.
     """
     whole = next(text for _, text, _ in blocks("toml") if "[build-system]" in text)
     project = tomllib.loads(whole)["project"]

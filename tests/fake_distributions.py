@@ -17,10 +17,7 @@ def fake_distributions(
 ) -> Iterator[Install]:
     """Yields a function that puts a distribution on the path: its metadata and one module.
 
-    Parameters
-    ----------
-    group
-        The entry-point group, where none is given.
+    ``group``: the entry-point group, where none is given.
     """
     monkeypatch.syspath_prepend(str(folder))
     before = set(sys.modules)
@@ -51,10 +48,7 @@ def fake_distributions(
 def write_entry_points(info: Path, groups: Mapping[str, Mapping[str, str]]) -> None:
     """Say in a metadata folder what a distribution provides.
 
-    Parameters
-    ----------
-    groups
-        Names and targets by entry-point group.
+    ``groups``: names and targets by entry-point group.
     """
     lines = []
     for group, entries in groups.items():

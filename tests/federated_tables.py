@@ -37,14 +37,8 @@ OBJECT_STORE = {
 class Store:
     """Folders of tests, on disk or in buckets.
 
-    Attributes
-    ----------
-    kind
-        ``disk`` or ``s3``.
-    folder
-        Of a test on disk.
-    s3
-        The service of a test on S3.
+    ``kind``: ``disk`` or ``s3``. ``folder``: of a test on disk. ``s3``: the service of a test on
+    S3.
     """
 
     kind: str
@@ -213,10 +207,7 @@ def take_back(base: str, instants: Sequence[Instant]) -> None:
 def states(table: hudi.Table, write: Any) -> Iterator[str]:
     """Do one of each write; yields what was done after each.
 
-    Parameters
-    ----------
-    write
-        Turns Arrow rows into what the table's engine takes.
+    ``write``: turns Arrow rows into what the table's engine takes.
     """
     table.insert(write(many(range(30), 1)))
     yield "insert"

@@ -74,10 +74,8 @@ def foreign_archive(
     first replacecommit that the last clean has not dealt with; nothing is kept for a clean to go on
     from. Returns what was archived.
 
-    Parameters
-    ----------
-    with_replacing
-        Whether replacecommits go as others do, whatever is there of what they replaced.
+    ``with_replacing``: whether replacecommits go as others do, whatever is there of what they
+    replaced.
     """
     opened, config = open_table(table.path, {}), WriteConfig.from_options({})
     lock = table_lock(opened, config)

@@ -40,14 +40,8 @@ WITH_METADATA: Final = (TIMESTAMP, TXNS, TRIPS, ROLLBACK)
 class Source:
     """A folder with a table of each name.
 
-    Attributes
-    ----------
-    name
-        Names the cells of tests.
-    folder
-        Holds the zipped tables, and what is expected of them.
-    zone
-        Local time zone of the tables of version 6, which do not name it.
+    ``name``: names the cells of tests. ``folder``: holds the zipped tables, and what is expected of
+    them. ``zone``: local time zone of the tables of version 6, which do not name it.
     """
 
     name: str

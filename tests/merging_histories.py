@@ -49,18 +49,9 @@ MARKER = {"hoodie.payload.delete.field": "Op", "hoodie.payload.delete.marker": "
 class Kind:
     """A kind of table that a history is written to.
 
-    Attributes
-    ----------
-    version
-        Of the table.
-    payload
-        Its payload class.
-    ordering
-        Its ordering fields, separated by commas.
-    history
-        Which of :func:`histories` is written to it.
-    marker
-        Whether it has a delete marker.
+    ``version``: of the table. ``payload``: its payload class. ``ordering``: its ordering fields,
+    separated by commas. ``history``: which of :func:`histories` is written to it. ``marker``:
+    whether it has a delete marker.
     """
 
     version: int
@@ -125,10 +116,7 @@ def kinds() -> list[Kind]:
 def histories(seed: int, keys: int) -> dict[str, list[pa.Table]]:
     """Return batches of rows by the name of the history.
 
-    Parameters
-    ----------
-    keys
-        How many keys there are; all are in the first batch, once and alive.
+    ``keys``: how many keys there are; all are in the first batch, once and alive.
     """
     draw = _Draw(random.Random(seed))
     first = draw.batch(range(keys), (1,), living=True)
@@ -155,12 +143,7 @@ class _Draw:
     ) -> pa.Table:
         """Draw rows, each key as many times as one of ``times`` says.
 
-        Parameters
-        ----------
-        living
-            Without deletes.
-        simple
-            Without a binary column and without unavailable values.
+        ``simple``: without a binary column and without unavailable values.
         """
         rows = [self._row(key, living, simple) for key in keys for _ in range(self._choice(times))]
         self._shuffle(rows)

@@ -32,14 +32,9 @@ UTC: Final = {"hoodie.table.timeline.local.zone": "UTC"}
 class Left:
     """What an upgrade leaves.
 
-    Attributes
-    ----------
-    properties
-        Those with a value.
-    instants
-        Contents of the completed files of the timeline, by their names.
-    history
-        Completion time and content of each archived instant, by its requested time and action.
+    ``properties``: those with a value. ``instants``: contents of the completed files of the
+    timeline, by their names. ``history``: completion time and content of each archived instant, by
+    its requested time and action.
     """
 
     properties: dict[str, str]

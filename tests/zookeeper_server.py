@@ -26,10 +26,7 @@ _LONGEST_SESSION_MS: Final = 60_000
 class ZooKeeper:
     """A server that answers.
 
-    Attributes
-    ----------
-    hosts
-        Its address as clients want it.
+    ``hosts``: its address as clients want it.
     """
 
     hosts: str

@@ -89,7 +89,7 @@ def create_metadata_table(
 
 
 def new_metadata_table(client: TableMetaClient, config: MetadataConfig) -> dict[str, str]:
-    """Create the metadata table of a table without properties yet; return those that name it."""
+    """Create a new table's metadata table; return the properties that name it."""
     with client.meter.time(Metric.INITIALIZE):
         _, changes = _built(client, config, ())
     return {key: value for key, value in changes.items() if value is not None}

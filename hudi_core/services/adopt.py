@@ -357,7 +357,7 @@ def _remove_sources(stored: Storage, record: AdoptionRecord) -> None:
 def _make_metadata_table(
     folder: Folder, client: TableMetaClient, properties: Mapping[str, str]
 ) -> dict[str, str]:
-    """Make the metadata table, where one is wanted; return the properties that name it."""
+    """Make the metadata table, if wanted; return its properties."""
     config = MetadataConfig.from_options(folder.options)
     if not config.enabled:
         return {}

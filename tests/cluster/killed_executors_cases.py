@@ -38,12 +38,7 @@ PAUSE_S = 3.5
 class Strikes:
     """What is done to executors while a step runs.
 
-    Attributes
-    ----------
-    chance
-        Draws who is struck, how and when.
-    done
-        How often each was.
+    ``chance``: draws who is struck, how and when. ``done``: how often each was.
     """
 
     cluster: Cluster

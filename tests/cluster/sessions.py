@@ -39,10 +39,7 @@ _SETTINGS: Final = {
 def session(url: str, folder: Path) -> SparkSession:
     """A session on a cluster.
 
-    Parameters
-    ----------
-    folder
-        Where its files go; an application's events are logged in ``events`` of it.
+    ``folder``: where its files go; an application's events are logged in ``events`` of it.
     """
     events = folder / "events"
     events.mkdir(parents=True, exist_ok=True)

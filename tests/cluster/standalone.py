@@ -45,12 +45,8 @@ os.execv(sys.argv[1], sys.argv[1:])
 class Cluster:
     """A running cluster.
 
-    Attributes
-    ----------
-    url
-        What ``SparkSession.builder.master`` takes.
-    workers
-        The processes that start executors.
+    ``url``: what ``SparkSession.builder.master`` takes. ``workers``: the processes that start
+    executors.
     """
 
     url: str
@@ -87,10 +83,7 @@ class Cluster:
 def cluster(folder: Path) -> Iterator[Cluster]:
     """Run a master and two workers, each with one core; all are stopped at the end.
 
-    Parameters
-    ----------
-    folder
-        Where logs and the workers' own files go.
+    ``folder``: where logs and the workers' own files go.
     """
     started: list[subprocess.Popen[bytes]] = []
     environment = {

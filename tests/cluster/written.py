@@ -49,10 +49,7 @@ _PARTS: Final = ("x", "y", "z")
 class S3Bucket:
     """A bucket for tables.
 
-    Attributes
-    ----------
-    endpoint
-        URL of its store.
+    ``endpoint``: URL of its store.
     """
 
     endpoint: str
@@ -93,12 +90,8 @@ def require_right_rows(place: Place, tried: Sequence[Tried]) -> None:
 class _Noted:
     """A function of a task that notes its process.
 
-    Attributes
-    ----------
-    function
-        What is done.
-    folder
-        Where a file is left that is named by the process and its parent.
+    ``function``: what is done. ``folder``: where a file is left that is named by the process and
+    its parent.
     """
 
     function: Callable[..., Any]
@@ -112,10 +105,7 @@ class _Noted:
 class WatchedEngine(SparkEngine):
     """Spark's engine, whose tasks note the processes they run in.
 
-    Parameters
-    ----------
-    folder
-        Where they do.
+    ``folder``: where they do.
     """
 
     def __init__(self, session: SparkSession, folder: Path) -> None:
@@ -147,14 +137,8 @@ class WatchedEngine(SparkEngine):
 class Step:
     """One thing done to a table.
 
-    Attributes
-    ----------
-    name
-        Number and operation.
-    run
-        Does it to a table, with an engine.
-    effect
-        What it makes of the rows.
+    ``name``: number and operation. ``run``: does it to a table, with an engine. ``effect``: what it
+    makes of the rows.
     """
 
     name: str

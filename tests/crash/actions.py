@@ -49,18 +49,11 @@ INDEXES: Final = ".hoodie/.index_defs/index.json"
 class Action:
     """One thing done to a table.
 
-    Attributes
-    ----------
-    run
-        Does it to what a scene gives; see :attr:`Scene.opened`.
-    effect
-        What it makes of the rows.
-    is_finished_by_others
-        Whether the next writer finishes it once it is begun, whatever its caller was told.
-    format_name
-        The table's format once it is done; ``None`` where that stays.
-    column
-        Name of the column that the table has once it is done; ``None`` where its columns stay.
+    ``run``: does it to what a scene gives; see :attr:`Scene.opened`. ``effect``: what it makes of
+    the rows. ``is_finished_by_others``: whether the next writer finishes it once it is begun,
+    whatever its caller was told. ``format_name``: the table's format once it is done; ``None``
+    where that stays. ``column``: name of the column that the table has once it is done; ``None``
+    where its columns stay.
     """
 
     run: Callable[[Any], Any]

@@ -170,16 +170,8 @@ def all_cases(
 ) -> list[Case]:
     """Return every case of the campaign.
 
-    Parameters
-    ----------
-    counted
-        The scenes.
-    hows
-        What can go wrong.
-    second
-        How many times, for each format and scene, recovery is interrupted as well.
-    is_whole
-        See :meth:`Counted.cases`.
+    ``hows``: what can go wrong. ``second``: how many times, for each format and scene, recovery is
+    interrupted as well. ``is_whole``: see :meth:`Counted.cases`.
     """
     cases = [case for one in counted for case in one.cases(hows, is_whole=is_whole)]
     cases += pairs(counted, second)
@@ -213,10 +205,7 @@ def late(counted: Sequence[Counted], number: int) -> Iterator[Case]:
 def pairs(counted: Sequence[Counted], number: int) -> Iterator[Case]:
     """Yield cases in which both a writer and the one that makes good what it left die.
 
-    Parameters
-    ----------
-    number
-        How many for each format and scene.
+    ``number``: how many for each format and scene.
     """
     chosen = random.Random(_SEED)
     for one in counted:

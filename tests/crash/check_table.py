@@ -64,18 +64,10 @@ _RECENT: Final = 2
 class Tried:
     """One thing that was tried on a table.
 
-    Attributes
-    ----------
-    name
-        Its name, once per history.
-    effect
-        What it makes of the rows.
-    told
-        What its caller was told: :data:`ACKED`, :data:`FAILED` or :data:`OPEN`.
-    format_name
-        The table's format once it is done; ``None`` where that stays.
-    column
-        Name of the column that the table has once it is done; ``None`` where its columns stay.
+    ``name``: its name, once per history. ``effect``: what it makes of the rows. ``told``: what its
+    caller was told: :data:`ACKED`, :data:`FAILED` or :data:`OPEN`. ``format_name``: the table's
+    format once it is done; ``None`` where that stays. ``column``: name of the column that the table
+    has once it is done; ``None`` where its columns stay.
     """
 
     name: str
@@ -93,12 +85,8 @@ class Tried:
 class Report(NamedTuple):
     """What a check found.
 
-    Attributes
-    ----------
-    shown
-        Names of the effects that the rows show; ``None`` where the rows are those of no choice.
-    violations
-        Broken promises, in words, each with its number first.
+    ``shown``: names of the effects that the rows show; ``None`` where the rows are those of no
+    choice. ``violations``: broken promises, in words, each with its number first.
     """
 
     shown: frozenset[str] | None
@@ -109,10 +97,8 @@ class Report(NamedTuple):
 class _Check:
     """One check of a table.
 
-    Attributes
-    ----------
-    at_rest
-        Whether a write has completed since the last writer died: then nothing may be left open.
+    ``at_rest``: whether a write has completed since the last writer died: then nothing may be left
+    open.
     """
 
     place: Place
@@ -380,20 +366,10 @@ def check_table(
 ) -> Report:
     """Return which promises a table breaks.
 
-    Parameters
-    ----------
-    path
-        The table.
-    tried
-        What was tried on it, in order, since it held the rows that every scene begins with.
-    at_rest
-        Whether a write has completed since the last writer died: then nothing may be left open.
-    seen
-        Names of the effects that an earlier check of the table has seen.
-
-    Notes
-    -----
-    Whatever a reader raises is not caught: a table that cannot be read breaks the first promise.
+    ``tried``: what was tried on it, in order, since it held the rows that every scene begins with.
+    ``at_rest``: whether a write has completed since the last writer died: then nothing may be left
+    open. ``seen``: names of the effects that an earlier check of the table has seen. Whatever a
+    reader raises is not caught: a table that cannot be read breaks the first promise.
     """
     check = _Check(place_of(path), tried, at_rest)
     shown = check.rows(seen)

@@ -39,14 +39,8 @@ def check_unfinished(
 ) -> Report:
     """Return which promises are broken.
 
-    Parameters
-    ----------
-    path
-        The folder.
-    source
-        What it was at first; ``None`` for a table that has lost something.
-    tried, seen
-        See :func:`~tests.crash.check_table.check_table`.
+    ``source``: what it was at first; ``None`` for a table that has lost something. ``tried``,
+    ``seen``: see :func:`~tests.crash.check_table.check_table`.
     """
     if any(one.told == ACKED for one in tried) or _lists_folders(path, source):
         return check_table(path, tried, at_rest=False, seen=seen)

@@ -45,12 +45,8 @@ _PRELOADED: Final = (
 class Fault(NamedTuple):
     """What goes wrong.
 
-    Attributes
-    ----------
-    at
-        Number of the step, from 1 on.
-    how
-        One of :data:`KILLS` or :data:`ERRORS`. Where a step has no half, ``torn`` is ``before``.
+    ``at``: number of the step, from 1 on. ``how``: one of :data:`KILLS` or :data:`ERRORS`. Where a
+    step has no half, ``torn`` is ``before``.
     """
 
     at: int
@@ -70,17 +66,8 @@ def unwritable() -> Exception:
 class CountedSteps:
     """Counts the steps of this process while it is entered, and lets one of them go wrong.
 
-    Parameters
-    ----------
-    fault
-        What goes wrong; ``None`` to count alone.
-
-    Attributes
-    ----------
-    names
-        What was done, in order; see the module.
-    tearable
-        Numbers of the steps of which half can be done.
+    ``fault``: what goes wrong; ``None`` to count alone. ``names``: what was done, in order; see the
+    module. ``tearable``: numbers of the steps of which half can be done.
     """
 
     def __init__(self, fault: Fault | None = None) -> None:
@@ -111,17 +98,9 @@ class CountedSteps:
     ) -> None:
         """Count the calls of a method from now on, until this is left.
 
-        Parameters
-        ----------
-        owner
-            The class, module or value that has the method.
-        name
-            Tells from the arguments what kind of file is changed; by default the last argument
-            that is a path says so.
-        torn
-            Does half of the step.
-        error
-            Makes what the step raises when it fails.
+        ``owner``: the class, module or value that has the method. ``name``: tells from the
+        arguments what kind of file is changed; by default the last argument that is a path says so.
+        ``torn``: does half of the step. ``error``: makes what the step raises when it fails.
         """
         original = getattr(owner, method)
         kind = name or _kind_of_path
@@ -213,12 +192,8 @@ def kind_of(path: str) -> str:
 class Outcome(NamedTuple):
     """How a process ended.
 
-    Attributes
-    ----------
-    status
-        Its exit status; :data:`DEATH` when it was killed at a step.
-    answer
-        What its function returned; ``None`` when it was killed.
+    ``status``: its exit status; :data:`DEATH` when it was killed at a step. ``answer``: what its
+    function returned; ``None`` when it was killed.
     """
 
     status: int | None
@@ -259,10 +234,7 @@ def _answering(writing: Connection, function: Callable[..., Any], arguments: Seq
 def faults(steps: CountedSteps | tuple[int, Sequence[int]], hows: Sequence[str]) -> Iterator[Fault]:
     """Yield every fault of a run: each step, in each way it can go wrong.
 
-    Parameters
-    ----------
-    steps
-        A run that was counted, or the number of its steps and those that have a half.
+    ``steps``: a run that was counted, or the number of its steps and those that have a half.
     """
     count, tearable = steps if isinstance(steps, tuple) else (len(steps.names), steps.tearable)
     for how in hows:
@@ -273,17 +245,9 @@ def faults(steps: CountedSteps | tuple[int, Sequence[int]], hows: Sequence[str])
 def pinned(path: Path, counted: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Compare counted runs with what a file says of them.
 
-    Parameters
-    ----------
-    path
-        The file: by scene how often each step is made. With ``HUDI_PIN=1`` it is written.
-    counted
-        Names of the steps by scene.
-
-    Returns
-    -------
-    dict
-        By scene what differs, in words; empty when nothing does.
+    ``path``: the file: by scene how often each step is made. With ``HUDI_PIN=1`` it is written.
+    ``counted``: names of the steps by scene. Returns: By scene what differs, in words; empty when
+    nothing does.
     """
     found = {scene: dict(sorted(Counter(names).items())) for scene, names in counted.items()}
     if os.environ.get("HUDI_PIN"):

@@ -20,14 +20,8 @@ from tests.crash.counting_storage import CountedSteps, die
 class DiskState(NamedTuple):
     """A copy of a folder.
 
-    Attributes
-    ----------
-    path
-        Where it is.
-    at
-        Number of the step before which it was made, or in which half of its bytes are written.
-    how
-        ``before`` or ``torn``.
+    ``path``: where it is. ``at``: number of the step before which it was made, or in which half of
+    its bytes are written. ``how``: ``before`` or ``torn``.
     """
 
     path: str
@@ -38,12 +32,7 @@ class DiskState(NamedTuple):
 class DiskStates(CountedSteps):
     """Copies a folder before each step, and once more with half of the step done.
 
-    Parameters
-    ----------
-    folder
-        What is copied.
-    kept
-        Where the copies go.
+    ``folder``: what is copied. ``kept``: where the copies go.
     """
 
     def __init__(self, folder: Path, kept: Path) -> None:
@@ -80,12 +69,8 @@ class KeptStates(CountedSteps):
 
     While that is kept no other thread begins a step, as none does any more when a process dies.
 
-    Parameters
-    ----------
-    numbers
-        Of the steps, rising.
-    keep
-        Keeps the state before a step, whose number it is given.
+    ``numbers``: of the steps, rising. ``keep``: keeps the state before a step, whose number it is
+    given.
     """
 
     def __init__(self, numbers: Sequence[int], keep: Callable[[int], None]) -> None:

@@ -18,17 +18,8 @@ from tests.crash.s3_scenes import S3Case
 class Journal:
     """What a campaign has run, one line of JSON for each case.
 
-    Parameters
-    ----------
-    path
-        The file; ``None`` keeps nothing.
-    sources
-        A digest of what is proven; by default of all modules of the project.
-
-    Raises
-    ------
-    ValueError
-        The file is of other sources.
+    ``path``: the file; ``None`` keeps nothing. ``sources``: a digest of what is proven; by default
+    of all modules of the project. ``ValueError``: The file is of other sources.
     """
 
     def __init__(self, path: Path | None, sources: str | None = None) -> None:

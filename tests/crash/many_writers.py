@@ -82,14 +82,8 @@ _PATIENCE_S: Final = 240
 class Answers:
     """What writers were answered about their rows.
 
-    Attributes
-    ----------
-    acked, unknown
-        Keys that only one writer writes.
-    newest
-        By key that all write, the newest acknowledged ordering value.
-    conflicts
-        How often a write was made again.
+    ``acked``, ``unknown``: keys that only one writer writes. ``newest``: by key that all write, the
+    newest acknowledged ordering value. ``conflicts``: how often a write was made again.
     """
 
     acked: set[str] = field(default_factory=set)
@@ -102,14 +96,8 @@ class Answers:
 class Shared:
     """A table that many write to.
 
-    Attributes
-    ----------
-    place
-        Where it is.
-    diaries
-        Prefix of the paths of the writers' diaries.
-    options
-        What they agree on besides; by default the lock that suits the place.
+    ``place``: where it is. ``diaries``: prefix of the paths of the writers' diaries. ``options``:
+    what they agree on besides; by default the lock that suits the place.
     """
 
     place: Place
@@ -214,10 +202,7 @@ def run(
     Half of the writers are killed, each after some of its commits, and the services now and then,
     which are started again. All are stopped for a while at times.
 
-    Parameters
-    ----------
-    guest
-        One more writer, who works in a thread, and is neither killed nor stopped.
+    ``guest``: one more writer, who works in a thread, and is neither killed nor stopped.
     """
     chance = random.Random(seed)
     table.create(table_format)

@@ -138,29 +138,13 @@ def drop(path: str, options: dict[str, str]) -> None:
 class Scene:
     """What a table is before something is done that is cut short.
 
-    Attributes
-    ----------
-    given
-        Options of the one who acts, and of who comes after.
-    act
-        What is done.
-    created
-        Options of the table; by default the same.
-    writes
-        How many writes the table has.
-    prepare
-        What else was done to it.
-    old, new
-        Its rows before and after.
-    services
-        Actions that are on the metadata table's timeline when the next write is complete.
-    partitions
-        Of the metadata table, when all is done.
-    goes_on
-        Whether what was begun is not undone when it fails, but done to its end by the next writer.
-    wound
-        Another scene, whose table this is, and before which step its actor died: the last one of
-        this name.
+    ``given``: options of the one who acts, and of who comes after. ``act``: what is done.
+    ``created``: options of the table; by default the same. ``writes``: how many writes the table
+    has. ``prepare``: what else was done to it. ``old``, ``new``: its rows before and after.
+    ``services``: actions that are on the metadata table's timeline when the next write is complete.
+    ``partitions``: of the metadata table, when all is done. ``goes_on``: whether what was begun is
+    not undone when it fails, but done to its end by the next writer. ``wound``: another scene,
+    whose table this is, and before which step its actor died: the last one of this name.
     """
 
     given: dict[str, str]
@@ -287,14 +271,8 @@ def last_step(path: Path, scene: Scene, step: str) -> int:
 class Report(NamedTuple):
     """What one who acted tells.
 
-    Attributes
-    ----------
-    names, tearable
-        Its steps, and the numbers of those that have a half.
-    error
-        Name of the error that it raised; ``None`` when it succeeded.
-    warnings
-        What it logged.
+    ``names``, ``tearable``: its steps, and the numbers of those that have a half. ``error``: name
+    of the error that it raised; ``None`` when it succeeded. ``warnings``: what it logged.
     """
 
     names: list[str]
@@ -343,16 +321,9 @@ def play_and_keep(path: str, scene: Scene, kept: str) -> list[DiskState]:
 class Retry(NamedTuple):
     """What came of something that failed, and of doing it once more.
 
-    Attributes
-    ----------
-    failed
-        The first time.
-    rows
-        Of the table then.
-    pending
-        Instants that were pending then and not before, of the table and its metadata table.
-    retried
-        The second time; ``None`` when the first had succeeded.
+    ``failed``: the first time. ``rows``: of the table then. ``pending``: instants that were pending
+    then and not before, of the table and its metadata table. ``retried``: the second time; ``None``
+    when the first had succeeded.
     """
 
     failed: Report

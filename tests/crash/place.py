@@ -121,14 +121,8 @@ class LocalPlace:
 class S3Place:
     """A folder in a store of S3's protocol.
 
-    Attributes
-    ----------
-    root
-        URI.
-    endpoint
-        URL of the store, or of what stands before it.
-    access_key, secret_key, region
-        Credentials, and where the bucket is.
+    ``endpoint``: URL of the store, or of what stands before it. ``access_key``, ``secret_key``,
+    ``region``: credentials, and where the bucket is.
     """
 
     root: str

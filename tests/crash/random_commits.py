@@ -63,12 +63,8 @@ _WEIGHTS: Final = {
 class Bounds:
     """How large a table may be at most, and was.
 
-    Attributes
-    ----------
-    looks
-        Live files and instants that could not be passed, at each look at the table.
-    largest
-        The most that there was of each kind.
+    ``looks``: live files and instants that could not be passed, at each look at the table.
+    ``largest``: the most that there was of each kind.
     """
 
     table: RandomTable

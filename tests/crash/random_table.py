@@ -163,24 +163,12 @@ def part_of(key: str) -> str:
 class RandomTable:
     """A table, what it may hold, and what it held.
 
-    Attributes
-    ----------
-    kind
-        What kind of table it is; see :mod:`tests.crash.kinds`.
-    possible
-        What it may hold: one state, unless a writer died in between.
-    past
-        What it held after each of its writes, by requested time.
-    promised
-        Requested times of the active writes whose states must still be readable.
-    readable
-        The same of all writes, archived ones too.
-    saved
-        Requested times of the savepoints.
-    done
-        How often each thing was done, died, or was refused.
-    log
-        The last things that were done.
+    ``kind``: what kind of table it is; see :mod:`tests.crash.kinds`. ``possible``: what it may
+    hold: one state, unless a writer died in between. ``past``: what it held after each of its
+    writes, by requested time. ``promised``: requested times of the active writes whose states must
+    still be readable. ``readable``: the same of all writes, archived ones too. ``saved``: requested
+    times of the savepoints. ``done``: how often each thing was done, died, or was refused. ``log``:
+    the last things that were done.
     """
 
     path: Path
@@ -456,10 +444,7 @@ class RandomTable:
     def look_back(self, others: Sequence[str] = ()) -> None:
         """Let all readers read the present state, and every past one that is there.
 
-        Parameters
-        ----------
-        others
-            States that need not be there, to be read as well.
+        ``others``: states that need not be there, to be read as well.
         """
         if len(self.possible) > 1:
             return
@@ -563,14 +548,9 @@ class RandomTable:
 class Sizes:
     """How large a table is.
 
-    Attributes
-    ----------
-    active, of_metadata
-        Completed instants on the active timelines of the table and of its metadata table.
-    data_files, live
-        Data files on disk, and those of the latest state.
-    files, bytes
-        All files on disk.
+    ``active``, ``of_metadata``: completed instants on the active timelines of the table and of its
+    metadata table. ``data_files``, ``live``: data files on disk, and those of the latest state.
+    ``files``, ``bytes``: all files on disk.
     """
 
     active: int

@@ -61,17 +61,11 @@ SECOND: Final = "other"
 class Case(NamedTuple):
     """What goes wrong, where.
 
-    Attributes
-    ----------
-    format_name, scene
-        The table, and what is done to it; see :mod:`tests.crash.scenes`.
-    fault
-        What goes wrong meanwhile; ``None`` for nothing.
-    second
-        What goes wrong in the write that follows; ``None`` where nothing does. A fault may also be
-        one of :mod:`tests.crash.late_requests`.
-    mutant
-        Name of a change to the protocol that breaks it; see :mod:`tests.crash.mutants`.
+    ``format_name``, ``scene``: the table, and what is done to it; see :mod:`tests.crash.scenes`.
+    ``fault``: what goes wrong meanwhile; ``None`` for nothing. ``second``: what goes wrong in the
+    write that follows; ``None`` where nothing does. A fault may also be one of
+    :mod:`tests.crash.late_requests`. ``mutant``: name of a change to the protocol that breaks it;
+    see :mod:`tests.crash.mutants`.
     """
 
     format_name: str
@@ -88,20 +82,9 @@ class Case(NamedTuple):
 class Verdict(NamedTuple):
     """How a case ended.
 
-    Attributes
-    ----------
-    case
-        The case.
-    violations
-        Broken promises, in words.
-    steps
-        Names of the steps that the action made, up to the fault.
-    tearable
-        Numbers of those of which half can be done.
-    told
-        What the caller of the action was told.
-    cpu_s
-        Seconds of the processor.
+    ``violations``: broken promises, in words. ``steps``: names of the steps that the action made,
+    up to the fault. ``tearable``: numbers of those of which half can be done. ``told``: what the
+    caller of the action was told. ``cpu_s``: seconds of the processor.
     """
 
     case: Case
@@ -122,14 +105,8 @@ class Rig:
 
     Tables are always put at the same path, as formats record absolute ones.
 
-    Attributes
-    ----------
-    folder
-        Where tables are.
-    sound
-        A folder that rigs share: what one of them found in order, the others need not look at.
-    cpu_s
-        Seconds of the processor that its processes took.
+    ``folder``: where tables are. ``sound``: a folder that rigs share: what one of them found in
+    order, the others need not look at. ``cpu_s``: seconds of the processor that its processes took.
     """
 
     folder: Path
@@ -338,21 +315,11 @@ class Named(NamedTuple):
 class _Acted(NamedTuple):
     """What has come of a write.
 
-    Attributes
-    ----------
-    steps, tearable
-        See :class:`Verdict`.
-    tried
-        All that has been tried on the table.
-    shown
-        Names of the effects that were seen.
-    is_at_rest
-        Whether a write has completed since.
-    mark
-        Says, once it is there, that such a table was found in order; ``None`` for one of its own.
-    is_known
-        Whether a table of this shape was written and checked before, whose caller was told the
-        same: that is not done again.
+    ``steps``, ``tearable``: see :class:`Verdict`. ``tried``: all that has been tried on the table.
+    ``shown``: names of the effects that were seen. ``is_at_rest``: whether a write has completed
+    since. ``mark``: says, once it is there, that such a table was found in order; ``None`` for one
+    of its own. ``is_known``: whether a table of this shape was written and checked before, whose
+    caller was told the same: that is not done again.
     """
 
     steps: Sequence[str] = ()
@@ -426,12 +393,8 @@ def _go_on(
 ) -> tuple[Named, ...]:
     """Do what comes after; return all that has been tried then.
 
-    Parameters
-    ----------
-    subject
-        What the scene's action is done to.
-    is_again
-        Whether that is done again at first.
+    ``subject``: what the scene's action is done to. ``is_again``: whether that is done again at
+    first.
     """
     if is_again:
         ACTIONS[scene.action].run(subject)

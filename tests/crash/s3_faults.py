@@ -26,14 +26,9 @@ _ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,}|[0-9a-f]{32,}")
 class Request(NamedTuple):
     """A request as it came.
 
-    Attributes
-    ----------
-    method, target
-        The first line: the target is the path with its query, not decoded.
-    headers
-        Names, in lower case, and values.
-    body
-        All bytes; empty as long as they are not read.
+    ``method``, ``target``: the first line: the target is the path with its query, not decoded.
+    ``headers``: names, in lower case, and values. ``body``: all bytes; empty as long as they are
+    not read.
     """
 
     method: str
@@ -74,17 +69,10 @@ def kind_of_object(path: str) -> str:
 class Deed(NamedTuple):
     """What becomes of one request.
 
-    Attributes
-    ----------
-    is_sent
-        Whether the store gets it, now.
-    status
-        What is answered in place of the store's answer; ``None`` for that.
-    cut
-        Where the connection breaks: ``before`` the request is read wholly, ``instead`` of the
-        answer, or in the ``middle`` of it.
-    travels
-        Whether the store gets it later.
+    ``is_sent``: whether the store gets it, now. ``status``: what is answered in place of the
+    store's answer; ``None`` for that. ``cut``: where the connection breaks: ``before`` the request
+    is read wholly, ``instead`` of the answer, or in the ``middle`` of it. ``travels``: whether the
+    store gets it later.
     """
 
     is_sent: bool = True
@@ -96,17 +84,10 @@ class Deed(NamedTuple):
 class Way(NamedTuple):
     """One way in which a request goes wrong.
 
-    Attributes
-    ----------
-    first
-        What becomes of the request.
-    again
-        What becomes of its repetitions.
-    changes, reads
-        What becomes of all later requests that change something, and of those that do not; ``None``
-        where they pass.
-    once
-        Whether that becomes of each of them once, and its repetitions pass.
+    ``first``: what becomes of the request. ``again``: what becomes of its repetitions. ``changes``,
+    ``reads``: what becomes of all later requests that change something, and of those that do not;
+    ``None`` where they pass. ``once``: whether that becomes of each of them once, and its
+    repetitions pass.
     """
 
     first: Deed
@@ -160,15 +141,9 @@ REPEATED: Final = ("refused", "lost", "cut", "half", "unanswered")
 class S3Fault(NamedTuple):
     """What goes wrong.
 
-    Attributes
-    ----------
-    at
-        Number of the request, from 1 on.
-    how
-        One of :data:`WAYS`.
-    lands
-        Where it travels, how many changing requests later it arrives: 1 before the next one; 0
-        where that is told.
+    ``at``: number of the request, from 1 on. ``how``: one of :data:`WAYS`. ``lands``: where it
+    travels, how many changing requests later it arrives: 1 before the next one; 0 where that is
+    told.
     """
 
     at: int
@@ -186,10 +161,7 @@ class Verdict(NamedTuple):
 class S3Faults:
     """Counts requests and lets one of them go wrong; may be asked by many threads.
 
-    Attributes
-    ----------
-    names
-        Names of the requests that changed something, in order, without repetitions.
+    ``names``: names of the requests that changed something, in order, without repetitions.
     """
 
     def __init__(self) -> None:

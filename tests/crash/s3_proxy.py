@@ -41,12 +41,7 @@ Commands = Mapping[str, Callable[[Mapping[str, str]], Any]]
 class S3Proxy(ThreadingHTTPServer):
     """Serves on the loopback device, at a free port, until it is shut down.
 
-    Parameters
-    ----------
-    upstream
-        Host and port of the store.
-    commands
-        Beside ``arm``, ``names`` and ``land``.
+    ``upstream``: host and port of the store. ``commands``: beside ``arm``, ``names`` and ``land``.
     """
 
     daemon_threads = True

@@ -63,21 +63,11 @@ class S3Verdict(NamedTuple):
 class _Acted(NamedTuple):
     """What has come of a write.
 
-    Attributes
-    ----------
-    names
-        Names of the requests that changed something.
-    tried
-        All that has been tried on the table.
-    shown
-        Names of the effects that were seen.
-    is_late
-        Whether the next writer comes two hours later: what keeps others away may be left.
-    shape
-        How many objects of each kind there are.
-    is_known
-        Whether a table of this shape was checked before, by whose caller the same was told: then
-        its rows and instants were looked at, and nothing else will be.
+    ``names``: names of the requests that changed something. ``tried``: all that has been tried on
+    the table. ``shown``: names of the effects that were seen. ``is_late``: whether the next writer
+    comes two hours later: what keeps others away may be left. ``shape``: how many objects of each
+    kind there are. ``is_known``: whether a table of this shape was checked before, by whose caller
+    the same was told: then its rows and instants were looked at, and nothing else will be.
     """
 
     names: Sequence[str] = ()

@@ -34,12 +34,7 @@ _PROJECT: Final = Path(__file__).parents[2]
 class S3Service:
     """Where the store is.
 
-    Attributes
-    ----------
-    endpoint
-        URL of the store itself.
-    proxy
-        URL of the proxy in front of it.
+    ``endpoint``: URL of the store itself. ``proxy``: URL of the proxy in front of it.
     """
 
     endpoint: str

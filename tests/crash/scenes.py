@@ -37,14 +37,9 @@ from tests.crash.tables import (
 class Wound:
     """A writer that died before the action came.
 
-    Attributes
-    ----------
-    scene
-        Whose action it was doing.
-    step
-        Name of the step that it did not get to do; see :mod:`tests.crash.counting_storage`.
-    which
-        Which of the steps of that name, from the first (0) on, or from the last (-1).
+    ``scene``: whose action it was doing. ``step``: name of the step that it did not get to do; see
+    :mod:`tests.crash.counting_storage`. ``which``: which of the steps of that name, from the first
+    (0) on, or from the last (-1).
     """
 
     scene: str
@@ -56,28 +51,14 @@ class Wound:
 class Scene:
     """A table, and what is done to it.
 
-    Attributes
-    ----------
-    action
-        Name of the action.
-    wounds
-        What happened to the table before.
-    formats
-        Those for which there is such a scene.
-    is_repeated
-        Whether the action is done again by the one who comes after.
-    made
-        Makes the table.
-    source
-        What the folder is before the action makes it a table; see
-        :mod:`tests.crash.found_folders`. Such a table is not written.
-    is_broken
-        Whether the table cannot be written, and maybe not be read, before the action is done. Who
-        comes after does it again, before anything else.
-    is_new
-        Whether there is no table before the action is done.
-    is_opened_again
-        Whether each step opens the table, as its version changes.
+    ``action``: name of the action. ``wounds``: what happened to the table before. ``formats``:
+    those for which there is such a scene. ``is_repeated``: whether the action is done again by the
+    one who comes after. ``made``: makes the table. ``source``: what the folder is before the action
+    makes it a table; see :mod:`tests.crash.found_folders`. Such a table is not written.
+    ``is_broken``: whether the table cannot be written, and maybe not be read, before the action is
+    done. Who comes after does it again, before anything else. ``is_new``: whether there is no table
+    before the action is done. ``is_opened_again``: whether each step opens the table, as its
+    version changes.
     """
 
     action: str

@@ -45,10 +45,7 @@ DEATH: Final = (
 class TableStates(RuleBasedStateMachine):
     """Operations, services, savepoints, conversions and deaths on one table, in any order.
 
-    Attributes
-    ----------
-    ran
-        How many histories there were, and how often each thing was done in all of them.
+    ``ran``: how many histories there were, and how often each thing was done in all of them.
     """
 
     ran: ClassVar[Counter[str]] = Counter()
@@ -138,10 +135,7 @@ class TableStates(RuleBasedStateMachine):
 def run_histories(number: int, *, is_new: bool = False) -> Counter[str]:
     """Run histories; return what was done in them.
 
-    Parameters
-    ----------
-    is_new
-        Whether others are drawn than the last time.
+    ``is_new``: whether others are drawn than the last time.
     """
     TableStates.ran.clear()
     run_state_machine_as_test(

@@ -33,12 +33,8 @@ def death_in(place: str) -> Iterator[None]:
 class MortalStorage:
     """Local storage that ends the process in one of its changes.
 
-    Attributes
-    ----------
-    left
-        How many changes there are until then; none ends the process once it is zero or less.
-    is_done
-        Whether the last change happens before the process ends.
+    ``left``: how many changes there are until then; none ends the process once it is zero or less.
+    ``is_done``: whether the last change happens before the process ends.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, is_done: bool = False) -> None:

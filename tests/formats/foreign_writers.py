@@ -84,12 +84,8 @@ def delete(path: Path, table_format: str, key: str) -> None:
 def delete_in_place(path: Path, table_format: str, part: str, *, by_value: bool = False) -> None:
     """Delete the first row of a data file without writing that again, as merge on read does.
 
-    Parameters
-    ----------
-    part
-        A regular expression that the file's path has in it.
-    by_value
-        Whether Iceberg is given the key instead of the position.
+    ``part``: a regular expression that the file's path has in it. ``by_value``: whether Iceberg is
+    given the key instead of the position.
     """
     if table_format == "delta":
         _put_vector(path, part)

@@ -47,13 +47,9 @@ def plain(value: Any) -> Any:
 class Foreign:
     """How others read a format.
 
-    Attributes
-    ----------
-    readers
-        Readers of the present rows.
-    history
-        Reads the rows that each instant left, by requested time, in the order of completion.
-        Instants that leave no state of their own are not in it.
+    ``readers``: readers of the present rows. ``history``: reads the rows that each instant left, by
+    requested time, in the order of completion. Instants that leave no state of their own are not in
+    it.
     """
 
     readers: Mapping[str, Read]

@@ -51,18 +51,9 @@ NEVER: Final = Instant(
 class Place:
     """Where a table is to be: a folder, and a name in a catalog.
 
-    Attributes
-    ----------
-    path
-        Of the folder: a local path, or a URI.
-    given
-        Options that open it: those of the store and of the catalog.
-    theirs
-        The catalog as another program has it.
-    identifier
-        Of the table in it.
-    files
-        Returns all that is stored in the folder.
+    ``path``: of the folder: a local path, or a URI. ``given``: options that open it: those of the
+    store and of the catalog. ``theirs``: the catalog as another program has it. ``identifier``: of
+    the table in it. ``files``: returns all that is stored in the folder.
     """
 
     path: str
@@ -115,14 +106,8 @@ class Place:
 class Faults:
     """Stands between the plugin and the catalog's commit.
 
-    Attributes
-    ----------
-    before
-        Is called before the request is sent, with the place it is for.
-    after
-        Is raised after the catalog has answered.
-    calls
-        How many requests there were.
+    ``before``: is called before the request is sent, with the place it is for. ``after``: is raised
+    after the catalog has answered. ``calls``: how many requests there were.
     """
 
     before: Callable[[], None] = lambda: None

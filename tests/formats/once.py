@@ -21,10 +21,7 @@ def made_once(
 ) -> dict[str, str]:
     """Texts by name that one worker makes in a folder, and every worker reads.
 
-    Parameters
-    ----------
-    make
-        Gets an empty folder.
+    ``make``: gets an empty folder.
     """
     place = folders.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:

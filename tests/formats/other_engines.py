@@ -55,10 +55,7 @@ class _AvroWriter(_Writer):
 def other_engine(path: Path, *, by_avro: bool = False) -> Iterator[hudi.Table]:
     """The table as an engine has it that does not know its format.
 
-    Parameters
-    ----------
-    by_avro
-        Whether lists have two levels in its files.
+    ``by_avro``: whether lists have two levels in its files.
     """
     storage, name = open_table(str(path), {}).client.storage, hudi.Table.open(path).format
     update_properties(storage, {"hoodie.table.format": "native"})

@@ -43,16 +43,8 @@ _HEADING: Final = re.compile(r"^_+ (?:ERROR at \w+ of )?Test(\w+)\.test_\S+ _+$"
 class Author:
     """Somebody with a format, and what is wanted of it.
 
-    Attributes
-    ----------
-    name
-        Of the suite and, in small letters, of the format.
-    format
-        The format.
-    checks
-        Ids of those that are run.
-    more
-        Lines of the suite.
+    ``name``: of the suite and, in small letters, of the format. ``checks``: ids of those that are
+    run. ``more``: lines of the suite.
     """
 
     name: str
@@ -93,14 +85,8 @@ AUTHORS: Final = (
 class Verdict:
     """What one run says of one format.
 
-    Attributes
-    ----------
-    tests
-        What was run.
-    outcomes
-        Of all cases of these tests.
-    printed
-        Of the cases that failed.
+    ``tests``: what was run. ``outcomes``: of all cases of these tests. ``printed``: of the cases
+    that failed.
     """
 
     tests: set[str]

@@ -57,10 +57,7 @@ def all_splits(
 ) -> list[Any]:
     """All splits of a scan.
 
-    Parameters
-    ----------
-    twice
-        Whether each call is repeated, as a client does that got no answer.
+    ``twice``: whether each call is repeated, as a client does that got no answer.
     """
     splits: list[Any] = []
     token = no_token()

@@ -157,10 +157,7 @@ def row(number: int, ts: int, chance: random.Random) -> dict[str, Any]:
 def history(seed: int, *, by_ts: bool = False, length: int = 9) -> list[Step]:
     """Operations that every table can do, in an order that a seed decides.
 
-    Parameters
-    ----------
-    by_ts
-        Whether the column ``ts`` is the key: then it is that of the row's number.
+    ``by_ts``: whether the column ``ts`` is the key: then it is that of the row's number.
     """
     chance = random.Random(seed)
 

@@ -387,14 +387,8 @@ class ListsFirstFiles(telling(FirstFiles)):  # type: ignore[misc]
 class Mistake:
     """A format with a mistake, and what finds it.
 
-    Attributes
-    ----------
-    format
-        The format.
-    check
-        Id of the check that is meant for it.
-    words
-        What is printed beside the sentence of the check.
+    ``check``: id of the check that is meant for it. ``words``: what is printed beside the sentence
+    of the check.
     """
 
     format: type[object]

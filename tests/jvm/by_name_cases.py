@@ -96,10 +96,7 @@ SCHEMA: Final = pa.schema(
 class Lake:
     """A database of the metastore, and an engine whose catalog it is.
 
-    Attributes
-    ----------
-    catalog
-        What stands before the names of tables in SQL.
+    ``catalog``: what stands before the names of tables in SQL.
     """
 
     engine: Engine

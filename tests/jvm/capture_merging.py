@@ -37,13 +37,10 @@ def hudi_options(kind: Kind) -> dict[str, str]:
 
 
 def written_rows(rows: pa.Table, commits: list[str]) -> list[list[Any]]:
-    """Return rows as lists, in the order of their keys: the number of the commit that wrote it,
-    and its values.
+    """Return rows as lists, in the order of their keys: the number of the commit that wrote it, and
+    its values.
 
-    Parameters
-    ----------
-    commits
-        Times of the commits, in order.
+    ``commits``: times of the commits, in order.
     """
     names = [name for name in SCHEMA.names if name in rows.column_names]
     found = [

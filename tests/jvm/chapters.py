@@ -25,12 +25,7 @@ HIVE: Final = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 class Chapter:
     """A table to make.
 
-    Attributes
-    ----------
-    shape
-        Of version 8; the version is chosen when it is made.
-    write
-        Makes it.
+    ``shape``: of version 8; the version is chosen when it is made.
     """
 
     shape: Shape

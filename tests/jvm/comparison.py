@@ -28,15 +28,10 @@ def differences(ours: Records, theirs: Records) -> Differences:
 class Compared:
     """How the ranges of a column differ.
 
-    Attributes
-    ----------
-    zeros
-        Ranges of files to which Hudi-Spark gives bounds of 0: files without a value, or with NaN.
-    signed
-        Ranges of partitions for which Hudi-Spark compares the bytes of its files' bounds as numbers
-        from -128 to 127, which is not the order of these values in Spark or Parquet.
-    unexplained
-        All others, but for those of partitions that have files of the first kind.
+    ``zeros``: ranges of files to which Hudi-Spark gives bounds of 0: files without a value, or with
+    NaN. ``signed``: ranges of partitions for which Hudi-Spark compares the bytes of its files'
+    bounds as numbers from -128 to 127, which is not the order of these values in Spark or Parquet.
+    ``unexplained``: all others, but for those of partitions that have files of the first kind.
     """
 
     zeros: Differences = field(default_factory=dict)

@@ -113,14 +113,9 @@ KINDS: Final = (HUDI, ICEBERG, DELTA)
 class Answer:
     """What an engine made of one filter.
 
-    Attributes
-    ----------
-    rows
-        Rows of texts and numbers, sorted by their texts; none where it failed.
-    files
-        Files that it read for them.
-    error
-        What went wrong: the class, and the first line of the message.
+    ``rows``: rows of texts and numbers, sorted by their texts; none where it failed. ``files``:
+    files that it read for them. ``error``: what went wrong: the class, and the first line of the
+    message.
     """
 
     rows: list[tuple[Any, ...]]
@@ -132,20 +127,10 @@ class Answer:
 class Engine:
     """A running session; starts when it is first asked, and again after it died.
 
-    Attributes
-    ----------
-    kind
-        Which engine.
-    folder
-        For its rows, its warehouse and its log.
-    zone
-        Time zone of the Java process.
-    more
-        Further settings of its session.
-    versions
-        Of what it runs on, by name; empty until it has run.
-    quick
-        Whether little is compiled, by Spark and by Java: for many small queries, not to measure.
+    ``folder``: for its rows, its warehouse and its log. ``zone``: time zone of the Java process.
+    ``more``: further settings of its session. ``versions``: of what it runs on, by name; empty
+    until it has run. ``quick``: whether little is compiled, by Spark and by Java: for many small
+    queries, not to measure.
     """
 
     kind: Kind
@@ -265,16 +250,8 @@ class Engine:
     ) -> None:
         """Make a table without partitions by Hudi's own client, of types that Spark lacks.
 
-        Parameters
-        ----------
-        rows
-            Of texts and numbers.
-        schema
-            Of the rows, Avro's.
-        key
-            The record key's field.
-        version
-            Of the table.
+        ``rows``: of texts and numbers. ``schema``: of the rows, Avro's. ``key``: the record key's
+        field. ``version``: of the table.
         """
         self._ask(
             "insert_avro",

@@ -34,16 +34,9 @@ FOLDERS: Final = {
 class Step:
     """One operation.
 
-    Attributes
-    ----------
-    operation
-        As Hudi names it.
-    keys
-        Numbers of the rows, which decide their cities.
-    ts
-        Ordering value of the rows, and what they hold.
-    city
-        The partition that ``delete_partition`` deletes.
+    ``operation``: as Hudi names it. ``keys``: numbers of the rows, which decide their cities.
+    ``ts``: ordering value of the rows, and what they hold. ``city``: the partition that
+    ``delete_partition`` deletes.
     """
 
     operation: str
@@ -174,16 +167,8 @@ def changes_by_hudi(engine: Engine, path: Path, since: Instant) -> Counter[str]:
 def encoded_changes(write: Writer, path: Path, shape: Shape) -> Instant:
     """Make a table whose last write brings one row, to a partition whose name is encoded.
 
-    Parameters
-    ----------
-    shape
-        Of a table that is partitioned by city, whose names are encoded. The city of the row is
-        ``a%b``.
-
-    Returns
-    -------
-    Instant
-        The write before.
+    ``shape``: of a table that is partitioned by city, whose names are encoded. The city of the row
+    is ``a%b``. Returns: The write before.
     """
     Step("insert", of_city("oslo", 0, 1)).take(write, path, shape)
     Step("insert", of_city("a%b", 10, 1)).take(write, path, shape)

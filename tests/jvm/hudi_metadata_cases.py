@@ -89,11 +89,8 @@ def test_ranges_of_nulls(made: Made, column: str, version: str, chapter: str) ->
 def judge_ranges(both: tuple[dict[str, Records], dict[str, Records]], column: str) -> None:
     """Compare the ranges of one column.
 
-    Raises
-    ------
-    OwnFailureError
-        Those of Hudi-Spark differ by bounds of 0 where there is no value or NaN, and by what
-        follows for the partitions of such files, or by the order of bytes.
+    ``OwnFailureError``: Those of Hudi-Spark differ by bounds of 0 where there is no value or NaN,
+    and by what follows for the partitions of such files, or by the order of bytes.
     """
     found = compare_ranges(*both, column)
     assert not found.unexplained, found.unexplained

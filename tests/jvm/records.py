@@ -49,10 +49,7 @@ def kept(path: Path) -> list[str]:
 class Ordinals:
     """What stands for the ids, names and times of one table.
 
-    Attributes
-    ----------
-    path
-        The table; no file of it may have been cleaned.
+    ``path``: the table; no file of it may have been cleaned.
     """
 
     path: Path

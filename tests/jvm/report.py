@@ -55,13 +55,8 @@ def own_failure(reason: str) -> pytest.MarkDecorator:
 class Report:
     """A plugin of pytest that keeps what became of each case.
 
-    Attributes
-    ----------
-    outcomes
-        By node id, relative to this folder: ``right``, ``wrong``, or why the engine's own failure
-        is expected.
-    versions
-        What the engines ran on, by their names.
+    ``outcomes``: by node id, relative to this folder: ``right``, ``wrong``, or why the engine's own
+    failure is expected. ``versions``: what the engines ran on, by their names.
     """
 
     expected: list[str] = field(default_factory=list)
@@ -144,14 +139,8 @@ class Report:
 class Line:
     """A line of the page: cases of one function with one outcome.
 
-    Attributes
-    ----------
-    file, function
-        Where the cases are.
-    count
-        How many they are.
-    outcome
-        What became of them.
+    ``file``, ``function``: where the cases are. ``count``: how many they are. ``outcome``: what
+    became of them.
     """
 
     file: str
@@ -165,14 +154,8 @@ def page(
 ) -> str:
     """The page that tells what a run found.
 
-    Parameters
-    ----------
-    outcomes
-        Of all cases of some files.
-    versions
-        What the engines ran on, those that ran.
-    before
-        The page as it was, which keeps the sections of other files.
+    ``outcomes``: of all cases of some files. ``versions``: what the engines ran on, those that ran.
+    ``before``: the page as it was, which keeps the sections of other files.
     """
     kept = {
         found[1]: f"## {text.strip()}"

@@ -28,12 +28,7 @@ Found = dict[tuple[str, str], Any]
 class Filtered:
     """What an engine made of filters.
 
-    Attributes
-    ----------
-    found
-        Keys or errors.
-    files
-        Files that were read, by way.
+    ``found``: keys or errors. ``files``: files that were read, by way.
     """
 
     found: Found
@@ -54,10 +49,7 @@ def filtered(
 ) -> Filtered:
     """Let an engine find the rows of filters, every way.
 
-    Parameters
-    ----------
-    more
-        Further options of the reader.
+    ``more``: further options of the reader.
     """
     found: Found = {}
     files: dict[str, int] = {}
@@ -83,16 +75,9 @@ def differences(found: Found, right: Found) -> dict[tuple[str, str], tuple[Any, 
 def judge_filters(engine: Engine, right: Found, asked: Callable[[Writer], Found]) -> None:
     """Compare what Hudi-Spark finds in our table with what is right.
 
-    Parameters
-    ----------
-    asked
-        Asks the filters of a table that a writer makes. Where an answer about ours is wrong, the
-        control is a table that this project had no hand in: the same one, made by Hudi-Spark.
-
-    Raises
-    ------
-    OwnFailureError
-        Wherever it is wrong about ours, it is wrong in the same way about its own.
+    ``asked``: asks the filters of a table that a writer makes. Where an answer about ours is wrong,
+    the control is a table that this project had no hand in: the same one, made by Hudi-Spark.
+    ``OwnFailureError``: Wherever it is wrong about ours, it is wrong in the same way about its own.
     """
     wrong = differences(asked(ours), right)
     if wrong:

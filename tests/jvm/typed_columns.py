@@ -77,12 +77,8 @@ def column_of(name: str, values: Sequence[Any]) -> pa.Array:
 def batch(ids: Sequence[int], cities: str, picks: Sequence[int | None]) -> pa.Table:
     """Rows with one of the three values of each column, or with nulls.
 
-    Parameters
-    ----------
-    cities
-        A letter for each row.
-    picks
-        The number of the value that a row has in each column; ``None`` for nulls.
+    ``cities``: a letter for each row. ``picks``: the number of the value that a row has in each
+    column; ``None`` for nulls.
     """
     columns: dict[str, pa.Array] = {"id": pa.array(ids), "city": pa.array(list(cities))}
     nested: dict[str, list[pa.Array]] = {}

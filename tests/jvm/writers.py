@@ -46,16 +46,9 @@ _CLASSES: Final = {
 class Shape:
     """What a table is made as.
 
-    Attributes
-    ----------
-    version
-        Of the table: ``8`` or ``9``.
-    key, partition
-        Fields, several of them separated by commas; no partition field: not partitioned.
-    ordering
-        The ordering field, if any.
-    options
-        More of Hudi's options, which both writers know.
+    ``version``: of the table: ``8`` or ``9``. ``key``, ``partition``: fields, several of them
+    separated by commas; no partition field: not partitioned. ``ordering``: the ordering field, if
+    any. ``options``: more of Hudi's options, which both writers know.
     """
 
     version: str

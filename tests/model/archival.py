@@ -37,33 +37,19 @@ ORDER: Final = ("file", "manifest", "version", "pending", "completed", "format")
 class Rules:
     """A protocol: order of an archival's steps, and whether protective steps are taken.
 
-    Attributes
-    ----------
-    order
-        Of the steps.
-    oldest_first
-        In which order the commits leave the timeline.
-    has_watermark
-        Whether the format sets the watermark in the change that forgets the names.
-    looks_into_history
-        Whether an archival leaves out what the history has.
-    goes_on
-        Whether an archival first takes the version up that another one has stored.
-    reads_timeline_first, counts_once
-        How a reader puts timeline and history together.
-    is_beyond
-        Whether commits after a savepoint may go; else nothing does from the first one on.
-    keeps_saved, keeps_newest, keeps_from_pending
-        What stays: commits with a savepoint, the newest one without, and what a pending write has
-        to look at.
-    looks_at_history
-        Whether a rollback is refused that leaves no later commit than the archived ones.
-    keeps_replacing
-        Whether a commit stays while files are there that it replaced.
-    takes_archived_out
-        Whether a restore deletes the files of archived commits, too.
-    archives_passed_over
-        Whether the commit of a savepoint goes with it, where later ones are archived.
+    ``order``: of the steps. ``oldest_first``: in which order the commits leave the timeline.
+    ``has_watermark``: whether the format sets the watermark in the change that forgets the names.
+    ``looks_into_history``: whether an archival leaves out what the history has. ``goes_on``:
+    whether an archival first takes the version up that another one has stored.
+    ``reads_timeline_first``, ``counts_once``: how a reader puts timeline and history together.
+    ``is_beyond``: whether commits after a savepoint may go; else nothing does from the first one
+    on. ``keeps_saved``, ``keeps_newest``, ``keeps_from_pending``: what stays: commits with a
+    savepoint, the newest one without, and what a pending write has to look at.
+    ``looks_at_history``: whether a rollback is refused that leaves no later commit than the
+    archived ones. ``keeps_replacing``: whether a commit stays while files are there that it
+    replaced. ``takes_archived_out``: whether a restore deletes the files of archived commits, too.
+    ``archives_passed_over``: whether the commit of a savepoint goes with it, where later ones are
+    archived.
     """
 
     order: Sequence[str] = ORDER
@@ -105,34 +91,16 @@ class Reader(NamedTuple):
 class State(NamedTuple):
     """A table, and who is at it.
 
-    Attributes
-    ----------
-    active, begun
-        Commits whose completed file, and whose other files are on the timeline.
-    stored
-        Rows that history files hold.
-    history, following
-        The rows of the present version, and of a manifest that is the next one.
-    names, watermark
-        What the format holds by name, and up to when it holds all.
-    there
-        The commits that count, as their writers and services were told.
-    files
-        The commits whose data files exist.
-    saved, leaving
-        Commits with a savepoint, and those whose savepoint somebody began to delete.
-    program
-        The steps that who has the lock takes yet.
-    pending, reader
-        Who is at work without it.
-    crashes
-        How often somebody may die yet.
-    wrong
-        What a reader or an archival found.
-    last
-        The last number that was taken.
-    replacing
-        The commit that replaced the files of the first one; 0 where none did.
+    ``active``, ``begun``: commits whose completed file, and whose other files are on the timeline.
+    ``stored``: rows that history files hold. ``history``, ``following``: the rows of the present
+    version, and of a manifest that is the next one. ``names``, ``watermark``: what the format holds
+    by name, and up to when it holds all. ``there``: the commits that count, as their writers and
+    services were told. ``files``: the commits whose data files exist. ``saved``, ``leaving``:
+    commits with a savepoint, and those whose savepoint somebody began to delete. ``program``: the
+    steps that who has the lock takes yet. ``pending``, ``reader``: who is at work without it.
+    ``crashes``: how often somebody may die yet. ``wrong``: what a reader or an archival found.
+    ``last``: the last number that was taken. ``replacing``: the commit that replaced the files of
+    the first one; 0 where none did.
     """
 
     crashes: int = 1

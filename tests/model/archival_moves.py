@@ -194,10 +194,7 @@ def _reads(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
 def moves(state: State, rules: Rules, actions: Sequence[str]) -> Iterator[tuple[str, State]]:
     """What can happen next, in words, and the state after it.
 
-    Parameters
-    ----------
-    actions
-        Who is there beside archivals.
+    ``actions``: who is there beside archivals.
     """
     if "read" in actions:
         yield from _reads(state, rules)

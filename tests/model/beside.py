@@ -36,30 +36,17 @@ UNDO_STEPS: Final = ("leave", "hide", "delete", "complete", "record", "tidy")
 class Rules:
     """A protocol: whether each of its protective steps is taken, and in which order.
 
-    Attributes
-    ----------
-    rejects
-        Whether a writer refuses to change a file group under clustering; else it wins.
-    looks_for_conflicts
-        Whether a commit looks for others of the same file group since it began.
-    looks_at_plan
-        Whether who runs a clustering looks whether its files are the latest.
-    looks_for_rollbacks
-        Whether a commit looks whether what it began on is still there.
-    clean_spares_pending, clean_spares_savepoints
-        What a clean leaves.
-    finishes_cleans
-        Whether savepoints, rollbacks and restores first finish a clean that somebody began.
-    looks_at_files, looks_at_later, looks_at_savepoints
-        What refuses a rollback.
-    gives_up_rollbacks
-        Whether a rollback that somebody planned is dropped where others built on the write since.
-    undo
-        Order of :data:`UNDO_STEPS`.
-    is_one_change
-        Whether the format adds and removes files of a clustering in one change.
-    publishes, takes_back
-        Whether who comes next publishes what the format lacks, and rolls back what died.
+    ``rejects``: whether a writer refuses to change a file group under clustering; else it wins.
+    ``looks_for_conflicts``: whether a commit looks for others of the same file group since it
+    began. ``looks_at_plan``: whether who runs a clustering looks whether its files are the latest.
+    ``looks_for_rollbacks``: whether a commit looks whether what it began on is still there.
+    ``clean_spares_pending``, ``clean_spares_savepoints``: what a clean leaves. ``finishes_cleans``:
+    whether savepoints, rollbacks and restores first finish a clean that somebody began.
+    ``looks_at_files``, ``looks_at_later``, ``looks_at_savepoints``: what refuses a rollback.
+    ``gives_up_rollbacks``: whether a rollback that somebody planned is dropped where others built
+    on the write since. ``undo``: order of :data:`UNDO_STEPS`. ``is_one_change``: whether the format
+    adds and removes files of a clustering in one change. ``publishes``, ``takes_back``: whether who
+    comes next publishes what the format lacks, and rolls back what died.
     """
 
     rejects: bool = False
@@ -82,18 +69,10 @@ class Rules:
 class Write(NamedTuple):
     """A write or a clustering on the timeline.
 
-    Attributes
-    ----------
-    name
-        Of its instant, and of its file.
-    at
-        ``requested`` (a scheduled clustering), ``inflight`` or ``complete``.
-    base
-        The file that it reads.
-    group, over
-        The file group that it writes, and that it changes or replaces.
-    rows
-        The writes whose rows its file holds.
+    ``name``: of its instant, and of its file. ``at``: ``requested`` (a scheduled clustering),
+    ``inflight`` or ``complete``. ``base``: the file that it reads. ``group``, ``over``: the file
+    group that it writes, and that it changes or replaces. ``rows``: the writes whose rows its file
+    holds.
     """
 
     name: str
@@ -135,16 +114,8 @@ class Savepoint(NamedTuple):
 class Actor(NamedTuple):
     """A process.
 
-    Attributes
-    ----------
-    kind, step
-        What it is, and what it does next; ``ended`` and ``dead`` are for good.
-    mine
-        Its instant.
-    began
-        What was visible when it began.
-    is_overdue
-        Whether others take it for dead.
+    ``kind``, ``step``: what it is, and what it does next; ``ended`` and ``dead`` are for good.
+    ``began``: what was visible when it began. ``is_overdue``: whether others take it for dead.
     """
 
     kind: str
@@ -162,28 +133,12 @@ class Actor(NamedTuple):
 class State(NamedTuple):
     """The table, and everybody at it.
 
-    Attributes
-    ----------
-    writes
-        Of the timeline, in the order of requests.
-    completed
-        Names of the complete ones, in the order of completion.
-    held
-        What the format holds.
-    files
-        The files that exist.
-    acked, undone
-        Writes that were told to be done, and that were rolled back.
-    clean, undo, saved
-        The service on the timeline, if any.
-    actors
-        The processes.
-    lock
-        Who has it.
-    crashes, late
-        How many may die, and be taken for dead, yet.
-    wrong
-        What went wrong in a step.
+    ``writes``: of the timeline, in the order of requests. ``completed``: names of the complete
+    ones, in the order of completion. ``held``: what the format holds. ``files``: the files that
+    exist. ``acked``, ``undone``: writes that were told to be done, and that were rolled back.
+    ``clean``, ``undo``, ``saved``: the service on the timeline, if any. ``lock``: who has it.
+    ``crashes``, ``late``: how many may die, and be taken for dead, yet. ``wrong``: what went wrong
+    in a step.
     """
 
     actors: tuple[Actor, ...]
@@ -223,12 +178,8 @@ def live(
 ) -> list[Write]:
     """The latest file of each file group.
 
-    Parameters
-    ----------
-    until
-        As of the state after this write.
-    counted
-        The writes that count; by default those that a fenced reader counts.
+    ``until``: as of the state after this write. ``counted``: the writes that count; by default
+    those that a fenced reader counts.
     """
     names = state.visible if counted is None else counted
     visible = [one for one in state.writes if one.name in names]

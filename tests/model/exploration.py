@@ -32,11 +32,8 @@ STUCK = "stuck"
 def explore(protocol: Protocol, until: frozenset[str] | None = None) -> Verdict:
     """Take every move in every state, the nearest states first.
 
-    Parameters
-    ----------
-    until
-        What is looked for: the rest is left out as soon as all of it is found. ``STUCK`` is found
-        at the end only.
+    ``until``: what is looked for: the rest is left out as soon as all of it is found. ``STUCK`` is
+    found at the end only.
     """
     machine = Machine(protocol)
     first = first_state(protocol)

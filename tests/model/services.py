@@ -26,26 +26,13 @@ COMMITS: Final = (1, 2)
 class State:
     """A table under one service.
 
-    Attributes
-    ----------
-    service
-        On the Hudi timeline: ``none``, ``planned`` or ``complete``.
-    recorded
-        Whether the format holds the service.
-    timeline
-        The commits that are complete on the Hudi timeline, and those that look pending.
-    hidden
-        The commits whose completed file was taken away.
-    format_names
-        The commits whose files the format names.
-    files
-        The commits whose files exist.
-    step
-        Next step of the process at work; ``None`` where nobody is.
-    crashes
-        How often somebody may die yet.
-    wrong
-        Whether a commit of the plan was published or undone by itself.
+    ``service``: on the Hudi timeline: ``none``, ``planned`` or ``complete``. ``recorded``: whether
+    the format holds the service. ``timeline``: the commits that are complete on the Hudi timeline,
+    and those that look pending. ``hidden``: the commits whose completed file was taken away.
+    ``format_names``: the commits whose files the format names. ``files``: the commits whose files
+    exist. ``step``: next step of the process at work; ``None`` where nobody is. ``crashes``: how
+    often somebody may die yet. ``wrong``: whether a commit of the plan was published or undone by
+    itself.
     """
 
     service: str = "none"
@@ -120,17 +107,10 @@ RESTORE: Final = (
 class Protocol:
     """A service and its recovery.
 
-    Attributes
-    ----------
-    steps
-        Names of :data:`STEPS`, in order.
-    is_restore
-        Whether the commits of the plan go from the timeline; a clean's stay, as past states that
-        have expired.
-    continues_first
-        Whether recovery goes on with a pending service before it publishes what the format lacks.
-    continues
-        Whether recovery goes on with it at all.
+    ``steps``: names of :data:`STEPS`, in order. ``is_restore``: whether the commits of the plan go
+    from the timeline; a clean's stay, as past states that have expired. ``continues_first``:
+    whether recovery goes on with a pending service before it publishes what the format lacks.
+    ``continues``: whether recovery goes on with it at all.
     """
 
     steps: Sequence[str]

@@ -65,29 +65,16 @@ class At(IntEnum):
 class Several:
     """The protocol, and what can be taken out of it; by default it is the right one.
 
-    Attributes
-    ----------
-    others_first
-        Whether a writer whose step 2 fails brings others' pending instants to their end before it
-        goes on with its own.
-    begun_first
-        Whether an instant that one format holds is brought to its end before older ones.
-    compares
-        The formats in which step 2 is made only on the state that it was planned on.
-    fences
-        The formats that are fenced against an instant that is given up.
-    looks_again
-        Whether the formats are asked, once they are fenced, whether both hold the instant.
-    reverts
-        Whether an instant that is given up is taken out of a format that holds it.
-    waits_for_all
-        Whether a write is done when both formats hold it, and not when one does.
-    parents_first
-        Whether both formats are read before the timeline; without it the last one is read after.
-    disjoint
-        Whether the writers change different file groups.
-    crashes
-        How many writers may die.
+    ``others_first``: whether a writer whose step 2 fails brings others' pending instants to their
+    end before it goes on with its own. ``begun_first``: whether an instant that one format holds is
+    brought to its end before older ones. ``compares``: the formats in which step 2 is made only on
+    the state that it was planned on. ``fences``: the formats that are fenced against an instant
+    that is given up. ``looks_again``: whether the formats are asked, once they are fenced, whether
+    both hold the instant. ``reverts``: whether an instant that is given up is taken out of a format
+    that holds it. ``waits_for_all``: whether a write is done when both formats hold it, and not
+    when one does. ``parents_first``: whether both formats are read before the timeline; without it
+    the last one is read after. ``disjoint``: whether the writers change different file groups.
+    ``crashes``: how many writers may die.
     """
 
     writers: int = 2

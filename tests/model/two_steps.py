@@ -72,30 +72,16 @@ class Policy(Enum):
 class Protocol:
     """The protocol, and what can be taken out of it; by default it is the right one.
 
-    Attributes
-    ----------
-    writers
-        How many writers there are.
-    disjoint
-        Whether they change different file groups.
-    compare_and_set
-        Whether step 2 is made only on the state that it was planned on.
-    checks_conflicts, checks_order
-        Whether a replay looks for instants that it conflicts with, or that are newer.
-    parent_first
-        Whether the format is read before the timeline, and not after the decision.
-    looks_at_target
-        Whether a pending target is read again when the plan of its rollback is on the timeline.
-    looks_for_plan
-        Whether a writer looks for such a plan between the two steps.
-    plan_is_failure
-        Whether a writer that finds one tells that it failed, and not that the outcome is open.
-    late_landing
-        Whether requests may land after their sender has given them up.
-    zombies
-        Whether leases run out under live holders, and live writers are taken for dead.
-    crashes
-        How many writers may die.
+    ``writers``: how many writers there are. ``disjoint``: whether they change different file
+    groups. ``compare_and_set``: whether step 2 is made only on the state that it was planned on.
+    ``checks_conflicts``, ``checks_order``: whether a replay looks for instants that it conflicts
+    with, or that are newer. ``parent_first``: whether the format is read before the timeline, and
+    not after the decision. ``looks_at_target``: whether a pending target is read again when the
+    plan of its rollback is on the timeline. ``looks_for_plan``: whether a writer looks for such a
+    plan between the two steps. ``plan_is_failure``: whether a writer that finds one tells that it
+    failed, and not that the outcome is open. ``late_landing``: whether requests may land after
+    their sender has given them up. ``zombies``: whether leases run out under live holders, and live
+    writers are taken for dead. ``crashes``: how many writers may die.
     """
 
     writers: int = 2
@@ -249,12 +235,8 @@ def has_ended(process: Process) -> bool:
 def known_outcome(writer: int, held: int, state: int, planned: int) -> int | None:
     """How a writer ends, where what it reads decides that.
 
-    Parameters
-    ----------
-    held, planned
-        The instants, as bits, that are complete in the format, and whose rollback is planned.
-    state
-        Of its own instant on the timeline.
+    ``held``, ``planned``: the instants, as bits, that are complete in the format, and whose
+    rollback is planned. ``state``: of its own instant on the timeline.
     """
     if held >> writer & 1:
         return DONE

@@ -16,12 +16,8 @@ StateT = TypeVar("StateT", bound=Hashable)
 class Verdict:
     """What was found.
 
-    Attributes
-    ----------
-    states
-        How many states there are.
-    violations
-        What goes wrong, each with a shortest way to it.
+    ``states``: how many states there are. ``violations``: what goes wrong, each with a shortest way
+    to it.
     """
 
     states: int
@@ -58,10 +54,7 @@ def walk(
 ) -> Verdict:
     """Take every move in every state.
 
-    Parameters
-    ----------
-    until
-        What is looked for: the rest is left out as soon as it is found.
+    ``until``: what is looked for: the rest is left out as soon as it is found.
     """
     came_from: dict[StateT, tuple[str, StateT] | None] = {first: None}
     found: dict[str, StateT] = {}

@@ -37,10 +37,7 @@ def binaries() -> Path | None:
 class Server:
     """A server that runs.
 
-    Attributes
-    ----------
-    port
-        Where it listens, on 127.0.0.1.
+    ``port``: where it listens, on 127.0.0.1.
     """
 
     port: int

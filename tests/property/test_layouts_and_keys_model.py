@@ -36,12 +36,8 @@ HASHES = {
 class Kind:
     """What a table differs in from a plain one with stored keys.
 
-    Attributes
-    ----------
-    spread
-        Which of :data:`HASHES` places its files below a storage path; ``None`` for none.
-    level
-        Which of the virtual keys it has; ``None`` where it stores its keys.
+    ``spread``: which of :data:`HASHES` places its files below a storage path; ``None`` for none.
+    ``level``: which of the virtual keys it has; ``None`` where it stores its keys.
     """
 
     format_name: str

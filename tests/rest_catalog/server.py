@@ -13,10 +13,7 @@ from hudi_conformance.java_process import java_process
 def rest_catalog(folder: Path, jars: Path) -> Iterator[str]:
     """Serve a catalog that is kept in a folder, on the loopback device; give its address.
 
-    Parameters
-    ----------
-    jars
-        Folder of what ``pom.xml`` names.
+    ``jars``: folder of what ``pom.xml`` names.
     """
     with java_process(folder, first=jars) as gateway:
         java = gateway.jvm

@@ -46,16 +46,8 @@ Row = Mapping[str, Any]
 class Predicate(NamedTuple):
     """One condition on rows, in the words of each consumer.
 
-    Attributes
-    ----------
-    holds
-        Whether a row meets it.
-    conditions
-        As queries of tables take it.
-    sql
-        As engines with SQL do.
-    domains
-        As Trino does: by column.
+    ``holds``: whether a row meets it. ``conditions``: as queries of tables take it. ``sql``: as
+    engines with SQL do. ``domains``: as Trino does: by column.
     """
 
     holds: Callable[[Row], bool]

@@ -33,10 +33,7 @@ class Answer(NamedTuple):
 class QueryFailedError(Exception):
     """Trino's error for a query.
 
-    Attributes
-    ----------
-    name
-        What Trino calls this kind of error.
+    ``name``: what Trino calls this kind of error.
     """
 
     def __init__(self, message: str, name: str = "") -> None:
@@ -47,10 +44,7 @@ class QueryFailedError(Exception):
 class Trino:
     """A server that answers.
 
-    Parameters
-    ----------
-    port
-        Where it listens, on this machine.
+    ``port``: where it listens, on this machine.
     """
 
     def __init__(self, port: int) -> None:
@@ -75,11 +69,6 @@ class Trino:
 
         A server answers before it has announced its own catalogs to itself: for some seconds after
         its start, longer on a busy machine, a query may find no node. Such a query is made again.
-
-        Raises
-        ------
-        QueryFailedError
-            It failed.
         """
         end = time.monotonic() + _QUERY_S
         while True:
@@ -127,12 +116,8 @@ def _reason(error: Any) -> str:
 def trino(folder: Path, catalogs: Mapping[str, Mapping[str, str]]) -> Iterator[Trino]:
     """Run a server whose catalogs are those.
 
-    Parameters
-    ----------
-    folder
-        Where it keeps its configuration and logs.
-    catalogs
-        Properties of each catalog, by its name.
+    ``folder``: where it keeps its configuration and logs. ``catalogs``: properties of each catalog,
+    by its name.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
