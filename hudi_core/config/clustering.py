@@ -8,7 +8,7 @@ from typing import Final
 
 from hudi_core.config.key import Group
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer, names, optional_flag, text_or_none
+from hudi_core.config.parsers import integer, names, optional_flag
 
 _MIB: Final = 1 << 20
 _UPDATES: Final = "org.apache.hudi.client.clustering.update.strategy."
@@ -87,7 +87,6 @@ class ClusteringConfig(Options, group=Group.CLUSTERING):
     inline: Option[bool] = Option(
         "hoodie.clustering.inline",
         default=False,
-        parse=boolean,
         aliases=("hoodie.datasource.clustering.inline.enable",),
         doc="Whether a clustering is scheduled and run after a commit, where it is due.",
     )
@@ -100,7 +99,6 @@ class ClusteringConfig(Options, group=Group.CLUSTERING):
     schedule_inline: Option[bool] = Option(
         "hoodie.clustering.schedule.inline",
         default=False,
-        parse=boolean,
         doc="Whether a clustering is scheduled after a commit, where it is due, for another "
         "process to run (`hudi cluster PATH --run`).",
     )
@@ -148,7 +146,6 @@ class ClusteringConfig(Options, group=Group.CLUSTERING):
     sort_columns: Option[tuple[str, ...]] = Option(
         "hoodie.clustering.plan.strategy.sort.columns",
         default=(),
-        parse=names,
         default_text="(rows stay in their order)",
         doc="Columns by which the rows of a group are sorted; nulls are first. Fields of structs "
         "are named with a dot.",
@@ -164,7 +161,6 @@ class ClusteringConfig(Options, group=Group.CLUSTERING):
     )
     single_file_groups: Option[bool | None] = Option(
         "hoodie.clustering.plan.strategy.single.group.clustering.enabled",
-        default=None,
         parse=optional_flag,
         default_text="(where rows are sorted)",
         doc="Whether a file that has no other to be rewritten with is rewritten into one file.",
@@ -182,15 +178,12 @@ class ClusteringConfig(Options, group=Group.CLUSTERING):
     partition_filter: Option[PartitionFilter] = Option(
         "hoodie.clustering.plan.partition.filter.mode",
         default=PartitionFilter.NONE,
-        parse=PartitionFilter,
-        choices=tuple(PartitionFilter),
         doc="Which partitions are looked at. `NONE`: all. `RECENT_DAYS`: the last ones by name. "
         "`SELECTED_PARTITIONS`: those between two. `DAY_ROLLING`: each hour of the day, in the "
         "table's time zone, another twenty-fourth.",
     )
     partition_regex: Option[str | None] = Option(
         "hoodie.clustering.plan.strategy.partition.regex.pattern",
-        default=None,
         parse=partition_pattern,
         default_text="(any)",
         doc="Only partitions whose whole path this regular expression matches are looked at.",
@@ -198,22 +191,17 @@ class ClusteringConfig(Options, group=Group.CLUSTERING):
     partitions: Option[tuple[str, ...]] = Option(
         "hoodie.clustering.plan.strategy.partition.selected",
         default=(),
-        parse=names,
         default_text="(any)",
         doc="Only these partitions are looked at, and the regular expression is not: paths, "
         "separated by commas.",
     )
     begin_partition: Option[str | None] = Option(
         "hoodie.clustering.plan.strategy.cluster.begin.partition",
-        default=None,
-        parse=text_or_none,
         default_text="(the first)",
         doc="`SELECTED_PARTITIONS`: the first partition.",
     )
     end_partition: Option[str | None] = Option(
         "hoodie.clustering.plan.strategy.cluster.end.partition",
-        default=None,
-        parse=text_or_none,
         default_text="(the last)",
         doc="`SELECTED_PARTITIONS`: the last partition.",
     )

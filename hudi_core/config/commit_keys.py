@@ -7,7 +7,7 @@ from typing import Final
 
 from hudi_core.config.key import Group, is_secret_name
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import integer, names, optional, text_or_none
+from hudi_core.config.parsers import integer, optional
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.extra_metadata import CommitExtras, Idempotency, checked_metadata
 
@@ -34,8 +34,6 @@ class CommitConfig(Options, group=Group.WRITE):
     rolling_keys: Option[tuple[str, ...]] = Option(
         "hoodie.write.rolling.metadata.keys",
         default=(),
-        parse=names,
-        default_text="(none)",
         doc="Keys of extra metadata, separated by commas, whose latest values are carried over to "
         "the commit. The checkpoints of Hudi Streamer, of Spark's streaming sink and of Kafka "
         "Connect always are, from the commit before.",
@@ -48,10 +46,7 @@ class CommitConfig(Options, group=Group.WRITE):
     )
     application: Option[str | None] = Option(
         "hoodie.write.idempotency.application",
-        default=None,
-        parse=text_or_none,
         aliases=("txnAppId",),
-        default_text="(none)",
         doc="Name of the application whose write is done once, whatever is repeated: of each "
         "application, a version that is not greater than the last one is not written again. For "
         "one write; the same as `idempotency=(application, version)`.",
@@ -61,10 +56,8 @@ class CommitConfig(Options, group=Group.WRITE):
     )
     version: Option[int | None] = Option(
         "hoodie.write.idempotency.version",
-        default=None,
         parse=optional(integer(-_MOST, _MOST)),
         aliases=("txnVersion",),
-        default_text="(none)",
         doc="Number of the write of hoodie.write.idempotency.application.",
     )
 

@@ -9,7 +9,7 @@ from typing import Final, Self
 from hudi_core.config.key import Group
 from hudi_core.config.lock_servers import thrift_uris
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer, names, number
+from hudi_core.config.parsers import integer, number
 from hudi_core.errors import InvalidOptionError
 
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]?B)")
@@ -47,28 +47,23 @@ class ConnectorConfig(Options, group=Group.CONNECTOR):
         "hive.metastore.uri",
         default=(),
         parse=thrift_uris,
-        default_text="(none)",
         doc="Addresses of the Hive metastore, such as `thrift://metastore:9083`, with commas "
         "between; the first that answers is asked. Needs thrift: `pip install hudi-core[hive]`.",
     )
     columns_to_hide: Option[tuple[str, ...]] = Option(
         "hudi.columns-to-hide",
         default=(),
-        parse=names,
-        default_text="(none)",
         doc="Columns that are shown as hidden: they are read where they are named, and by no "
         "`SELECT *`.",
     )
     metadata_enabled: Option[bool] = Option(
         "hudi.metadata-enabled",
         default=True,
-        parse=boolean,
         doc="Whether a table's files are found by its metadata table; else its folders are listed.",
     )
     partition_listing: Option[bool] = Option(
         "hudi.metadata.partition-listing.enabled",
         default=False,
-        parse=boolean,
         doc="Whether the partitions of a table that the metastore names are those that the table "
         "has itself, not those that the metastore has. A partition that no sync has brought there "
         "yet is not read without it.",
@@ -76,7 +71,6 @@ class ConnectorConfig(Options, group=Group.CONNECTOR):
     partition_filter_required: Option[bool] = Option(
         "hudi.query-partition-filter-required",
         default=False,
-        parse=boolean,
         doc="Whether a scan of a partitioned table is refused whose predicate limits no partition "
         "column.",
     )
@@ -129,7 +123,6 @@ class ConnectorConfig(Options, group=Group.CONNECTOR):
     weighted: Option[bool] = Option(
         "hudi.size-based-split-weights-enabled",
         default=True,
-        parse=boolean,
         doc="Whether a batch holds more splits where they are small.",
     )
     standard_weight_size: Option[int] = Option(

@@ -9,7 +9,7 @@ from hudi_core.config.extension_points import NamedIndex, index_type
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import IndexType
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer, names
+from hudi_core.config.parsers import integer
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.buckets import Buckets
 
@@ -51,7 +51,6 @@ class IndexConfig(Options, group=Group.WRITE):
     moves_partition: Option[bool] = Option(
         "hoodie.simple.index.update.partition.path",
         default=True,
-        parse=boolean,
         doc="GLOBAL_SIMPLE: what becomes of a row whose key is stored in another partition. true: "
         "it moves to its new partition. false: it replaces the stored row in the old partition, "
         "and its partition columns keep the stored values.",
@@ -59,7 +58,6 @@ class IndexConfig(Options, group=Group.WRITE):
     asks_metadata: Option[bool] = Option(
         "hoodie.bloom.index.use.metadata",
         default=True,
-        parse=boolean,
         doc="BLOOM and GLOBAL_BLOOM: whether bloom filters come from the metadata table, and the "
         "ranges of keys with them, where it keeps bloom filters. Footers of files are opened of "
         "those only that it has none of.",
@@ -70,13 +68,11 @@ class IndexConfig(Options, group=Group.WRITE):
     bloom_moves = ConfigKey(
         "hoodie.bloom.index.update.partition.path",
         default=True,
-        parse=boolean,
         doc="GLOBAL_BLOOM: the same as hoodie.simple.index.update.partition.path.",
     )
     record_moves = ConfigKey(
         "hoodie.record.index.update.partition.path",
         default=False,
-        parse=boolean,
         doc="RECORD_INDEX: the same as hoodie.simple.index.update.partition.path.",
     )
     bucket_number = ConfigKey(
@@ -88,7 +84,6 @@ class IndexConfig(Options, group=Group.WRITE):
     bucket_fields = ConfigKey[tuple[str, ...]](
         "hoodie.bucket.index.hash.field",
         default=(),
-        parse=names,
         default_text="(the record key)",
         doc="BUCKET: the record key fields whose values choose the bucket. Kept with the table.",
     )

@@ -9,7 +9,7 @@ from typing import Final
 from hudi_core.config.connector import data_size
 from hudi_core.config.key import Group
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer, text_or_none
+from hudi_core.config.parsers import integer
 
 _STREAMER: Final = "hoodie.streamer."
 _DELTA_STREAMER: Final = "hoodie.deltastreamer."
@@ -64,15 +64,11 @@ class IngestionConfig(Options, group=Group.INGESTION):
 
     root: Option[str | None] = Option(
         f"{_STREAMER}source.dfs.root",
-        default=None,
-        parse=text_or_none,
         aliases=(f"{_DELTA_STREAMER}source.dfs.root",),
-        default_text="(none)",
         doc="The folder of the files, where the call names none; folders in it are searched too.",
     )
     source_format: Option[SourceFormat | None] = Option(
         "hoodie.ingest.source.format",
-        default=None,
         parse=source_format,
         default_text="(by the names of the files)",
         doc="What the files hold: `parquet`, `json` (an object in each line), `csv`, or `dms` for "
@@ -102,17 +98,13 @@ class IngestionConfig(Options, group=Group.INGESTION):
     )
     sql: Option[str | None] = Option(
         f"{_STREAMER}transformer.sql",
-        default=None,
-        parse=text_or_none,
         aliases=(f"{_DELTA_STREAMER}transformer.sql",),
-        default_text="(none)",
         doc="A query in Spark's SQL that makes the rows to write of those of the files, which it "
         "names `<SRC>`.",
     )
     csv_header: Option[bool] = Option(
         f"{_STREAMER}csv.header",
         default=True,
-        parse=boolean,
         aliases=(f"{_DELTA_STREAMER}csv.header",),
         doc="Whether the first line of a CSV file names its columns. Where it does not, they are "
         "those of the table, or of the schema that the call gives, in their order.",
@@ -137,7 +129,6 @@ class IngestionConfig(Options, group=Group.INGESTION):
     csv_null: Option[str] = Option(
         f"{_STREAMER}csv.nullValue",
         default="",
-        parse=str,
         aliases=(f"{_DELTA_STREAMER}csv.nullValue",),
         default_text="(empty)",
         doc="The string that means null in a CSV file.",
@@ -154,17 +145,13 @@ class IngestionConfig(Options, group=Group.INGESTION):
     csv_infers: Option[bool] = Option(
         f"{_STREAMER}csv.inferSchema",
         default=False,
-        parse=boolean,
         aliases=(f"{_DELTA_STREAMER}csv.inferSchema",),
         doc="Whether new columns of CSV files have the types that their values show. Otherwise "
         "they are strings. A column is one of numbers only where none loses a digit or a zero.",
     )
     schema_file: Option[str | None] = Option(
         f"{_STREAMER}schemaprovider.source.schema.file",
-        default=None,
-        parse=text_or_none,
         aliases=(f"{_DELTA_STREAMER}schemaprovider.source.schema.file",),
-        default_text="(none)",
         doc="An Avro schema in JSON, on a disk or in an object store: the types of columns that "
         "the table does not have yet, where the call gives none.",
     )
@@ -172,7 +159,6 @@ class IngestionConfig(Options, group=Group.INGESTION):
     csv_names_columns: Option[bool] = Option(
         "hoodie.ingest.dms.csv.header",
         default=False,
-        parse=boolean,
         doc="Whether CSV files of AWS DMS begin with the names of their columns (its setting "
         "`addColumnName`).",
         hudi_default="(no such option)",

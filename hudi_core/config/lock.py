@@ -11,7 +11,7 @@ from hudi_core.config.key import ConfigKey, GivenOptions, Group
 from hudi_core.config.kinds import LOCK_CLASSES, ConcurrencyMode, LockKind
 from hudi_core.config.lock_servers import DynamoLockConfig, HiveLockConfig, ZookeeperLockConfig
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import integer, text_or_none
+from hudi_core.config.parsers import integer
 from hudi_core.errors import InvalidOptionError
 
 _PREFIX: Final = "hoodie.write.lock."
@@ -42,13 +42,10 @@ class LockConfig(Options, group=Group.LOCK):
     concurrency_mode: Option[ConcurrencyMode] = Option(
         "hoodie.write.concurrency.mode",
         default=ConcurrencyMode.SINGLE_WRITER,
-        parse=ConcurrencyMode,
-        choices=tuple(ConcurrencyMode),
         doc="Whether several writers may work on the table at a time. They must share a lock.",
     )
     provider: Option[LockKind | str | None] = Option(
         "hoodie.write.lock.provider",
-        default=None,
         parse=lock_kind,
         default_text="file_system on local paths; in object stores in_process for SINGLE_WRITER "
         "and the native format, else storage; with it the lock that the table's format offers",
@@ -66,7 +63,6 @@ class LockConfig(Options, group=Group.LOCK):
     )
     conflict_strategy = ConfigKey(
         "hoodie.write.lock.conflict.resolution.strategy",
-        default=None,
         parse=conflict_granularity,
         default_text="what the table's format asks for, else file_group",
         doc="Which concurrent writes conflict, so that the later one is given up: those that "
@@ -99,8 +95,6 @@ class LockConfig(Options, group=Group.LOCK):
     )
     path: Option[str | None] = Option(
         "hoodie.write.lock.filesystem.path",
-        default=None,
-        parse=text_or_none,
         default_text="folders of the table: `.hoodie/.locks` for `file_system`, `.hoodie` for "
         "`lock_file`",
         doc="Local folder that holds the file of `file_system` and `lock_file`. With `lock_file` "

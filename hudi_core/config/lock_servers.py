@@ -8,8 +8,7 @@ from typing import Final
 
 from hudi_core.config.key import Group, Secret
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import integer, optional, text_or_none
-from hudi_core.config.storage import secret
+from hudi_core.config.parsers import integer, optional
 
 _SHORTEST_LEASE_MS: Final = 10_000
 """Less leaves a writer no time for what it does under the lock."""
@@ -59,31 +58,25 @@ class ZookeeperLockConfig(Options, group=Group.LOCK):
 
     url: Option[str | None] = Option(
         "hoodie.write.lock.zookeeper.url",
-        default=None,
         parse=servers,
-        default_text="(none)",
         doc="`zookeeper`: its servers, such as `zk1:2181,zk2:2181`, perhaps with a root path at "
         "the end, such as `/prod`. Needs kazoo: `pip install hudi-core[zookeeper]`.",
     )
     port: Option[int | None] = Option(
         "hoodie.write.lock.zookeeper.port",
-        default=None,
         parse=optional(integer(1, 65_535)),
         default_text="2181",
         doc="`zookeeper`: port of the servers that are given without one.",
     )
     base_path: Option[str | None] = Option(
         "hoodie.write.lock.zookeeper.base_path",
-        default=None,
         parse=node_path,
-        default_text="(none)",
         doc="`zookeeper`: the node below which locks are, such as `/hudi/locks`. The same for all "
         "writers of a table. `zookeeper_implicit` makes one from the table's path, and does not "
         "use this.",
     )
     lock_key: Option[str | None] = Option(
         "hoodie.write.lock.zookeeper.lock_key",
-        default=None,
         parse=node_name,
         default_text="the table's name",
         doc="`zookeeper`: name of the table's lock below that node. `zookeeper_implicit` does not "
@@ -109,16 +102,11 @@ class DynamoLockConfig(Options, group=Group.LOCK):
 
     table: Option[str | None] = Option(
         "hoodie.write.lock.dynamodb.table",
-        default=None,
-        parse=text_or_none,
-        default_text="(none)",
         doc="`dynamodb`: the DynamoDB table that holds locks; created when missing. Needs boto3: "
         "`pip install hudi-core[dynamodb]`.",
     )
     partition_key: Option[str | None] = Option(
         "hoodie.write.lock.dynamodb.partition_key",
-        default=None,
-        parse=text_or_none,
         default_text="the table's name",
         doc="`dynamodb`: key of the item that is the table's lock. `dynamodb_implicit` makes one "
         "from the table's path, and does not use this.",
@@ -126,13 +114,11 @@ class DynamoLockConfig(Options, group=Group.LOCK):
     region: Option[str] = Option(
         "hoodie.write.lock.dynamodb.region",
         default="",
-        parse=str,
         default_text="the environment's AWS_REGION, else us-east-1",
         doc="`dynamodb`: region of the service.",
     )
     endpoint_url: Option[str | None] = Option(
         "hoodie.write.lock.dynamodb.endpoint_url",
-        default=None,
         parse=endpoint,
         default_text="that of the region",
         doc="`dynamodb`: address of the service.",
@@ -140,7 +126,6 @@ class DynamoLockConfig(Options, group=Group.LOCK):
     billing_mode: Option[str] = Option(
         "hoodie.write.lock.dynamodb.billing_mode",
         default="PAY_PER_REQUEST",
-        parse=str,
         choices=("PAY_PER_REQUEST", "PROVISIONED"),
         doc="`dynamodb`: how a table that is created here is paid for.",
     )
@@ -164,25 +149,18 @@ class DynamoLockConfig(Options, group=Group.LOCK):
     )
     access_key: Option[Secret | None] = Option(
         "hoodie.aws.access.key",
-        default=None,
-        parse=secret,
         default_text="what boto3 finds by itself",
         doc="`dynamodb`: the access key id.",
         secret=True,
     )
     secret_key: Option[Secret | None] = Option(
         "hoodie.aws.secret.key",
-        default=None,
-        parse=secret,
         default_text="what boto3 finds by itself",
         doc="`dynamodb`: the secret access key.",
         secret=True,
     )
     session_token: Option[Secret | None] = Option(
         "hoodie.aws.session.token",
-        default=None,
-        parse=secret,
-        default_text="(none)",
         doc="`dynamodb`: the token of temporary keys.",
         secret=True,
     )
@@ -200,22 +178,15 @@ class HiveLockConfig(Options, group=Group.LOCK):
         "hoodie.write.lock.hivemetastore.uris",
         default=(),
         parse=thrift_uris,
-        default_text="(none)",
         doc="`hive_metastore`: its addresses, such as `thrift://metastore:9083`; the first that "
         "answers is used. Needs thrift: `pip install hudi-core[hive]`.",
     )
     database: Option[str | None] = Option(
         "hoodie.write.lock.hivemetastore.database",
-        default=None,
-        parse=text_or_none,
-        default_text="(none)",
         doc="`hive_metastore`: database of the table that is locked.",
     )
     table: Option[str | None] = Option(
         "hoodie.write.lock.hivemetastore.table",
-        default=None,
-        parse=text_or_none,
-        default_text="(none)",
         doc="`hive_metastore`: the table that is locked; it need not exist.",
     )
     heartbeat_ms: Option[int] = Option(

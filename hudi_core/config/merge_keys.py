@@ -11,7 +11,6 @@ from typing import Final
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import PartialUpdateMode, PayloadKind
 from hudi_core.config.options import Options
-from hudi_core.config.parsers import names, text_or_none
 from hudi_core.config.table_parsers import (
     IGNORE_MARKERS,
     merger_classes,
@@ -43,22 +42,16 @@ class DeleteMarker:
 class MergeKeys(Options, group=Group.TABLE):
     """What a user may say of merging."""
 
-    delete_field = ConfigKey(
+    delete_field = ConfigKey[str | None](
         "hoodie.payload.delete.field",
-        default=None,
-        parse=text_or_none,
         aliases=(f"{MERGE_PROPERTY}hoodie.payload.delete.field",),
-        default_text="(none)",
         doc="Column that marks deletes: a row whose value there is that of "
         "`hoodie.payload.delete.marker` deletes the row of its key, as `_hoodie_is_deleted` does. "
         "A new table keeps it; for a table that keeps none it holds for the write it is given to.",
     )
-    delete_marker = ConfigKey(
+    delete_marker = ConfigKey[str | None](
         "hoodie.payload.delete.marker",
-        default=None,
-        parse=text_or_none,
         aliases=(f"{MERGE_PROPERTY}hoodie.payload.delete.marker",),
-        default_text="(none)",
         doc="Value of `hoodie.payload.delete.field` that makes a row a delete, such as `D`.",
     )
     partial_update_mode = ConfigKey(
@@ -74,19 +67,15 @@ class MergeKeys(Options, group=Group.TABLE):
         "`hoodie.write.partial.update.unavailable.value`. The last two are chosen when a table of "
         "version 9 is created.",
     )
-    unavailable_value = ConfigKey(
+    unavailable_value = ConfigKey[str | None](
         "hoodie.write.partial.update.unavailable.value",
-        default=None,
-        parse=text_or_none,
         aliases=(f"{MERGE_PROPERTY}hoodie.write.partial.update.unavailable.value",),
-        default_text="(none)",
         doc="What a source sends instead of a value that did not change; see "
         "`hoodie.table.partial.update.mode`.",
     )
     payload_ordering = ConfigKey[tuple[str, ...]](
         "hoodie.payload.ordering.field",
         default=(),
-        parse=names,
         default_text="(the ordering fields)",
         doc="Has to name the ordering fields of the table, which decide.",
     )
@@ -112,9 +101,7 @@ class StoredMergeKeys(Options, group=Group.TABLE):
     )
     legacy_payload = ConfigKey[PayloadKind | str | None](
         "hoodie.table.legacy.payload.class",
-        default=None,
         parse=payload_class,
-        default_text="(none)",
         doc="Payload class that a table of version 9 was created for; rows are merged by the rule "
         "that it means.",
     )

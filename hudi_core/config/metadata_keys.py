@@ -9,10 +9,8 @@ from typing import Final, Self
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import (
-    boolean,
     integer,
     local_folder,
-    names,
     number,
     optional_flag,
 )
@@ -39,7 +37,6 @@ class MetadataConfig(Options, group=Group.METADATA):
     enabled: Option[bool] = Option(
         "hoodie.metadata.enable",
         default=True,
-        parse=boolean,
         doc="Whether writers keep the metadata table, and readers list files from it. A table "
         "that has one is always kept up to date by writers; what true adds is that they make it "
         "where it is missing.",
@@ -47,13 +44,11 @@ class MetadataConfig(Options, group=Group.METADATA):
     column_stats: Option[bool] = Option(
         "hoodie.metadata.index.column.stats.enable",
         default=True,
-        parse=boolean,
         doc="Whether the metadata table holds the range of values of columns, file by file.",
     )
     stats_columns: Option[tuple[str, ...]] = Option(
         "hoodie.metadata.index.column.stats.column.list",
         default=(),
-        parse=names,
         default_text="(the first columns)",
         doc="The columns whose ranges are kept, by their dotted paths.",
     )
@@ -71,7 +66,6 @@ class MetadataConfig(Options, group=Group.METADATA):
     )
     partition_stats: Option[bool | None] = Option(
         "hoodie.metadata.index.partition.stats.enable",
-        default=None,
         parse=optional_flag,
         default_text="(as hoodie.metadata.index.column.stats.enable)",
         doc="Whether the metadata table holds the range of values of columns, partition by "
@@ -86,7 +80,6 @@ class MetadataConfig(Options, group=Group.METADATA):
     bloom_filters: Option[bool] = Option(
         "hoodie.metadata.index.bloom.filter.enable",
         default=False,
-        parse=boolean,
         doc="Whether the metadata table holds the bloom filters of files.",
     )
     bloom_filter_groups: Option[int] = Option(
@@ -98,7 +91,6 @@ class MetadataConfig(Options, group=Group.METADATA):
     record_index: Option[bool] = Option(
         "hoodie.metadata.global.record.level.index.enable",
         default=False,
-        parse=boolean,
         aliases=("hoodie.metadata.record.index.enable",),
         doc="Whether the metadata table holds the file group of every record key, each key once "
         "in the whole table.",
@@ -106,7 +98,6 @@ class MetadataConfig(Options, group=Group.METADATA):
     partitioned_record_index: Option[bool] = Option(
         "hoodie.metadata.record.level.index.enable",
         default=False,
-        parse=boolean,
         doc="Whether the metadata table holds the file group of every record key, partition by "
         "partition: a key is unique in its partition, and each partition has file groups of its "
         "own.",
@@ -155,9 +146,7 @@ class MetadataConfig(Options, group=Group.METADATA):
     )
     record_index_cache: Option[str | None] = Option(
         "hoodie.metadata.record.index.cache.folder",
-        default=None,
         parse=local_folder,
-        default_text="(none)",
         doc="A folder of the machine that looks up record keys, for what it has read of large "
         "files of the record index; each process of the machine may use it, and everything in it "
         "may be deleted at any time. What was kept for 30 days is.",
@@ -173,7 +162,6 @@ class MetadataConfig(Options, group=Group.METADATA):
     secondary_index: Option[bool] = Option(
         "hoodie.metadata.index.secondary.enable",
         default=True,
-        parse=boolean,
         doc="Whether secondary indexes serve filters. Those that a table has are kept either way.",
     )
     dir_filter: Option[str] = Option(
@@ -217,13 +205,11 @@ class MetadataConfig(Options, group=Group.METADATA):
     validate: Option[bool] = Option(
         "hoodie.metadata.validate",
         default=False,
-        parse=boolean,
         doc="Whether readers compare the metadata table with the storage, and answer from the "
         "storage.",
     )
     metrics = ConfigKey(
         "hoodie.metadata.metrics.enable",
-        default=None,
         parse=optional_flag,
         default_text="(as hoodie.metrics.on)",
         doc="Whether what is measured of the metadata table is published, where metrics are.",

@@ -9,7 +9,7 @@ from typing import Final, Self
 from hudi_core.config.key import Group
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer
+from hudi_core.config.parsers import integer
 
 
 class Reporter(StrEnum):
@@ -53,7 +53,6 @@ class MetricsConfig(Options, group=Group.METRICS):
     enabled: Option[bool] = Option(
         "hoodie.metrics.on",
         default=False,
-        parse=boolean,
         doc="Whether metrics are published. Needs prometheus-client: `pip install "
         "hudi-core[metrics]`.",
     )
@@ -70,7 +69,6 @@ class MetricsConfig(Options, group=Group.METRICS):
     prefix: Option[str] = Option(
         "hoodie.metrics.reporter.metricsname.prefix",
         default="",
-        parse=str,
         default_text="(none)",
         doc="What the names of metrics begin with.",
         hudi_default="(the table's name)",
@@ -85,7 +83,6 @@ class MetricsConfig(Options, group=Group.METRICS):
     host: Option[str] = Option(
         "hoodie.metrics.prometheus.host",
         default="127.0.0.1",
-        parse=str,
         doc="PROMETHEUS: the address to listen on; 0.0.0.0 for all of them, which is what Hudi "
         "does, without an option.",
     )

@@ -9,7 +9,6 @@ from hudi_core.config.foreign import OptionTreatment, foreign_options
 from hudi_core.config.key import Group
 from hudi_core.config.kinds import IncrementalFormat, QueryType
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean
 from hudi_core.errors import InvalidInstantTimeError, InvalidOptionError
 from hudi_core.model.instant_time import EARLIEST, parse_query_time
 
@@ -47,14 +46,11 @@ class ReadConfig(Options, group=Group.READ):
     query_type: Option[QueryType] = Option(
         "hoodie.datasource.query.type",
         default=QueryType.SNAPSHOT,
-        parse=QueryType,
-        choices=tuple(QueryType),
         aliases=("hoodie.datasource.view.type",),
         doc="What is read: the table as it is, or the rows that changed in a span of time.",
     )
     as_of: Option[str | None] = Option(
         "as.of.instant",
-        default=None,
         parse=query_time,
         default_text="(now)",
         doc="Snapshot: the table as it was at this time. 17 or 14 digits, a date, an RFC 3339 "
@@ -64,7 +60,6 @@ class ReadConfig(Options, group=Group.READ):
     )
     begin: Option[str | None] = Option(
         "hoodie.datasource.read.begin.instanttime",
-        default=None,
         parse=begin_time,
         default_text="(required for incremental reads)",
         doc="Incremental: changes that completed after this time; `earliest` for all of them. The "
@@ -73,7 +68,6 @@ class ReadConfig(Options, group=Group.READ):
     )
     end: Option[str | None] = Option(
         "hoodie.datasource.read.end.instanttime",
-        default=None,
         parse=query_time,
         default_text="(now)",
         doc="Incremental: changes that completed at or before this time.",
@@ -81,15 +75,12 @@ class ReadConfig(Options, group=Group.READ):
     incremental_format: Option[IncrementalFormat] = Option(
         "hoodie.datasource.query.incremental.format",
         default=IncrementalFormat.LATEST_STATE,
-        parse=IncrementalFormat,
-        choices=tuple(IncrementalFormat),
         doc="Incremental: what is returned of a changed row. `latest_state`: the row as it is; "
         "`cdc`: every change as a row of `op`, `ts_ms`, `before` and `after`, deletes too.",
     )
     falls_back: Option[bool] = Option(
         "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
         default=False,
-        parse=boolean,
         doc="Incremental: whether a read of `latest_state` whose files were cleaned reads the "
         "table as it is instead, and of it the rows that were written last within the span.",
         hudi_default="true",
@@ -100,7 +91,6 @@ class ReadConfig(Options, group=Group.READ):
     ignores_stored_keys: Option[bool] = Option(
         "hoodie.recordkey.virtual.read.enabled",
         default=False,
-        parse=boolean,
         doc="Whether a table that stores its record keys is read as if they were virtual: "
         "`_hoodie_record_key` is null, and changes are found by keys that are made. So readers try "
         "what `hudi table rewrite-keys` is about to change.",

@@ -8,7 +8,7 @@ from typing import Final, Self
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import CleanPolicy
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer
+from hudi_core.config.parsers import integer
 from hudi_core.errors import InvalidOptionError
 
 _COUNT: Final = integer(1)
@@ -20,21 +20,17 @@ class ServicesConfig(Options, group=Group.SERVICES):
     enabled: Option[bool] = Option(
         "hoodie.table.services.enabled",
         default=True,
-        parse=boolean,
         doc="Whether commits are followed by any table service. What is asked for by its own "
         "call or command runs in any case.",
     )
     clean_automatic: Option[bool] = Option(
         "hoodie.clean.automatic",
         default=True,
-        parse=boolean,
         doc="Whether files that no retained commit needs are deleted after a commit.",
     )
     clean_policy: Option[CleanPolicy] = Option(
         "hoodie.cleaner.policy",
         default=CleanPolicy.KEEP_LATEST_COMMITS,
-        parse=CleanPolicy,
-        choices=tuple(CleanPolicy),
         aliases=("hoodie.clean.policy",),
         doc="What a clean keeps: what readers as of the latest commits need, the latest versions "
         "of each file group, or what readers as of the last hours need. The latest state, and "
@@ -71,7 +67,6 @@ class ServicesConfig(Options, group=Group.SERVICES):
     clean_incremental: Option[bool] = Option(
         "hoodie.cleaner.incremental.mode",
         default=True,
-        parse=boolean,
         aliases=("hoodie.clean.incremental.enabled",),
         doc="Whether a clean looks only at partitions in which something was updated or replaced "
         "since the last one, or at all of them. Under KEEP_LATEST_FILE_VERSIONS it is always all.",
@@ -79,7 +74,6 @@ class ServicesConfig(Options, group=Group.SERVICES):
     clean_trigger_strategy = ConfigKey(
         "hoodie.clean.trigger.strategy",
         default="NUM_COMMITS",
-        parse=str,
         choices=("NUM_COMMITS",),
         doc="What makes a clean due.",
     )
@@ -93,7 +87,6 @@ class ServicesConfig(Options, group=Group.SERVICES):
     archive_automatic: Option[bool] = Option(
         "hoodie.archive.automatic",
         default=True,
-        parse=boolean,
         doc="Whether old instants leave the active timeline for the archived one after a commit.",
     )
     keep_min_commits: Option[int] = Option(
@@ -112,7 +105,6 @@ class ServicesConfig(Options, group=Group.SERVICES):
     archive_beyond_savepoint: Option[bool] = Option(
         "hoodie.archive.beyond.savepoint",
         default=False,
-        parse=boolean,
         doc="Whether commits after a savepointed one are archived, which itself stays.",
     )
     history_batch_size: Option[int] = Option(

@@ -65,7 +65,6 @@ class SqlConfig(Options, group=Group.WRITE):
 
     insert_operation: Option[Operation | None] = Option(
         "hoodie.spark.sql.insert.into.operation",
-        default=None,
         parse=_insert_operation,
         default_text="upsert with a record key and an ordering field, else insert",
         doc="What `INSERT INTO` does with its rows, by `hudi.sql` and `hudi.sql_session`: "
@@ -73,7 +72,6 @@ class SqlConfig(Options, group=Group.WRITE):
     )
     overwrite_mode: Option[OverwriteMode | None] = Option(
         "hoodie.datasource.overwrite.mode",
-        default=None,
         parse=_overwrite_mode,
         default_text="(spark.sql.sources.partitionOverwriteMode)",
         doc="What `INSERT OVERWRITE` replaces in a table with partitions. STATIC: all rows, or "

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from hudi_core.config.key import Group
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer, optional
+from hudi_core.config.parsers import integer, optional
 from hudi_core.config.read import ReadConfig, begin_time
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.instant_time import EARLIEST
@@ -62,7 +62,6 @@ class StreamSinkConfig(Options, group=Group.WRITE):
     ignores_failed_batch: Option[bool] = Option(
         "hoodie.datasource.write.streaming.ignore.failed.batch",
         default=False,
-        parse=boolean,
         doc="Streaming sink: whether a batch that cannot be written is left out with a warning, "
         "and the query goes on: its rows are lost.",
     )
@@ -82,7 +81,6 @@ class StreamSourceConfig(Options, group=Group.READ):
     )
     max_files: Option[int | None] = Option(
         "maxFilesPerTrigger",
-        default=None,
         parse=optional(integer(1)),
         default_text="(no limit)",
         doc="Streaming source: a batch takes no further commit once its commits wrote this many "
@@ -92,7 +90,6 @@ class StreamSourceConfig(Options, group=Group.READ):
     )
     max_bytes: Option[int | None] = Option(
         "maxBytesPerTrigger",
-        default=None,
         parse=optional(integer(1)),
         default_text="(no limit)",
         doc="Streaming source: the same by the bytes of the files that its commits wrote.",

@@ -10,11 +10,9 @@ from hudi_core.config.key import Group
 from hudi_core.config.lock_servers import endpoint, thrift_uris
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import (
-    boolean,
     integer,
     names,
     optional_flag,
-    text_or_none,
 )
 from hudi_core.errors import InvalidOptionError
 
@@ -96,14 +94,12 @@ class SyncConfig(Options, group=Group.SYNC):
     enabled: Option[bool] = Option(
         "hoodie.datasource.meta.sync.enable",
         default=False,
-        parse=boolean,
         doc="Whether each commit is followed by a sync with the metastores of "
         f"`{_META}client.tool.class`.",
     )
     hive_enabled: Option[bool] = Option(
         f"{_HIVE}enable",
         default=False,
-        parse=boolean,
         doc="Whether each commit is followed by a sync with a Hive metastore, besides those "
         "others.",
     )
@@ -119,7 +115,6 @@ class SyncConfig(Options, group=Group.SYNC):
     mode: Option[str] = Option(
         f"{_HIVE}mode",
         default="hms",
-        parse=str,
         choices=("hms",),
         hudi_default="(none)",
         reason="The metastore is asked by its Thrift interface; there is no Hive server between, "
@@ -129,7 +124,6 @@ class SyncConfig(Options, group=Group.SYNC):
     use_jdbc: Option[bool] = Option(
         f"{_HIVE}use_jdbc",
         default=False,
-        parse=boolean,
         hudi_default="true",
         reason="There is no Hive server between.",
         doc="Hudi's former switch of the mode; `true` is refused where no mode is given.",
@@ -144,42 +138,33 @@ class SyncConfig(Options, group=Group.SYNC):
     )
     database: Option[str | None] = Option(
         f"{_HIVE}database",
-        default=None,
-        parse=text_or_none,
         default_text="the table's hoodie.database.name, else default",
         doc="The database that the entry is in.",
     )
     table: Option[str | None] = Option(
         f"{_HIVE}table",
-        default=None,
-        parse=text_or_none,
         default_text="the table's name",
         doc="The entry's name.",
     )
     base_path: Option[str | None] = Option(
         "hoodie.datasource.meta.sync.base.path",
-        default=None,
-        parse=text_or_none,
         default_text="the table's path",
         doc="Path of the table; another one than that of the table is refused.",
     )
     base_file_format: Option[str] = Option(
         f"{_HIVE}base_file_format",
         default="PARQUET",
-        parse=str,
         choices=("PARQUET",),
         doc="Format of the base files.",
     )
     partition_fields: Option[tuple[str, ...] | None] = Option(
         f"{_HIVE}partition_fields",
-        default=None,
         parse=names,
         default_text="the table's partition fields",
         doc="Partition columns of the entry. One that the table lacks is a column of strings.",
     )
     extractor: Option[Extractor | None] = Option(
         f"{_HIVE}partition_extractor_class",
-        default=None,
         parse=extractor,
         default_text="as the table makes its paths",
         doc="Hudi's class for how values come from paths of partitions: "
@@ -188,7 +173,6 @@ class SyncConfig(Options, group=Group.SYNC):
     )
     decode_partition: Option[bool | None] = Option(
         f"{_META}decode_partition",
-        default=None,
         parse=optional_flag,
         default_text="hoodie.datasource.write.partitionpath.urlencode of the table",
         doc="Whether `%XX` in paths of partitions is decoded.",
@@ -196,55 +180,46 @@ class SyncConfig(Options, group=Group.SYNC):
     assume_dates: Option[str] = Option(
         f"{_HIVE}assume_date_partitioning",
         default="false",
-        parse=str,
         choices=("false",),
         doc="Give the partition extractor for days instead.",
     )
     create_database: Option[bool] = Option(
         f"{_HIVE}auto_create_database",
         default=True,
-        parse=boolean,
         doc="Whether a database that is missing is created; else it is an error.",
     )
     is_managed: Option[bool] = Option(
         f"{_HIVE}create_managed_table",
         default=False,
-        parse=boolean,
         doc="Whether an entry is made as one whose files the metastore owns: who drops it there "
         "deletes the table. Entries that are there stay what they are.",
     )
     ignores_errors: Option[bool] = Option(
         f"{_HIVE}ignore_exceptions",
         default=False,
-        parse=boolean,
         doc="Whether a sync that fails after a commit is a warning, not an error. The commit "
         "is kept in both cases.",
     )
     strategy: Option[TableStrategy] = Option(
         f"{_HIVE}table.strategy",
         default=TableStrategy.ALL,
-        parse=TableStrategy,
-        choices=tuple(TableStrategy),
         doc="Entries of a table of the type MERGE_ON_READ: one for its base files (`RO`), one for "
         "all that it holds (`RT`), or both.",
     )
     skips_ro_suffix: Option[bool] = Option(
         f"{_HIVE}skip_ro_suffix",
         default=False,
-        parse=boolean,
         doc="With `ALL`, whether the entry of the base files has the table's own name, without "
         "`_ro`.",
     )
     names_snapshot: Option[bool] = Option(
         f"{_META}sync_snapshot_with_table_name",
         default=True,
-        parse=boolean,
         doc="With `ALL`, whether the table's own name is one more entry for all that it holds.",
     )
     as_datasource: Option[bool] = Option(
         f"{_HIVE}sync_as_datasource",
         default=True,
-        parse=boolean,
         doc="Whether the entry says what Spark needs to read it as a table of the source `hudi` "
         "(RFC-15).",
     )
@@ -256,15 +231,11 @@ class SyncConfig(Options, group=Group.SYNC):
     )
     spark_version: Option[str | None] = Option(
         "hoodie.meta_sync.spark.version",
-        default=None,
-        parse=text_or_none,
-        default_text="(none)",
         doc="The version of Spark that the entry names as its creator.",
     )
     supports_timestamp: Option[bool] = Option(
         f"{_HIVE}support_timestamp",
         default=True,
-        parse=boolean,
         hudi_default="false",
         reason="Hudi's Spark writer has `true`; else timestamps are numbers to engines that go by "
         "the metastore's types.",
@@ -273,33 +244,28 @@ class SyncConfig(Options, group=Group.SYNC):
     omits_meta_columns: Option[bool] = Option(
         f"{_HIVE}omit_metadata_fields",
         default=False,
-        parse=boolean,
         doc="Whether the entry leaves out the columns `_hoodie_*`.",
     )
     comments: Option[bool] = Option(
         f"{_HIVE}sync_comment",
         default=False,
-        parse=boolean,
         doc="Whether the entry's columns have the comments of the table's.",
     )
     table_properties: Option[tuple[tuple[str, str], ...]] = Option(
         f"{_HIVE}table_properties",
         default=(),
         parse=properties,
-        default_text="(none)",
         doc="Further properties of the entry, `key=value`, one a line.",
     )
     serde_properties: Option[tuple[tuple[str, str], ...]] = Option(
         f"{_HIVE}serde_properties",
         default=(),
         parse=properties,
-        default_text="(none)",
         doc="Further properties of how the entry is read, `key=value`, one a line.",
     )
     uses_old_input_format: Option[bool] = Option(
         f"{_HIVE}use_pre_apache_input_format",
         default=False,
-        parse=boolean,
         doc="Whether the entry names the classes of Hudi before it came to Apache.",
     )
     batch: Option[int] = Option(
@@ -311,33 +277,28 @@ class SyncConfig(Options, group=Group.SYNC):
     is_incremental: Option[bool] = Option(
         f"{_META}incremental",
         default=True,
-        parse=boolean,
         doc="Whether only partitions are compared that were written since the last sync.",
     )
     touches: Option[bool] = Option(
         f"{_META}touch.partitions.enabled",
         default=False,
-        parse=boolean,
         doc="Whether entries of partitions are changed that were written to and stay the same, so "
         "that the metastore shows when.",
     )
     is_conditional: Option[bool] = Option(
         "hoodie.datasource.meta_sync.condition.sync",
         default=False,
-        parse=boolean,
         doc="Whether the entry's time of the last sync stays where nothing else of it changes.",
     )
     recreates: Option[bool] = Option(
         f"{_HIVE}recreate_table_on_error",
         default=False,
-        parse=boolean,
         doc="Whether an entry that cannot be brought up to date is dropped and made again; no file "
         "is deleted.",
     )
     buckets: Option[str] = Option(
         f"{_HIVE}bucket_sync",
         default="false",
-        parse=str,
         choices=("false",),
         doc="Whether the entry says that Hive's own buckets are in the files. Hudi's are others, "
         "and readers that rely on it find too few rows.",
@@ -345,7 +306,6 @@ class SyncConfig(Options, group=Group.SYNC):
     takes_hidden_layout: Option[bool] = Option(
         "hudi.sync.object_store",
         default=False,
-        parse=boolean,
         doc="Whether a table of the native format is registered too whose data files lie where "
         "other engines do not look for them; its entry says so in `hudi.storage.strategy`.",
     )
@@ -378,36 +338,27 @@ class GlueConfig(Options, group=Group.SYNC):
 
     database: Option[str | None] = Option(
         f"{_GLUE}database_name",
-        default=None,
-        parse=text_or_none,
         default_text=f"as {_HIVE}database",
         doc="`glue`: the database that the entry is in. Needs boto3: "
         "`pip install hudi-core[glue]`.",
     )
     table: Option[str | None] = Option(
         f"{_GLUE}table_name",
-        default=None,
-        parse=text_or_none,
         default_text=f"as {_HIVE}table",
         doc="`glue`: the entry's name.",
     )
     catalog_id: Option[str | None] = Option(
         f"{_GLUE}catalogId",
-        default=None,
-        parse=text_or_none,
         default_text="the account's own",
         doc="`glue`: the catalog.",
     )
     region: Option[str | None] = Option(
         "hoodie.aws.glue.region",
-        default=None,
-        parse=text_or_none,
         default_text="what boto3 finds by itself",
         doc="`glue`: region of the service.",
     )
     endpoint_url: Option[str | None] = Option(
         "hoodie.aws.glue.endpoint",
-        default=None,
         parse=endpoint,
         default_text="that of the region",
         doc="`glue`: address of the service.",
@@ -415,25 +366,21 @@ class GlueConfig(Options, group=Group.SYNC):
     skips_archive: Option[bool] = Option(
         f"{_GLUE}skip_table_archive",
         default=True,
-        parse=boolean,
         doc="`glue`: whether the former version of a changed entry is not kept.",
     )
     lists_metadata: Option[bool] = Option(
         f"{_GLUE}metadata_file_listing",
         default=False,
-        parse=boolean,
         doc="`glue`: whether the entry asks Athena to list files by the table's metadata table.",
     )
     recreates: Option[bool] = Option(
         f"{_GLUE}recreate_table_on_error",
         default=False,
-        parse=boolean,
         doc=f"`glue`: as {_HIVE}recreate_table_on_error.",
     )
     indexes: Option[str] = Option(
         f"{_GLUE}partition_index_fields.enable",
         default="false",
-        parse=str,
         choices=("false",),
         doc="`glue`: whether partition indexes are made. Make them by Glue's own means.",
     )

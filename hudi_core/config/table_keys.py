@@ -7,9 +7,9 @@ the stored name is the key or one of its aliases.
 from __future__ import annotations
 
 from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.kinds import ChangeLogging, TableType
+from hudi_core.config.kinds import ChangeLogging, KeyGeneratorType, TableType
 from hudi_core.config.options import Options
-from hudi_core.config.parsers import boolean, integer, names
+from hudi_core.config.parsers import boolean, integer
 from hudi_core.config.stored import Stored
 from hudi_core.config.table_parsers import (
     NATIVE,
@@ -31,7 +31,6 @@ class TableKeys(Options, group=Group.TABLE):
 
     name = Stored[str | None](
         "hoodie.table.name",
-        default=None,
         parse=table_name,
         aliases=("hoodie.datasource.write.table.name",),
         default_text="(the last part of the path)",
@@ -40,16 +39,12 @@ class TableKeys(Options, group=Group.TABLE):
     )
     database = Stored(
         "hoodie.database.name",
-        default=None,
         parse=table_name,
-        default_text="(none)",
         doc="Name of the database the table belongs to.",
     )
     table_type = Stored(
         "hoodie.datasource.write.table.type",
         default=TableType.COPY_ON_WRITE,
-        parse=TableType,
-        choices=tuple(TableType),
         aliases=("hoodie.table.type", "hoodie.datasource.write.storage.type"),
         doc="How updates are stored. Tables of type MERGE_ON_READ are recognised and refused.",
         stored_as="hoodie.table.type",
@@ -83,7 +78,6 @@ class TableKeys(Options, group=Group.TABLE):
     record_key_fields = Stored[tuple[str, ...]](
         "hoodie.datasource.write.recordkey.field",
         default=(),
-        parse=names,
         aliases=("hoodie.table.recordkey.fields",),
         default_text="(none: keys are generated)",
         doc="Columns that identify a row, separated by commas; a field of a struct is named with "
@@ -94,7 +88,6 @@ class TableKeys(Options, group=Group.TABLE):
     partition_path = ConfigKey[tuple[str, ...]](
         "hoodie.datasource.write.partitionpath.field",
         default=(),
-        parse=names,
         aliases=("hoodie.table.partition.fields",),
         default_text="(not partitioned)",
         doc="Columns whose values make the partition path, separated by commas; for the CUSTOM "
@@ -104,9 +97,7 @@ class TableKeys(Options, group=Group.TABLE):
     ordering = ConfigKey[tuple[str, ...]](
         "hoodie.datasource.write.precombine.field",
         default=(),
-        parse=names,
         aliases=("hoodie.table.ordering.fields", "hoodie.table.precombine.field"),
-        default_text="(none)",
         doc="Columns that order versions of a row: the greater value wins, and ties go to the "
         "incoming row. Of several, separated by commas, the next decides where the first are "
         "equal; a field of a struct is named with a dot, as in `source.ts`. hudi-rs 0.5 cannot "
@@ -114,7 +105,6 @@ class TableKeys(Options, group=Group.TABLE):
     )
     merge_mode = ConfigKey(
         "hoodie.write.record.merge.mode",
-        default=None,
         parse=merge_mode,
         aliases=("hoodie.record.merge.mode",),
         default_text="EVENT_TIME_ORDERING with an ordering field, else COMMIT_TIME_ORDERING",
@@ -124,7 +114,6 @@ class TableKeys(Options, group=Group.TABLE):
     )
     payload_class = ConfigKey(
         "hoodie.datasource.write.payload.class",
-        default=None,
         parse=payload_class,
         aliases=("hoodie.compaction.payload.class",),
         default_text="(as the merge mode says)",
@@ -134,7 +123,6 @@ class TableKeys(Options, group=Group.TABLE):
     )
     merge_strategy = ConfigKey(
         "hoodie.write.record.merge.strategy.id",
-        default=None,
         parse=merge_strategy,
         aliases=(
             "hoodie.record.merge.strategy.id",
@@ -147,9 +135,8 @@ class TableKeys(Options, group=Group.TABLE):
         "`hoodie.record.merge.property.<name>.` and are kept with the table. Ids of other "
         "strategies are refused.",
     )
-    key_generator = ConfigKey(
+    key_generator = ConfigKey[KeyGeneratorType | str | None](
         "hoodie.datasource.write.keygenerator.type",
-        default=None,
         parse=key_generator,
         aliases=("hoodie.table.keygenerator.type",),
         default_text="NON_PARTITION without partition fields, CUSTOM where they have types, "
@@ -163,7 +150,6 @@ class TableKeys(Options, group=Group.TABLE):
     )
     key_generator_class = ConfigKey(
         "hoodie.datasource.write.keygenerator.class",
-        default=None,
         parse=key_generator_class,
         aliases=("hoodie.table.keygenerator.class",),
         default_text="(as the type says)",
@@ -174,14 +160,12 @@ class TableKeys(Options, group=Group.TABLE):
     complex_new_encoding = ConfigKey(
         "hoodie.write.complex.keygen.new.encoding",
         default=False,
-        parse=boolean,
         doc="Tables of version 8 with the COMPLEX generator and one key field: whether the record "
         "key is the bare value instead of `field:value`. Stored with the table as "
         "`hoodie.table.complex.keygen.encoding`.",
     )
-    consistent_timestamps = Stored(
+    consistent_timestamps = Stored[bool | None](
         "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
-        default=None,
         parse=boolean,
         default_text="false; for a table of Apache Hudi's, as its stored keys show",
         doc="Whether timestamps with a zone are strings in record keys and partition paths, such "
@@ -193,7 +177,6 @@ class TableKeys(Options, group=Group.TABLE):
     )
     old_floats = Stored(
         "hoodie.datasource.write.keygenerator.java.version",
-        default=None,
         parse=old_float_digits,
         default_text="(19 or later; for a table of Apache Hudi's, as its stored keys show)",
         doc="Release of Java whose digits floating-point numbers have in record keys and "
@@ -205,7 +188,6 @@ class TableKeys(Options, group=Group.TABLE):
     hive_style = Stored(
         "hoodie.datasource.write.hive_style_partitioning",
         default=False,
-        parse=boolean,
         doc="Whether partition paths read `column=value` instead of `value`.",
         usual="false",
         is_stated=True,
@@ -213,7 +195,6 @@ class TableKeys(Options, group=Group.TABLE):
     url_encode = Stored(
         "hoodie.datasource.write.partitionpath.urlencode",
         default=False,
-        parse=boolean,
         doc="Whether partition values are percent-encoded in paths.",
         usual="false",
         is_stated=True,
@@ -221,7 +202,6 @@ class TableKeys(Options, group=Group.TABLE):
     drop_partition_columns = Stored(
         "hoodie.datasource.write.drop.partition.columns",
         default=False,
-        parse=boolean,
         doc="Whether data files leave out the partition columns. Only false is supported.",
         usual="false",
         is_stated=True,
@@ -229,7 +209,6 @@ class TableKeys(Options, group=Group.TABLE):
     populate_meta_fields = Stored(
         "hoodie.populate.meta.fields",
         default=True,
-        parse=boolean,
         doc="Whether data files hold the five meta columns. Without them record keys are made of "
         "their columns whenever they are needed, and no row records when it was written: there are "
         "no incremental queries. It is chosen when the table is made, for good.",
@@ -238,7 +217,6 @@ class TableKeys(Options, group=Group.TABLE):
     virtual_keys = Stored(
         "hoodie.recordkey.virtual.enabled",
         default=False,
-        parse=boolean,
         doc="Whether data files leave out `_hoodie_record_key`, which then reads null: record keys "
         "are made of their columns whenever they are needed. The other meta columns stay, and so "
         "do incremental queries. A table that stores its keys is switched by "
@@ -248,23 +226,20 @@ class TableKeys(Options, group=Group.TABLE):
     virtual_columns = ConfigKey[tuple[str, ...]](
         "hoodie.recordkey.virtual.columns",
         default=(),
-        parse=names,
         default_text="(those of hoodie.datasource.write.recordkey.field)",
         doc="Columns that virtual keys are made of, separated by commas: another name of "
         "hoodie.datasource.write.recordkey.field, under which they are stored.",
     )
     key_concatenator = Stored[str | None](
         "hoodie.recordkey.virtual.concatenator",
-        default=None,
         parse=concatenator,
         default_text="(none: keys are those of the key generator)",
         doc="The separator of the values of a virtual key: with `_` that of the columns `a` and "
         "`b` is `1_2`, instead of `a:1,b:2`. Values that contain it are refused, as two rows could "
         "have one key.",
     )
-    virtual_generator = ConfigKey(
+    virtual_generator = ConfigKey[KeyGeneratorType | str | None](
         "hoodie.recordkey.virtual.class",
-        default=None,
         parse=key_generator.parse,
         default_text="(the table's key generator)",
         doc="The key generator that makes virtual keys, by its name or that of Hudi's class: "
@@ -273,7 +248,6 @@ class TableKeys(Options, group=Group.TABLE):
     accepts_other_keys = ConfigKey(
         "hoodie.recordkey.virtual.foreign.keys.accepted",
         default=False,
-        parse=boolean,
         doc="Whether virtual keys may be such as other engines make otherwise: of dates, decimals "
         "or bytes, or with a concatenator. Those would add a row again, and not update it: say "
         "true where no other engine writes the table.",
@@ -281,7 +255,6 @@ class TableKeys(Options, group=Group.TABLE):
     keeps_virtual_keys = Stored(
         "hoodie.recordkey.virtual.transition.enabled",
         default=False,
-        parse=boolean,
         doc="Whether a table with virtual keys writes `_hoodie_record_key` all the same, for "
         "readers that still need it. Here it reads null, and `hudi table validate` counts the rows "
         "whose stored key is another one than that which is made.",
@@ -290,7 +263,6 @@ class TableKeys(Options, group=Group.TABLE):
     logs_changes = Stored(
         "hoodie.table.cdc.enabled",
         default=False,
-        parse=boolean,
         doc="Whether writes that update or delete rows, or add some to a file, log these changes "
         "beside it, for change data capture queries of Apache Hudi. Those of this project compare "
         "the files; they read logs where these are much smaller, or clean has removed the file "
@@ -300,8 +272,6 @@ class TableKeys(Options, group=Group.TABLE):
     change_logging = Stored(
         "hoodie.table.cdc.supplemental.logging.mode",
         default=ChangeLogging.DATA_BEFORE_AFTER,
-        parse=ChangeLogging,
-        choices=tuple(ChangeLogging),
         doc="What these logs hold of a change: the operation and the key; the row before as well; "
         "or the rows before and after.",
         usual=ChangeLogging.DATA_BEFORE_AFTER.value,
@@ -329,7 +299,6 @@ class TableKeys(Options, group=Group.TABLE):
     )
     local_zone = Stored(
         "hoodie.table.timeline.local.zone",
-        default=None,
         parse=time_zone,
         default_text="(the zone of this process)",
         doc="Time zone of the other writers of a table, such as America/Los_Angeles: that of "

@@ -124,7 +124,6 @@ class TimeKeys(Options, group=Group.TABLE):
 
     timestamp_type = ConfigKey[TimestampType | None](
         _PREFIX + "timestamp.type",
-        default=None,
         parse=_timestamp_type,
         aliases=(_OLD_PREFIX + "timestamp.type",),
         default_text="(required for TIMESTAMP partition fields)",
@@ -136,15 +135,12 @@ class TimeKeys(Options, group=Group.TABLE):
     scalar_unit = ConfigKey(
         _PREFIX + "timestamp.scalar.time.unit",
         default=TimeUnit.SECONDS,
-        parse=TimeUnit,
-        choices=tuple(TimeUnit),
         aliases=(_OLD_PREFIX + "timestamp.scalar.time.unit",),
         doc="What numbers of the type SCALAR count since 1970.",
     )
     input_format = ConfigKey(
         _PREFIX + "input.dateformat",
         default="",
-        parse=str,
         aliases=(_OLD_PREFIX + "input.dateformat",),
         default_text="(required for strings)",
         doc="Formats of the strings, such as `yyyy-MM-dd'T'HH:mm:ssZ`; the first that fits is "
@@ -160,14 +156,12 @@ class TimeKeys(Options, group=Group.TABLE):
     output_format = ConfigKey(
         _PREFIX + "output.dateformat",
         default="",
-        parse=str,
         aliases=(_OLD_PREFIX + "output.dateformat",),
         default_text="(required for TIMESTAMP partition fields)",
         doc="Format of the partition paths, such as `yyyy/MM/dd`; slashes make folders.",
     )
     input_zone = ConfigKey(
         _PREFIX + "input.timezone",
-        default=None,
         parse=time_zone,
         aliases=(_OLD_PREFIX + "input.timezone",),
         default_text="UTC",
@@ -178,7 +172,6 @@ class TimeKeys(Options, group=Group.TABLE):
     )
     output_zone = ConfigKey(
         _PREFIX + "output.timezone",
-        default=None,
         parse=time_zone,
         aliases=(_OLD_PREFIX + "output.timezone",),
         default_text="UTC",
@@ -188,7 +181,6 @@ class TimeKeys(Options, group=Group.TABLE):
     )
     zone = ConfigKey(
         _PREFIX + "timezone",
-        default=None,
         parse=time_zone,
         aliases=(_OLD_PREFIX + "timezone",),
         default_text="(see the two others)",

@@ -10,7 +10,7 @@ from typing import Final, Self
 from hudi_core.config.connector import data_size
 from hudi_core.config.key import Group
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import integer, text_or_none
+from hudi_core.config.parsers import integer
 from hudi_core.errors import InvalidOptionError
 
 SIGNING_KEY_VARIABLE: Final = "HUDI_TRINO_SIGNING_KEY"
@@ -37,8 +37,6 @@ class TrinoConfig(Options, group=Group.TRINO):
 
     signing_key_file: Option[str | None] = Option(
         "hudi.trino.signing-key-file",
-        default=None,
-        parse=text_or_none,
         default_text=f"(the keys in `{SIGNING_KEY_VARIABLE}`, else a random one for the process)",
         doc="File with the key that signs splits and continuation tokens: a line of at least 32 "
         "characters, such as `openssl rand -hex 32` prints. Servers behind one catalog need the "
@@ -55,23 +53,17 @@ class TrinoConfig(Options, group=Group.TRINO):
     )
     certificate_file: Option[str | None] = Option(
         "hudi.trino.tls.certificate-file",
-        default=None,
-        parse=text_or_none,
         default_text="(no TLS)",
         doc="File with the server's certificate and those between it and its authority, in PEM; "
         "with it connections are encrypted.",
     )
     private_key_file: Option[str | None] = Option(
         "hudi.trino.tls.private-key-file",
-        default=None,
-        parse=text_or_none,
         default_text="(the file of the certificate)",
         doc="File with the private key of the certificate, in PEM and without a password.",
     )
     client_ca_file: Option[str | None] = Option(
         "hudi.trino.tls.client-ca-file",
-        default=None,
-        parse=text_or_none,
         default_text="(clients need no certificate)",
         doc="File with the certificates of the authorities whose clients are let in, in PEM; with "
         "it no other client is (mutual TLS).",

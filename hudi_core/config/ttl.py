@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer, names
+from hudi_core.config.parsers import integer
 
 _PACKAGE: Final = "org.apache.hudi.table.action.ttl.strategy."
 
@@ -42,20 +42,16 @@ class TtlConfig(Options, group=Group.SERVICES):
     inline: Option[bool] = Option(
         "hoodie.partition.ttl.inline",
         default=False,
-        parse=boolean,
         doc="Whether expired partitions are deleted after a commit.",
     )
     strategy: Option[TtlStrategy] = Option(
         "hoodie.partition.ttl.management.strategy.type",
         default=TtlStrategy.KEEP_BY_TIME,
-        parse=TtlStrategy,
-        choices=tuple(TtlStrategy),
         doc="From when on the age of a partition counts: the last commit that wrote to it, or the "
         "one that made it.",
     )
     strategy_class = ConfigKey(
         "hoodie.partition.ttl.strategy.class",
-        default=None,
         parse=strategy_class,
         default_text="(as the type says)",
         doc="The same by the name of Hudi's Java class, which goes before the type: "
@@ -72,7 +68,6 @@ class TtlConfig(Options, group=Group.SERVICES):
     partitions: Option[tuple[str, ...]] = Option(
         "hoodie.partition.ttl.strategy.partition.selected",
         default=(),
-        parse=names,
         default_text="(all)",
         doc="Paths of the partitions that may expire, separated by commas.",
     )

@@ -93,7 +93,6 @@ class ValidatorsConfig(Options, group=Group.WRITE):
         "hoodie.precommit.validators",
         default=(),
         parse=validator_kinds,
-        default_text="(none)",
         doc="Validators that run before a commit completes, separated by commas: `equality`, "
         "`inequality` and `single_value`, or Hudi's Java classes "
         + ", ".join(f"`{name}`" for name in VALIDATOR_CLASSES)
@@ -104,7 +103,6 @@ class ValidatorsConfig(Options, group=Group.WRITE):
         "hoodie.precommit.validators.equality.sql.queries",
         default=(),
         parse=queries,
-        default_text="(none)",
         doc="Queries of `equality`, separated by semicolons. In each `<TABLE_NAME>` means the "
         "table; the rows have to be the same before and after the commit, in any order.",
     )
@@ -112,22 +110,18 @@ class ValidatorsConfig(Options, group=Group.WRITE):
         "hoodie.precommit.validators.inequality.sql.queries",
         default=(),
         parse=queries,
-        default_text="(none)",
         doc="Queries of `inequality`: the rows must not be the same before and after the commit.",
     )
     single_value: Option[tuple[tuple[str, str], ...]] = Option(
         "hoodie.precommit.validators.single.value.sql.queries",
         default=(),
         parse=queries_with_values,
-        default_text="(none)",
         doc="Queries of `single_value`, each followed by `#` and the one value that it must "
         "return after the commit, as in `select count(*) from <TABLE_NAME> where fare < 0#0`.",
     )
     failure_policy: Option[FailurePolicy] = Option(
         "hoodie.precommit.validators.failure.policy",
         default=FailurePolicy.FAIL,
-        parse=FailurePolicy,
-        choices=tuple(FailurePolicy),
         doc="What becomes of a commit that a validator refuses. FAIL: it is rolled back. WARN_LOG: "
         "it completes, and a warning is logged.",
     )

@@ -21,7 +21,7 @@ from hudi_core.config.lock import LockConfig
 from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer, names, number, optional
+from hudi_core.config.parsers import integer, number, optional
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.sql import OverwriteMode, SqlConfig
@@ -63,21 +63,18 @@ class WriteConfig(Options, group=Group.WRITE):
     partitions_to_delete: Option[tuple[str, ...]] = Option(
         "hoodie.datasource.write.partitions.to.delete",
         default=(),
-        parse=names,
         default_text="(the partitions of the rows)",
         doc="Paths of the partitions that delete_partition deletes, separated by commas.",
     )
     combine_before_insert: Option[bool] = Option(
         "hoodie.combine.before.insert",
         default=False,
-        parse=boolean,
         doc="Whether insert, bulk_insert, insert_overwrite and insert_overwrite_table combine "
         "incoming rows that have one key.",
     )
     combine_before_upsert: Option[bool] = Option(
         "hoodie.combine.before.upsert",
         default=True,
-        parse=boolean,
         doc="Whether upsert combines incoming rows that have one key. Turn it off only for rows "
         "that are certain to have distinct keys: of several with one key, the last meets the "
         "stored row.",
@@ -85,13 +82,11 @@ class WriteConfig(Options, group=Group.WRITE):
     combine_before_delete: Option[bool] = Option(
         "hoodie.combine.before.delete",
         default=True,
-        parse=boolean,
         doc="Whether delete combines incoming rows that have one key.",
     )
     validates_complex_keys: Option[bool] = Option(
         "hoodie.write.complex.keygen.validation.enable",
         default=True,
-        parse=boolean,
         doc="Whether a write to a table of Apache Hudi's is refused where its COMPLEX generator "
         "has one key field and stored rows do not show whether keys are `field:value` or, as Hudi "
         "1.0.0 to 1.0.2 make them, the bare value: because there are none, or of both. Where they "
@@ -100,30 +95,24 @@ class WriteConfig(Options, group=Group.WRITE):
     allow_duplicate_on_insert: Option[bool] = Option(
         "hoodie.merge.allow.duplicate.on.inserts",
         default=True,
-        parse=boolean,
         doc="Whether insert keeps a row whose key is already in the small file that takes it in; "
         "false updates the stored row instead.",
     )
     insert_drop_duplicates = ConfigKey(
         "hoodie.datasource.write.insert.drop.duplicates",
         default=False,
-        parse=boolean,
         doc="Whether insert drops rows whose keys the table holds already, and combines incoming "
         "rows that have one key; the same as hoodie.datasource.insert.dup.policy=drop.",
     )
     insert_duplicates: Option[InsertDuplicates] = Option(
         "hoodie.datasource.insert.dup.policy",
         default=InsertDuplicates.NONE,
-        parse=InsertDuplicates,
-        choices=tuple(InsertDuplicates),
         doc="What insert does about rows whose keys the table holds already. none: does not look. "
         "drop: drops them, and combines incoming rows that have one key. fail: writes nothing.",
     )
     bulk_insert_sort_mode: Option[BulkInsertSortMode] = Option(
         "hoodie.bulkinsert.sort.mode",
         default=BulkInsertSortMode.NONE,
-        parse=BulkInsertSortMode,
-        choices=tuple(BulkInsertSortMode),
         doc="How bulk_insert arranges rows. NONE: as they come. PARTITION_SORT: each task sorts "
         "its rows by partition path and record key. GLOBAL_SORT: so are all rows together. "
         "PARTITION_PATH_REPARTITION: one task writes all rows of a partition, so that few files "
@@ -133,7 +122,6 @@ class WriteConfig(Options, group=Group.WRITE):
     bulk_insert_sort_columns: Option[tuple[str, ...]] = Option(
         "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
         default=(),
-        parse=names,
         default_text="(the record key)",
         doc="Columns by which GLOBAL_SORT and PARTITION_SORT sort the rows of a partition; nulls "
         "are first.",
@@ -175,7 +163,6 @@ class WriteConfig(Options, group=Group.WRITE):
     insert_auto_split: Option[bool] = Option(
         "hoodie.copyonwrite.insert.auto.split",
         default=True,
-        parse=boolean,
         doc="Whether the rows of a new file follow from the size of a row and the size of a file.",
     )
     insert_split_size: Option[int] = Option(
@@ -217,18 +204,15 @@ class WriteConfig(Options, group=Group.WRITE):
     dictionary_enabled: Option[bool] = Option(
         "hoodie.parquet.dictionary.enabled",
         default=True,
-        parse=boolean,
         doc="Whether columns with few values are dictionary-encoded.",
     )
     bloom_enabled: Option[bool] = Option(
         "hoodie.parquet.bloom.filter.enabled",
         default=True,
-        parse=boolean,
         doc="Whether base files carry a bloom filter of their keys.",
     )
     bloom_entries: Option[int | None] = Option(
         "hoodie.index.bloom.num_entries",
-        default=None,
         parse=optional(integer(1)),
         default_text="(the rows of the file)",
         doc="Keys the bloom filter of a base file is sized for.",
@@ -264,21 +248,18 @@ class WriteConfig(Options, group=Group.WRITE):
     detects_early: Option[bool] = Option(
         "hoodie.write.concurrency.early.conflict.detection.enable",
         default=False,
-        parse=boolean,
         doc="Whether a write is refused before it writes data when a live writer is changing one "
         "of its file groups. Otherwise, and for all else, conflicts are found at the commit.",
     )
     bloom_type = ConfigKey(
         "hoodie.bloom.index.filter.type",
         default="DYNAMIC_V0",
-        parse=str,
         choices=("DYNAMIC_V0",),
         doc="Kind of bloom filter.",
     )
     auto_upgrade = ConfigKey(
         "hoodie.write.auto.upgrade",
         default=False,
-        parse=boolean,
         doc="Whether a write may raise the table's version. It never does; true is warned of.",
         hudi_default="true",
         reason="An upgrade shuts out older readers, and no user asked for it.",
@@ -286,7 +267,6 @@ class WriteConfig(Options, group=Group.WRITE):
     markers_type = ConfigKey(
         "hoodie.write.markers.type",
         default="DIRECT",
-        parse=str,
         choices=("DIRECT", "TIMELINE_SERVER_BASED"),
         doc="How markers are kept. Both words are accepted; markers are always written directly.",
         hudi_default="TIMELINE_SERVER_BASED",

@@ -6,14 +6,15 @@ import pickle
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
-from typing import Self
+from types import NoneType
+from typing import Self, get_args, get_type_hints
 
 import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
 from hudi_core.config import parsers
-from hudi_core.config.catalog import ALL_KEYS, DECLARED_NAMES
+from hudi_core.config.catalog import ALL_KEYS, DECLARED_NAMES, OPTIONS
 from hudi_core.config.key import ConfigKey, Group, Secret, is_secret_name
 from hudi_core.config.options import Option, Options
 from hudi_core.config.stored_keys import ManagedKeys
@@ -194,6 +195,15 @@ def test_every_declaration_is_complete(key: ConfigKey[object]) -> None:
     if key.choices:
         # the default is one of the values a user may give
         assert any(key.read({key.key: choice}) == key.default for choice in key.choices)
+
+
+def test_only_what_may_be_none_has_no_default() -> None:
+    for one in OPTIONS:
+        hints = get_type_hints(one)
+        for name, key in one.by_attribute.items():
+            if isinstance(key, Option) and key.default is None:
+                (held,) = get_args(hints[name])
+                assert NoneType in get_args(held), f"{one.__name__}.{name}"
 
 
 def test_a_deviation_needs_a_reason() -> None:
