@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, Self
 
 from hudi_core.config.extension_points import NamedIndex, index_type
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import IndexType
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import integer
+from hudi_core.config.stored import Property, Setting, property_text, require_same
+from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.buckets import Buckets
 
@@ -141,3 +145,46 @@ def stored_buckets(properties: Mapping[str, str], record_key: tuple[str, ...]) -
         return None
     fields = IndexConfig.bucket_fields.read(properties)
     return Buckets(IndexConfig.bucket_number.read(properties), fields or record_key)
+
+
+def bucket_properties(buckets: Buckets | None) -> list[Property]:
+    """Stored properties of a table's buckets, for all its writers.
+
+    Hudi itself stores no option of an index (apache/hudi#13241), so that two jobs may use different
+    buckets. Its Spark data source takes every stored property for an option that a job does not
+    give, unless it overwrites the table (``HoodieSparkSqlWriter.mergeParamsAndGetHoodieConfig``):
+    with these it finds the same buckets. Jobs of Hudi's other writers have to name them.
+    """
+    return [(key.key, property_text(value)) for key, value in _stated(buckets)]
+
+
+def _stated(buckets: Buckets | None) -> list[tuple[ConfigKey[Any], object]]:
+    """What buckets say of options."""
+    if buckets is None:
+        return []
+    return [
+        (IndexConfig.index_type, IndexType.BUCKET),
+        (IndexConfig.bucket_number, buckets.number),
+        (IndexConfig.bucket_fields, buckets.fields),
+    ]
+
+
+def _against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
+    if stored.buckets is None:
+        buckets = buckets_of(options, stored.record_key_fields)
+        return stored if buckets is None else replace(stored, buckets=buckets)
+    for key, value in _stated(stored.buckets):
+        require_same(options, key, value, stored.raw)
+    return stored
+
+
+BUCKETS: Final = Setting(
+    lambda options, made: {"buckets": buckets_of(options, made["record_key_fields"])},
+    lambda read, made: {
+        "buckets": read(partial(stored_buckets, record_key=made["record_key_fields"]))
+    },
+    lambda config: bucket_properties(config.buckets),
+    _against,
+    # an index other than buckets leaves no trace in a table, and may change from write to write
+    lambda stored: (IndexConfig.index_type.key, *(key.key for key, _ in _stated(stored.buckets))),
+)

@@ -6,6 +6,8 @@ the stored name is the key or one of its aliases.
 
 from __future__ import annotations
 
+from typing import Final
+
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import ChangeLogging, KeyGeneratorType, TableType
 from hudi_core.config.options import Options
@@ -24,6 +26,9 @@ from hudi_core.config.table_parsers import (
     table_name,
 )
 from hudi_core.config.time_zone import time_zone
+
+READABLE_VERSIONS: Final = (6, 8, 9)
+WRITABLE_VERSIONS: Final = (8, 9)
 
 
 class TableKeys(Options, group=Group.TABLE):
@@ -49,6 +54,7 @@ class TableKeys(Options, group=Group.TABLE):
         doc="How updates are stored. Tables of type MERGE_ON_READ are recognised and refused.",
         stored_as="hoodie.table.type",
         is_required=True,
+        written=(TableType.COPY_ON_WRITE,),
     )
     version = Stored(
         "hoodie.write.table.version",
@@ -61,6 +67,7 @@ class TableKeys(Options, group=Group.TABLE):
         reason="Version 8 is the newest that Hudi 1.0, 1.1 and 1.2, hudi-rs and Trino all read.",
         stored_as="hoodie.table.version",
         is_required=True,
+        written=WRITABLE_VERSIONS,
     )
     table_format = Stored(
         "hoodie.table.format",
@@ -205,6 +212,7 @@ class TableKeys(Options, group=Group.TABLE):
         doc="Whether data files leave out the partition columns. Only false is supported.",
         usual="false",
         is_stated=True,
+        written=(False,),
     )
     populate_meta_fields = Stored(
         "hoodie.populate.meta.fields",
@@ -283,6 +291,7 @@ class TableKeys(Options, group=Group.TABLE):
         aliases=("hoodie.base.file.format", "hoodie.table.ro.file.format"),
         doc="Format of base files. Only PARQUET is supported.",
         usual="PARQUET",
+        written=("PARQUET",),
     )
     timezone = Stored(
         "hoodie.table.timeline.timezone",
@@ -296,6 +305,7 @@ class TableKeys(Options, group=Group.TABLE):
         reason="Local time repeats an hour every autumn and differs between writers.",
         absent="LOCAL",
         usual="LOCAL",
+        written=("UTC",),
     )
     local_zone = Stored(
         "hoodie.table.timeline.local.zone",
