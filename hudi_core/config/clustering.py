@@ -88,135 +88,117 @@ class ClusteringConfig(Options, group=Group.CLUSTERING):
         "hoodie.clustering.inline",
         default=False,
         aliases=("hoodie.datasource.clustering.inline.enable",),
-        doc="Whether a clustering is scheduled and run after a commit, where it is due.",
     )
+    """Whether a clustering is scheduled and run after a commit, where it is due."""
     inline_max_commits: Option[int] = Option(
-        "hoodie.clustering.inline.max.commits",
-        default=4,
-        parse=integer(1),
-        doc="Commits after the last clustering from which on the next inline one is due.",
+        "hoodie.clustering.inline.max.commits", default=4, parse=integer(1)
     )
-    schedule_inline: Option[bool] = Option(
-        "hoodie.clustering.schedule.inline",
-        default=False,
-        doc="Whether a clustering is scheduled after a commit, where it is due, for another "
-        "process to run (`hudi cluster PATH --run`).",
-    )
+    """Commits after the last clustering from which on the next inline one is due."""
+    schedule_inline: Option[bool] = Option("hoodie.clustering.schedule.inline", default=False)
+    """Whether a clustering is scheduled after a commit, where it is due, for another process to run
+    (`hudi cluster PATH --run`)."""
     schedule_max_commits: Option[int] = Option(
-        "hoodie.clustering.async.max.commits",
-        default=4,
-        parse=integer(1),
-        doc="Commits after the last clustering from which on hoodie.clustering.schedule.inline "
-        "schedules the next one.",
+        "hoodie.clustering.async.max.commits", default=4, parse=integer(1)
     )
+    """Commits after the last clustering from which on hoodie.clustering.schedule.inline schedules
+    the next one."""
     updates: Option[UpdatesStrategy] = Option(
         "hoodie.clustering.updates.strategy",
         default=UpdatesStrategy.REJECT,
         parse=updates_strategy,
         default_text="SparkRejectUpdateStrategy",
-        doc="What becomes of a write that changes, deletes or overwrites rows of a file group that "
-        "a scheduled clustering is about to replace. SparkRejectUpdateStrategy: it is refused "
-        "before anything is written. SparkAllowUpdateStrategy: it goes on, and the clustering is "
-        "given up. Also by the full names of Hudi's Java classes.",
     )
+    """What becomes of a write that changes, deletes or overwrites rows of a file group that a
+    scheduled clustering is about to replace. SparkRejectUpdateStrategy: it is refused before
+    anything is written. SparkAllowUpdateStrategy: it goes on, and the clustering is given up. Also
+    by the full names of Hudi's Java classes."""
     small_file_limit: Option[int] = Option(
-        "hoodie.clustering.plan.strategy.small.file.limit",
-        default=300 * _MIB,
-        parse=integer(0),
-        doc="Base files of fewer bytes are rewritten.",
+        "hoodie.clustering.plan.strategy.small.file.limit", default=300 * _MIB, parse=integer(0)
     )
+    """Base files of fewer bytes are rewritten."""
     target_file_bytes: Option[int] = Option(
         "hoodie.clustering.plan.strategy.target.file.max.bytes",
         default=1024 * _MIB,
         parse=integer(1),
-        doc="Bytes that a file of a clustering is meant to have at most.",
     )
+    """Bytes that a file of a clustering is meant to have at most."""
     max_group_bytes: Option[int] = Option(
-        "hoodie.clustering.plan.strategy.max.bytes.per.group",
-        default=2048 * _MIB,
-        parse=integer(1),
-        doc="Bytes of the files that are rewritten together, in one task.",
+        "hoodie.clustering.plan.strategy.max.bytes.per.group", default=2048 * _MIB, parse=integer(1)
     )
+    """Bytes of the files that are rewritten together, in one task."""
     max_groups: Option[int] = Option(
-        "hoodie.clustering.plan.strategy.max.num.groups",
-        default=30,
-        parse=integer(1),
-        doc="Groups of files that one clustering rewrites at most.",
+        "hoodie.clustering.plan.strategy.max.num.groups", default=30, parse=integer(1)
     )
+    """Groups of files that one clustering rewrites at most."""
     sort_columns: Option[tuple[str, ...]] = Option(
         "hoodie.clustering.plan.strategy.sort.columns",
         default=(),
         default_text="(rows stay in their order)",
-        doc="Columns by which the rows of a group are sorted; nulls are first. Fields of structs "
-        "are named with a dot.",
     )
+    """Columns by which the rows of a group are sorted; nulls are first. Fields of structs are named
+    with a dot."""
     layout: Option[ClusteringOrder] = Option(
         "hoodie.layout.optimize.strategy",
         default=ClusteringOrder.LINEAR,
         parse=layout,
         default_text="LINEAR",
-        doc="How rows are ordered by several sort columns: `LINEAR`, by the first, then by the "
-        "next; `ZORDER` (also `z-order`) or `HILBERT`, along a curve on which rows that are alike "
-        "in all of them are near each other.",
     )
+    """How rows are ordered by several sort columns: `LINEAR`, by the first, then by the next;
+    `ZORDER` (also `z-order`) or `HILBERT`, along a curve on which rows that are alike in all of
+    them are near each other."""
     single_file_groups: Option[bool | None] = Option(
         "hoodie.clustering.plan.strategy.single.group.clustering.enabled",
         parse=optional_flag,
         default_text="(where rows are sorted)",
-        doc="Whether a file that has no other to be rewritten with is rewritten into one file.",
         hudi_default="true",
         reason="Without sort columns it would be the same file, written again by every clustering.",
     )
+    """Whether a file that has no other to be rewritten with is rewritten into one file."""
     slice_order: Option[tuple[SliceOrder, ...]] = Option(
         "hoodie.clustering.plan.strategy.file.slices.sort.by",
         default=(SliceOrder.SIZE,),
         parse=slice_orders,
         default_text="SIZE",
-        doc="Which files of a partition are taken first: `SIZE`, the largest, `INSTANT_TIME`, the "
-        "oldest, or both in turn.",
     )
+    """Which files of a partition are taken first: `SIZE`, the largest, `INSTANT_TIME`, the oldest,
+    or both in turn."""
     partition_filter: Option[PartitionFilter] = Option(
-        "hoodie.clustering.plan.partition.filter.mode",
-        default=PartitionFilter.NONE,
-        doc="Which partitions are looked at. `NONE`: all. `RECENT_DAYS`: the last ones by name. "
-        "`SELECTED_PARTITIONS`: those between two. `DAY_ROLLING`: each hour of the day, in the "
-        "table's time zone, another twenty-fourth.",
+        "hoodie.clustering.plan.partition.filter.mode", default=PartitionFilter.NONE
     )
+    """Which partitions are looked at. `NONE`: all. `RECENT_DAYS`: the last ones by name.
+    `SELECTED_PARTITIONS`: those between two. `DAY_ROLLING`: each hour of the day, in the table's
+    time zone, another twenty-fourth."""
     partition_regex: Option[str | None] = Option(
         "hoodie.clustering.plan.strategy.partition.regex.pattern",
         parse=partition_pattern,
         default_text="(any)",
-        doc="Only partitions whose whole path this regular expression matches are looked at.",
     )
+    """Only partitions whose whole path this regular expression matches are looked at."""
     partitions: Option[tuple[str, ...]] = Option(
-        "hoodie.clustering.plan.strategy.partition.selected",
-        default=(),
-        default_text="(any)",
-        doc="Only these partitions are looked at, and the regular expression is not: paths, "
-        "separated by commas.",
+        "hoodie.clustering.plan.strategy.partition.selected", default=(), default_text="(any)"
     )
+    """Only these partitions are looked at, and the regular expression is not: paths, separated by
+    commas."""
     begin_partition: Option[str | None] = Option(
-        "hoodie.clustering.plan.strategy.cluster.begin.partition",
-        default_text="(the first)",
-        doc="`SELECTED_PARTITIONS`: the first partition.",
+        "hoodie.clustering.plan.strategy.cluster.begin.partition", default_text="(the first)"
     )
+    """`SELECTED_PARTITIONS`: the first partition."""
     end_partition: Option[str | None] = Option(
-        "hoodie.clustering.plan.strategy.cluster.end.partition",
-        default_text="(the last)",
-        doc="`SELECTED_PARTITIONS`: the last partition.",
+        "hoodie.clustering.plan.strategy.cluster.end.partition", default_text="(the last)"
     )
+    """`SELECTED_PARTITIONS`: the last partition."""
     recent_partitions: Option[int] = Option(
         "hoodie.clustering.plan.strategy.daybased.lookback.partitions",
         default=2,
         parse=integer(-(1 << 31)),
-        doc="`RECENT_DAYS`: how many partitions; 0 or less for all.",
     )
+    """`RECENT_DAYS`: how many partitions; 0 or less for all."""
     skipped_partitions: Option[int] = Option(
         "hoodie.clustering.plan.strategy.daybased.skipfromlatest.partitions",
         default=0,
         parse=integer(-(1 << 31)),
-        doc="`RECENT_DAYS`: how many of the last partitions are left out.",
     )
+    """`RECENT_DAYS`: how many of the last partitions are left out."""
 
     @property
     def takes_single_files(self) -> bool:

@@ -38,65 +38,47 @@ class IndexConfig(Options, group=Group.WRITE):
     """
 
     index_type: Option[IndexType | NamedIndex] = Option(
-        "hoodie.index.type",
-        default=IndexType.SIMPLE,
-        parse=index_type,
-        doc="How incoming keys find the file groups that hold them. SIMPLE reads the keys of "
-        "every file of the partitions concerned. BLOOM rules files out by the range of their keys "
-        "and by their bloom filters first. The GLOBAL_ ones look into all partitions: a key is "
-        "unique in the whole table. RECORD_INDEX, by its newer name GLOBAL_RECORD_LEVEL_INDEX, "
-        "asks the record index of the metadata table, which has to be there: a key is unique in "
-        "the whole table, and only files that hold one of the keys are read. RECORD_LEVEL_INDEX "
-        "does so with a record index that is kept by partitions: a key is unique in its "
-        "partition. BUCKET computes the file group from the key; it is the layout of a table, "
-        "chosen before its first rows and kept with it. Or the name of an index that an installed "
-        "distribution provides (`docs/extension_points.md`).",
+        "hoodie.index.type", default=IndexType.SIMPLE, parse=index_type
     )
+    """How incoming keys find the file groups that hold them. SIMPLE reads the keys of every file of
+    the partitions concerned. BLOOM rules files out by the range of their keys and by their bloom
+    filters first. The GLOBAL_ ones look into all partitions: a key is unique in the whole table.
+    RECORD_INDEX, by its newer name GLOBAL_RECORD_LEVEL_INDEX, asks the record index of the metadata
+    table, which has to be there: a key is unique in the whole table, and only files that hold one
+    of the keys are read. RECORD_LEVEL_INDEX does so with a record index that is kept by partitions:
+    a key is unique in its partition. BUCKET computes the file group from the key; it is the layout
+    of a table, chosen before its first rows and kept with it. Or the name of an index that an
+    installed distribution provides (`docs/extension_points.md`)."""
     moves_partition: Option[bool] = Option(
-        "hoodie.simple.index.update.partition.path",
-        default=True,
-        doc="GLOBAL_SIMPLE: what becomes of a row whose key is stored in another partition. true: "
-        "it moves to its new partition. false: it replaces the stored row in the old partition, "
-        "and its partition columns keep the stored values.",
+        "hoodie.simple.index.update.partition.path", default=True
     )
+    """GLOBAL_SIMPLE: what becomes of a row whose key is stored in another partition. true: it moves
+    to its new partition. false: it replaces the stored row in the old partition, and its partition
+    columns keep the stored values."""
     asks_metadata: Option[bool] = Option(
         "hoodie.bloom.index.use.metadata",
         default=True,
-        doc="BLOOM and GLOBAL_BLOOM: whether bloom filters come from the metadata table, and the "
-        "ranges of keys with them, where it keeps bloom filters. Footers of files are opened of "
-        "those only that it has none of.",
         hudi_default="false",
         reason="A table that keeps bloom filters in its metadata table does so for this index; "
         "what it has none of is found in footers as without.",
     )
-    bloom_moves = ConfigKey(
-        "hoodie.bloom.index.update.partition.path",
-        default=True,
-        doc="GLOBAL_BLOOM: the same as hoodie.simple.index.update.partition.path.",
-    )
-    record_moves = ConfigKey(
-        "hoodie.record.index.update.partition.path",
-        default=False,
-        doc="RECORD_INDEX: the same as hoodie.simple.index.update.partition.path.",
-    )
+    """BLOOM and GLOBAL_BLOOM: whether bloom filters come from the metadata table, and the ranges of
+    keys with them, where it keeps bloom filters. Footers of files are opened of those only that it
+    has none of."""
+    bloom_moves = ConfigKey("hoodie.bloom.index.update.partition.path", default=True)
+    """GLOBAL_BLOOM: the same as hoodie.simple.index.update.partition.path."""
+    record_moves = ConfigKey("hoodie.record.index.update.partition.path", default=False)
+    """RECORD_INDEX: the same as hoodie.simple.index.update.partition.path."""
     bucket_number = ConfigKey(
-        "hoodie.bucket.index.num.buckets",
-        default=256,
-        parse=integer(1, 99_999_999),
-        doc="BUCKET: buckets of every partition, each one file group. Kept with the table.",
+        "hoodie.bucket.index.num.buckets", default=256, parse=integer(1, 99_999_999)
     )
+    """BUCKET: buckets of every partition, each one file group. Kept with the table."""
     bucket_fields = ConfigKey[tuple[str, ...]](
-        "hoodie.bucket.index.hash.field",
-        default=(),
-        default_text="(the record key)",
-        doc="BUCKET: the record key fields whose values choose the bucket. Kept with the table.",
+        "hoodie.bucket.index.hash.field", default=(), default_text="(the record key)"
     )
-    bucket_engine = ConfigKey(
-        "hoodie.index.bucket.engine",
-        default="SIMPLE",
-        parse=bucket_engine,
-        doc="BUCKET: SIMPLE, with a fixed number of buckets. CONSISTENT_HASHING is refused.",
-    )
+    """BUCKET: the record key fields whose values choose the bucket. Kept with the table."""
+    bucket_engine = ConfigKey("hoodie.index.bucket.engine", default="SIMPLE", parse=bucket_engine)
+    """BUCKET: SIMPLE, with a fixed number of buckets. CONSISTENT_HASHING is refused."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:

@@ -63,76 +63,74 @@ class IngestionConfig(Options, group=Group.INGESTION):
     """Which files are read, how, and how many at once."""
 
     root: Option[str | None] = Option(
-        f"{_STREAMER}source.dfs.root",
-        aliases=(f"{_DELTA_STREAMER}source.dfs.root",),
-        doc="The folder of the files, where the call names none; folders in it are searched too.",
+        f"{_STREAMER}source.dfs.root", aliases=(f"{_DELTA_STREAMER}source.dfs.root",)
     )
+    """The folder of the files, where the call names none; folders in it are searched too."""
     source_format: Option[SourceFormat | None] = Option(
         "hoodie.ingest.source.format",
         parse=source_format,
         default_text="(by the names of the files)",
-        doc="What the files hold: `parquet`, `json` (an object in each line), `csv`, or `dms` for "
-        "the changes that AWS DMS writes. The classes of Hudi Streamer for such sources are "
-        "understood too.",
         hudi_default="(--source-class JsonDFSSource)",
         reason="Names of files mostly say it.",
     )
+    """What the files hold: `parquet`, `json` (an object in each line), `csv`, or `dms` for the
+    changes that AWS DMS writes. The classes of Hudi Streamer for such sources are understood
+    too."""
     most_bytes: Option[int] = Option(
         "hoodie.ingest.commit.max.bytes",
         default=512 << 20,
         parse=data_size,
         default_text="`512MB`",
-        doc="The files of one commit are no larger together, but for a single one that is. They "
-        "are held in memory while they are written.",
         hudi_default="(--source-limit, none)",
         reason="A first run over years of files would have to fit memory.",
     )
+    """The files of one commit are no larger together, but for a single one that is. They are held
+    in memory while they are written."""
     memory_days: Option[int] = Option(
         "hoodie.ingest.late.files.days",
         default=7,
         parse=integer(1),
-        doc="For how many days before the newest file the names of read files are kept: a file "
-        "that comes late is read as long as its modification time lies within them.",
         hudi_default="0",
         reason="Hudi Streamer passes over files that come late, and over files of the same time.",
     )
+    """For how many days before the newest file the names of read files are kept: a file that comes
+    late is read as long as its modification time lies within them."""
     sql: Option[str | None] = Option(
-        f"{_STREAMER}transformer.sql",
-        aliases=(f"{_DELTA_STREAMER}transformer.sql",),
-        doc="A query in Spark's SQL that makes the rows to write of those of the files, which it "
-        "names `<SRC>`.",
+        f"{_STREAMER}transformer.sql", aliases=(f"{_DELTA_STREAMER}transformer.sql",)
     )
+    """A query in Spark's SQL that makes the rows to write of those of the files, which it names
+    `<SRC>`."""
     csv_header: Option[bool] = Option(
         f"{_STREAMER}csv.header",
         default=True,
         aliases=(f"{_DELTA_STREAMER}csv.header",),
-        doc="Whether the first line of a CSV file names its columns. Where it does not, they are "
-        "those of the table, or of the schema that the call gives, in their order.",
         hudi_default="false",
         reason="Columns go by their names, and files without them are rare.",
     )
+    """Whether the first line of a CSV file names its columns. Where it does not, they are those of
+    the table, or of the schema that the call gives, in their order."""
     csv_separator: Option[str] = Option(
         f"{_STREAMER}csv.sep",
         default=",",
         parse=one_character,
         aliases=(f"{_DELTA_STREAMER}csv.sep",),
         default_text="`,`",
-        doc="The character between the columns of a CSV file.",
     )
+    """The character between the columns of a CSV file."""
     csv_quote: Option[str] = Option(
         f"{_STREAMER}csv.quote",
         default='"',
         parse=one_character,
         aliases=(f"{_DELTA_STREAMER}csv.quote",),
-        doc="The character around values of a CSV file that hold separators or ends of lines.",
     )
+    """The character around values of a CSV file that hold separators or ends of lines."""
     csv_null: Option[str] = Option(
         f"{_STREAMER}csv.nullValue",
         default="",
         aliases=(f"{_DELTA_STREAMER}csv.nullValue",),
         default_text="(empty)",
-        doc="The string that means null in a CSV file.",
     )
+    """The string that means null in a CSV file."""
 
     csv_encoding: Option[str] = Option(
         f"{_STREAMER}csv.encoding",
@@ -140,27 +138,25 @@ class IngestionConfig(Options, group=Group.INGESTION):
         parse=encoding,
         aliases=(f"{_DELTA_STREAMER}csv.encoding",),
         default_text="`UTF-8`",
-        doc="The encoding of CSV files. A file that is not of it is refused, by its line.",
     )
+    """The encoding of CSV files. A file that is not of it is refused, by its line."""
     csv_infers: Option[bool] = Option(
-        f"{_STREAMER}csv.inferSchema",
-        default=False,
-        aliases=(f"{_DELTA_STREAMER}csv.inferSchema",),
-        doc="Whether new columns of CSV files have the types that their values show. Otherwise "
-        "they are strings. A column is one of numbers only where none loses a digit or a zero.",
+        f"{_STREAMER}csv.inferSchema", default=False, aliases=(f"{_DELTA_STREAMER}csv.inferSchema",)
     )
+    """Whether new columns of CSV files have the types that their values show. Otherwise they are
+    strings. A column is one of numbers only where none loses a digit or a zero."""
     schema_file: Option[str | None] = Option(
         f"{_STREAMER}schemaprovider.source.schema.file",
         aliases=(f"{_DELTA_STREAMER}schemaprovider.source.schema.file",),
-        doc="An Avro schema in JSON, on a disk or in an object store: the types of columns that "
-        "the table does not have yet, where the call gives none.",
     )
+    """An Avro schema in JSON, on a disk or in an object store: the types of columns that the table
+    does not have yet, where the call gives none."""
 
     csv_names_columns: Option[bool] = Option(
         "hoodie.ingest.dms.csv.header",
         default=False,
-        doc="Whether CSV files of AWS DMS begin with the names of their columns (its setting "
-        "`addColumnName`).",
         hudi_default="(no such option)",
         reason="Files of DMS have no such line by default, where others do.",
     )
+    """Whether CSV files of AWS DMS begin with the names of their columns (its setting
+    `addColumnName`)."""

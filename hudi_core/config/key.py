@@ -1,4 +1,4 @@
-"""One declaration per option: name, default, meaning and parser.
+"""One declaration per option: name, default and parser, with its meaning below.
 
 Options arrive as text, as Hudi's users write them. They are parsed once, at the edge, by the
 declarations made here; what is passed on inside the project are the frozen views of
@@ -98,8 +98,9 @@ class ConfigKey(Generic[T_co]):
     """The declaration of one option.
 
     ``key`` is Hudi's own name wherever Hudi has the option. ``parse`` raises ``ValueError`` with a
-    reason that completes "... cannot be used: ...". ``doc`` has meaning and unit in one or two
-    sentences. ``choices`` are compared without regard to case; empty when any text may be.
+    reason that completes "... cannot be used: ...". ``choices`` are compared without regard to
+    case; empty when any text may be. Meaning and unit are in the docstring below the declaration,
+    in one or two sentences; :func:`hudi_core.config.docs.meanings` reads them.
 
     An option without a default is ``None`` where it is not given. Without ``parse`` the default
     implies what there may be: true or false, the members of its enum, names with commas, a string.
@@ -113,7 +114,6 @@ class ConfigKey(Generic[T_co]):
     _: KW_ONLY
     default: T_co = _NOTHING
     parse: Callable[[str], T_co] = _NOTHING
-    doc: str
     aliases: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     default_text: str | None = None

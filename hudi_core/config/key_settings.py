@@ -1,4 +1,4 @@
-"""How a table makes record keys and partition paths: chosen, stored and compared.
+"""How a table makes keys and paths: chosen, stored and compared.
 
 Virtual record keys are those of RFC-21.
 """
@@ -376,7 +376,7 @@ def _written_as(options: Mapping[str, str], stored: TableConfig) -> tuple[str, .
 
 
 def _with_zone(stored: TableConfig) -> TableConfig:
-    """Take the zone of this process where neither the table nor an option names one."""
+    """Take the zone of this process where nothing names one."""
     if stored.timezone != "LOCAL" or stored.local_zone is not None:
         return stored
     return replace(stored, local_zone=process_zone())

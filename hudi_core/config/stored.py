@@ -1,4 +1,4 @@
-"""Declarations of what a table is: of each part how it is chosen, stored and compared."""
+"""Declarations of what a table is, part by part."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class StoredReader:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A part of what a table is that is more than one property.
+    """A part of a table's settings that is more than one property.
 
     ``as_new`` makes its fields of a user's options, ``as_stored`` of stored properties, both after
     the fields that are one property each. ``properties`` are those that store it. ``against``
@@ -130,7 +130,7 @@ class Stored(ConfigKey[T]):
 def require_same(
     options: Mapping[str, str], key: ConfigKey[Any], value: object, raw: Mapping[str, str]
 ) -> None:
-    """Refuse an option that says otherwise than the table, whose value is given."""
+    """Refuse an option that contradicts the value of a table."""
     found = key.find(options)
     if found is None:
         return

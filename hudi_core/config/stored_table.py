@@ -1,4 +1,4 @@
-"""What a table is: new by a user's options, as its properties say, and against each other.
+"""What a table is, by a user's options and by its properties.
 
 A property that is one field is declared as :class:`~hudi_core.config.stored.Stored`, other parts as
 :class:`~hudi_core.config.stored.Setting`. New tables, stored ones, their properties and options of
@@ -195,8 +195,11 @@ def id_properties(field_ids: Mapping[str, int], last_column_id: int | None) -> l
 
 
 def checked_against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
-    """The table with what options say of it where it does not; contradictions are refused."""
-    settled: dict[str, Any] = {}
+    """The table with options for what it does not say itself.
+
+    Options that contradict it are refused.
+    """
+    taken: dict[str, Any] = {}
     compared: set[str] = set()
     for name, row in CHOSEN_ROWS.items():
         if name in SETTINGS:
@@ -206,8 +209,8 @@ def checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCon
         if not (row.is_open and value is None):
             require_same(options, row, value, stored.raw)
         elif row.is_given(options):
-            settled[name] = row.read(options)
-    found = replace(stored, **settled) if settled else stored
+            taken[name] = row.read(options)
+    found = replace(stored, **taken) if taken else stored
     for setting in SETTINGS.values():
         compared.update(setting.compared(stored))
         found = setting.against(options, found)

@@ -127,72 +127,71 @@ class TimeKeys(Options, group=Group.TABLE):
         parse=_timestamp_type,
         aliases=(_OLD_PREFIX + "timestamp.type",),
         default_text="(required for TIMESTAMP partition fields)",
-        doc="What the values of a TIMESTAMP partition field are: UNIX_TIMESTAMP, "
-        "EPOCHMILLISECONDS or EPOCHMICROSECONDS (seconds, milliseconds or microseconds since "
-        "1970), SCALAR (numbers in another unit), or DATE_STRING and MIXED (strings). A timestamp "
-        "column takes EPOCHMICROSECONDS, its own unit; a date column SCALAR in DAYS.",
     )
+    """What the values of a TIMESTAMP partition field are: UNIX_TIMESTAMP, EPOCHMILLISECONDS or
+    EPOCHMICROSECONDS (seconds, milliseconds or microseconds since 1970), SCALAR (numbers in another
+    unit), or DATE_STRING and MIXED (strings). A timestamp column takes EPOCHMICROSECONDS, its own
+    unit; a date column SCALAR in DAYS."""
     scalar_unit = ConfigKey(
         _PREFIX + "timestamp.scalar.time.unit",
         default=TimeUnit.SECONDS,
         aliases=(_OLD_PREFIX + "timestamp.scalar.time.unit",),
-        doc="What numbers of the type SCALAR count since 1970.",
     )
+    """What numbers of the type SCALAR count since 1970."""
     input_format = ConfigKey(
         _PREFIX + "input.dateformat",
         default="",
         aliases=(_OLD_PREFIX + "input.dateformat",),
         default_text="(required for strings)",
-        doc="Formats of the strings, such as `yyyy-MM-dd'T'HH:mm:ssZ`; the first that fits is "
-        "taken.",
     )
+    """Formats of the strings, such as `yyyy-MM-dd'T'HH:mm:ssZ`; the first that fits is taken."""
     input_delimiter = ConfigKey(
         _PREFIX + "input.dateformat.list.delimiter.regex",
         default=",",
         parse=_delimiter,
         aliases=(_OLD_PREFIX + "input.dateformat.list.delimiter.regex",),
-        doc="The separator between several formats of strings: one character.",
     )
+    """The separator between several formats of strings: one character."""
     output_format = ConfigKey(
         _PREFIX + "output.dateformat",
         default="",
         aliases=(_OLD_PREFIX + "output.dateformat",),
         default_text="(required for TIMESTAMP partition fields)",
-        doc="Format of the partition paths, such as `yyyy/MM/dd`; slashes make folders.",
     )
+    """Format of the partition paths, such as `yyyy/MM/dd`; slashes make folders."""
     input_zone = ConfigKey(
         _PREFIX + "input.timezone",
         parse=time_zone,
         aliases=(_OLD_PREFIX + "input.timezone",),
         default_text="UTC",
-        doc="Time zone of strings that do not name an offset.",
         hudi_default="UTC in the documentation; in fact the zone of the process",
         reason="Two writers in two zones would make two partitions of one value. New tables store "
         "it.",
     )
+    """Time zone of strings that do not name an offset."""
     output_zone = ConfigKey(
         _PREFIX + "output.timezone",
         parse=time_zone,
         aliases=(_OLD_PREFIX + "output.timezone",),
         default_text="UTC",
-        doc="Time zone of the partition paths.",
         hudi_default="UTC in the documentation; in fact the zone of the process, or of the text",
         reason="As for the zone of the input. New tables store it.",
     )
+    """Time zone of the partition paths."""
     zone = ConfigKey(
         _PREFIX + "timezone",
         parse=time_zone,
         aliases=(_OLD_PREFIX + "timezone",),
         default_text="(see the two others)",
-        doc="Time zone of both, in place of the two others.",
     )
+    """Time zone of both, in place of the two others."""
     parser_class = ConfigKey(
         "hoodie.keygen.datetime.parser.class",
         default=_PARSERS[0],
         parse=_class,
         aliases=("hoodie.deltastreamer.keygen.datetime.parser.class",),
-        doc="Hudi's name for what parses strings; no other class can be named, and none is loaded.",
     )
+    """Hudi's name for what parses strings; no other class can be named, and none is loaded."""
 
 
 _ZONES: Final = (TimeKeys.input_zone, TimeKeys.output_zone, TimeKeys.zone)

@@ -90,41 +90,36 @@ class ValidatorsConfig(Options, group=Group.WRITE):
     """What must hold of the state that a write publishes."""
 
     kinds: Option[tuple[ValidatorKind, ...]] = Option(
-        "hoodie.precommit.validators",
-        default=(),
-        parse=validator_kinds,
-        doc="Validators that run before a commit completes, separated by commas: `equality`, "
-        "`inequality` and `single_value`, or Hudi's Java classes "
-        + ", ".join(f"`{name}`" for name in VALIDATOR_CLASSES)
-        + ". A commit that one refuses is rolled back. DuckDB runs their queries, which needs "
-        "`pip install hudi-core[validators]`.",
+        "hoodie.precommit.validators", default=(), parse=validator_kinds
     )
+    """Validators that run before a commit completes, separated by commas: `equality`, `inequality`
+    and `single_value`, or Hudi's Java classes
+    `org.apache.hudi.client.validator.SqlQueryEqualityPreCommitValidator`,
+    `org.apache.hudi.client.validator.SqlQueryInequalityPreCommitValidator`,
+    `org.apache.hudi.client.validator.SqlQuerySingleResultPreCommitValidator`. A commit that one
+    refuses is rolled back. DuckDB runs their queries, which needs `pip install
+    hudi-core[validators]`."""
     equality: Option[tuple[str, ...]] = Option(
-        "hoodie.precommit.validators.equality.sql.queries",
-        default=(),
-        parse=queries,
-        doc="Queries of `equality`, separated by semicolons. In each `<TABLE_NAME>` means the "
-        "table; the rows have to be the same before and after the commit, in any order.",
+        "hoodie.precommit.validators.equality.sql.queries", default=(), parse=queries
     )
+    """Queries of `equality`, separated by semicolons. In each `<TABLE_NAME>` means the table; the
+    rows have to be the same before and after the commit, in any order."""
     inequality: Option[tuple[str, ...]] = Option(
-        "hoodie.precommit.validators.inequality.sql.queries",
-        default=(),
-        parse=queries,
-        doc="Queries of `inequality`: the rows must not be the same before and after the commit.",
+        "hoodie.precommit.validators.inequality.sql.queries", default=(), parse=queries
     )
+    """Queries of `inequality`: the rows must not be the same before and after the commit."""
     single_value: Option[tuple[tuple[str, str], ...]] = Option(
         "hoodie.precommit.validators.single.value.sql.queries",
         default=(),
         parse=queries_with_values,
-        doc="Queries of `single_value`, each followed by `#` and the one value that it must "
-        "return after the commit, as in `select count(*) from <TABLE_NAME> where fare < 0#0`.",
     )
+    """Queries of `single_value`, each followed by `#` and the one value that it must return after
+    the commit, as in `select count(*) from <TABLE_NAME> where fare < 0#0`."""
     failure_policy: Option[FailurePolicy] = Option(
-        "hoodie.precommit.validators.failure.policy",
-        default=FailurePolicy.FAIL,
-        doc="What becomes of a commit that a validator refuses. FAIL: it is rolled back. WARN_LOG: "
-        "it completes, and a warning is logged.",
+        "hoodie.precommit.validators.failure.policy", default=FailurePolicy.FAIL
     )
+    """What becomes of a commit that a validator refuses. FAIL: it is rolled back. WARN_LOG: it
+    completes, and a warning is logged."""
 
     @property
     def sql_checks(self) -> tuple[SqlCheck, ...]:
