@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from typing import Final
 
 from hudi_core.config.key import Group
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import integer, names, optional_flag
+from hudi_core.config.parsers import integer, member, names, optional_flag, regular_expression
 
 _MIB: Final = 1 << 20
 _UPDATES: Final = "org.apache.hudi.client.clustering.update.strategy."
@@ -48,37 +47,12 @@ class SliceOrder(StrEnum):
     SIZE = "SIZE"
 
 
-def layout(text: str) -> ClusteringOrder:
-    """Parse a layout; Hudi's documentation writes ``z-order``."""
-    word = text.upper().replace("-", "").replace("_", "")
-    if word not in tuple(ClusteringOrder):
-        raise ValueError(f"it is none of {', '.join(ClusteringOrder)}")
-    return ClusteringOrder(word)
-
-
-def updates_strategy(text: str) -> UpdatesStrategy:
-    """Parse an updates strategy: its name, alone or as Hudi's Java class."""
-    word = text.removeprefix(_UPDATES)
-    if word not in tuple(UpdatesStrategy):
-        raise ValueError(f"it is none of {', '.join(UpdatesStrategy)}")
-    return UpdatesStrategy(word)
-
-
 def slice_orders(text: str) -> tuple[SliceOrder, ...]:
     """Parse a comma-separated list of what slices are taken by."""
     words = names(text.upper())
     if not words or not set(words) <= set(SliceOrder):
         raise ValueError(f"it is no list of {', '.join(SliceOrder)}")
     return tuple(SliceOrder(word) for word in words)
-
-
-def partition_pattern(text: str) -> str | None:
-    """Parse a regular expression of whole partition paths."""
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"it is not a regular expression ({error})") from None
-    return text or None
 
 
 class ClusteringConfig(Options, group=Group.CLUSTERING):
@@ -105,7 +79,7 @@ class ClusteringConfig(Options, group=Group.CLUSTERING):
     updates: Option[UpdatesStrategy] = Option(
         "hoodie.clustering.updates.strategy",
         default=UpdatesStrategy.REJECT,
-        parse=updates_strategy,
+        parse=member(UpdatesStrategy, lambda text: text.removeprefix(_UPDATES)),
         default_text="SparkRejectUpdateStrategy",
     )
     """What becomes of a write that changes, deletes or overwrites rows of a file group that a
@@ -140,7 +114,8 @@ class ClusteringConfig(Options, group=Group.CLUSTERING):
     layout: Option[ClusteringOrder] = Option(
         "hoodie.layout.optimize.strategy",
         default=ClusteringOrder.LINEAR,
-        parse=layout,
+        # Hudi's documentation writes z-order
+        parse=member(ClusteringOrder, lambda text: text.upper().replace("-", "").replace("_", "")),
         default_text="LINEAR",
     )
     """How rows are ordered by several sort columns: `LINEAR`, by the first, then by the next;
@@ -170,7 +145,7 @@ class ClusteringConfig(Options, group=Group.CLUSTERING):
     time zone, another twenty-fourth."""
     partition_regex: Option[str | None] = Option(
         "hoodie.clustering.plan.strategy.partition.regex.pattern",
-        parse=partition_pattern,
+        parse=lambda text: regular_expression(text) or None,
         default_text="(any)",
     )
     """Only partitions whose whole path this regular expression matches are looked at."""

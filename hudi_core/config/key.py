@@ -134,6 +134,12 @@ class ConfigKey(Generic[T_co]):
         for name, value in implied.items():
             object.__setattr__(self, name, value)
 
+    def accept_former(self, begin: str, former: str) -> None:
+        """Take the name with which options that begin so began before as one more alias."""
+        if self.key.startswith(begin):
+            alias = former + self.key.removeprefix(begin)
+            object.__setattr__(self, "aliases", (*self.aliases, alias))
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The name and its aliases."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final, Self
 
@@ -13,18 +12,10 @@ from hudi_core.config.parsers import (
     local_folder,
     number,
     optional_flag,
+    regular_expression,
 )
 
 _GROUPS: Final = integer(1, 9999)
-
-
-def folder_filter(text: str) -> str:
-    """Parse a regular expression of folders; blank for none."""
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"it is not a regular expression ({error})") from None
-    return text
 
 
 class MetadataConfig(Options, group=Group.METADATA):
@@ -136,7 +127,10 @@ class MetadataConfig(Options, group=Group.METADATA):
     secondary_index: Option[bool] = Option("hoodie.metadata.index.secondary.enable", default=True)
     """Whether secondary indexes serve filters. Those that a table has are kept either way."""
     dir_filter: Option[str] = Option(
-        "hoodie.metadata.dir.filter.regex", default="", parse=folder_filter, default_text="(none)"
+        "hoodie.metadata.dir.filter.regex",
+        default="",
+        parse=regular_expression,
+        default_text="(none)",
     )
     """Folders whose whole path matches are left out when the metadata table is first made."""
     compact_delta_commits: Option[int] = Option(

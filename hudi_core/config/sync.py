@@ -11,6 +11,7 @@ from hudi_core.config.lock_servers import endpoint, thrift_uris
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import (
     integer,
+    meanings_of,
     names,
     optional_flag,
 )
@@ -54,15 +55,8 @@ class TableStrategy(StrEnum):
     RT = "RT"
 
 
-def tools(text: str) -> tuple[SyncTool, ...]:
-    """Parse names of sync tools, or of Hudi's Java classes for them.
-
-    Nothing is ever imported by its name.
-    """
-    unknown = [one for one in names(text) if one not in _TOOLS]
-    if unknown:
-        raise ValueError(f"{unknown[0]} is none of {', '.join(_TOOLS)}")
-    return tuple(dict.fromkeys(_TOOLS[one] for one in names(text)))
+tools: Final = meanings_of(_TOOLS)
+"""Parses names of sync tools, or of Hudi's Java classes for them: none is imported by its name."""
 
 
 def extractor(text: str) -> Extractor | None:

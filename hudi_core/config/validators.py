@@ -9,7 +9,7 @@ from typing import Final, Self
 
 from hudi_core.config.key import Group
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import names
+from hudi_core.config.parsers import meanings_of
 from hudi_core.errors import InvalidOptionError
 
 TABLE_NAME: Final = "<TABLE_NAME>"
@@ -56,16 +56,6 @@ class SqlCheck:
     expected: str | None = None
 
 
-def validator_kinds(text: str) -> tuple[ValidatorKind, ...]:
-    """Parse a list of validators: our names for them, or Hudi's classes."""
-    known = VALIDATOR_CLASSES | {kind.value: kind for kind in ValidatorKind}
-    given = names(text)
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        raise ValueError(f"{unknown[0]} is none of {', '.join(known)}")
-    return tuple(dict.fromkeys(known[name] for name in given))
-
-
 def queries(text: str) -> tuple[str, ...]:
     """Parse queries between semicolons, each of the table."""
     found = tuple(part.strip() for part in text.split(";") if part.strip())
@@ -90,7 +80,9 @@ class ValidatorsConfig(Options, group=Group.WRITE):
     """What must hold of the state that a write publishes."""
 
     kinds: Option[tuple[ValidatorKind, ...]] = Option(
-        "hoodie.precommit.validators", default=(), parse=validator_kinds
+        "hoodie.precommit.validators",
+        default=(),
+        parse=meanings_of(VALIDATOR_CLASSES | {kind.value: kind for kind in ValidatorKind}),
     )
     """Validators that run before a commit completes, separated by commas: `equality`, `inequality`
     and `single_value`, or Hudi's Java classes
