@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from typing import Final
 
 from hudi_core.config.key import Group
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer, names, optional_flag, text_or_none
+from hudi_core.config.parsers import integer, member, names, optional_flag, regular_expression
 
 _MIB: Final = 1 << 20
 _UPDATES: Final = "org.apache.hudi.client.clustering.update.strategy."
@@ -48,22 +47,6 @@ class SliceOrder(StrEnum):
     SIZE = "SIZE"
 
 
-def layout(text: str) -> ClusteringOrder:
-    """Parse a layout; Hudi's documentation writes ``z-order``."""
-    word = text.upper().replace("-", "").replace("_", "")
-    if word not in tuple(ClusteringOrder):
-        raise ValueError(f"it is none of {', '.join(ClusteringOrder)}")
-    return ClusteringOrder(word)
-
-
-def updates_strategy(text: str) -> UpdatesStrategy:
-    """Parse an updates strategy: its name, alone or as Hudi's Java class."""
-    word = text.removeprefix(_UPDATES)
-    if word not in tuple(UpdatesStrategy):
-        raise ValueError(f"it is none of {', '.join(UpdatesStrategy)}")
-    return UpdatesStrategy(word)
-
-
 def slice_orders(text: str) -> tuple[SliceOrder, ...]:
     """Parse a comma-separated list of what slices are taken by."""
     words = names(text.upper())
@@ -72,163 +55,125 @@ def slice_orders(text: str) -> tuple[SliceOrder, ...]:
     return tuple(SliceOrder(word) for word in words)
 
 
-def partition_pattern(text: str) -> str | None:
-    """Parse a regular expression of whole partition paths."""
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"it is not a regular expression ({error})") from None
-    return text or None
-
-
 class ClusteringConfig(Options, group=Group.CLUSTERING):
     """What a clustering rewrites, in which order, and when."""
 
     inline: Option[bool] = Option(
         "hoodie.clustering.inline",
         default=False,
-        parse=boolean,
         aliases=("hoodie.datasource.clustering.inline.enable",),
-        doc="Whether a clustering is scheduled and run after a commit, where it is due.",
     )
+    """Whether a clustering is scheduled and run after a commit, where it is due."""
     inline_max_commits: Option[int] = Option(
-        "hoodie.clustering.inline.max.commits",
-        default=4,
-        parse=integer(1),
-        doc="Commits after the last clustering from which on the next inline one is due.",
+        "hoodie.clustering.inline.max.commits", default=4, parse=integer(1)
     )
-    schedule_inline: Option[bool] = Option(
-        "hoodie.clustering.schedule.inline",
-        default=False,
-        parse=boolean,
-        doc="Whether a clustering is scheduled after a commit, where it is due, for another "
-        "process to run (`hudi cluster PATH --run`).",
-    )
+    """Commits after the last clustering from which on the next inline one is due."""
+    schedule_inline: Option[bool] = Option("hoodie.clustering.schedule.inline", default=False)
+    """Whether a clustering is scheduled after a commit, where it is due, for another process to run
+    (`hudi cluster PATH --run`)."""
     schedule_max_commits: Option[int] = Option(
-        "hoodie.clustering.async.max.commits",
-        default=4,
-        parse=integer(1),
-        doc="Commits after the last clustering from which on hoodie.clustering.schedule.inline "
-        "schedules the next one.",
+        "hoodie.clustering.async.max.commits", default=4, parse=integer(1)
     )
+    """Commits after the last clustering from which on hoodie.clustering.schedule.inline schedules
+    the next one."""
     updates: Option[UpdatesStrategy] = Option(
         "hoodie.clustering.updates.strategy",
         default=UpdatesStrategy.REJECT,
-        parse=updates_strategy,
+        parse=member(UpdatesStrategy, lambda text: text.removeprefix(_UPDATES)),
         default_text="SparkRejectUpdateStrategy",
-        doc="What becomes of a write that changes, deletes or overwrites rows of a file group that "
-        "a scheduled clustering is about to replace. SparkRejectUpdateStrategy: it is refused "
-        "before anything is written. SparkAllowUpdateStrategy: it goes on, and the clustering is "
-        "given up. Also by the full names of Hudi's Java classes.",
     )
+    """What becomes of a write that changes, deletes or overwrites rows of a file group that a
+    scheduled clustering is about to replace. SparkRejectUpdateStrategy: it is refused before
+    anything is written. SparkAllowUpdateStrategy: it goes on, and the clustering is given up. Also
+    by the full names of Hudi's Java classes."""
     small_file_limit: Option[int] = Option(
-        "hoodie.clustering.plan.strategy.small.file.limit",
-        default=300 * _MIB,
-        parse=integer(0),
-        doc="Base files of fewer bytes are rewritten.",
+        "hoodie.clustering.plan.strategy.small.file.limit", default=300 * _MIB, parse=integer(0)
     )
+    """Base files of fewer bytes are rewritten."""
     target_file_bytes: Option[int] = Option(
         "hoodie.clustering.plan.strategy.target.file.max.bytes",
         default=1024 * _MIB,
         parse=integer(1),
-        doc="Bytes that a file of a clustering is meant to have at most.",
     )
+    """Bytes that a file of a clustering is meant to have at most."""
     max_group_bytes: Option[int] = Option(
-        "hoodie.clustering.plan.strategy.max.bytes.per.group",
-        default=2048 * _MIB,
-        parse=integer(1),
-        doc="Bytes of the files that are rewritten together, in one task.",
+        "hoodie.clustering.plan.strategy.max.bytes.per.group", default=2048 * _MIB, parse=integer(1)
     )
+    """Bytes of the files that are rewritten together, in one task."""
     max_groups: Option[int] = Option(
-        "hoodie.clustering.plan.strategy.max.num.groups",
-        default=30,
-        parse=integer(1),
-        doc="Groups of files that one clustering rewrites at most.",
+        "hoodie.clustering.plan.strategy.max.num.groups", default=30, parse=integer(1)
     )
+    """Groups of files that one clustering rewrites at most."""
     sort_columns: Option[tuple[str, ...]] = Option(
         "hoodie.clustering.plan.strategy.sort.columns",
         default=(),
-        parse=names,
         default_text="(rows stay in their order)",
-        doc="Columns by which the rows of a group are sorted; nulls are first. Fields of structs "
-        "are named with a dot.",
     )
+    """Columns by which the rows of a group are sorted; nulls are first. Fields of structs are named
+    with a dot."""
     layout: Option[ClusteringOrder] = Option(
         "hoodie.layout.optimize.strategy",
         default=ClusteringOrder.LINEAR,
-        parse=layout,
+        # Hudi's documentation writes z-order
+        parse=member(ClusteringOrder, lambda text: text.upper().replace("-", "").replace("_", "")),
         default_text="LINEAR",
-        doc="How rows are ordered by several sort columns: `LINEAR`, by the first, then by the "
-        "next; `ZORDER` (also `z-order`) or `HILBERT`, along a curve on which rows that are alike "
-        "in all of them are near each other.",
     )
+    """How rows are ordered by several sort columns: `LINEAR`, by the first, then by the next;
+    `ZORDER` (also `z-order`) or `HILBERT`, along a curve on which rows that are alike in all of
+    them are near each other."""
     single_file_groups: Option[bool | None] = Option(
         "hoodie.clustering.plan.strategy.single.group.clustering.enabled",
-        default=None,
         parse=optional_flag,
         default_text="(where rows are sorted)",
-        doc="Whether a file that has no other to be rewritten with is rewritten into one file.",
         hudi_default="true",
         reason="Without sort columns it would be the same file, written again by every clustering.",
     )
+    """Whether a file that has no other to be rewritten with is rewritten into one file."""
     slice_order: Option[tuple[SliceOrder, ...]] = Option(
         "hoodie.clustering.plan.strategy.file.slices.sort.by",
         default=(SliceOrder.SIZE,),
         parse=slice_orders,
         default_text="SIZE",
-        doc="Which files of a partition are taken first: `SIZE`, the largest, `INSTANT_TIME`, the "
-        "oldest, or both in turn.",
     )
+    """Which files of a partition are taken first: `SIZE`, the largest, `INSTANT_TIME`, the oldest,
+    or both in turn."""
     partition_filter: Option[PartitionFilter] = Option(
-        "hoodie.clustering.plan.partition.filter.mode",
-        default=PartitionFilter.NONE,
-        parse=PartitionFilter,
-        choices=tuple(PartitionFilter),
-        doc="Which partitions are looked at. `NONE`: all. `RECENT_DAYS`: the last ones by name. "
-        "`SELECTED_PARTITIONS`: those between two. `DAY_ROLLING`: each hour of the day, in the "
-        "table's time zone, another twenty-fourth.",
+        "hoodie.clustering.plan.partition.filter.mode", default=PartitionFilter.NONE
     )
+    """Which partitions are looked at. `NONE`: all. `RECENT_DAYS`: the last ones by name.
+    `SELECTED_PARTITIONS`: those between two. `DAY_ROLLING`: each hour of the day, in the table's
+    time zone, another twenty-fourth."""
     partition_regex: Option[str | None] = Option(
         "hoodie.clustering.plan.strategy.partition.regex.pattern",
-        default=None,
-        parse=partition_pattern,
+        parse=lambda text: regular_expression(text) or None,
         default_text="(any)",
-        doc="Only partitions whose whole path this regular expression matches are looked at.",
     )
+    """Only partitions whose whole path this regular expression matches are looked at."""
     partitions: Option[tuple[str, ...]] = Option(
-        "hoodie.clustering.plan.strategy.partition.selected",
-        default=(),
-        parse=names,
-        default_text="(any)",
-        doc="Only these partitions are looked at, and the regular expression is not: paths, "
-        "separated by commas.",
+        "hoodie.clustering.plan.strategy.partition.selected", default=(), default_text="(any)"
     )
+    """Only these partitions are looked at, and the regular expression is not: paths, separated by
+    commas."""
     begin_partition: Option[str | None] = Option(
-        "hoodie.clustering.plan.strategy.cluster.begin.partition",
-        default=None,
-        parse=text_or_none,
-        default_text="(the first)",
-        doc="`SELECTED_PARTITIONS`: the first partition.",
+        "hoodie.clustering.plan.strategy.cluster.begin.partition", default_text="(the first)"
     )
+    """`SELECTED_PARTITIONS`: the first partition."""
     end_partition: Option[str | None] = Option(
-        "hoodie.clustering.plan.strategy.cluster.end.partition",
-        default=None,
-        parse=text_or_none,
-        default_text="(the last)",
-        doc="`SELECTED_PARTITIONS`: the last partition.",
+        "hoodie.clustering.plan.strategy.cluster.end.partition", default_text="(the last)"
     )
+    """`SELECTED_PARTITIONS`: the last partition."""
     recent_partitions: Option[int] = Option(
         "hoodie.clustering.plan.strategy.daybased.lookback.partitions",
         default=2,
         parse=integer(-(1 << 31)),
-        doc="`RECENT_DAYS`: how many partitions; 0 or less for all.",
     )
+    """`RECENT_DAYS`: how many partitions; 0 or less for all."""
     skipped_partitions: Option[int] = Option(
         "hoodie.clustering.plan.strategy.daybased.skipfromlatest.partitions",
         default=0,
         parse=integer(-(1 << 31)),
-        doc="`RECENT_DAYS`: how many of the last partitions are left out.",
     )
+    """`RECENT_DAYS`: how many of the last partitions are left out."""
 
     @property
     def takes_single_files(self) -> bool:

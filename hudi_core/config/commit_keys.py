@@ -7,7 +7,7 @@ from typing import Final
 
 from hudi_core.config.key import Group, is_secret_name
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import integer, names, optional, text_or_none
+from hudi_core.config.parsers import integer, optional
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.extra_metadata import CommitExtras, Idempotency, checked_metadata
 
@@ -25,48 +25,34 @@ class CommitConfig(Options, group=Group.WRITE):
     """What a commit keeps beside its files; :func:`commit_extras` makes it of these."""
 
     metadata_prefix: Option[str] = Option(
-        "hoodie.datasource.write.commitmeta.key.prefix",
-        default="_",
-        parse=prefix,
-        doc="Options whose names begin with this are kept in the extra metadata of the commit, "
-        "under their whole names.",
+        "hoodie.datasource.write.commitmeta.key.prefix", default="_", parse=prefix
     )
-    rolling_keys: Option[tuple[str, ...]] = Option(
-        "hoodie.write.rolling.metadata.keys",
-        default=(),
-        parse=names,
-        default_text="(none)",
-        doc="Keys of extra metadata, separated by commas, whose latest values are carried over to "
-        "the commit. The checkpoints of Hudi Streamer, of Spark's streaming sink and of Kafka "
-        "Connect always are, from the commit before.",
-    )
+    """Options whose names begin with this are kept in the extra metadata of the commit, under their
+    whole names."""
+    rolling_keys: Option[tuple[str, ...]] = Option("hoodie.write.rolling.metadata.keys", default=())
+    """Keys of extra metadata, separated by commas, whose latest values are carried over to the
+    commit. The checkpoints of Hudi Streamer, of Spark's streaming sink and of Kafka Connect always
+    are, from the commit before."""
     rolling_lookback: Option[int] = Option(
-        "hoodie.write.rolling.metadata.timeline.lookback.commits",
-        default=10,
-        parse=integer(1),
-        doc="How many commits are looked at for the keys of hoodie.write.rolling.metadata.keys.",
+        "hoodie.write.rolling.metadata.timeline.lookback.commits", default=10, parse=integer(1)
     )
+    """How many commits are looked at for the keys of hoodie.write.rolling.metadata.keys."""
     application: Option[str | None] = Option(
         "hoodie.write.idempotency.application",
-        default=None,
-        parse=text_or_none,
         aliases=("txnAppId",),
-        default_text="(none)",
-        doc="Name of the application whose write is done once, whatever is repeated: of each "
-        "application, a version that is not greater than the last one is not written again. For "
-        "one write; the same as `idempotency=(application, version)`.",
         hudi_default="(no such option)",
         reason="A write made with it can be repeated after an unknown outcome without a look at "
         "the table.",
     )
+    """Name of the application whose write is done once, whatever is repeated: of each application,
+    a version that is not greater than the last one is not written again. For one write; the same as
+    `idempotency=(application, version)`."""
     version: Option[int | None] = Option(
         "hoodie.write.idempotency.version",
-        default=None,
         parse=optional(integer(-_MOST, _MOST)),
         aliases=("txnVersion",),
-        default_text="(none)",
-        doc="Number of the write of hoodie.write.idempotency.application.",
     )
+    """Number of the write of hoodie.write.idempotency.application."""
 
 
 def commit_extras(options: Mapping[str, str]) -> CommitExtras:

@@ -9,7 +9,7 @@ from typing import Final, Self
 from hudi_core.config.key import Group
 from hudi_core.config.lock_servers import thrift_uris
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer, names, number
+from hudi_core.config.parsers import integer, number
 from hudi_core.errors import InvalidOptionError
 
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]?B)")
@@ -44,107 +44,65 @@ class ConnectorConfig(Options, group=Group.CONNECTOR):
     """How a connector finds tables, and plans scans of them."""
 
     metastore_uris: Option[tuple[str, ...]] = Option(
-        "hive.metastore.uri",
-        default=(),
-        parse=thrift_uris,
-        default_text="(none)",
-        doc="Addresses of the Hive metastore, such as `thrift://metastore:9083`, with commas "
-        "between; the first that answers is asked. Needs thrift: `pip install hudi-core[hive]`.",
+        "hive.metastore.uri", default=(), parse=thrift_uris
     )
-    columns_to_hide: Option[tuple[str, ...]] = Option(
-        "hudi.columns-to-hide",
-        default=(),
-        parse=names,
-        default_text="(none)",
-        doc="Columns that are shown as hidden: they are read where they are named, and by no "
-        "`SELECT *`.",
-    )
-    metadata_enabled: Option[bool] = Option(
-        "hudi.metadata-enabled",
-        default=True,
-        parse=boolean,
-        doc="Whether a table's files are found by its metadata table; else its folders are listed.",
-    )
+    """Addresses of the Hive metastore, such as `thrift://metastore:9083`, with commas between; the
+    first that answers is asked. Needs thrift: `pip install hudi-core[hive]`."""
+    columns_to_hide: Option[tuple[str, ...]] = Option("hudi.columns-to-hide", default=())
+    """Columns that are shown as hidden: they are read where they are named, and by no `SELECT
+    *`."""
+    metadata_enabled: Option[bool] = Option("hudi.metadata-enabled", default=True)
+    """Whether a table's files are found by its metadata table; else its folders are listed."""
     partition_listing: Option[bool] = Option(
-        "hudi.metadata.partition-listing.enabled",
-        default=False,
-        parse=boolean,
-        doc="Whether the partitions of a table that the metastore names are those that the table "
-        "has itself, not those that the metastore has. A partition that no sync has brought there "
-        "yet is not read without it.",
+        "hudi.metadata.partition-listing.enabled", default=False
     )
+    """Whether the partitions of a table that the metastore names are those that the table has
+    itself, not those that the metastore has. A partition that no sync has brought there yet is not
+    read without it."""
     partition_filter_required: Option[bool] = Option(
-        "hudi.query-partition-filter-required",
-        default=False,
-        parse=boolean,
-        doc="Whether a scan of a partitioned table is refused whose predicate limits no partition "
-        "column.",
+        "hudi.query-partition-filter-required", default=False
     )
+    """Whether a scan of a partitioned table is refused whose predicate limits no partition
+    column."""
     min_partition_batch: Option[int] = Option(
-        "hudi.min-partition-batch-size",
-        default=10,
-        parse=integer(1),
-        doc="Partitions that the first call to the metastore asks for; each further call asks for "
-        "twice as many as the one before.",
+        "hudi.min-partition-batch-size", default=10, parse=integer(1)
     )
+    """Partitions that the first call to the metastore asks for; each further call asks for twice as
+    many as the one before."""
     max_partition_batch: Option[int] = Option(
-        "hudi.max-partition-batch-size",
-        default=100,
-        parse=integer(1),
-        doc="Partitions that a call to the metastore asks for at most.",
+        "hudi.max-partition-batch-size", default=100, parse=integer(1)
     )
+    """Partitions that a call to the metastore asks for at most."""
     loader_parallelism: Option[int] = Option(
-        "hudi.split-loader-parallelism",
-        default=10,
-        parse=integer(1, 1000),
-        doc="Threads of one scan that list partitions.",
+        "hudi.split-loader-parallelism", default=10, parse=integer(1, 1000)
     )
+    """Threads of one scan that list partitions."""
     generator_parallelism: Option[int] = Option(
-        "hudi.split-generator-parallelism",
-        default=4,
-        parse=integer(1, 1000),
-        doc="Threads of one scan that make splits of files.",
+        "hudi.split-generator-parallelism", default=4, parse=integer(1, 1000)
     )
+    """Threads of one scan that make splits of files."""
     max_outstanding: Option[int] = Option(
-        "hudi.max-outstanding-splits",
-        default=10_000,
-        parse=integer(1),
-        doc="Splits of one scan that wait to be taken, at most; loading pauses meanwhile.",
+        "hudi.max-outstanding-splits", default=10_000, parse=integer(1)
     )
+    """Splits of one scan that wait to be taken, at most; loading pauses meanwhile."""
     max_per_second: Option[int] = Option(
-        "hudi.max-splits-per-second",
-        default=_MOST,
-        parse=integer(1),
-        default_text="(no limit)",
-        doc="Splits of one scan that are handed out in a second, at most.",
+        "hudi.max-splits-per-second", default=_MOST, parse=integer(1), default_text="(no limit)"
     )
+    """Splits of one scan that are handed out in a second, at most."""
     target_split_size: Option[int] = Option(
-        "hudi.target-split-size",
-        default=128 << 20,
-        parse=data_size,
-        default_text="128MB",
-        doc="Bytes of a file that one split covers; the last split of a file has up to a tenth "
-        "more.",
+        "hudi.target-split-size", default=128 << 20, parse=data_size, default_text="128MB"
     )
-    weighted: Option[bool] = Option(
-        "hudi.size-based-split-weights-enabled",
-        default=True,
-        parse=boolean,
-        doc="Whether a batch holds more splits where they are small.",
-    )
+    """Bytes of a file that one split covers; the last split of a file has up to a tenth more."""
+    weighted: Option[bool] = Option("hudi.size-based-split-weights-enabled", default=True)
+    """Whether a batch holds more splits where they are small."""
     standard_weight_size: Option[int] = Option(
-        "hudi.standard-split-weight-size",
-        default=128 << 20,
-        parse=data_size,
-        default_text="128MB",
-        doc="Bytes of a split that weighs 1; smaller ones weigh less.",
+        "hudi.standard-split-weight-size", default=128 << 20, parse=data_size, default_text="128MB"
     )
+    """Bytes of a split that weighs 1; smaller ones weigh less."""
     minimum_weight: Option[float] = Option(
-        "hudi.minimum-assigned-split-weight",
-        default=0.05,
-        parse=number(0, 1.0000001),
-        doc="What a split weighs at least.",
+        "hudi.minimum-assigned-split-weight", default=0.05, parse=number(0, 1.0000001)
     )
+    """What a split weighs at least."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:

@@ -6,14 +6,18 @@ whose defaults are not Hudi's to the end of ``docs/deviations.md``.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from hudi_core.config.catalog import ALL_KEYS, OPTIONS
 from hudi_core.config.foreign import ForeignOption, OptionTreatment, Section, foreign_options
 from hudi_core.config.key import ConfigKey, Group
+from hudi_core.config.options import Options
 from hudi_core.config.stored_keys import ManagedKeys
 
 DEFAULT_FOLDER: Final = Path("docs")
@@ -111,22 +115,42 @@ def render() -> str:
 
 def _group(group: Group) -> str:
     title, text = _TITLES[group]
-    keys = [key for one in OPTIONS if one.group is group for key in one.keys]
-    return f"## {title}\n\n{text}\n\n" + _table(
-        ("Option", "Default", "Meaning"),
-        ((_names(key), _default(key), _meaning(key)) for key in keys),
+    return f"## {title}\n\n{text}\n\n" + _keys(
+        "Option", *(one for one in OPTIONS if one.group is group)
     )
 
 
 def _stored() -> str:
     return (
         "## Stored with a table\n\nKept in `.hoodie/hoodie.properties` by the project itself; "
-        "no option sets them.\n\n"
-        + _table(
-            ("Property", "Default", "Meaning"),
-            ((_names(key), _default(key), _meaning(key)) for key in ManagedKeys.keys),
-        )
+        "no option sets them.\n\n" + _keys("Property", ManagedKeys)
     )
+
+
+def _keys(head: str, *declared: type[Options]) -> str:
+    return _table(
+        (head, "Default", "Meaning"),
+        (
+            (_names(key), _default(key), _meaning(key, text[name]))
+            for one, text in zip(declared, map(meanings, declared), strict=True)
+            for name, key in one.by_attribute.items()
+        ),
+    )
+
+
+def meanings(declared: type[Options]) -> Mapping[str, str]:
+    """What options mean, by their attributes: the docstrings below their declarations."""
+    tree = ast.parse(inspect.getsource(declared))
+    (found,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    strings: dict[str, str] = {}
+    for statement, below in pairwise(found.body):
+        match statement, below:
+            case (
+                ast.Assign(targets=[ast.Name(name)]) | ast.AnnAssign(target=ast.Name(name)),
+                ast.Expr(ast.Constant(str(text))),
+            ):
+                strings[name] = " ".join(text.split())
+    return strings
 
 
 def deviations() -> str:
@@ -214,11 +238,11 @@ def _default(key: ConfigKey[Any]) -> str:
     return f"`{key.default}`"
 
 
-def _meaning(key: ConfigKey[Any]) -> str:
+def _meaning(key: ConfigKey[Any], text: str) -> str:
     values = (
         f" Values: {', '.join(f'`{choice}`' for choice in key.choices)}." if key.choices else ""
     )
-    return _cell(key.doc) + values + (" *Secret.*" if key.secret else "")
+    return _cell(text) + values + (" *Secret.*" if key.secret else "")
 
 
 def _cell(text: str) -> str:

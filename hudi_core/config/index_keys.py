@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, Self
 
 from hudi_core.config.extension_points import NamedIndex, index_type
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import IndexType
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer, names
+from hudi_core.config.parsers import integer
+from hudi_core.config.stored import Property, Setting, property_text, require_same
+from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.buckets import Buckets
 
@@ -34,70 +38,47 @@ class IndexConfig(Options, group=Group.WRITE):
     """
 
     index_type: Option[IndexType | NamedIndex] = Option(
-        "hoodie.index.type",
-        default=IndexType.SIMPLE,
-        parse=index_type,
-        doc="How incoming keys find the file groups that hold them. SIMPLE reads the keys of "
-        "every file of the partitions concerned. BLOOM rules files out by the range of their keys "
-        "and by their bloom filters first. The GLOBAL_ ones look into all partitions: a key is "
-        "unique in the whole table. RECORD_INDEX, by its newer name GLOBAL_RECORD_LEVEL_INDEX, "
-        "asks the record index of the metadata table, which has to be there: a key is unique in "
-        "the whole table, and only files that hold one of the keys are read. RECORD_LEVEL_INDEX "
-        "does so with a record index that is kept by partitions: a key is unique in its "
-        "partition. BUCKET computes the file group from the key; it is the layout of a table, "
-        "chosen before its first rows and kept with it. Or the name of an index that an installed "
-        "distribution provides (`docs/extension_points.md`).",
+        "hoodie.index.type", default=IndexType.SIMPLE, parse=index_type
     )
+    """How incoming keys find the file groups that hold them. SIMPLE reads the keys of every file of
+    the partitions concerned. BLOOM rules files out by the range of their keys and by their bloom
+    filters first. The GLOBAL_ ones look into all partitions: a key is unique in the whole table.
+    RECORD_INDEX, by its newer name GLOBAL_RECORD_LEVEL_INDEX, asks the record index of the metadata
+    table, which has to be there: a key is unique in the whole table, and only files that hold one
+    of the keys are read. RECORD_LEVEL_INDEX does so with a record index that is kept by partitions:
+    a key is unique in its partition. BUCKET computes the file group from the key; it is the layout
+    of a table, chosen before its first rows and kept with it. Or the name of an index that an
+    installed distribution provides (`docs/extension_points.md`)."""
     moves_partition: Option[bool] = Option(
-        "hoodie.simple.index.update.partition.path",
-        default=True,
-        parse=boolean,
-        doc="GLOBAL_SIMPLE: what becomes of a row whose key is stored in another partition. true: "
-        "it moves to its new partition. false: it replaces the stored row in the old partition, "
-        "and its partition columns keep the stored values.",
+        "hoodie.simple.index.update.partition.path", default=True
     )
+    """GLOBAL_SIMPLE: what becomes of a row whose key is stored in another partition. true: it moves
+    to its new partition. false: it replaces the stored row in the old partition, and its partition
+    columns keep the stored values."""
     asks_metadata: Option[bool] = Option(
         "hoodie.bloom.index.use.metadata",
         default=True,
-        parse=boolean,
-        doc="BLOOM and GLOBAL_BLOOM: whether bloom filters come from the metadata table, and the "
-        "ranges of keys with them, where it keeps bloom filters. Footers of files are opened of "
-        "those only that it has none of.",
         hudi_default="false",
         reason="A table that keeps bloom filters in its metadata table does so for this index; "
         "what it has none of is found in footers as without.",
     )
-    bloom_moves = ConfigKey(
-        "hoodie.bloom.index.update.partition.path",
-        default=True,
-        parse=boolean,
-        doc="GLOBAL_BLOOM: the same as hoodie.simple.index.update.partition.path.",
-    )
-    record_moves = ConfigKey(
-        "hoodie.record.index.update.partition.path",
-        default=False,
-        parse=boolean,
-        doc="RECORD_INDEX: the same as hoodie.simple.index.update.partition.path.",
-    )
+    """BLOOM and GLOBAL_BLOOM: whether bloom filters come from the metadata table, and the ranges of
+    keys with them, where it keeps bloom filters. Footers of files are opened of those only that it
+    has none of."""
+    bloom_moves = ConfigKey("hoodie.bloom.index.update.partition.path", default=True)
+    """GLOBAL_BLOOM: the same as hoodie.simple.index.update.partition.path."""
+    record_moves = ConfigKey("hoodie.record.index.update.partition.path", default=False)
+    """RECORD_INDEX: the same as hoodie.simple.index.update.partition.path."""
     bucket_number = ConfigKey(
-        "hoodie.bucket.index.num.buckets",
-        default=256,
-        parse=integer(1, 99_999_999),
-        doc="BUCKET: buckets of every partition, each one file group. Kept with the table.",
+        "hoodie.bucket.index.num.buckets", default=256, parse=integer(1, 99_999_999)
     )
+    """BUCKET: buckets of every partition, each one file group. Kept with the table."""
     bucket_fields = ConfigKey[tuple[str, ...]](
-        "hoodie.bucket.index.hash.field",
-        default=(),
-        parse=names,
-        default_text="(the record key)",
-        doc="BUCKET: the record key fields whose values choose the bucket. Kept with the table.",
+        "hoodie.bucket.index.hash.field", default=(), default_text="(the record key)"
     )
-    bucket_engine = ConfigKey(
-        "hoodie.index.bucket.engine",
-        default="SIMPLE",
-        parse=bucket_engine,
-        doc="BUCKET: SIMPLE, with a fixed number of buckets. CONSISTENT_HASHING is refused.",
-    )
+    """BUCKET: the record key fields whose values choose the bucket. Kept with the table."""
+    bucket_engine = ConfigKey("hoodie.index.bucket.engine", default="SIMPLE", parse=bucket_engine)
+    """BUCKET: SIMPLE, with a fixed number of buckets. CONSISTENT_HASHING is refused."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:
@@ -146,3 +127,46 @@ def stored_buckets(properties: Mapping[str, str], record_key: tuple[str, ...]) -
         return None
     fields = IndexConfig.bucket_fields.read(properties)
     return Buckets(IndexConfig.bucket_number.read(properties), fields or record_key)
+
+
+def bucket_properties(buckets: Buckets | None) -> list[Property]:
+    """Stored properties of a table's buckets, for all its writers.
+
+    Hudi itself stores no option of an index (apache/hudi#13241), so that two jobs may use different
+    buckets. Its Spark data source takes every stored property for an option that a job does not
+    give, unless it overwrites the table (``HoodieSparkSqlWriter.mergeParamsAndGetHoodieConfig``):
+    with these it finds the same buckets. Jobs of Hudi's other writers have to name them.
+    """
+    return [(key.key, property_text(value)) for key, value in _stated(buckets)]
+
+
+def _stated(buckets: Buckets | None) -> list[tuple[ConfigKey[Any], object]]:
+    """What buckets say of options."""
+    if buckets is None:
+        return []
+    return [
+        (IndexConfig.index_type, IndexType.BUCKET),
+        (IndexConfig.bucket_number, buckets.number),
+        (IndexConfig.bucket_fields, buckets.fields),
+    ]
+
+
+def _against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
+    if stored.buckets is None:
+        buckets = buckets_of(options, stored.record_key_fields)
+        return stored if buckets is None else replace(stored, buckets=buckets)
+    for key, value in _stated(stored.buckets):
+        require_same(options, key, value, stored.raw)
+    return stored
+
+
+BUCKETS: Final = Setting(
+    lambda options, made: {"buckets": buckets_of(options, made["record_key_fields"])},
+    lambda read, made: {
+        "buckets": read(partial(stored_buckets, record_key=made["record_key_fields"]))
+    },
+    lambda config: bucket_properties(config.buckets),
+    _against,
+    # an index other than buckets leaves no trace in a table, and may change from write to write
+    lambda stored: (IndexConfig.index_type.key, *(key.key for key, _ in _stated(stored.buckets))),
+)

@@ -1,4 +1,4 @@
-"""One declaration per option: name, default, meaning and parser.
+"""One declaration per option: name, default and parser, with its meaning below.
 
 Options arrive as text, as Hudi's users write them. They are parsed once, at the edge, by the
 declarations made here; what is passed on inside the project are the frozen views of
@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
+from hudi_core.config.parsers import boolean, names, text_or_none
 from hudi_core.errors import InvalidOptionError
 from hudi_core.extension.registry import named_by
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 _HIDDEN: Final = "***"
+_NOTHING: Final[Any] = None
+"""What a declaration leaves out, whatever its type."""
 
 
 class Group(StrEnum):
@@ -95,8 +98,12 @@ class ConfigKey(Generic[T_co]):
     """The declaration of one option.
 
     ``key`` is Hudi's own name wherever Hudi has the option. ``parse`` raises ``ValueError`` with a
-    reason that completes "... cannot be used: ...". ``doc`` has meaning and unit in one or two
-    sentences. ``choices`` are compared without regard to case; empty when any text may be.
+    reason that completes "... cannot be used: ...". ``choices`` are compared without regard to
+    case; empty when any text may be. Meaning and unit are in the docstring below the declaration,
+    in one or two sentences; :func:`hudi_core.config.docs.meanings` reads them.
+
+    An option without a default is ``None`` where it is not given. Without ``parse`` the default
+    implies what there may be: true or false, the members of its enum, names with commas, a string.
 
     ``default_text`` is the default in the reference, where ``str(default)`` would not say it.
     ``hudi_default`` and ``reason`` are Hudi's default as text and why ours differs; both ``None``
@@ -104,9 +111,9 @@ class ConfigKey(Generic[T_co]):
     """
 
     key: str
-    default: T_co
-    parse: Callable[[str], T_co]
-    doc: str
+    _: KW_ONLY
+    default: T_co = _NOTHING
+    parse: Callable[[str], T_co] = _NOTHING
     aliases: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     default_text: str | None = None
@@ -117,6 +124,21 @@ class ConfigKey(Generic[T_co]):
     def __post_init__(self) -> None:
         if (self.hudi_default is None) is not (self.reason is None):
             raise ValueError(f"{self.key}: a deviation needs both Hudi's default and the reason")
+        implied: dict[str, Any] = {}
+        if self.parse is _NOTHING:
+            implied["parse"] = _secret if self.secret else _parser_of(self.default)
+            if isinstance(self.default, StrEnum):
+                implied["choices"] = tuple(type(self.default))
+        if self.default_text is None and self.default in (None, ()):
+            implied["default_text"] = "(none)"
+        for name, value in implied.items():
+            object.__setattr__(self, name, value)
+
+    def accept_former(self, begin: str, former: str) -> None:
+        """Take the name with which options that begin so began before as one more alias."""
+        if self.key.startswith(begin):
+            alias = former + self.key.removeprefix(begin)
+            object.__setattr__(self, "aliases", (*self.aliases, alias))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -161,6 +183,23 @@ class ConfigKey(Generic[T_co]):
 
     def _shown(self, text: str) -> str:
         return _HIDDEN if self.secret else text
+
+
+def _parser_of(default: object) -> Callable[[str], Any]:
+    """The parser that a default implies."""
+    match default:
+        case bool():
+            return boolean
+        case StrEnum():
+            return type(default)
+        case ():
+            return names
+    return text_or_none if default is None else str
+
+
+def _secret(text: str) -> Secret | None:
+    """Parse a secret string; a blank one counts as missing."""
+    return Secret(text) if text else None
 
 
 def parsed(

@@ -8,10 +8,10 @@ from typing import Final, Self
 
 from hudi_core.config.extension_points import LOCK_POINT, conflict_granularity, lock_kind
 from hudi_core.config.key import ConfigKey, GivenOptions, Group
-from hudi_core.config.kinds import LOCK_CLASSES, ConcurrencyMode, LockKind
+from hudi_core.config.kinds import ConcurrencyMode, LockKind
 from hudi_core.config.lock_servers import DynamoLockConfig, HiveLockConfig, ZookeeperLockConfig
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import integer, text_or_none
+from hudi_core.config.parsers import integer
 from hudi_core.errors import InvalidOptionError
 
 _PREFIX: Final = "hoodie.write.lock."
@@ -40,93 +40,81 @@ class LockConfig(Options, group=Group.LOCK):
     """
 
     concurrency_mode: Option[ConcurrencyMode] = Option(
-        "hoodie.write.concurrency.mode",
-        default=ConcurrencyMode.SINGLE_WRITER,
-        parse=ConcurrencyMode,
-        choices=tuple(ConcurrencyMode),
-        doc="Whether several writers may work on the table at a time. They must share a lock.",
+        "hoodie.write.concurrency.mode", default=ConcurrencyMode.SINGLE_WRITER
     )
+    """Whether several writers may work on the table at a time. They must share a lock."""
     provider: Option[LockKind | str | None] = Option(
         "hoodie.write.lock.provider",
-        default=None,
         parse=lock_kind,
         default_text="file_system on local paths; in object stores in_process for SINGLE_WRITER "
         "and the native format, else storage; with it the lock that the table's format offers",
-        doc="The lock: `in_process` (threads of one process), `file_system` (processes of this "
-        "project that share a file system), `lock_file` (these and Hudi's own writers), `storage` "
-        "(processes that share an object store with conditional puts), `zookeeper`, "
-        "`zookeeper_implicit`, `dynamodb`, `dynamodb_implicit` or `hive_metastore` (processes that "
-        "share such a service). Hudi's writers take all but the first two by the names of Java "
-        "classes, which are known here too: "
-        + ", ".join(f"`{name}`" for name in LOCK_CLASSES)
-        + ". Or the name of one that an installed distribution provides "
-        "(`docs/extension_points.md`), whose own options begin with `hoodie.write.lock.<name>.`.",
         hudi_default="ZookeeperBasedLockProvider",
         reason="A lock that needs no server works without any set-up.",
     )
+    """The lock: `in_process` (threads of one process), `file_system` (processes of this project
+    that share a file system), `lock_file` (these and Hudi's own writers), `storage` (processes that
+    share an object store with conditional puts), `zookeeper`, `zookeeper_implicit`, `dynamodb`,
+    `dynamodb_implicit` or `hive_metastore` (processes that share such a service). Hudi's writers
+    take all but the first two by the names of Java classes, which are known here too:
+    `org.apache.hudi.client.transaction.lock.InProcessLockProvider`,
+    `org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider`,
+    `org.apache.hudi.client.transaction.lock.StorageBasedLockProvider`,
+    `org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider`,
+    `org.apache.hudi.client.transaction.lock.ZookeeperBasedImplicitBasePathLockProvider`,
+    `org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider`,
+    `org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider`,
+    `org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider`. Or the name of one that
+    an installed distribution provides (`docs/extension_points.md`), whose own options begin with
+    `hoodie.write.lock.<name>.`."""
     conflict_strategy = ConfigKey(
         "hoodie.write.lock.conflict.resolution.strategy",
-        default=None,
         parse=conflict_granularity,
         default_text="what the table's format asks for, else file_group",
-        doc="Which concurrent writes conflict, so that the later one is given up: those that "
-        "change one `file_group`, one `partition`, or the `table` at all. Also by the names of "
-        "Hudi's Java classes "
-        "`org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy` "
-        "and `...BucketIndexConcurrentFileWritesConflictResolutionStrategy`, both `file_group`. Or "
-        "the name of one that an installed distribution provides (`docs/extension_points.md`): it "
-        "refuses writes besides those that change one file group.",
         hudi_default="SimpleConcurrentFileWritesConflictResolutionStrategy",
         reason="A table format may need a coarser one.",
     )
+    """Which concurrent writes conflict, so that the later one is given up: those that change one
+    `file_group`, one `partition`, or the `table` at all. Also by the names of Hudi's Java classes
+    `org.apache.hudi.client.transaction.SimpleConcurrentFileWritesConflictResolutionStrategy` and
+    `...BucketIndexConcurrentFileWritesConflictResolutionStrategy`, both `file_group`. Or the name
+    of one that an installed distribution provides (`docs/extension_points.md`): it refuses writes
+    besides those that change one file group."""
     wait_ms: Option[int] = Option(
-        "hoodie.write.lock.wait_time_ms",
-        default=60_000,
-        parse=integer(0),
-        doc="Milliseconds one attempt waits for the lock.",
+        "hoodie.write.lock.wait_time_ms", default=60_000, parse=integer(0)
     )
+    """Milliseconds one attempt waits for the lock."""
     retries: Option[int] = Option(
-        "hoodie.write.lock.client.num_retries",
-        default=50,
-        parse=integer(0),
-        doc="How often a failed attempt is repeated.",
+        "hoodie.write.lock.client.num_retries", default=50, parse=integer(0)
     )
+    """How often a failed attempt is repeated."""
     retry_wait_ms: Option[int] = Option(
-        "hoodie.write.lock.client.wait_time_ms_between_retry",
-        default=5_000,
-        parse=integer(0),
-        doc="Milliseconds between two attempts.",
+        "hoodie.write.lock.client.wait_time_ms_between_retry", default=5_000, parse=integer(0)
     )
+    """Milliseconds between two attempts."""
     path: Option[str | None] = Option(
         "hoodie.write.lock.filesystem.path",
-        default=None,
-        parse=text_or_none,
         default_text="folders of the table: `.hoodie/.locks` for `file_system`, `.hoodie` for "
         "`lock_file`",
-        doc="Local folder that holds the file of `file_system` and `lock_file`. With `lock_file` "
-        "all tables that share it share one lock, as in Hudi.",
     )
+    """Local folder that holds the file of `file_system` and `lock_file`. With `lock_file` all
+    tables that share it share one lock, as in Hudi."""
     expire_s: Option[int] = Option(
-        "hoodie.write.lock.filesystem.expire",
-        default=0,
-        parse=seconds_of_minutes,
-        doc="`lock_file`: minutes after which a lock file that is not renewed is deleted; 0 for "
-        "never. Hudi's writers do not renew theirs.",
+        "hoodie.write.lock.filesystem.expire", default=0, parse=seconds_of_minutes
     )
+    """`lock_file`: minutes after which a lock file that is not renewed is deleted; 0 for never.
+    Hudi's writers do not renew theirs."""
     lease_s: Option[int] = Option(
-        "hoodie.write.lock.storage.validity.timeout.secs",
-        default=300,
-        parse=integer(10),
-        doc="`storage`: seconds after which a lock that is not renewed may be taken over. At least "
-        "ten times the seconds between renewals.",
+        "hoodie.write.lock.storage.validity.timeout.secs", default=300, parse=integer(10)
     )
+    """`storage`: seconds after which a lock that is not renewed may be taken over. At least ten
+    times the seconds between renewals."""
     renew_s: Option[int] = Option(
         "hoodie.write.lock.storage.renew.interval.secs",
         default=30,
         parse=integer(1),
         aliases=("hoodie.write.lock.storage.heartbeat.poll.secs",),
-        doc="`storage`: seconds between two renewals of a lock that is held.",
     )
+    """`storage`: seconds between two renewals of a lock that is held."""
 
     zookeeper: ZookeeperLockConfig = ZookeeperLockConfig()
     dynamodb: DynamoLockConfig = DynamoLockConfig()

@@ -8,8 +8,7 @@ from typing import Final
 
 from hudi_core.config.key import Group, Secret
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import integer, optional, text_or_none
-from hudi_core.config.storage import secret
+from hudi_core.config.parsers import integer, optional
 
 _SHORTEST_LEASE_MS: Final = 10_000
 """Less leaves a writer no time for what it does under the lock."""
@@ -57,135 +56,83 @@ def endpoint(text: str) -> str | None:
 class ZookeeperLockConfig(Options, group=Group.LOCK):
     """A lock in ZooKeeper."""
 
-    url: Option[str | None] = Option(
-        "hoodie.write.lock.zookeeper.url",
-        default=None,
-        parse=servers,
-        default_text="(none)",
-        doc="`zookeeper`: its servers, such as `zk1:2181,zk2:2181`, perhaps with a root path at "
-        "the end, such as `/prod`. Needs kazoo: `pip install hudi-core[zookeeper]`.",
-    )
+    url: Option[str | None] = Option("hoodie.write.lock.zookeeper.url", parse=servers)
+    """`zookeeper`: its servers, such as `zk1:2181,zk2:2181`, perhaps with a root path at the end,
+    such as `/prod`. Needs kazoo: `pip install hudi-core[zookeeper]`."""
     port: Option[int | None] = Option(
-        "hoodie.write.lock.zookeeper.port",
-        default=None,
-        parse=optional(integer(1, 65_535)),
-        default_text="2181",
-        doc="`zookeeper`: port of the servers that are given without one.",
+        "hoodie.write.lock.zookeeper.port", parse=optional(integer(1, 65_535)), default_text="2181"
     )
-    base_path: Option[str | None] = Option(
-        "hoodie.write.lock.zookeeper.base_path",
-        default=None,
-        parse=node_path,
-        default_text="(none)",
-        doc="`zookeeper`: the node below which locks are, such as `/hudi/locks`. The same for all "
-        "writers of a table. `zookeeper_implicit` makes one from the table's path, and does not "
-        "use this.",
-    )
+    """`zookeeper`: port of the servers that are given without one."""
+    base_path: Option[str | None] = Option("hoodie.write.lock.zookeeper.base_path", parse=node_path)
+    """`zookeeper`: the node below which locks are, such as `/hudi/locks`. The same for all writers
+    of a table. `zookeeper_implicit` makes one from the table's path, and does not use this."""
     lock_key: Option[str | None] = Option(
-        "hoodie.write.lock.zookeeper.lock_key",
-        default=None,
-        parse=node_name,
-        default_text="the table's name",
-        doc="`zookeeper`: name of the table's lock below that node. `zookeeper_implicit` does not "
-        "use this.",
+        "hoodie.write.lock.zookeeper.lock_key", parse=node_name, default_text="the table's name"
     )
+    """`zookeeper`: name of the table's lock below that node. `zookeeper_implicit` does not use
+    this."""
     session_ms: Option[int] = Option(
         "hoodie.write.lock.zookeeper.session_timeout_ms",
         default=60_000,
         parse=integer(_SHORTEST_LEASE_MS),
-        doc="`zookeeper`: milliseconds after which the lock of a writer that is not heard of any "
-        "more is given to another.",
     )
+    """`zookeeper`: milliseconds after which the lock of a writer that is not heard of any more is
+    given to another."""
     connection_ms: Option[int] = Option(
-        "hoodie.write.lock.zookeeper.connection_timeout_ms",
-        default=15_000,
-        parse=integer(1),
-        doc="`zookeeper`: milliseconds to wait for a server to answer.",
+        "hoodie.write.lock.zookeeper.connection_timeout_ms", default=15_000, parse=integer(1)
     )
+    """`zookeeper`: milliseconds to wait for a server to answer."""
 
 
 class DynamoLockConfig(Options, group=Group.LOCK):
     """A lock in a table of DynamoDB."""
 
-    table: Option[str | None] = Option(
-        "hoodie.write.lock.dynamodb.table",
-        default=None,
-        parse=text_or_none,
-        default_text="(none)",
-        doc="`dynamodb`: the DynamoDB table that holds locks; created when missing. Needs boto3: "
-        "`pip install hudi-core[dynamodb]`.",
-    )
+    table: Option[str | None] = Option("hoodie.write.lock.dynamodb.table")
+    """`dynamodb`: the DynamoDB table that holds locks; created when missing. Needs boto3: `pip
+    install hudi-core[dynamodb]`."""
     partition_key: Option[str | None] = Option(
-        "hoodie.write.lock.dynamodb.partition_key",
-        default=None,
-        parse=text_or_none,
-        default_text="the table's name",
-        doc="`dynamodb`: key of the item that is the table's lock. `dynamodb_implicit` makes one "
-        "from the table's path, and does not use this.",
+        "hoodie.write.lock.dynamodb.partition_key", default_text="the table's name"
     )
+    """`dynamodb`: key of the item that is the table's lock. `dynamodb_implicit` makes one from the
+    table's path, and does not use this."""
     region: Option[str] = Option(
         "hoodie.write.lock.dynamodb.region",
         default="",
-        parse=str,
         default_text="the environment's AWS_REGION, else us-east-1",
-        doc="`dynamodb`: region of the service.",
     )
+    """`dynamodb`: region of the service."""
     endpoint_url: Option[str | None] = Option(
-        "hoodie.write.lock.dynamodb.endpoint_url",
-        default=None,
-        parse=endpoint,
-        default_text="that of the region",
-        doc="`dynamodb`: address of the service.",
+        "hoodie.write.lock.dynamodb.endpoint_url", parse=endpoint, default_text="that of the region"
     )
+    """`dynamodb`: address of the service."""
     billing_mode: Option[str] = Option(
         "hoodie.write.lock.dynamodb.billing_mode",
         default="PAY_PER_REQUEST",
-        parse=str,
         choices=("PAY_PER_REQUEST", "PROVISIONED"),
-        doc="`dynamodb`: how a table that is created here is paid for.",
     )
+    """`dynamodb`: how a table that is created here is paid for."""
     read_capacity: Option[int] = Option(
-        "hoodie.write.lock.dynamodb.read_capacity",
-        default=20,
-        parse=integer(1),
-        doc="`dynamodb`: read units of a table that is created here, with `PROVISIONED`.",
+        "hoodie.write.lock.dynamodb.read_capacity", default=20, parse=integer(1)
     )
+    """`dynamodb`: read units of a table that is created here, with `PROVISIONED`."""
     write_capacity: Option[int] = Option(
-        "hoodie.write.lock.dynamodb.write_capacity",
-        default=10,
-        parse=integer(1),
-        doc="`dynamodb`: write units of a table that is created here, with `PROVISIONED`.",
+        "hoodie.write.lock.dynamodb.write_capacity", default=10, parse=integer(1)
     )
+    """`dynamodb`: write units of a table that is created here, with `PROVISIONED`."""
     creation_ms: Option[int] = Option(
-        "hoodie.write.lock.dynamodb.table_creation_timeout",
-        default=600_000,
-        parse=integer(1),
-        doc="`dynamodb`: milliseconds to wait for a table that is created here.",
+        "hoodie.write.lock.dynamodb.table_creation_timeout", default=600_000, parse=integer(1)
     )
+    """`dynamodb`: milliseconds to wait for a table that is created here."""
     access_key: Option[Secret | None] = Option(
-        "hoodie.aws.access.key",
-        default=None,
-        parse=secret,
-        default_text="what boto3 finds by itself",
-        doc="`dynamodb`: the access key id.",
-        secret=True,
+        "hoodie.aws.access.key", default_text="what boto3 finds by itself", secret=True
     )
+    """`dynamodb`: the access key id."""
     secret_key: Option[Secret | None] = Option(
-        "hoodie.aws.secret.key",
-        default=None,
-        parse=secret,
-        default_text="what boto3 finds by itself",
-        doc="`dynamodb`: the secret access key.",
-        secret=True,
+        "hoodie.aws.secret.key", default_text="what boto3 finds by itself", secret=True
     )
-    session_token: Option[Secret | None] = Option(
-        "hoodie.aws.session.token",
-        default=None,
-        parse=secret,
-        default_text="(none)",
-        doc="`dynamodb`: the token of temporary keys.",
-        secret=True,
-    )
+    """`dynamodb`: the secret access key."""
+    session_token: Option[Secret | None] = Option("hoodie.aws.session.token", secret=True)
+    """`dynamodb`: the token of temporary keys."""
 
     @property
     def region_name(self) -> str:
@@ -197,30 +144,15 @@ class HiveLockConfig(Options, group=Group.LOCK):
     """A lock in a Hive metastore."""
 
     uris: Option[tuple[str, ...]] = Option(
-        "hoodie.write.lock.hivemetastore.uris",
-        default=(),
-        parse=thrift_uris,
-        default_text="(none)",
-        doc="`hive_metastore`: its addresses, such as `thrift://metastore:9083`; the first that "
-        "answers is used. Needs thrift: `pip install hudi-core[hive]`.",
+        "hoodie.write.lock.hivemetastore.uris", default=(), parse=thrift_uris
     )
-    database: Option[str | None] = Option(
-        "hoodie.write.lock.hivemetastore.database",
-        default=None,
-        parse=text_or_none,
-        default_text="(none)",
-        doc="`hive_metastore`: database of the table that is locked.",
-    )
-    table: Option[str | None] = Option(
-        "hoodie.write.lock.hivemetastore.table",
-        default=None,
-        parse=text_or_none,
-        default_text="(none)",
-        doc="`hive_metastore`: the table that is locked; it need not exist.",
-    )
+    """`hive_metastore`: its addresses, such as `thrift://metastore:9083`; the first that answers is
+    used. Needs thrift: `pip install hudi-core[hive]`."""
+    database: Option[str | None] = Option("hoodie.write.lock.hivemetastore.database")
+    """`hive_metastore`: database of the table that is locked."""
+    table: Option[str | None] = Option("hoodie.write.lock.hivemetastore.table")
+    """`hive_metastore`: the table that is locked; it need not exist."""
     heartbeat_ms: Option[int] = Option(
-        "hoodie.write.lock.heartbeat_interval_ms",
-        default=60_000,
-        parse=integer(1),
-        doc="`hive_metastore`: milliseconds between two signs of life of a lock that is held.",
+        "hoodie.write.lock.heartbeat_interval_ms", default=60_000, parse=integer(1)
     )
+    """`hive_metastore`: milliseconds between two signs of life of a lock that is held."""

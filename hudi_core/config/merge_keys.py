@@ -11,7 +11,6 @@ from typing import Final
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import PartialUpdateMode, PayloadKind
 from hudi_core.config.options import Options
-from hudi_core.config.parsers import names, text_or_none
 from hudi_core.config.table_parsers import (
     IGNORE_MARKERS,
     merger_classes,
@@ -43,62 +42,47 @@ class DeleteMarker:
 class MergeKeys(Options, group=Group.TABLE):
     """What a user may say of merging."""
 
-    delete_field = ConfigKey(
-        "hoodie.payload.delete.field",
-        default=None,
-        parse=text_or_none,
-        aliases=(f"{MERGE_PROPERTY}hoodie.payload.delete.field",),
-        default_text="(none)",
-        doc="Column that marks deletes: a row whose value there is that of "
-        "`hoodie.payload.delete.marker` deletes the row of its key, as `_hoodie_is_deleted` does. "
-        "A new table keeps it; for a table that keeps none it holds for the write it is given to.",
+    delete_field = ConfigKey[str | None](
+        "hoodie.payload.delete.field", aliases=(f"{MERGE_PROPERTY}hoodie.payload.delete.field",)
     )
-    delete_marker = ConfigKey(
-        "hoodie.payload.delete.marker",
-        default=None,
-        parse=text_or_none,
-        aliases=(f"{MERGE_PROPERTY}hoodie.payload.delete.marker",),
-        default_text="(none)",
-        doc="Value of `hoodie.payload.delete.field` that makes a row a delete, such as `D`.",
+    """Column that marks deletes: a row whose value there is that of `hoodie.payload.delete.marker`
+    deletes the row of its key, as `_hoodie_is_deleted` does. A new table keeps it; for a table that
+    keeps none it holds for the write it is given to."""
+    delete_marker = ConfigKey[str | None](
+        "hoodie.payload.delete.marker", aliases=(f"{MERGE_PROPERTY}hoodie.payload.delete.marker",)
     )
+    """Value of `hoodie.payload.delete.field` that makes a row a delete, such as `D`."""
     partial_update_mode = ConfigKey(
         "hoodie.table.partial.update.mode",
         default=PartialUpdateMode.NONE,
         parse=partial_update_mode,
         choices=(*PartialUpdateMode, IGNORE_MARKERS),
-        doc="Which values of a row are taken from the version before. NONE: none; rows that lack "
-        "columns are refused. KEEP_VALUES: those of columns that incoming rows lack, each its own; "
-        "an updated row keeps its values, a new row has nulls. It holds for the write it is given "
-        "to and is not kept with the table. IGNORE_DEFAULTS: those of columns that are null. "
-        "FILL_UNAVAILABLE: those of columns that hold the text "
-        "`hoodie.write.partial.update.unavailable.value`. The last two are chosen when a table of "
-        "version 9 is created.",
     )
-    unavailable_value = ConfigKey(
+    """Which values of a row are taken from the version before. NONE: none; rows that lack columns
+    are refused. KEEP_VALUES: those of columns that incoming rows lack, each its own; an updated row
+    keeps its values, a new row has nulls. It holds for the write it is given to and is not kept
+    with the table. IGNORE_DEFAULTS: those of columns that are null. FILL_UNAVAILABLE: those of
+    columns that hold the text `hoodie.write.partial.update.unavailable.value`. The last two are
+    chosen when a table of version 9 is created."""
+    unavailable_value = ConfigKey[str | None](
         "hoodie.write.partial.update.unavailable.value",
-        default=None,
-        parse=text_or_none,
         aliases=(f"{MERGE_PROPERTY}hoodie.write.partial.update.unavailable.value",),
-        default_text="(none)",
-        doc="What a source sends instead of a value that did not change; see "
-        "`hoodie.table.partial.update.mode`.",
     )
+    """What a source sends instead of a value that did not change; see
+    `hoodie.table.partial.update.mode`."""
     payload_ordering = ConfigKey[tuple[str, ...]](
-        "hoodie.payload.ordering.field",
-        default=(),
-        parse=names,
-        default_text="(the ordering fields)",
-        doc="Has to name the ordering fields of the table, which decide.",
+        "hoodie.payload.ordering.field", default=(), default_text="(the ordering fields)"
     )
+    """Has to name the ordering fields of the table, which decide."""
     mergers = ConfigKey[tuple[str, ...]](
         "hoodie.write.record.merge.custom.implementation.classes",
         default=(),
         parse=merger_classes,
         aliases=("hoodie.datasource.write.record.merger.impls",),
         default_text="(as the merge mode says)",
-        doc="Classes that merge rows. Those that come with Hudi do what the merge mode says, and "
-        "are accepted; others are refused.",
     )
+    """Classes that merge rows. Those that come with Hudi do what the merge mode says, and are
+    accepted; others are refused."""
 
 
 class StoredMergeKeys(Options, group=Group.TABLE):
@@ -108,16 +92,13 @@ class StoredMergeKeys(Options, group=Group.TABLE):
         MergeKeys.partial_update_mode.key,
         default=PartialUpdateMode.NONE,
         parse=stored_partial_update,
-        doc="The same as a table keeps it; one that is not known shuts out writers only.",
     )
+    """The same as a table keeps it; one that is not known shuts out writers only."""
     legacy_payload = ConfigKey[PayloadKind | str | None](
-        "hoodie.table.legacy.payload.class",
-        default=None,
-        parse=payload_class,
-        default_text="(none)",
-        doc="Payload class that a table of version 9 was created for; rows are merged by the rule "
-        "that it means.",
+        "hoodie.table.legacy.payload.class", parse=payload_class
     )
+    """Payload class that a table of version 9 was created for; rows are merged by the rule that it
+    means."""
 
 
 STORED_PROPERTIES: Final = frozenset(

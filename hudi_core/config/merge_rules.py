@@ -20,12 +20,37 @@ DEBEZIUM_UNAVAILABLE: Final = "__debezium_unavailable_value"
 """What Debezium sends for a column of Postgres that did not change and is stored out of line."""
 
 _LSN: Final = "_event_lsn"
-_BINLOG: Final = ("_event_bin_file", "_event_pos")
 _BINLOG_SEQUENCE: Final = "_event_seq"
 
 
-_DMS_DELETE: Final = DeleteMarker("Op", "D")
+@dataclass(frozen=True, slots=True)
+class PayloadRule:
+    """What a payload class means beside a merge mode.
+
+    ``delete`` is its delete marker; ``ordering`` are the ordering fields, empty where the user
+    names them, and ``partial`` the partial update mode of a version 9 table made for it.
+    """
+
+    delete: DeleteMarker | None = None
+    ordering: tuple[str, ...] = ()
+    partial: PartialUpdateMode = PartialUpdateMode.NONE
+
+
 _DEBEZIUM_DELETE: Final = DeleteMarker("_change_operation_type", "d")
+_PAYLOAD_RULES: Final = {
+    PayloadKind.AWS_DMS: PayloadRule(DeleteMarker("Op", "D")),
+    PayloadKind.POSTGRES_DEBEZIUM: PayloadRule(
+        _DEBEZIUM_DELETE, (_LSN,), PartialUpdateMode.FILL_UNAVAILABLE
+    ),
+    PayloadKind.MYSQL_DEBEZIUM: PayloadRule(_DEBEZIUM_DELETE, ("_event_bin_file", "_event_pos")),
+    PayloadKind.PARTIAL_UPDATE: PayloadRule(partial=PartialUpdateMode.IGNORE_DEFAULTS),
+    PayloadKind.NON_DEFAULTS: PayloadRule(partial=PartialUpdateMode.IGNORE_DEFAULTS),
+}
+
+
+def payload_rule(payload: PayloadKind | None) -> PayloadRule:
+    """What a payload class means; nothing for most, and for none."""
+    return PayloadRule() if payload is None else _PAYLOAD_RULES.get(payload, PayloadRule())
 
 
 class Fill(StrEnum):
@@ -90,8 +115,10 @@ def merge_rules(config: TableConfig) -> MergeRules:
     if config.version >= FIRST_WITHOUT_PAYLOADS or config.merge_mode is not MergeMode.CUSTOM:
         ordered = config.merge_mode is MergeMode.EVENT_TIME_ORDERING
         order = fields if ordered else ()
-        own = _own_delete(config)
-        rules = MergeRules(order, order, markers=markers if own is None else (own,))
+        if config.version < FIRST_WITHOUT_PAYLOADS:
+            own = payload_rule(config.payload).delete
+            markers = markers if own is None else (own,)
+        rules = MergeRules(order, order, markers=markers)
         rules = _filling(rules, config)
     else:
         rules = _of_payload(config.payload, fields, markers)
@@ -103,7 +130,7 @@ def _of_payload(
     payload: PayloadKind | None, fields: tuple[str, ...], markers: tuple[DeleteMarker, ...]
 ) -> MergeRules:
     """The rules of a payload class of a table of version 8."""
-    own = delete_of(payload)
+    own = payload_rule(payload).delete
     if own is not None:
         markers = (replace(own, any_case=True),)
     match payload:
@@ -134,43 +161,3 @@ def _filling(rules: MergeRules, config: TableConfig) -> MergeRules:
         case PartialUpdateMode.FILL_UNAVAILABLE if config.unavailable_value is not None:
             return replace(rules, fill=Fill.UNAVAILABLE, unavailable=config.unavailable_value)
     return rules
-
-
-def _own_delete(config: TableConfig) -> DeleteMarker | None:
-    """The delete marker of a version 8 table's payload class."""
-    if config.version >= FIRST_WITHOUT_PAYLOADS:
-        return None
-    return delete_of(config.payload)
-
-
-def delete_of(payload: PayloadKind | None) -> DeleteMarker | None:
-    """The delete marker of a payload class; ``None`` where it has none."""
-    match payload:
-        case PayloadKind.AWS_DMS:
-            return _DMS_DELETE
-        case PayloadKind.POSTGRES_DEBEZIUM | PayloadKind.MYSQL_DEBEZIUM:
-            return _DEBEZIUM_DELETE
-    return None
-
-
-def ordering_of(payload: PayloadKind | None) -> tuple[str, ...]:
-    """The ordering fields of a version 9 table by its payload.
-
-    Empty where the user names them.
-    """
-    match payload:
-        case PayloadKind.POSTGRES_DEBEZIUM:
-            return (_LSN,)
-        case PayloadKind.MYSQL_DEBEZIUM:
-            return _BINLOG
-    return ()
-
-
-def partial_update_of(payload: PayloadKind | None) -> PartialUpdateMode:
-    """The partial update mode of a version 9 table by its payload."""
-    match payload:
-        case PayloadKind.PARTIAL_UPDATE | PayloadKind.NON_DEFAULTS:
-            return PartialUpdateMode.IGNORE_DEFAULTS
-        case PayloadKind.POSTGRES_DEBEZIUM:
-            return PartialUpdateMode.FILL_UNAVAILABLE
-    return PartialUpdateMode.NONE

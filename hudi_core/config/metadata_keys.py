@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final, Self
 
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import (
-    boolean,
     integer,
     local_folder,
-    names,
     number,
     optional_flag,
+    regular_expression,
 )
 
 _GROUPS: Final = integer(1, 9999)
-
-
-def folder_filter(text: str) -> str:
-    """Parse a regular expression of folders; blank for none."""
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"it is not a regular expression ({error})") from None
-    return text
 
 
 class MetadataConfig(Options, group=Group.METADATA):
@@ -36,200 +25,144 @@ class MetadataConfig(Options, group=Group.METADATA):
     ``chooses_columns`` that options say which columns have their ranges kept, or of how many.
     """
 
-    enabled: Option[bool] = Option(
-        "hoodie.metadata.enable",
-        default=True,
-        parse=boolean,
-        doc="Whether writers keep the metadata table, and readers list files from it. A table "
-        "that has one is always kept up to date by writers; what true adds is that they make it "
-        "where it is missing.",
-    )
-    column_stats: Option[bool] = Option(
-        "hoodie.metadata.index.column.stats.enable",
-        default=True,
-        parse=boolean,
-        doc="Whether the metadata table holds the range of values of columns, file by file.",
-    )
+    enabled: Option[bool] = Option("hoodie.metadata.enable", default=True)
+    """Whether writers keep the metadata table, and readers list files from it. A table that has
+    one is always kept up to date by writers; what true adds is that they make it where it is
+    missing."""
+    column_stats: Option[bool] = Option("hoodie.metadata.index.column.stats.enable", default=True)
+    """Whether the metadata table holds the range of values of columns, file by file."""
     stats_columns: Option[tuple[str, ...]] = Option(
         "hoodie.metadata.index.column.stats.column.list",
         default=(),
-        parse=names,
         default_text="(the first columns)",
-        doc="The columns whose ranges are kept, by their dotted paths.",
     )
+    """The columns whose ranges are kept, by their dotted paths."""
     max_stats_columns: Option[int] = Option(
-        "hoodie.metadata.index.column.stats.max.columns.to.index",
-        default=32,
-        parse=integer(1),
-        doc="How many of the table's first columns have their ranges kept where none are named.",
+        "hoodie.metadata.index.column.stats.max.columns.to.index", default=32, parse=integer(1)
     )
+    """How many of the table's first columns have their ranges kept where none are named."""
     column_stats_groups: Option[int] = Option(
-        "hoodie.metadata.index.column.stats.file.group.count",
-        default=2,
-        parse=_GROUPS,
-        doc="File groups of the ranges of columns; fixed when they are first built.",
+        "hoodie.metadata.index.column.stats.file.group.count", default=2, parse=_GROUPS
     )
+    """File groups of the ranges of columns; fixed when they are first built."""
     partition_stats: Option[bool | None] = Option(
         "hoodie.metadata.index.partition.stats.enable",
-        default=None,
         parse=optional_flag,
         default_text="(as hoodie.metadata.index.column.stats.enable)",
-        doc="Whether the metadata table holds the range of values of columns, partition by "
-        "partition.",
     )
+    """Whether the metadata table holds the range of values of columns, partition by partition."""
     partition_stats_groups: Option[int] = Option(
-        "hoodie.metadata.index.partition.stats.file.group.count",
-        default=1,
-        parse=_GROUPS,
-        doc="File groups of the ranges of partitions; fixed when they are first built.",
+        "hoodie.metadata.index.partition.stats.file.group.count", default=1, parse=_GROUPS
     )
-    bloom_filters: Option[bool] = Option(
-        "hoodie.metadata.index.bloom.filter.enable",
-        default=False,
-        parse=boolean,
-        doc="Whether the metadata table holds the bloom filters of files.",
-    )
+    """File groups of the ranges of partitions; fixed when they are first built."""
+    bloom_filters: Option[bool] = Option("hoodie.metadata.index.bloom.filter.enable", default=False)
+    """Whether the metadata table holds the bloom filters of files."""
     bloom_filter_groups: Option[int] = Option(
-        "hoodie.metadata.index.bloom.filter.file.group.count",
-        default=4,
-        parse=_GROUPS,
-        doc="File groups of the bloom filters; fixed when they are first built.",
+        "hoodie.metadata.index.bloom.filter.file.group.count", default=4, parse=_GROUPS
     )
+    """File groups of the bloom filters; fixed when they are first built."""
     record_index: Option[bool] = Option(
         "hoodie.metadata.global.record.level.index.enable",
         default=False,
-        parse=boolean,
         aliases=("hoodie.metadata.record.index.enable",),
-        doc="Whether the metadata table holds the file group of every record key, each key once "
-        "in the whole table.",
     )
+    """Whether the metadata table holds the file group of every record key, each key once in the
+    whole table."""
     partitioned_record_index: Option[bool] = Option(
-        "hoodie.metadata.record.level.index.enable",
-        default=False,
-        parse=boolean,
-        doc="Whether the metadata table holds the file group of every record key, partition by "
-        "partition: a key is unique in its partition, and each partition has file groups of its "
-        "own.",
+        "hoodie.metadata.record.level.index.enable", default=False
     )
+    """Whether the metadata table holds the file group of every record key, partition by partition:
+    a key is unique in its partition, and each partition has file groups of its own."""
     partitioned_index_min_groups: Option[int] = Option(
         "hoodie.metadata.record.level.index.min.filegroup.count",
         default=1,
         parse=_GROUPS,
         aliases=("hoodie.metadata.partitioned.record.index.min.filegroup.count",),
-        doc="Least number of file groups that a partition has in a record index that is kept by "
-        "partitions; those that come later get so many.",
     )
+    """Least number of file groups that a partition has in a record index that is kept by
+    partitions; those that come later get so many."""
     partitioned_index_max_groups: Option[int] = Option(
         "hoodie.metadata.record.level.index.max.filegroup.count",
         default=10,
         parse=_GROUPS,
         aliases=("hoodie.metadata.partitioned.record.index.max.filegroup.count",),
-        doc="Greatest number of file groups that a partition has in a record index that is kept "
-        "by partitions.",
     )
+    """Greatest number of file groups that a partition has in a record index that is kept by
+    partitions."""
     record_index_min_groups: Option[int] = Option(
         "hoodie.metadata.global.record.level.index.min.filegroup.count",
         default=10,
         parse=_GROUPS,
         aliases=("hoodie.metadata.record.index.min.filegroup.count",),
-        doc="Least number of file groups of the record index.",
     )
+    """Least number of file groups of the record index."""
     record_index_max_groups: Option[int] = Option(
         "hoodie.metadata.global.record.level.index.max.filegroup.count",
         default=10_000,
         parse=integer(1, 10_000),
         aliases=("hoodie.metadata.record.index.max.filegroup.count",),
-        doc="Greatest number of file groups of the record index.",
     )
+    """Greatest number of file groups of the record index."""
     record_index_growth: Option[float] = Option(
-        "hoodie.metadata.record.index.growth.factor",
-        default=2.0,
-        parse=number(0, 1000),
-        doc="By how much the keys are expected to grow when the record index is laid out.",
+        "hoodie.metadata.record.index.growth.factor", default=2.0, parse=number(0, 1000)
     )
+    """By how much the keys are expected to grow when the record index is laid out."""
     record_index_group_bytes: Option[int] = Option(
-        "hoodie.metadata.record.index.max.filegroup.size",
-        default=1 << 30,
-        parse=integer(1),
-        doc="Bytes that a file group of the record index is laid out for.",
+        "hoodie.metadata.record.index.max.filegroup.size", default=1 << 30, parse=integer(1)
     )
+    """Bytes that a file group of the record index is laid out for."""
     record_index_cache: Option[str | None] = Option(
         "hoodie.metadata.record.index.cache.folder",
-        default=None,
         parse=local_folder,
-        default_text="(none)",
-        doc="A folder of the machine that looks up record keys, for what it has read of large "
-        "files of the record index; each process of the machine may use it, and everything in it "
-        "may be deleted at any time. What was kept for 30 days is.",
         hudi_default="(no such option; nothing is kept)",
         reason="Keys that are sorted already are found faster, and files of an index never change.",
     )
+    """A folder of the machine that looks up record keys, for what it has read of large files of the
+    record index; each process of the machine may use it, and everything in it may be deleted at any
+    time. What was kept for 30 days is."""
     expression_groups: Option[int] = Option(
-        "hoodie.metadata.index.expression.file.group.count",
-        default=2,
-        parse=_GROUPS,
-        doc="File groups of an expression index; fixed when it is built.",
+        "hoodie.metadata.index.expression.file.group.count", default=2, parse=_GROUPS
     )
-    secondary_index: Option[bool] = Option(
-        "hoodie.metadata.index.secondary.enable",
-        default=True,
-        parse=boolean,
-        doc="Whether secondary indexes serve filters. Those that a table has are kept either way.",
-    )
+    """File groups of an expression index; fixed when it is built."""
+    secondary_index: Option[bool] = Option("hoodie.metadata.index.secondary.enable", default=True)
+    """Whether secondary indexes serve filters. Those that a table has are kept either way."""
     dir_filter: Option[str] = Option(
         "hoodie.metadata.dir.filter.regex",
         default="",
-        parse=folder_filter,
+        parse=regular_expression,
         default_text="(none)",
-        doc="Folders whose whole path matches are left out when the metadata table is first made.",
     )
+    """Folders whose whole path matches are left out when the metadata table is first made."""
     compact_delta_commits: Option[int] = Option(
-        "hoodie.metadata.compact.max.delta.commits",
-        default=10,
-        parse=integer(1),
-        doc="After how many of its own commits the metadata table is compacted.",
+        "hoodie.metadata.compact.max.delta.commits", default=10, parse=integer(1)
     )
+    """After how many of its own commits the metadata table is compacted."""
     max_delta_commits_pending: Option[int] = Option(
-        "hoodie.metadata.max.deltacommits.when_pending",
-        default=1000,
-        parse=integer(1),
-        doc="How many commits of the metadata table may wait for compaction while a write is "
-        "pending.",
+        "hoodie.metadata.max.deltacommits.when_pending", default=1000, parse=integer(1)
     )
+    """How many commits of the metadata table may wait for compaction while a write is pending."""
     clean_commits_retained: Option[int] = Option(
-        "hoodie.metadata.cleaner.commits.retained",
-        default=20,
-        parse=integer(1),
-        doc="How many commits of the metadata table keep the files that they read.",
+        "hoodie.metadata.cleaner.commits.retained", default=20, parse=integer(1)
     )
+    """How many commits of the metadata table keep the files that they read."""
     keep_min_commits: Option[int] = Option(
-        "hoodie.metadata.keep.min.commits",
-        default=20,
-        parse=integer(1),
-        doc="How many instants archiving leaves on the metadata table's timeline.",
+        "hoodie.metadata.keep.min.commits", default=20, parse=integer(1)
     )
+    """How many instants archiving leaves on the metadata table's timeline."""
     keep_max_commits: Option[int] = Option(
-        "hoodie.metadata.keep.max.commits",
-        default=30,
-        parse=integer(1),
-        doc="How many instants the metadata table's timeline may have before it is archived.",
+        "hoodie.metadata.keep.max.commits", default=30, parse=integer(1)
     )
-    validate: Option[bool] = Option(
-        "hoodie.metadata.validate",
-        default=False,
-        parse=boolean,
-        doc="Whether readers compare the metadata table with the storage, and answer from the "
-        "storage.",
-    )
+    """How many instants the metadata table's timeline may have before it is archived."""
+    validate: Option[bool] = Option("hoodie.metadata.validate", default=False)
+    """Whether readers compare the metadata table with the storage, and answer from the storage."""
     metrics = ConfigKey(
         "hoodie.metadata.metrics.enable",
-        default=None,
         parse=optional_flag,
         default_text="(as hoodie.metrics.on)",
-        doc="Whether what is measured of the metadata table is published, where metrics are.",
         hudi_default="false",
         reason="The metadata table is what there are metrics of.",
     )
+    """Whether what is measured of the metadata table is published, where metrics are."""
     is_refused: bool = False
     chooses_columns: bool = False
 

@@ -9,7 +9,7 @@ from typing import Final, Self
 from hudi_core.config.key import Group
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer
+from hudi_core.config.parsers import integer
 
 
 class Reporter(StrEnum):
@@ -50,45 +50,33 @@ class MetricsConfig(Options, group=Group.METRICS):
     ``reporter`` is ``None`` for one that only Hudi has; nothing is enabled then.
     """
 
-    enabled: Option[bool] = Option(
-        "hoodie.metrics.on",
-        default=False,
-        parse=boolean,
-        doc="Whether metrics are published. Needs prometheus-client: `pip install "
-        "hudi-core[metrics]`.",
-    )
+    enabled: Option[bool] = Option("hoodie.metrics.on", default=False)
+    """Whether metrics are published. Needs prometheus-client: `pip install hudi-core[metrics]`."""
     reporter: Option[Reporter | None] = Option(
         "hoodie.metrics.reporter.type",
         default=Reporter.PROMETHEUS,
         parse=reporter,
-        doc="PROMETHEUS answers Prometheus on a port of this process. INMEMORY keeps the numbers "
-        "in the default registry of prometheus-client, for programs that publish that themselves. "
-        "Hudi's other reporters are not built yet: they are warned of, and nothing is published.",
         hudi_default="GRAPHITE",
         reason="Prometheus is what there is.",
     )
+    """PROMETHEUS answers Prometheus on a port of this process. INMEMORY keeps the numbers in the
+    default registry of prometheus-client, for programs that publish that themselves. Hudi's other
+    reporters are not built yet: they are warned of, and nothing is published."""
     prefix: Option[str] = Option(
         "hoodie.metrics.reporter.metricsname.prefix",
         default="",
-        parse=str,
         default_text="(none)",
-        doc="What the names of metrics begin with.",
         hudi_default="(the table's name)",
         reason="The table is a label of each metric, so that one query is good for all tables.",
     )
+    """What the names of metrics begin with."""
     port: Option[int] = Option(
-        "hoodie.metrics.prometheus.port",
-        default=9090,
-        parse=integer(1, 65535),
-        doc="PROMETHEUS: the port. One server answers for all tables of the process that name it.",
+        "hoodie.metrics.prometheus.port", default=9090, parse=integer(1, 65535)
     )
-    host: Option[str] = Option(
-        "hoodie.metrics.prometheus.host",
-        default="127.0.0.1",
-        parse=str,
-        doc="PROMETHEUS: the address to listen on; 0.0.0.0 for all of them, which is what Hudi "
-        "does, without an option.",
-    )
+    """PROMETHEUS: the port. One server answers for all tables of the process that name it."""
+    host: Option[str] = Option("hoodie.metrics.prometheus.host", default="127.0.0.1")
+    """PROMETHEUS: the address to listen on; 0.0.0.0 for all of them, which is what Hudi does,
+    without an option."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:

@@ -115,49 +115,33 @@ def _package(names: Mapping[str, object]) -> str:
 
 
 _NOT_LETTERS: Final = re.compile(r"[^a-z0-9]+")
-_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    TableKeys.name.key: ("tablename",),
-    TableKeys.table_type.key: ("tabletype",),
-    TableKeys.version.key: ("tableversion",),
-    TableKeys.table_format.key: ("format", "tableformat"),
-    TableKeys.record_key_fields.key: (
-        "recordkey",
-        "recordkeys",
-        "recordkeyfield",
-        "recordkeyfields",
-        "primarykey",
-    ),
-    TableKeys.partition_path.key: (
-        "partitionpath",
-        "partitionpathfield",
-        "partitionby",
-        "partitionfields",
-    ),
-    TableKeys.ordering.key: (
-        "precombine",
-        "precombinefield",
-        "precombinekey",
-        "orderingfield",
-        "orderingfields",
-    ),
-    TableKeys.merge_mode.key: ("mergemode", "recordmergemode"),
-    TableKeys.payload_class.key: ("payloadclass",),
-    TableKeys.key_generator_class.key: ("keygenerator", "keygeneratorclass"),
-    TableKeys.key_generator.key: ("keygeneratortype",),
-    TableKeys.hive_style.key: ("hivestylepartitioning",),
-    WriteConfig.operation.key: ("operation", "writeoperation"),
-    CommitConfig.application.key: ("idempotency",),
-    IndexConfig.index_type.key: ("indextype",),
-    LockConfig.concurrency_mode.key: ("concurrencymode",),
-    LockConfig.provider.key: ("lockprovider",),
-    ReadConfig.query_type.key: ("querytype",),
+_WORDS: Final[Mapping[str, str]] = {
+    TableKeys.name.key: "tablename",
+    TableKeys.table_type.key: "tabletype",
+    TableKeys.version.key: "tableversion",
+    TableKeys.table_format.key: "format tableformat",
+    TableKeys.record_key_fields.key: "recordkey recordkeys recordkeyfield recordkeyfields "
+    "primarykey",
+    TableKeys.partition_path.key: "partitionpath partitionpathfield partitionby partitionfields",
+    TableKeys.ordering.key: "precombine precombinefield precombinekey orderingfield orderingfields",
+    TableKeys.merge_mode.key: "mergemode recordmergemode",
+    TableKeys.payload_class.key: "payloadclass",
+    TableKeys.key_generator_class.key: "keygenerator keygeneratorclass",
+    TableKeys.key_generator.key: "keygeneratortype",
+    TableKeys.hive_style.key: "hivestylepartitioning",
+    WriteConfig.operation.key: "operation writeoperation",
+    CommitConfig.application.key: "idempotency",
+    IndexConfig.index_type.key: "indextype",
+    LockConfig.concurrency_mode.key: "concurrencymode",
+    LockConfig.provider.key: "lockprovider",
+    ReadConfig.query_type.key: "querytype",
     # Spark's own words for time travel, which it does not hand to sources in Python
-    ReadConfig.as_of.key: ("asof", "asofinstant", "timestampasof", "versionasof"),
-    ReadConfig.begin.key: ("begininstanttime",),
-    ReadConfig.end.key: ("endinstanttime",),
-    "path": ("tablepath",),
+    ReadConfig.as_of.key: "asof asofinstant timestampasof versionasof",
+    ReadConfig.begin.key: "begininstanttime",
+    ReadConfig.end.key: "endinstanttime",
+    "path": "tablepath",
 }
-_MEANT: Final = {word: key for key, words in _WORDS.items() for word in words}
+_MEANT: Final = {word: key for key, words in _WORDS.items() for word in words.split()}
 _LONG: Final = 9
 """Letters of a word that is also recognised as the last part of a name."""
 

@@ -35,7 +35,8 @@ class Options:
     A subclass is a frozen dataclass, and has no subclasses of its own. An attribute that is
     annotated ``Option[...]`` declares an option and is a field with the option's default. A plain
     :class:`ConfigKey` declares an option that has no field of its own. Further fields are for what
-    :meth:`from_options` makes of several options.
+    :meth:`from_options` makes of several options. ``former`` is what names of options begin with,
+    and what they began with in earlier releases of Hudi.
     """
 
     group: ClassVar[Group]
@@ -44,8 +45,11 @@ class Options:
     _fields: ClassVar[Mapping[str, str]]
     """Attributes of fields by the names of their options."""
 
-    def __init_subclass__(cls, group: Group) -> None:
+    def __init_subclass__(cls, group: Group, former: tuple[str, str] | None = None) -> None:
         declared = {name: key for name, key in vars(cls).items() if isinstance(key, ConfigKey)}
+        if former is not None:
+            for key in declared.values():
+                key.accept_former(*former)
         cls.group = group
         cls.by_attribute = declared
         cls.keys = tuple(declared.values())

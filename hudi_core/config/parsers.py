@@ -6,7 +6,13 @@ A ``ValueError`` gives the reason where a value cannot be parsed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import TypeVar
+
+Member = TypeVar("Member", bound=StrEnum)
+Meant = TypeVar("Meant")
 
 
 def boolean(text: str) -> bool:
@@ -90,3 +96,37 @@ def names(text: str) -> tuple[str, ...]:
         twice = sorted({part for part in parts if parts.count(part) > 1})
         raise ValueError(f"it names {', '.join(twice)} twice")
     return parts
+
+
+def member(kind: type[Member], spell: Callable[[str], str] = str.upper) -> Callable[[str], Member]:
+    """Return a parser of the members of an enum, as ``spell`` writes them."""
+
+    def parse(text: str) -> Member:
+        word = spell(text)
+        if word not in tuple(kind):
+            raise ValueError(f"it is none of {', '.join(kind)}")
+        return kind(word)
+
+    return parse
+
+
+def meanings_of(known: Mapping[str, Meant]) -> Callable[[str], tuple[Meant, ...]]:
+    """Return a parser of a list of words for what they mean, each once."""
+
+    def parse(text: str) -> tuple[Meant, ...]:
+        given = names(text)
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise ValueError(f"{unknown[0]} is none of {', '.join(known)}")
+        return tuple(dict.fromkeys(known[name] for name in given))
+
+    return parse
+
+
+def regular_expression(text: str) -> str:
+    """Parse a regular expression; blank for none."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"it is not a regular expression ({error})") from None
+    return text

@@ -78,57 +78,45 @@ def _hash_function(text: str) -> str:
 class PlacementKeys(Options, group=Group.TABLE):
     """Options that say where data files lie; stored with the table."""
 
-    strategy = ConfigKey(
-        f"{STRATEGY_PREFIX}class",
-        default=DEFAULT_STRATEGY,
-        parse=strategy_name,
-        doc="Name of the storage strategy, which picks the folders above the partitions of data "
-        "files: `default` (none), `object_store` (one of many prefixes, by a hash), or one that an "
-        "installed distribution registers. The names of Hudi's Java classes select the first "
-        "two; no class is loaded.",
-    )
+    strategy = ConfigKey(f"{STRATEGY_PREFIX}class", default=DEFAULT_STRATEGY, parse=strategy_name)
+    """Name of the storage strategy, which picks the folders above the partitions of data files:
+    `default` (none), `object_store` (one of many prefixes, by a hash), or one that an installed
+    distribution registers. The names of Hudi's Java classes select the first two; no class is
+    loaded."""
     path = ConfigKey[tuple[str, ...]](
-        "hoodie.storage.path",
-        default=(),
-        parse=storage_paths,
-        default_text="(the table's folder)",
-        doc="Where data files lie, while `.hoodie` and the partitions' metadata stay in the "
-        "table's folder; best a bucket or container of its own. A relative path is below the "
-        "working directory, and stored as the whole path. Several are separated by commas, "
-        "see hoodie.storage.path.partitions.",
+        "hoodie.storage.path", default=(), parse=storage_paths, default_text="(the table's folder)"
     )
+    """Where data files lie, while `.hoodie` and the partitions' metadata stay in the table's
+    folder; best a bucket or container of its own. A relative path is below the working directory,
+    and stored as the whole path. Several are separated by commas, see
+    hoodie.storage.path.partitions."""
     partitions = ConfigKey[tuple[tuple[str, str], ...]](
         "hoodie.storage.path.partitions",
         default=(),
         parse=partition_rules,
         default_text="(none: all partitions are below the first storage path)",
-        doc="Which partitions lie below which of several storage paths: patterns of partition "
-        "paths, with `*` and `?` as in a shell, each with a storage path, as in `country=us* -> "
-        "s3://us-bucket; country=de* -> s3://eu-bucket`. The first that matches counts; a "
-        "partition that none matches lies below the first storage path.",
     )
+    """Which partitions lie below which of several storage paths: patterns of partition paths, with
+    `*` and `?` as in a shell, each with a storage path, as in `country=us* -> s3://us-bucket;
+    country=de* -> s3://eu-bucket`. The first that matches counts; a partition that none matches
+    lies below the first storage path."""
     hash_function = ConfigKey(
         f"{STRATEGY_PREFIX}hash.function",
         default="XXHASH32",
         parse=_hash_function,
         choices=("XXHASH32", "XXHASH64"),
-        doc="`object_store`: the hash function.",
     )
-    hash_bits = ConfigKey(
-        f"{STRATEGY_PREFIX}hash.bits",
-        default=8,
-        parse=integer(1, 64),
-        doc="`object_store`: how many bits of the hash name the prefix: 8 make 256 prefixes, "
-        "32 nearly one per file group, and 64, by XXHASH64, one. All of them are listed where "
-        "storage is.",
-    )
+    """`object_store`: the hash function."""
+    hash_bits = ConfigKey(f"{STRATEGY_PREFIX}hash.bits", default=8, parse=integer(1, 64))
+    """`object_store`: how many bits of the hash name the prefix: 8 make 256 prefixes, 32 nearly one
+    per file group, and 64, by XXHASH64, one. All of them are listed where storage is."""
     hash_input = ConfigKey(
         f"{STRATEGY_PREFIX}hash.input",
         default="FILE_ID",
         parse=str.upper,
         choices=("FILE_ID", "PARTITION_AND_FILE_ID"),
-        doc="`object_store`: what is hashed. A base file and its logs always share a prefix.",
     )
+    """`object_store`: what is hashed. A base file and its logs always share a prefix."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from hudi_core.config.foreign import OptionTreatment, foreign_options
 from hudi_core.config.key import Group
 from hudi_core.config.kinds import IncrementalFormat, QueryType
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean
 from hudi_core.errors import InvalidInstantTimeError, InvalidOptionError
 from hudi_core.model.instant_time import EARLIEST, parse_query_time
 
@@ -47,64 +46,47 @@ class ReadConfig(Options, group=Group.READ):
     query_type: Option[QueryType] = Option(
         "hoodie.datasource.query.type",
         default=QueryType.SNAPSHOT,
-        parse=QueryType,
-        choices=tuple(QueryType),
         aliases=("hoodie.datasource.view.type",),
-        doc="What is read: the table as it is, or the rows that changed in a span of time.",
     )
-    as_of: Option[str | None] = Option(
-        "as.of.instant",
-        default=None,
-        parse=query_time,
-        default_text="(now)",
-        doc="Snapshot: the table as it was at this time. 17 or 14 digits, a date, an RFC 3339 "
-        "date and time (of whole seconds: the end of that second), or seconds or milliseconds "
-        "since the epoch. What names no zone is in that of the table's instants. A time before "
-        "the first commit, or after now, is refused.",
-    )
+    """What is read: the table as it is, or the rows that changed in a span of time."""
+    as_of: Option[str | None] = Option("as.of.instant", parse=query_time, default_text="(now)")
+    """Snapshot: the table as it was at this time. 17 or 14 digits, a date, an RFC 3339 date and
+    time (of whole seconds: the end of that second), or seconds or milliseconds since the epoch.
+    What names no zone is in that of the table's instants. A time before the first commit, or after
+    now, is refused."""
     begin: Option[str | None] = Option(
         "hoodie.datasource.read.begin.instanttime",
-        default=None,
         parse=begin_time,
         default_text="(required for incremental reads)",
-        doc="Incremental: changes that completed after this time; `earliest` for all of them. The "
-        "requested time of a commit means its completion, here and as the end. Whole seconds "
-        "mean the begin of that second here, and the end of it there.",
     )
+    """Incremental: changes that completed after this time; `earliest` for all of them. The
+    requested time of a commit means its completion, here and as the end. Whole seconds mean the
+    begin of that second here, and the end of it there."""
     end: Option[str | None] = Option(
-        "hoodie.datasource.read.end.instanttime",
-        default=None,
-        parse=query_time,
-        default_text="(now)",
-        doc="Incremental: changes that completed at or before this time.",
+        "hoodie.datasource.read.end.instanttime", parse=query_time, default_text="(now)"
     )
+    """Incremental: changes that completed at or before this time."""
     incremental_format: Option[IncrementalFormat] = Option(
-        "hoodie.datasource.query.incremental.format",
-        default=IncrementalFormat.LATEST_STATE,
-        parse=IncrementalFormat,
-        choices=tuple(IncrementalFormat),
-        doc="Incremental: what is returned of a changed row. `latest_state`: the row as it is; "
-        "`cdc`: every change as a row of `op`, `ts_ms`, `before` and `after`, deletes too.",
+        "hoodie.datasource.query.incremental.format", default=IncrementalFormat.LATEST_STATE
     )
+    """Incremental: what is returned of a changed row. `latest_state`: the row as it is; `cdc`:
+    every change as a row of `op`, `ts_ms`, `before` and `after`, deletes too."""
     falls_back: Option[bool] = Option(
         "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
         default=False,
-        parse=boolean,
-        doc="Incremental: whether a read of `latest_state` whose files were cleaned reads the "
-        "table as it is instead, and of it the rows that were written last within the span.",
         hudi_default="true",
         reason="Rows that changed again after the span are missing then, so it has to be asked "
         "for; without it the read is refused.",
     )
+    """Incremental: whether a read of `latest_state` whose files were cleaned reads the table as it
+    is instead, and of it the rows that were written last within the span."""
 
     ignores_stored_keys: Option[bool] = Option(
-        "hoodie.recordkey.virtual.read.enabled",
-        default=False,
-        parse=boolean,
-        doc="Whether a table that stores its record keys is read as if they were virtual: "
-        "`_hoodie_record_key` is null, and changes are found by keys that are made. So readers try "
-        "what `hudi table rewrite-keys` is about to change.",
+        "hoodie.recordkey.virtual.read.enabled", default=False
     )
+    """Whether a table that stores its record keys is read as if they were virtual:
+    `_hoodie_record_key` is null, and changes are found by keys that are made. So readers try what
+    `hudi table rewrite-keys` is about to change."""
 
     @property
     def is_feed(self) -> bool:

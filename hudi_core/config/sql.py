@@ -65,42 +65,31 @@ class SqlConfig(Options, group=Group.WRITE):
 
     insert_operation: Option[Operation | None] = Option(
         "hoodie.spark.sql.insert.into.operation",
-        default=None,
         parse=_insert_operation,
         default_text="upsert with a record key and an ordering field, else insert",
-        doc="What `INSERT INTO` does with its rows, by `hudi.sql` and `hudi.sql_session`: "
-        "`insert`, `bulk_insert` or `upsert`.",
     )
+    """What `INSERT INTO` does with its rows, by `hudi.sql` and `hudi.sql_session`: `insert`,
+    `bulk_insert` or `upsert`."""
     overwrite_mode: Option[OverwriteMode | None] = Option(
         "hoodie.datasource.overwrite.mode",
-        default=None,
         parse=_overwrite_mode,
         default_text="(spark.sql.sources.partitionOverwriteMode)",
-        doc="What `INSERT OVERWRITE` replaces in a table with partitions. STATIC: all rows, or "
-        "those of the partitions that a PARTITION clause names. DYNAMIC: the partitions that the "
-        "rows belong to, as operations that overwrite always do; these refuse STATIC.",
     )
+    """What `INSERT OVERWRITE` replaces in a table with partitions. STATIC: all rows, or those of
+    the partitions that a PARTITION clause names. DYNAMIC: the partitions that the rows belong to,
+    as operations that overwrite always do; these refuse STATIC."""
 
 
 class SqlLimits(Options, group=Group.WRITE):
     """What DuckDB may take for SQL in writes."""
 
-    memory_limit: Option[str] = Option(
-        "hudi.sql.memory.limit",
-        default="50%",
-        parse=_memory,
-        doc="Memory that DuckDB takes at most for one write with SQL text (conditions, values, "
-        "validators, transformers): an amount, or a part of the machine's. Nothing is spilled to a "
-        "disk. On Spark the SQL is run by Spark.",
-    )
-    timeout_s: Option[int] = Option(
-        "hudi.sql.timeout",
-        default=600,
-        parse=integer(0),
-        doc="Seconds after which DuckDB gives up on a SQL text, which is run file by file; 0 "
-        "for no limit. It looks at the clock between batches of rows, not within one function of "
-        "one row.",
-    )
+    memory_limit: Option[str] = Option("hudi.sql.memory.limit", default="50%", parse=_memory)
+    """Memory that DuckDB takes at most for one write with SQL text (conditions, values, validators,
+    transformers): an amount, or a part of the machine's. Nothing is spilled to a disk. On Spark the
+    SQL is run by Spark."""
+    timeout_s: Option[int] = Option("hudi.sql.timeout", default=600, parse=integer(0))
+    """Seconds after which DuckDB gives up on a SQL text, which is run file by file; 0 for no limit.
+    It looks at the clock between batches of rows, not within one function of one row."""
 
 
 def options_of_properties(properties: Mapping[str, str]) -> dict[str, str]:

@@ -10,13 +10,6 @@ from typing import Final
 
 from hudi_core.config.key import ConfigKey, Group, Secret
 from hudi_core.config.options import Options
-from hudi_core.config.parsers import boolean, text_or_none
-
-
-def secret(text: str) -> Secret | None:
-    """Parse a secret string; a blank one counts as missing."""
-    return Secret(text) if text else None
-
 
 _ENCRYPTIONS: Final = {"AES256": "AES256", "SSE-KMS": "aws:kms", "DSSE-KMS": "aws:kms:dsse"}
 """Hadoop's names of what S3 encrypts by, and S3's own."""
@@ -45,121 +38,76 @@ class StoreKeys(Options, group=Group.STORAGE):
     fsync = ConfigKey(
         "hoodie.fs.fsync",
         default=True,
-        parse=boolean,
-        doc="Whether files of the timeline on local disks are flushed to the disk before a commit "
-        "counts. Without it a power failure may lose the last commits, a crash of the process "
-        "never.",
         hudi_default="(no such option; files are not flushed)",
         reason="A commit that was reported should survive a power failure.",
     )
-    s3_access_key = ConfigKey(
-        "fs.s3a.access.key",
-        default=None,
-        parse=secret,
-        aliases=("aws_access_key_id", "AWS_ACCESS_KEY_ID"),
-        default_text="(none)",
-        doc="S3: id of the access key.",
-        secret=True,
+    """Whether files of the timeline on local disks are flushed to the disk before a commit counts.
+    Without it a power failure may lose the last commits, a crash of the process never."""
+    s3_access_key = ConfigKey[Secret | None](
+        "fs.s3a.access.key", aliases=("aws_access_key_id", "AWS_ACCESS_KEY_ID"), secret=True
     )
-    s3_secret_key = ConfigKey(
-        "fs.s3a.secret.key",
-        default=None,
-        parse=secret,
-        aliases=("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY"),
-        default_text="(none)",
-        doc="S3: the secret access key.",
-        secret=True,
+    """S3: id of the access key."""
+    s3_secret_key = ConfigKey[Secret | None](
+        "fs.s3a.secret.key", aliases=("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY"), secret=True
     )
-    s3_session_token = ConfigKey(
-        "fs.s3a.session.token",
-        default=None,
-        parse=secret,
-        aliases=("aws_session_token", "AWS_SESSION_TOKEN"),
-        default_text="(none)",
-        doc="S3: token of temporary credentials.",
-        secret=True,
+    """S3: the secret access key."""
+    s3_session_token = ConfigKey[Secret | None](
+        "fs.s3a.session.token", aliases=("aws_session_token", "AWS_SESSION_TOKEN"), secret=True
     )
-    s3_endpoint = ConfigKey(
+    """S3: token of temporary credentials."""
+    s3_endpoint = ConfigKey[str | None](
         "fs.s3a.endpoint",
-        default=None,
-        parse=text_or_none,
         aliases=("aws_endpoint_url", "AWS_ENDPOINT_URL"),
         default_text="(Amazon's)",
-        doc="S3: address of another service with the same protocol.",
     )
-    s3_region = ConfigKey(
-        "fs.s3a.endpoint.region",
-        default=None,
-        parse=text_or_none,
-        aliases=("aws_region", "AWS_REGION", "AWS_DEFAULT_REGION"),
-        default_text="(none)",
-        doc="S3: region of the bucket.",
+    """S3: address of another service with the same protocol."""
+    s3_region = ConfigKey[str | None](
+        "fs.s3a.endpoint.region", aliases=("aws_region", "AWS_REGION", "AWS_DEFAULT_REGION")
     )
-    s3_path_style = ConfigKey(
-        "fs.s3a.path.style.access",
-        default=False,
-        parse=boolean,
-        doc="S3: whether the bucket is named in the path instead of the host.",
-    )
-    s3_tls = ConfigKey(
-        "fs.s3a.connection.ssl.enabled",
-        default=True,
-        parse=boolean,
-        doc="S3: whether connections are encrypted; only for an endpoint without a scheme.",
-    )
+    """S3: region of the bucket."""
+    s3_path_style = ConfigKey("fs.s3a.path.style.access", default=False)
+    """S3: whether the bucket is named in the path instead of the host."""
+    s3_tls = ConfigKey("fs.s3a.connection.ssl.enabled", default=True)
+    """S3: whether connections are encrypted; only for an endpoint without a scheme."""
     s3_encryption = ConfigKey(
         "fs.s3a.encryption.algorithm",
-        default=None,
         parse=s3_encryption,
         aliases=("fs.s3a.server-side-encryption-algorithm",),
         default_text="(the bucket's)",
-        doc="S3: how the store encrypts what is written: `AES256` with its own key, `SSE-KMS` or "
-        "`DSSE-KMS` with one of KMS. Nothing has to be given to read it. `SSE-C` and encryption by "
-        "the client are refused.",
     )
-    s3_encryption_key = ConfigKey(
+    """S3: how the store encrypts what is written: `AES256` with its own key, `SSE-KMS` or
+    `DSSE-KMS` with one of KMS. Nothing has to be given to read it. `SSE-C` and encryption by the
+    client are refused."""
+    s3_encryption_key = ConfigKey[Secret | None](
         "fs.s3a.encryption.key",
-        default=None,
-        parse=secret,
         aliases=("fs.s3a.server-side-encryption.key",),
         default_text="(that of the account)",
-        doc="S3: id or ARN of the key of KMS that the store encrypts with.",
         secret=True,
     )
-    gcs_key_file = ConfigKey(
+    """S3: id or ARN of the key of KMS that the store encrypts with."""
+    gcs_key_file = ConfigKey[str | None](
         "fs.gs.auth.service.account.json.keyfile",
-        default=None,
-        parse=text_or_none,
         aliases=(
             "google.cloud.auth.service.account.json.keyfile",
             "GOOGLE_APPLICATION_CREDENTIALS",
         ),
-        default_text="(none)",
-        doc="GCS: path of the service account's key file.",
     )
-    azure_account = ConfigKey(
+    """GCS: path of the service account's key file."""
+    azure_account = ConfigKey[str | None](
         "fs.azure.account.name",
-        default=None,
-        parse=text_or_none,
         aliases=("azure_storage_account_name", "AZURE_STORAGE_ACCOUNT_NAME"),
         default_text="(from the path)",
-        doc="Azure: name of the storage account.",
     )
-    azure_account_key = ConfigKey(
+    """Azure: name of the storage account."""
+    azure_account_key = ConfigKey[Secret | None](
         "fs.azure.account.key",
-        default=None,
-        parse=secret,
         aliases=("azure_storage_account_key", "AZURE_STORAGE_ACCOUNT_KEY"),
-        default_text="(none)",
-        doc="Azure: key of the storage account.",
         secret=True,
     )
-    azure_sas_token = ConfigKey(
+    """Azure: key of the storage account."""
+    azure_sas_token = ConfigKey[Secret | None](
         "fs.azure.sas.fixed.token",
-        default=None,
-        parse=secret,
         aliases=("azure_storage_sas_token", "AZURE_STORAGE_SAS_TOKEN"),
-        default_text="(none)",
-        doc="Azure: shared access signature.",
         secret=True,
     )
+    """Azure: shared access signature."""

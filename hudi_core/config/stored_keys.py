@@ -8,7 +8,7 @@ from typing import Any, Final
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.named_generators import PARTITIONS_PROPERTY
 from hudi_core.config.options import Options
-from hudi_core.config.parsers import boolean, integer, names, text_or_none
+from hudi_core.config.parsers import integer
 from hudi_core.config.storage_move import MOVE_PROPERTY, StorageMove
 from hudi_core.config.stored import Stored
 from hudi_core.config.table_keys import TableKeys
@@ -20,138 +20,70 @@ class ManagedKeys(Options, group=Group.TABLE):
 
     initial_version = Stored[int | None](
         "hoodie.table.initial.version",
-        default=None,
         parse=integer(0, 99),
         default_text="(the version at creation)",
-        doc="Version the table was created with.",
     )
+    """Version the table was created with."""
     layout_version = Stored[int | None](
         "hoodie.timeline.layout.version",
-        default=None,
         parse=integer(0, 9),
         default_text="2 (1 for tables of version 6)",
-        doc="Layout of the timeline's files.",
     )
-    timeline_path = Stored(
-        "hoodie.timeline.path",
-        default="timeline",
-        parse=folder,
-        doc="Folder of the active timeline below `.hoodie`.",
-    )
-    history_path = Stored(
-        "hoodie.timeline.history.path",
-        default="history",
-        parse=folder,
-        doc="Folder of the archived timeline below the timeline's folder.",
-    )
-    archive_folder = Stored(
-        "hoodie.archivelog.folder",
-        default="archived",
-        parse=folder,
-        doc="Folder of the archived timeline of layout 1, below `.hoodie`.",
-    )
+    """Layout of the timeline's files."""
+    timeline_path = Stored("hoodie.timeline.path", default="timeline", parse=folder)
+    """Folder of the active timeline below `.hoodie`."""
+    history_path = Stored("hoodie.timeline.history.path", default="history", parse=folder)
+    """Folder of the archived timeline below the timeline's folder."""
+    archive_folder = Stored("hoodie.archivelog.folder", default="archived", parse=folder)
+    """Folder of the archived timeline of layout 1, below `.hoodie`."""
     complex_encoding = ConfigKey(
         "hoodie.table.complex.keygen.encoding",
-        default=None,
         parse=lambda text: text == "VALUE_ONLY" if text else None,
         choices=("FIELD_PREFIXED", "VALUE_ONLY"),
         default_text="(as hoodie.write.complex.keygen.new.encoding says)",
-        doc="Stored form of hoodie.write.complex.keygen.new.encoding.",
     )
-    partitions_made = ConfigKey(
-        PARTITIONS_PROPERTY,
-        default=False,
-        parse=boolean,
-        doc="Whether a key generator that another distribution provides makes the strings of "
-        "partition fields, which are then no values of columns.",
-    )
-    keys_proved = ConfigKey(
-        "hoodie.table.keygen.proved",
-        default=False,
-        parse=boolean,
-        doc="Whether stored keys of a table that another writer made were found to be those that "
-        "are made here, before the first write.",
-    )
-    create_schema = Stored(
-        "hoodie.table.create.schema",
-        default=None,
-        parse=text_or_none,
-        default_text="(none)",
-        doc="Avro schema the table was created with, as JSON.",
-    )
-    last_column_id = Stored[int | None](
-        "hoodie.table.schema.last-column-id",
-        default=None,
-        parse=integer(0),
-        default_text="(none)",
-        doc="Greatest field id the table has ever given out.",
-    )
+    """Stored form of hoodie.write.complex.keygen.new.encoding."""
+    partitions_made = ConfigKey(PARTITIONS_PROPERTY, default=False)
+    """Whether a key generator that another distribution provides makes the strings of partition
+    fields, which are then no values of columns."""
+    keys_proved = ConfigKey("hoodie.table.keygen.proved", default=False)
+    """Whether stored keys of a table that another writer made were found to be those that are made
+    here, before the first write."""
+    create_schema = Stored[str | None]("hoodie.table.create.schema")
+    """Avro schema the table was created with, as JSON."""
+    last_column_id = Stored[int | None]("hoodie.table.schema.last-column-id", parse=integer(0))
+    """Greatest field id the table has ever given out."""
     field_ids = Stored[dict[str, int]](
         "hoodie.table.schema.field-ids",
         default={},
         parse=field_ids,
         default_text="(none)",
-        doc="Id of every field by its dotted path, as a JSON object.",
         to_text=field_ids_text,
     )
-    former_names = ConfigKey[tuple[str, ...]](
-        "hoodie.table.schema.former-names",
-        default=(),
-        parse=names,
-        default_text="(none)",
-        doc="Paths at which files may hold another column than the one that is there now, because "
-        "it was renamed or dropped: statistics that go by names are not used for them.",
+    """Id of every field by its dotted path, as a JSON object."""
+    former_names = ConfigKey[tuple[str, ...]]("hoodie.table.schema.former-names", default=())
+    """Paths at which files may hold another column than the one that is there now, because it was
+    renamed or dropped: statistics that go by names are not used for them."""
+    virtual_since = ConfigKey[str | None](
+        "hoodie.recordkey.virtual.since", default_text="(its creation)"
     )
-    virtual_since = ConfigKey(
-        "hoodie.recordkey.virtual.since",
-        default=None,
-        parse=text_or_none,
-        default_text="(its creation)",
-        doc="Time from which on files of a table with virtual keys leave `_hoodie_record_key` out; "
-        "what older files hold of it is ignored.",
-    )
-    metadata_partitions = ConfigKey[tuple[str, ...]](
-        "hoodie.table.metadata.partitions",
-        default=(),
-        parse=names,
-        default_text="(none)",
-        doc="Partitions of the table's metadata table that readers use.",
-    )
+    """Time from which on files of a table with virtual keys leave `_hoodie_record_key` out; what
+    older files hold of it is ignored."""
+    metadata_partitions = ConfigKey[tuple[str, ...]]("hoodie.table.metadata.partitions", default=())
+    """Partitions of the table's metadata table that readers use."""
     metadata_partitions_inflight = ConfigKey[tuple[str, ...]](
-        "hoodie.table.metadata.partitions.inflight",
-        default=(),
-        parse=names,
-        default_text="(none)",
-        doc="Partitions of the metadata table that are being built.",
+        "hoodie.table.metadata.partitions.inflight", default=()
     )
-    idempotent_writes = ConfigKey(
-        "hoodie.table.idempotent.writes",
-        default=False,
-        parse=boolean,
-        doc="Whether commits say which writes applications made, for `idempotency=`.",
-    )
-    bootstrap_base_path = ConfigKey(
-        "hoodie.bootstrap.base.path",
-        default=None,
-        parse=text_or_none,
-        default_text="(none)",
-        doc="Data the table was bootstrapped from. Bootstrapped tables are refused.",
-    )
-    storage_move = ConfigKey[StorageMove | None](
-        MOVE_PROPERTY,
-        default=None,
-        parse=StorageMove.parse,
-        default_text="(none)",
-        doc="A move of the data files to another storage layout that is not over: how far it has "
-        "come, and where else files are.",
-    )
-    checksum = ConfigKey(
-        "hoodie.table.checksum",
-        default=None,
-        parse=text_or_none,
-        default_text="(computed)",
-        doc="CRC 32 of database and table name.",
-    )
+    """Partitions of the metadata table that are being built."""
+    idempotent_writes = ConfigKey("hoodie.table.idempotent.writes", default=False)
+    """Whether commits say which writes applications made, for `idempotency=`."""
+    bootstrap_base_path = ConfigKey[str | None]("hoodie.bootstrap.base.path")
+    """Data the table was bootstrapped from. Bootstrapped tables are refused."""
+    storage_move = ConfigKey[StorageMove | None](MOVE_PROPERTY, parse=StorageMove.parse)
+    """A move of the data files to another storage layout that is not over: how far it has come, and
+    where else files are."""
+    checksum = ConfigKey[str | None]("hoodie.table.checksum", default_text="(computed)")
+    """CRC 32 of database and table name."""
 
 
 CHOSEN_ROWS: Final[Mapping[str, Stored[Any]]] = {

@@ -1,71 +1,140 @@
-"""What a table is, as its ``hoodie.properties`` say (``hudi-format`` section 2)."""
+"""What a table is, by a user's options and by its properties.
+
+A property that is one field is declared as :class:`~hudi_core.config.stored.Stored`, other parts as
+:class:`~hudi_core.config.stored.Setting`. New tables, stored ones, their properties and options of
+later writes are loops over these (``hudi-format`` section 2).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any, Final
 
-from hudi_core.config.index_keys import stored_buckets
-from hudi_core.config.key import ConfigKey
-from hudi_core.config.key_generators import fields_of, has_time_based, infer_key_generator
-from hudi_core.config.kinds import KeyGeneratorType
-from hudi_core.config.merging import stored_merging
-from hudi_core.config.named_generators import (
-    KEYGEN_CLASS_PROPERTY,
-    NamedKeyGenerator,
-    stored_name,
+from hudi_core.config.index_keys import BUCKETS
+from hudi_core.config.key_settings import KEYS, require_possible_keys
+from hudi_core.config.merging import MERGING
+from hudi_core.config.placement import (
+    PlacementKeys,
+    new_placement,
+    placement_of,
+    require_same_placement,
 )
-from hudi_core.config.placement import Placement, placement_of
 from hudi_core.config.properties import CHECKSUM_KEY, FILE_NAME, table_checksum
-from hudi_core.config.stored import Stored
-from hudi_core.config.stored_keys import ROWS, ManagedKeys
-from hudi_core.config.support import READABLE_VERSIONS
+from hudi_core.config.stored import Property, Setting, StoredReader, require_same
+from hudi_core.config.stored_keys import CHOSEN_ROWS, ROWS, ManagedKeys
 from hudi_core.config.table import TableConfig
-from hudi_core.config.table_keys import TableKeys
-from hudi_core.config.timebased import TimeBased, time_based
-from hudi_core.errors import CorruptMetadataError, InvalidOptionError, UnsupportedTableError
-from hudi_core.model.buckets import Buckets
-
-T = TypeVar("T")
+from hudi_core.config.table_keys import READABLE_VERSIONS, WRITABLE_VERSIONS, TableKeys
+from hudi_core.errors import (
+    CorruptMetadataError,
+    InvalidOptionError,
+    OptionConflictError,
+    UnsupportedTableError,
+)
 
 _META_PATH: Final = f"/.hoodie/{FILE_NAME}"
 
 
+def _same_meta_columns(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
+    if not stored.virtual_keys:  # else other engines alone read it
+        row = TableKeys.populate_meta_fields
+        require_same(options, row, stored.populate_meta_fields, stored.raw)
+    return stored
+
+
+META_COLUMNS: Final = Setting(
+    lambda _, made: {"populate_meta_fields": made["populate_meta_fields"]},
+    # for other engines alone: a table whose key is virtual has the others
+    lambda _, made: {"populate_meta_fields": made["populate_meta_fields"] or made["virtual_keys"]},
+    # those that know no other virtual keys find none where only the key is missing: they make it of
+    # its columns, too, and leave the other meta columns alone
+    lambda config: [
+        TableKeys.populate_meta_fields.property_of(config.tells_meta_columns, config.raw)
+    ],
+    _same_meta_columns,
+    lambda _: TableKeys.populate_meta_fields.names,
+)
+
+
+def _same_placement(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
+    require_same_placement(options, stored.placement)
+    return stored
+
+
+PLACEMENT: Final = Setting(
+    lambda options, _: {"placement": new_placement(options)},
+    lambda read, _: {"placement": read(placement_of)},
+    lambda config: config.placement.properties.items(),
+    _same_placement,
+    lambda stored: (*stored.placement.properties, *(key.key for key in PlacementKeys.keys)),
+)
+
+SETTINGS: Final[Mapping[str, Setting]] = {
+    "partition_fields": KEYS,
+    "merge_mode": MERGING,
+    "populate_meta_fields": META_COLUMNS,
+    "buckets": BUCKETS,
+    "placement": PLACEMENT,
+}
+"""The parts that are more than a property each, by the fields at whose place they are stored."""
+_BY_ROW: Final = {name: row for name, row in ROWS.items() if name not in SETTINGS}
+_SPELLED_BY_ROW: Final = {name: row for name, row in _BY_ROW.items() if not row.is_open}
+
+
+# --- new ------------------------------------------------------------------------------------------
+
+
+def new_table_config(options: Mapping[str, str]) -> TableConfig:
+    """Return the configuration of a new table, without schema and field ids."""
+    made: dict[str, Any] = {name: row.as_new(options) for name, row in CHOSEN_ROWS.items()}
+    if not made["name"]:
+        missing = TableKeys.name.key
+        raise InvalidOptionError(missing, None, "a new table needs a name", f"Set {missing}.")
+    for setting in SETTINGS.values():
+        made |= setting.as_new(options, made)
+    config = TableConfig(**made, initial_version=made["version"])
+    require_possible_keys(config)
+    properties = properties_of(config)
+    for key in ManagedKeys.keys:
+        for name in key.names:
+            if name in options and options[name].strip() != properties.get(name):
+                raise InvalidOptionError(
+                    name, options[name], "the table keeps it itself", "Drop the option."
+                )
+    return config
+
+
+# --- stored ---------------------------------------------------------------------------------------
+
+
 def stored_config(properties: Mapping[str, str], path: str = FILE_NAME) -> TableConfig:
     """What a table is, as its properties say."""
-    read = _Reader(properties, path)
-    layout = _checked_layout(read, path)
-    values: dict[str, Any] = {name: read.row(key) for name, key in ROWS.items()}
-    version: int = values["version"]
-    values |= {
-        "initial_version": values["initial_version"] or version,
-        "layout_version": layout,
-        **_key_generation(read, values["record_key_fields"]),
-        **stored_merging(read, version, properties),
-        "complex_keygen_new_encoding": bool(read(ManagedKeys.complex_encoding)),
-        "metadata_partitions": tuple(
-            dict.fromkeys(
-                read(ManagedKeys.metadata_partitions)
-                + read(ManagedKeys.metadata_partitions_inflight)
-            )
-        ),
-        # for other engines alone: a table whose key is virtual has the others
-        "populate_meta_fields": values["populate_meta_fields"] or values["virtual_keys"],
-        "bootstrap_base_path": read(ManagedKeys.bootstrap_base_path),
-        "buckets": read.buckets(values["record_key_fields"]),
-        "placement": read.placement(),
-        "storage_move": read(ManagedKeys.storage_move),
-    }
-    return TableConfig(**values, raw=dict(properties))
+    read = StoredReader(properties, path)
+    layout = _checked_layout(read)
+    made: dict[str, Any] = {name: row.as_stored(read) for name, row in ROWS.items()}
+    made["initial_version"] = made["initial_version"] or made["version"]
+    made["layout_version"] = layout
+    for setting in SETTINGS.values():
+        made |= setting.as_stored(read, made)
+    partitions = read(ManagedKeys.metadata_partitions.read)
+    partitions += read(ManagedKeys.metadata_partitions_inflight.read)
+    return TableConfig(
+        **made,
+        metadata_partitions=tuple(dict.fromkeys(partitions)),
+        bootstrap_base_path=read(ManagedKeys.bootstrap_base_path.read),
+        storage_move=read(ManagedKeys.storage_move.read),
+        raw=dict(properties),
+    )
 
 
-def _checked_layout(read: _Reader, path: str) -> int:
+def _checked_layout(read: StoredReader) -> int:
     """The timeline's layout of a whole table of a readable version."""
-    name, version = read.row(TableKeys.name), read.row(TableKeys.version)
-    checksum = read(ManagedKeys.checksum)
-    if checksum not in (None, str(table_checksum(read.text(TableKeys.database.key), name or ""))):
-        raise CorruptMetadataError(path, f"{CHECKSUM_KEY} is {checksum}, another table's")
-    base_path = path.removesuffix(_META_PATH)
+    name, version = TableKeys.name.as_stored(read), TableKeys.version.as_stored(read)
+    checksum = read(ManagedKeys.checksum.read)
+    database = read.properties.get(TableKeys.database.key)
+    if checksum not in (None, str(table_checksum(database, name or ""))):
+        raise CorruptMetadataError(read.path, f"{CHECKSUM_KEY} is {checksum}, another table's")
+    base_path = read.path.removesuffix(_META_PATH)
     if version not in READABLE_VERSIONS:
         raise UnsupportedTableError(
             base_path,
@@ -73,7 +142,7 @@ def _checked_layout(read: _Reader, path: str) -> int:
             "Versions 6, 8 and 9 are read; upgrade or downgrade the table with Apache Hudi.",
         )
     expected = 1 if version == 6 else 2
-    layout = read(ManagedKeys.layout_version) or expected
+    layout = read(ManagedKeys.layout_version.read) or expected
     if layout != expected:
         raise UnsupportedTableError(
             base_path,
@@ -83,70 +152,71 @@ def _checked_layout(read: _Reader, path: str) -> int:
     return layout
 
 
-def _key_generation(read: _Reader, record_key: tuple[str, ...]) -> dict[str, Any]:
-    """How keys and partition paths are made: fields of ``TableConfig``."""
-    partition = read(TableKeys.partition_path)
-    by_name = read(TableKeys.key_generator_class) or read(TableKeys.key_generator)
-    named = None
-    if isinstance(by_name, str) and not isinstance(by_name, KeyGeneratorType):
-        name = stored_name(read.text(KEYGEN_CLASS_PROPERTY))
-        named = None if name is None else NamedKeyGenerator.stored(name, read.properties)
-        by_name = KeyGeneratorType.USER_PROVIDED
-    keygen = by_name or infer_key_generator(record_key, partition)
-    partition, types = fields_of(keygen, partition)
-    return {
-        "partition_fields": partition,
-        "partition_types": types,
-        "keygen_type": keygen,
-        "named_keygen": named,
-        "time_based": read.time_based(keygen, types),
-    }
+# --- its properties -------------------------------------------------------------------------------
 
 
-class _Reader:
-    """Reads stored properties; a bad one is damage, not bad input."""
+def properties_of(config: TableConfig) -> dict[str, str]:
+    """The properties of a table in its version, checksum last.
 
-    def __init__(self, properties: Mapping[str, str], path: str) -> None:
-        self.properties, self._path = properties, path
+    Properties that were read and mean nothing here are kept as they are. A table of version 6 is
+    never written, so its properties are returned as read.
+    """
+    properties = dict(config.raw)
+    if config.version not in WRITABLE_VERSIONS:
+        return properties
+    for key, value in _own_properties(config):
+        if value is None:
+            properties.pop(key, None)
+        else:
+            properties[key] = value
+    properties.pop(CHECKSUM_KEY, None)
+    properties[CHECKSUM_KEY] = str(table_checksum(config.database, config.name))
+    return properties
 
-    def __call__(self, key: ConfigKey[T]) -> T:
-        try:
-            return key.read(self.properties)
-        except InvalidOptionError as error:
-            raise CorruptMetadataError(self._path, error.what) from error
 
-    def row(self, key: Stored[T]) -> T:
-        """The value of a property that is one field."""
-        if key.absent is None and not key.is_required:
-            return self(key)
-        is_given = key.is_given(self.properties)
-        if not is_given and key.absent is not None:
-            return key.absent
-        value = self(key)
-        if key.is_required and (not is_given or value is None):
-            raise CorruptMetadataError(self._path, f"{key.property_name} is missing")
-        return value
+def _own_properties(config: TableConfig) -> Iterator[Property]:
+    """The string of each property, in field order; ``None`` for none."""
+    for field in fields(config):
+        if field.name in SETTINGS:
+            yield from SETTINGS[field.name].properties(config)
+        elif field.name in _SPELLED_BY_ROW:
+            yield _SPELLED_BY_ROW[field.name].property_of(getattr(config, field.name), config.raw)
 
-    def text(self, name: str) -> str | None:
-        """A property as it was read."""
-        return self.properties.get(name)
 
-    def time_based(self, keygen: KeyGeneratorType, types: tuple[str, ...]) -> TimeBased | None:
-        if not has_time_based(keygen, types):
-            return None
-        try:
-            return time_based(self.properties)
-        except InvalidOptionError:
-            return None  # such a table is read, and refused where it is written
+def id_properties(field_ids: Mapping[str, int], last_column_id: int | None) -> list[Property]:
+    """Return the properties that keep a table's field ids."""
+    return [
+        ManagedKeys.last_column_id.property_of(last_column_id, {}),
+        ManagedKeys.field_ids.property_of(field_ids, {}),
+    ]
 
-    def placement(self) -> Placement:
-        try:
-            return placement_of(self.properties)
-        except InvalidOptionError as error:
-            raise CorruptMetadataError(self._path, error.what) from error
 
-    def buckets(self, record_key: tuple[str, ...]) -> Buckets | None:
-        try:
-            return stored_buckets(self.properties, record_key)
-        except InvalidOptionError as error:
-            raise CorruptMetadataError(self._path, error.what) from error
+# --- options against a stored table ---------------------------------------------------------------
+
+
+def checked_against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
+    """The table with options for what it does not say itself.
+
+    Options that contradict it are refused.
+    """
+    taken: dict[str, Any] = {}
+    compared: set[str] = set()
+    for name, row in CHOSEN_ROWS.items():
+        if name in SETTINGS:
+            continue
+        compared.update(row.names)
+        value = getattr(stored, name)
+        if not (row.is_open and value is None):
+            require_same(options, row, value, stored.raw)
+        elif row.is_given(options):
+            taken[name] = row.read(options)
+    found = replace(stored, **taken) if taken else stored
+    for setting in SETTINGS.values():
+        compared.update(setting.compared(stored))
+        found = setting.against(options, found)
+    stored_only = {name for key in ManagedKeys.keys for name in key.names}
+    for name in (stored_only | stored.raw.keys()) & options.keys() - compared:
+        was = stored.raw.get(name)
+        if was is None or was.strip().lower() != options[name].strip().lower():
+            raise OptionConflictError(name, options[name], was)
+    return found

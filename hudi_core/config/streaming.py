@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from hudi_core.config.key import Group
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer, optional
+from hudi_core.config.parsers import integer, optional
 from hudi_core.config.read import ReadConfig, begin_time
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.instant_time import EARLIEST
@@ -38,34 +38,26 @@ class StreamSinkConfig(Options, group=Group.WRITE):
         "hoodie.datasource.write.streaming.checkpoint.identifier",
         default="default_single_writer",
         parse=identifier,
-        doc="Streaming sink: name under which the commit of a batch says its number for Hudi's own "
-        "sink, so that this can go on with the query. Several sinks of one query on one table, in "
-        "foreachBatch, are distinguished by it; else a batch is written once by the query that it "
-        "belongs to, whatever the name. Where Hudi's sink wrote that batch or a later one under "
-        "the name, it is an error, but for the last one under a name that is given, which is "
-        "taken for written.",
     )
+    """Streaming sink: name under which the commit of a batch says its number for Hudi's own sink,
+    so that this can go on with the query. Several sinks of one query on one table, in foreachBatch,
+    are distinguished by it; else a batch is written once by the query that it belongs to, whatever
+    the name. Where Hudi's sink wrote that batch or a later one under the name, it is an error, but
+    for the last one under a name that is given, which is taken for written."""
     retry_count: Option[int] = Option(
-        "hoodie.datasource.write.streaming.retry.count",
-        default=3,
-        parse=integer(1),
-        doc="Streaming sink: how often a batch is tried that fails for a reason that may pass, "
-        "such as another writer at work.",
+        "hoodie.datasource.write.streaming.retry.count", default=3, parse=integer(1)
     )
+    """Streaming sink: how often a batch is tried that fails for a reason that may pass, such as
+    another writer at work."""
     retry_interval_ms: Option[int] = Option(
-        "hoodie.datasource.write.streaming.retry.interval.ms",
-        default=2000,
-        parse=integer(0),
-        doc="Streaming sink: milliseconds before the second try; twice as long before each "
-        "further one.",
+        "hoodie.datasource.write.streaming.retry.interval.ms", default=2000, parse=integer(0)
     )
+    """Streaming sink: milliseconds before the second try; twice as long before each further one."""
     ignores_failed_batch: Option[bool] = Option(
-        "hoodie.datasource.write.streaming.ignore.failed.batch",
-        default=False,
-        parse=boolean,
-        doc="Streaming sink: whether a batch that cannot be written is left out with a warning, "
-        "and the query goes on: its rows are lost.",
+        "hoodie.datasource.write.streaming.ignore.failed.batch", default=False
     )
+    """Streaming sink: whether a batch that cannot be written is left out with a warning, and the
+    query goes on: its rows are lost."""
 
 
 class StreamSourceConfig(Options, group=Group.READ):
@@ -76,29 +68,25 @@ class StreamSourceConfig(Options, group=Group.READ):
         default=EARLIEST,
         parse=start_offset,
         default_text="earliest",
-        doc="Streaming source: what a query without a checkpoint begins with. `earliest`: all rows "
-        "of the table. `latest`: what is written from now on. Or a time: changes that completed "
-        "after it.",
     )
+    """Streaming source: what a query without a checkpoint begins with. `earliest`: all rows of the
+    table. `latest`: what is written from now on. Or a time: changes that completed after it."""
     max_files: Option[int | None] = Option(
         "maxFilesPerTrigger",
-        default=None,
         parse=optional(integer(1)),
         default_text="(no limit)",
-        doc="Streaming source: a batch takes no further commit once its commits wrote this many "
-        "files.",
         hudi_default="(no such option)",
         reason="A query that has fallen behind does not take everything at once.",
     )
+    """Streaming source: a batch takes no further commit once its commits wrote this many files."""
     max_bytes: Option[int | None] = Option(
         "maxBytesPerTrigger",
-        default=None,
         parse=optional(integer(1)),
         default_text="(no limit)",
-        doc="Streaming source: the same by the bytes of the files that its commits wrote.",
         hudi_default="(no such option)",
         reason="As for maxFilesPerTrigger.",
     )
+    """Streaming source: the same by the bytes of the files that its commits wrote."""
 
     is_feed: bool = False
 

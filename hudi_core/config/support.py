@@ -10,6 +10,7 @@ from typing import Final
 
 from hudi_core.config.extension_points import KEY_GENERATOR_POINT
 from hudi_core.config.key_generators import KEY_GENERATORS, has_time_based
+from hudi_core.config.key_settings import why_unmade
 from hudi_core.config.kinds import (
     FIELD_TYPES,
     KeyGeneratorType,
@@ -18,12 +19,9 @@ from hudi_core.config.kinds import (
 from hudi_core.config.merging import unknown_merging
 from hudi_core.config.table import TableConfig
 from hudi_core.config.timebased import time_based
-from hudi_core.config.virtual_keys import why_unmade
 from hudi_core.errors import InvalidOptionError, UnsupportedTableError
 from hudi_core.model.capability import Capability
 
-READABLE_VERSIONS: Final = (6, 8, 9)
-WRITABLE_VERSIONS: Final = (8, 9)
 NOT_BUILT: Final = frozenset(
     {
         Capability.MERGE_ON_READ,

@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.options import Options
+from hudi_core.config.parsers import member
 from hudi_core.config.time_zone import UTC, stored_zone, time_zone
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.date_pattern import DatePattern
 from hudi_core.model.partition_transform import PartitionTransform
 
 _PREFIX: Final = "hoodie.keygen.timebased."
-_OLD_PREFIX: Final = "hoodie.deltastreamer.keygen.timebased."
 _DELIMITER: Final = re.compile(r"\\?[^\\\w\s.*+?()\[\]{}^$|]|\\[.*+?()\[\]{}^$|]|\\s\*?,\\s\*")
 
 
@@ -94,12 +94,6 @@ class TimeBased:
         return self.output.transform
 
 
-def _timestamp_type(text: str) -> TimestampType:
-    if text.upper() not in TimestampType.__members__:
-        raise ValueError(f"it is none of {', '.join(TimestampType)}")
-    return TimestampType(text.upper())
-
-
 def _delimiter(text: str) -> str:
     if text and not _DELIMITER.fullmatch(text):
         # an expression could be made that never ends
@@ -119,88 +113,59 @@ _PARSERS: Final = (
 )
 
 
-class TimeKeys(Options, group=Group.TABLE):
+class TimeKeys(
+    Options, group=Group.TABLE, former=("hoodie.keygen.", "hoodie.deltastreamer.keygen.")
+):
     """How partitions are made from timestamps."""
 
     timestamp_type = ConfigKey[TimestampType | None](
         _PREFIX + "timestamp.type",
-        default=None,
-        parse=_timestamp_type,
-        aliases=(_OLD_PREFIX + "timestamp.type",),
+        parse=member(TimestampType),
         default_text="(required for TIMESTAMP partition fields)",
-        doc="What the values of a TIMESTAMP partition field are: UNIX_TIMESTAMP, "
-        "EPOCHMILLISECONDS or EPOCHMICROSECONDS (seconds, milliseconds or microseconds since "
-        "1970), SCALAR (numbers in another unit), or DATE_STRING and MIXED (strings). A timestamp "
-        "column takes EPOCHMICROSECONDS, its own unit; a date column SCALAR in DAYS.",
     )
-    scalar_unit = ConfigKey(
-        _PREFIX + "timestamp.scalar.time.unit",
-        default=TimeUnit.SECONDS,
-        parse=TimeUnit,
-        choices=tuple(TimeUnit),
-        aliases=(_OLD_PREFIX + "timestamp.scalar.time.unit",),
-        doc="What numbers of the type SCALAR count since 1970.",
-    )
+    """What the values of a TIMESTAMP partition field are: UNIX_TIMESTAMP, EPOCHMILLISECONDS or
+    EPOCHMICROSECONDS (seconds, milliseconds or microseconds since 1970), SCALAR (numbers in another
+    unit), or DATE_STRING and MIXED (strings). A timestamp column takes EPOCHMICROSECONDS, its own
+    unit; a date column SCALAR in DAYS."""
+    scalar_unit = ConfigKey(_PREFIX + "timestamp.scalar.time.unit", default=TimeUnit.SECONDS)
+    """What numbers of the type SCALAR count since 1970."""
     input_format = ConfigKey(
-        _PREFIX + "input.dateformat",
-        default="",
-        parse=str,
-        aliases=(_OLD_PREFIX + "input.dateformat",),
-        default_text="(required for strings)",
-        doc="Formats of the strings, such as `yyyy-MM-dd'T'HH:mm:ssZ`; the first that fits is "
-        "taken.",
+        _PREFIX + "input.dateformat", default="", default_text="(required for strings)"
     )
+    """Formats of the strings, such as `yyyy-MM-dd'T'HH:mm:ssZ`; the first that fits is taken."""
     input_delimiter = ConfigKey(
-        _PREFIX + "input.dateformat.list.delimiter.regex",
-        default=",",
-        parse=_delimiter,
-        aliases=(_OLD_PREFIX + "input.dateformat.list.delimiter.regex",),
-        doc="The separator between several formats of strings: one character.",
+        _PREFIX + "input.dateformat.list.delimiter.regex", default=",", parse=_delimiter
     )
+    """The separator between several formats of strings: one character."""
     output_format = ConfigKey(
         _PREFIX + "output.dateformat",
         default="",
-        parse=str,
-        aliases=(_OLD_PREFIX + "output.dateformat",),
         default_text="(required for TIMESTAMP partition fields)",
-        doc="Format of the partition paths, such as `yyyy/MM/dd`; slashes make folders.",
     )
+    """Format of the partition paths, such as `yyyy/MM/dd`; slashes make folders."""
     input_zone = ConfigKey(
         _PREFIX + "input.timezone",
-        default=None,
         parse=time_zone,
-        aliases=(_OLD_PREFIX + "input.timezone",),
         default_text="UTC",
-        doc="Time zone of strings that do not name an offset.",
         hudi_default="UTC in the documentation; in fact the zone of the process",
         reason="Two writers in two zones would make two partitions of one value. New tables store "
         "it.",
     )
+    """Time zone of strings that do not name an offset."""
     output_zone = ConfigKey(
         _PREFIX + "output.timezone",
-        default=None,
         parse=time_zone,
-        aliases=(_OLD_PREFIX + "output.timezone",),
         default_text="UTC",
-        doc="Time zone of the partition paths.",
         hudi_default="UTC in the documentation; in fact the zone of the process, or of the text",
         reason="As for the zone of the input. New tables store it.",
     )
-    zone = ConfigKey(
-        _PREFIX + "timezone",
-        default=None,
-        parse=time_zone,
-        aliases=(_OLD_PREFIX + "timezone",),
-        default_text="(see the two others)",
-        doc="Time zone of both, in place of the two others.",
-    )
+    """Time zone of the partition paths."""
+    zone = ConfigKey(_PREFIX + "timezone", parse=time_zone, default_text="(see the two others)")
+    """Time zone of both, in place of the two others."""
     parser_class = ConfigKey(
-        "hoodie.keygen.datetime.parser.class",
-        default=_PARSERS[0],
-        parse=_class,
-        aliases=("hoodie.deltastreamer.keygen.datetime.parser.class",),
-        doc="Hudi's name for what parses strings; no other class can be named, and none is loaded.",
+        "hoodie.keygen.datetime.parser.class", default=_PARSERS[0], parse=_class
     )
+    """Hudi's name for what parses strings; no other class can be named, and none is loaded."""
 
 
 _ZONES: Final = (TimeKeys.input_zone, TimeKeys.output_zone, TimeKeys.zone)

@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer, names
+from hudi_core.config.parsers import integer
 
 _PACKAGE: Final = "org.apache.hudi.table.action.ttl.strategy."
 
@@ -39,49 +39,36 @@ def strategy_class(text: str) -> TtlStrategy | None:
 class TtlConfig(Options, group=Group.SERVICES):
     """Which partitions expire, and whether they do after a commit."""
 
-    inline: Option[bool] = Option(
-        "hoodie.partition.ttl.inline",
-        default=False,
-        parse=boolean,
-        doc="Whether expired partitions are deleted after a commit.",
-    )
+    inline: Option[bool] = Option("hoodie.partition.ttl.inline", default=False)
+    """Whether expired partitions are deleted after a commit."""
     strategy: Option[TtlStrategy] = Option(
-        "hoodie.partition.ttl.management.strategy.type",
-        default=TtlStrategy.KEEP_BY_TIME,
-        parse=TtlStrategy,
-        choices=tuple(TtlStrategy),
-        doc="From when on the age of a partition counts: the last commit that wrote to it, or the "
-        "one that made it.",
+        "hoodie.partition.ttl.management.strategy.type", default=TtlStrategy.KEEP_BY_TIME
     )
+    """From when on the age of a partition counts: the last commit that wrote to it, or the one that
+    made it."""
     strategy_class = ConfigKey(
         "hoodie.partition.ttl.strategy.class",
-        default=None,
         parse=strategy_class,
         default_text="(as the type says)",
-        doc="The same by the name of Hudi's Java class, which goes before the type: "
-        + ", ".join(f"`{name}`" for name in STRATEGY_CLASSES)
-        + ".",
     )
+    """The same by the name of Hudi's Java class, which goes before the type:
+    `org.apache.hudi.table.action.ttl.strategy.KeepByTimeStrategy`,
+    `org.apache.hudi.table.action.ttl.strategy.KeepByCreationTimeStrategy`."""
     days_retained: Option[int] = Option(
         "hoodie.partition.ttl.strategy.days.retain",
         default=-1,
         parse=integer(-1, 1_000_000),
         default_text="-1 (nothing expires)",
-        doc="Days that a partition is kept.",
     )
+    """Days that a partition is kept."""
     partitions: Option[tuple[str, ...]] = Option(
-        "hoodie.partition.ttl.strategy.partition.selected",
-        default=(),
-        parse=names,
-        default_text="(all)",
-        doc="Paths of the partitions that may expire, separated by commas.",
+        "hoodie.partition.ttl.strategy.partition.selected", default=(), default_text="(all)"
     )
+    """Paths of the partitions that may expire, separated by commas."""
     max_partitions: Option[int] = Option(
-        "hoodie.partition.ttl.strategy.max.delete.partitions",
-        default=1000,
-        parse=integer(1),
-        doc="Partitions that one commit deletes at most, the oldest first.",
+        "hoodie.partition.ttl.strategy.max.delete.partitions", default=1000, parse=integer(1)
     )
+    """Partitions that one commit deletes at most, the oldest first."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Self:

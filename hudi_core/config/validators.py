@@ -9,7 +9,7 @@ from typing import Final, Self
 
 from hudi_core.config.key import Group
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import names
+from hudi_core.config.parsers import meanings_of
 from hudi_core.errors import InvalidOptionError
 
 TABLE_NAME: Final = "<TABLE_NAME>"
@@ -56,16 +56,6 @@ class SqlCheck:
     expected: str | None = None
 
 
-def validator_kinds(text: str) -> tuple[ValidatorKind, ...]:
-    """Parse a list of validators: our names for them, or Hudi's classes."""
-    known = VALIDATOR_CLASSES | {kind.value: kind for kind in ValidatorKind}
-    given = names(text)
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        raise ValueError(f"{unknown[0]} is none of {', '.join(known)}")
-    return tuple(dict.fromkeys(known[name] for name in given))
-
-
 def queries(text: str) -> tuple[str, ...]:
     """Parse queries between semicolons, each of the table."""
     found = tuple(part.strip() for part in text.split(";") if part.strip())
@@ -92,45 +82,36 @@ class ValidatorsConfig(Options, group=Group.WRITE):
     kinds: Option[tuple[ValidatorKind, ...]] = Option(
         "hoodie.precommit.validators",
         default=(),
-        parse=validator_kinds,
-        default_text="(none)",
-        doc="Validators that run before a commit completes, separated by commas: `equality`, "
-        "`inequality` and `single_value`, or Hudi's Java classes "
-        + ", ".join(f"`{name}`" for name in VALIDATOR_CLASSES)
-        + ". A commit that one refuses is rolled back. DuckDB runs their queries, which needs "
-        "`pip install hudi-core[validators]`.",
+        parse=meanings_of(VALIDATOR_CLASSES | {kind.value: kind for kind in ValidatorKind}),
     )
+    """Validators that run before a commit completes, separated by commas: `equality`, `inequality`
+    and `single_value`, or Hudi's Java classes
+    `org.apache.hudi.client.validator.SqlQueryEqualityPreCommitValidator`,
+    `org.apache.hudi.client.validator.SqlQueryInequalityPreCommitValidator`,
+    `org.apache.hudi.client.validator.SqlQuerySingleResultPreCommitValidator`. A commit that one
+    refuses is rolled back. DuckDB runs their queries, which needs `pip install
+    hudi-core[validators]`."""
     equality: Option[tuple[str, ...]] = Option(
-        "hoodie.precommit.validators.equality.sql.queries",
-        default=(),
-        parse=queries,
-        default_text="(none)",
-        doc="Queries of `equality`, separated by semicolons. In each `<TABLE_NAME>` means the "
-        "table; the rows have to be the same before and after the commit, in any order.",
+        "hoodie.precommit.validators.equality.sql.queries", default=(), parse=queries
     )
+    """Queries of `equality`, separated by semicolons. In each `<TABLE_NAME>` means the table; the
+    rows have to be the same before and after the commit, in any order."""
     inequality: Option[tuple[str, ...]] = Option(
-        "hoodie.precommit.validators.inequality.sql.queries",
-        default=(),
-        parse=queries,
-        default_text="(none)",
-        doc="Queries of `inequality`: the rows must not be the same before and after the commit.",
+        "hoodie.precommit.validators.inequality.sql.queries", default=(), parse=queries
     )
+    """Queries of `inequality`: the rows must not be the same before and after the commit."""
     single_value: Option[tuple[tuple[str, str], ...]] = Option(
         "hoodie.precommit.validators.single.value.sql.queries",
         default=(),
         parse=queries_with_values,
-        default_text="(none)",
-        doc="Queries of `single_value`, each followed by `#` and the one value that it must "
-        "return after the commit, as in `select count(*) from <TABLE_NAME> where fare < 0#0`.",
     )
+    """Queries of `single_value`, each followed by `#` and the one value that it must return after
+    the commit, as in `select count(*) from <TABLE_NAME> where fare < 0#0`."""
     failure_policy: Option[FailurePolicy] = Option(
-        "hoodie.precommit.validators.failure.policy",
-        default=FailurePolicy.FAIL,
-        parse=FailurePolicy,
-        choices=tuple(FailurePolicy),
-        doc="What becomes of a commit that a validator refuses. FAIL: it is rolled back. WARN_LOG: "
-        "it completes, and a warning is logged.",
+        "hoodie.precommit.validators.failure.policy", default=FailurePolicy.FAIL
     )
+    """What becomes of a commit that a validator refuses. FAIL: it is rolled back. WARN_LOG: it
+    completes, and a warning is logged."""
 
     @property
     def sql_checks(self) -> tuple[SqlCheck, ...]:

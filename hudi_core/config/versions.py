@@ -22,12 +22,7 @@ from hudi_core.config.kinds import (
     PayloadKind,
 )
 from hudi_core.config.merge_keys import MergeKeys, StoredMergeKeys
-from hudi_core.config.merge_rules import (
-    DEBEZIUM_UNAVAILABLE,
-    delete_of,
-    ordering_of,
-    partial_update_of,
-)
+from hudi_core.config.merge_rules import DEBEZIUM_UNAVAILABLE, payload_rule
 from hudi_core.config.properties import CHECKSUM_KEY
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table_keys import TableKeys
@@ -139,13 +134,13 @@ def _from_8_to_9(properties: Properties, base_path: str) -> Properties:
     made.pop(_PAYLOAD, None)
     made[_LEGACY] = payload.value
     made |= _partial_update(payload)
-    return _ordered(made, ordering_of(payload))
+    return _ordered(made, payload_rule(payload).ordering)
 
 
 def _partial_update(payload: PayloadKind) -> Properties:
     """What a payload class does beside choosing, as properties."""
     found = {}
-    mode, marker = partial_update_of(payload), delete_of(payload)
+    mode, marker = payload_rule(payload).partial, payload_rule(payload).delete
     if mode is not PartialUpdateMode.NONE:
         found[_PARTIAL] = mode.value
     if mode is PartialUpdateMode.FILL_UNAVAILABLE:

@@ -21,7 +21,7 @@ from hudi_core.config.lock import LockConfig
 from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import boolean, integer, names, number, optional
+from hudi_core.config.parsers import integer, number, optional
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.services import ServicesConfig
 from hudi_core.config.sql import OverwriteMode, SqlConfig
@@ -57,241 +57,172 @@ class WriteConfig(Options, group=Group.WRITE):
         parse={one.option: one for one in OPERATIONS}.__getitem__,
         choices=tuple(one.option for one in OPERATIONS),
         default_text="upsert",
-        doc="What is done with the rows. For a table without a record key, insert is the default, "
-        "unless the rows were read from it and have their column `_hoodie_record_key`.",
     )
+    """What is done with the rows. For a table without a record key, insert is the default, unless
+    the rows were read from it and have their column `_hoodie_record_key`."""
     partitions_to_delete: Option[tuple[str, ...]] = Option(
         "hoodie.datasource.write.partitions.to.delete",
         default=(),
-        parse=names,
         default_text="(the partitions of the rows)",
-        doc="Paths of the partitions that delete_partition deletes, separated by commas.",
     )
-    combine_before_insert: Option[bool] = Option(
-        "hoodie.combine.before.insert",
-        default=False,
-        parse=boolean,
-        doc="Whether insert, bulk_insert, insert_overwrite and insert_overwrite_table combine "
-        "incoming rows that have one key.",
-    )
-    combine_before_upsert: Option[bool] = Option(
-        "hoodie.combine.before.upsert",
-        default=True,
-        parse=boolean,
-        doc="Whether upsert combines incoming rows that have one key. Turn it off only for rows "
-        "that are certain to have distinct keys: of several with one key, the last meets the "
-        "stored row.",
-    )
-    combine_before_delete: Option[bool] = Option(
-        "hoodie.combine.before.delete",
-        default=True,
-        parse=boolean,
-        doc="Whether delete combines incoming rows that have one key.",
-    )
+    """Paths of the partitions that delete_partition deletes, separated by commas."""
+    combine_before_insert: Option[bool] = Option("hoodie.combine.before.insert", default=False)
+    """Whether insert, bulk_insert, insert_overwrite and insert_overwrite_table combine incoming
+    rows that have one key."""
+    combine_before_upsert: Option[bool] = Option("hoodie.combine.before.upsert", default=True)
+    """Whether upsert combines incoming rows that have one key. Turn it off only for rows that are
+    certain to have distinct keys: of several with one key, the last meets the stored row."""
+    combine_before_delete: Option[bool] = Option("hoodie.combine.before.delete", default=True)
+    """Whether delete combines incoming rows that have one key."""
     validates_complex_keys: Option[bool] = Option(
-        "hoodie.write.complex.keygen.validation.enable",
-        default=True,
-        parse=boolean,
-        doc="Whether a write to a table of Apache Hudi's is refused where its COMPLEX generator "
-        "has one key field and stored rows do not show whether keys are `field:value` or, as Hudi "
-        "1.0.0 to 1.0.2 make them, the bare value: because there are none, or of both. Where they "
-        "show it, their form is taken in any case.",
+        "hoodie.write.complex.keygen.validation.enable", default=True
     )
+    """Whether a write to a table of Apache Hudi's is refused where its COMPLEX generator has one
+    key field and stored rows do not show whether keys are `field:value` or, as Hudi 1.0.0 to 1.0.2
+    make them, the bare value: because there are none, or of both. Where they show it, their form is
+    taken in any case."""
     allow_duplicate_on_insert: Option[bool] = Option(
-        "hoodie.merge.allow.duplicate.on.inserts",
-        default=True,
-        parse=boolean,
-        doc="Whether insert keeps a row whose key is already in the small file that takes it in; "
-        "false updates the stored row instead.",
+        "hoodie.merge.allow.duplicate.on.inserts", default=True
     )
+    """Whether insert keeps a row whose key is already in the small file that takes it in; false
+    updates the stored row instead."""
     insert_drop_duplicates = ConfigKey(
-        "hoodie.datasource.write.insert.drop.duplicates",
-        default=False,
-        parse=boolean,
-        doc="Whether insert drops rows whose keys the table holds already, and combines incoming "
-        "rows that have one key; the same as hoodie.datasource.insert.dup.policy=drop.",
+        "hoodie.datasource.write.insert.drop.duplicates", default=False
     )
+    """Whether insert drops rows whose keys the table holds already, and combines incoming rows that
+    have one key; the same as hoodie.datasource.insert.dup.policy=drop."""
     insert_duplicates: Option[InsertDuplicates] = Option(
-        "hoodie.datasource.insert.dup.policy",
-        default=InsertDuplicates.NONE,
-        parse=InsertDuplicates,
-        choices=tuple(InsertDuplicates),
-        doc="What insert does about rows whose keys the table holds already. none: does not look. "
-        "drop: drops them, and combines incoming rows that have one key. fail: writes nothing.",
+        "hoodie.datasource.insert.dup.policy", default=InsertDuplicates.NONE
     )
+    """What insert does about rows whose keys the table holds already. none: does not look. drop:
+    drops them, and combines incoming rows that have one key. fail: writes nothing."""
     bulk_insert_sort_mode: Option[BulkInsertSortMode] = Option(
-        "hoodie.bulkinsert.sort.mode",
-        default=BulkInsertSortMode.NONE,
-        parse=BulkInsertSortMode,
-        choices=tuple(BulkInsertSortMode),
-        doc="How bulk_insert arranges rows. NONE: as they come. PARTITION_SORT: each task sorts "
-        "its rows by partition path and record key. GLOBAL_SORT: so are all rows together. "
-        "PARTITION_PATH_REPARTITION: one task writes all rows of a partition, so that few files "
-        "are made; with _AND_SORT they are the same files, as a task writes one partition after "
-        "the other.",
+        "hoodie.bulkinsert.sort.mode", default=BulkInsertSortMode.NONE
     )
+    """How bulk_insert arranges rows. NONE: as they come. PARTITION_SORT: each task sorts its rows
+    by partition path and record key. GLOBAL_SORT: so are all rows together.
+    PARTITION_PATH_REPARTITION: one task writes all rows of a partition, so that few files are made;
+    with _AND_SORT they are the same files, as a task writes one partition after the other."""
     bulk_insert_sort_columns: Option[tuple[str, ...]] = Option(
         "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
         default=(),
-        parse=names,
         default_text="(the record key)",
-        doc="Columns by which GLOBAL_SORT and PARTITION_SORT sort the rows of a partition; nulls "
-        "are first.",
     )
+    """Columns by which GLOBAL_SORT and PARTITION_SORT sort the rows of a partition; nulls are
+    first."""
     bulk_insert_parallelism: Option[int] = Option(
         "hoodie.bulkinsert.shuffle.parallelism",
         default=0,
         parse=integer(0),
         default_text="0 (the engine decides)",
-        doc="Tasks over which the sort modes that redistribute rows spread them. The other modes "
-        "keep the tasks of the input.",
     )
+    """Tasks over which the sort modes that redistribute rows spread them. The other modes keep the
+    tasks of the input."""
     small_file_limit: Option[int] = Option(
         "hoodie.parquet.small.file.limit",
         default=100 * _MIB,
         parse=lambda text: max(0, integer(-(1 << 62))(text)),
-        doc="Base files of fewer bytes take in new rows before new files are made; 0 or less for "
-        "never.",
     )
+    """Base files of fewer bytes take in new rows before new files are made; 0 or less for never."""
     max_file_size: Option[int] = Option(
-        "hoodie.parquet.max.file.size",
-        default=120 * _MIB,
-        parse=integer(1),
-        doc="Bytes a base file is meant to have at most.",
+        "hoodie.parquet.max.file.size", default=120 * _MIB, parse=integer(1)
     )
+    """Bytes a base file is meant to have at most."""
     record_size_estimate: Option[int] = Option(
-        "hoodie.copyonwrite.record.size.estimate",
-        default=1024,
-        parse=integer(1),
-        doc="Bytes of a row in a file, as long as no commit shows them.",
+        "hoodie.copyonwrite.record.size.estimate", default=1024, parse=integer(1)
     )
+    """Bytes of a row in a file, as long as no commit shows them."""
     record_size_threshold: Option[float] = Option(
-        "hoodie.record.size.estimation.threshold",
-        default=1.0,
-        parse=number(above=-1, below=1e6),
-        doc="A commit shows the size of a row when it wrote more than this share of "
-        "hoodie.parquet.small.file.limit.",
+        "hoodie.record.size.estimation.threshold", default=1.0, parse=number(above=-1, below=1e6)
     )
-    insert_auto_split: Option[bool] = Option(
-        "hoodie.copyonwrite.insert.auto.split",
-        default=True,
-        parse=boolean,
-        doc="Whether the rows of a new file follow from the size of a row and the size of a file.",
-    )
+    """A commit shows the size of a row when it wrote more than this share of
+    hoodie.parquet.small.file.limit."""
+    insert_auto_split: Option[bool] = Option("hoodie.copyonwrite.insert.auto.split", default=True)
+    """Whether the rows of a new file follow from the size of a row and the size of a file."""
     insert_split_size: Option[int] = Option(
-        "hoodie.copyonwrite.insert.split.size",
-        default=500_000,
-        parse=integer(1),
-        doc="Rows of a new file when hoodie.copyonwrite.insert.auto.split is false.",
+        "hoodie.copyonwrite.insert.split.size", default=500_000, parse=integer(1)
     )
+    """Rows of a new file when hoodie.copyonwrite.insert.auto.split is false."""
     compression_codec: Option[str] = Option(
         "hoodie.parquet.compression.codec",
         default="zstd",
         parse=_CODECS.__getitem__,
         choices=tuple(_CODECS),
-        doc="Compression of base files.",
         hudi_default="gzip",
         reason="zstd compresses as well in a fraction of the time.",
     )
+    """Compression of base files."""
     compression_level: Option[int | None] = Option(
         "parquet.compression.codec.zstd.level",
         default=1,
         parse=integer(1, 22),
-        doc="Level of zstd; higher is slower and smaller.",
         hudi_default="3",
         reason="Level 3 took 30 % longer on 500,000 rows of 17 columns and saved no byte to speak "
         "of.",
     )
+    """Level of zstd; higher is slower and smaller."""
     row_group_bytes: Option[int] = Option(
-        "hoodie.parquet.block.size",
-        default=120 * _MIB,
-        parse=integer(1),
-        doc="Bytes of a row group before compression.",
+        "hoodie.parquet.block.size", default=120 * _MIB, parse=integer(1)
     )
-    page_bytes: Option[int] = Option(
-        "hoodie.parquet.page.size",
-        default=_MIB,
-        parse=integer(1),
-        doc="Bytes of a page before compression.",
-    )
-    dictionary_enabled: Option[bool] = Option(
-        "hoodie.parquet.dictionary.enabled",
-        default=True,
-        parse=boolean,
-        doc="Whether columns with few values are dictionary-encoded.",
-    )
-    bloom_enabled: Option[bool] = Option(
-        "hoodie.parquet.bloom.filter.enabled",
-        default=True,
-        parse=boolean,
-        doc="Whether base files carry a bloom filter of their keys.",
-    )
+    """Bytes of a row group before compression."""
+    page_bytes: Option[int] = Option("hoodie.parquet.page.size", default=_MIB, parse=integer(1))
+    """Bytes of a page before compression."""
+    dictionary_enabled: Option[bool] = Option("hoodie.parquet.dictionary.enabled", default=True)
+    """Whether columns with few values are dictionary-encoded."""
+    bloom_enabled: Option[bool] = Option("hoodie.parquet.bloom.filter.enabled", default=True)
+    """Whether base files carry a bloom filter of their keys."""
     bloom_entries: Option[int | None] = Option(
         "hoodie.index.bloom.num_entries",
-        default=None,
         parse=optional(integer(1)),
         default_text="(the rows of the file)",
-        doc="Keys the bloom filter of a base file is sized for.",
         hudi_default="60000",
         reason="Hudi's size adds 431 KB to every file, however few rows it has, and loses its "
         "precision above 60000 rows. Readers take the size from the filter itself.",
     )
+    """Keys the bloom filter of a base file is sized for."""
     bloom_fpp: Option[float] = Option(
         "hoodie.index.bloom.fpp",
         default=1e-9,
         parse=number(above=0, below=1),
         default_text="0.000000001",
-        doc="Share of absent keys that the bloom filter takes for present.",
     )
+    """Share of absent keys that the bloom filter takes for present."""
     bloom_max_entries: Option[int] = Option(
-        "hoodie.bloom.index.filter.dynamic.max.entries",
-        default=100_000,
-        parse=integer(1),
-        doc="Keys above which a bloom filter with a set size grows no further.",
+        "hoodie.bloom.index.filter.dynamic.max.entries", default=100_000, parse=integer(1)
     )
+    """Keys above which a bloom filter with a set size grows no further."""
     heartbeat_interval_ms: Option[int] = Option(
-        "hoodie.client.heartbeat.interval_in_ms",
-        default=60_000,
-        parse=integer(10),
-        doc="Milliseconds between two signs of life of a writer.",
+        "hoodie.client.heartbeat.interval_in_ms", default=60_000, parse=integer(10)
     )
+    """Milliseconds between two signs of life of a writer."""
     heartbeat_misses: Option[int] = Option(
-        "hoodie.client.heartbeat.tolerable.misses",
-        default=2,
-        parse=integer(1),
-        doc="Signs of life that may be missing before a writer counts as dead and is rolled back.",
+        "hoodie.client.heartbeat.tolerable.misses", default=2, parse=integer(1)
     )
+    """Signs of life that may be missing before a writer counts as dead and is rolled back."""
     detects_early: Option[bool] = Option(
-        "hoodie.write.concurrency.early.conflict.detection.enable",
-        default=False,
-        parse=boolean,
-        doc="Whether a write is refused before it writes data when a live writer is changing one "
-        "of its file groups. Otherwise, and for all else, conflicts are found at the commit.",
+        "hoodie.write.concurrency.early.conflict.detection.enable", default=False
     )
+    """Whether a write is refused before it writes data when a live writer is changing one of its
+    file groups. Otherwise, and for all else, conflicts are found at the commit."""
     bloom_type = ConfigKey(
-        "hoodie.bloom.index.filter.type",
-        default="DYNAMIC_V0",
-        parse=str,
-        choices=("DYNAMIC_V0",),
-        doc="Kind of bloom filter.",
+        "hoodie.bloom.index.filter.type", default="DYNAMIC_V0", choices=("DYNAMIC_V0",)
     )
+    """Kind of bloom filter."""
     auto_upgrade = ConfigKey(
         "hoodie.write.auto.upgrade",
         default=False,
-        parse=boolean,
-        doc="Whether a write may raise the table's version. It never does; true is warned of.",
         hudi_default="true",
         reason="An upgrade shuts out older readers, and no user asked for it.",
     )
+    """Whether a write may raise the table's version. It never does; true is warned of."""
     markers_type = ConfigKey(
         "hoodie.write.markers.type",
         default="DIRECT",
-        parse=str,
         choices=("DIRECT", "TIMELINE_SERVER_BASED"),
-        doc="How markers are kept. Both words are accepted; markers are always written directly.",
         hudi_default="TIMELINE_SERVER_BASED",
         reason="There is no timeline server.",
     )
+    """How markers are kept. Both words are accepted; markers are always written directly."""
 
     partial_update_mode: PartialUpdateMode = MergeKeys.partial_update_mode.default
     index: IndexConfig = IndexConfig()

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from hudi_core.config.key_forms import key_form
 from hudi_core.config.key_generators import KEY_GENERATORS, KeyGeneratorForm
+from hudi_core.config.key_settings import key_form
 from hudi_core.config.kinds import TIMESTAMP_FIELD, KeyGeneratorType
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError

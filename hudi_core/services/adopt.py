@@ -27,8 +27,7 @@ import pyarrow as pa
 
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.resolve import resolve_table_config
-from hudi_core.config.stored_form import properties_of
-from hudi_core.config.stored_table import stored_config
+from hudi_core.config.stored_table import properties_of, stored_config
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig

@@ -13,7 +13,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.placement import PlacementKeys
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.storage import StoreKeys
-from hudi_core.config.stored_form import properties_of
+from hudi_core.config.stored_table import properties_of
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.table_parsers import NATIVE

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hudi_core.config.format_option import LOCATION, option_key
-from hudi_core.config.stored_form import id_properties
+from hudi_core.config.stored_table import id_properties
 from hudi_core.config.support import require_writable_table
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig

@@ -20,8 +20,7 @@ import pyarrow as pa
 from hudi_core.config.format_option import LOCATION, option_key
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.storage import StoreKeys
-from hudi_core.config.stored_form import properties_of
-from hudi_core.config.stored_table import stored_config
+from hudi_core.config.stored_table import properties_of, stored_config
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
     AlreadyExistsError,

@@ -33,7 +33,7 @@ from hudi_core.actions.archive import FILE_BODY_BYTES
 from hudi_core.actions.deletion import DeleteFile
 from hudi_core.actions.history import HistoryWriter
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.support import WRITABLE_VERSIONS
+from hudi_core.config.table_keys import WRITABLE_VERSIONS
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError
 from hudi_core.meta_client import META_FOLDER, TableMetaClient

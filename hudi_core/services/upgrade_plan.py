@@ -11,8 +11,7 @@ from hudi_core.config.kinds import KeyGeneratorType, TableType
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.properties import CHECKSUM_KEY
 from hudi_core.config.stored_keys import ManagedKeys
-from hudi_core.config.support import WRITABLE_VERSIONS
-from hudi_core.config.table_keys import TableKeys
+from hudi_core.config.table_keys import WRITABLE_VERSIONS, TableKeys
 from hudi_core.config.versions import TARGETS, properties_in
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import InvalidOptionError, TableServiceError, UnsupportedTableError

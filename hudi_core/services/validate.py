@@ -19,7 +19,7 @@ from hudi_core.base_file.footer import (
     footer_of,
     opened_file,
 )
-from hudi_core.config.virtual_keys import why_unmade
+from hudi_core.config.key_settings import why_unmade
 from hudi_core.errors import (
     CommitConflictError,
     CorruptMetadataError,

@@ -34,12 +34,8 @@ from hudi_core.model.instant import (
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
 from hudi_core.timeline.late_writes import late_writes
-from hudi_core.timeline.serde import (
-    MAX_INSTANT_BYTES,
-    decode_commit,
-    decode_replace_commit,
-    decode_rollback,
-)
+from hudi_core.timeline.serde import decode_commit, decode_replace_commit, decode_rollback
+from hudi_core.timeline.serde.container import MAX_INSTANT_BYTES
 from hudi_core.timeline.timeline import InstantKey, Timeline, instant_key
 
 _FINISHED_BY_OTHERS: Final = frozenset({Action.ROLLBACK, Action.INDEXING})

@@ -14,8 +14,8 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from hudi_core.config.stored_form import id_properties
 from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.config.stored_table import id_properties
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import CommitConflictError, UnsupportedCapabilityError
 from hudi_core.model.capability import Capability

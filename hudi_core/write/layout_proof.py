@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.base_file.footer import read_columns
-from hudi_core.config.index_keys import IndexConfig
+from hudi_core.config.index_keys import IndexConfig, bucket_properties
 from hudi_core.config.kinds import IndexType
-from hudi_core.config.stored_form import bucket_properties
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import OptionConflictError, UnsupportedTableError
 from hudi_core.index.bucket import key_hashes

@@ -15,6 +15,14 @@ import pytest
 from fastavro.schema import to_parsing_canonical_form
 from hudi import HudiTable, HudiTableBuilder
 
+from hudi_core.model.actions import (
+    CompactionPlan,
+    IndexCommitMetadata,
+    IndexPlan,
+    RequestedReplaceMetadata,
+    RollbackMetadata,
+    RollbackPlan,
+)
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.storage.posix import PosixStorage
@@ -33,23 +41,25 @@ from hudi_core.timeline.serde import (
     decode_rollback_plan,
     encode,
     encode_datum,
-    schemas,
-    service_schemas,
 )
 from hudi_core.timeline.serde.container import read_container
+from hudi_core.timeline.serde.schemas import schema_of
 from tests.hudi_tables import ALL, COPY_ON_WRITE, PLAIN, TXNS, VERSION_6
 
 RealTables = Callable[[str], Path]
 
 DECODERS: Final[dict[str, tuple[Callable[[bytes, str], Any], dict[str, Any]]]] = {
-    "HoodieCommitMetadata": (decode_commit, schemas.COMMIT),
-    "HoodieReplaceCommitMetadata": (decode_replace_commit, schemas.REPLACE_COMMIT),
-    "HoodieRequestedReplaceMetadata": (decode_requested_replace, schemas.REQUESTED_REPLACE),
-    "HoodieRollbackPlan": (decode_rollback_plan, schemas.ROLLBACK_PLAN),
-    "HoodieRollbackMetadata": (decode_rollback, schemas.ROLLBACK),
-    "HoodieCompactionPlan": (decode_compaction_plan, service_schemas.COMPACTION_PLAN),
-    "HoodieIndexPlan": (decode_index_plan, service_schemas.INDEX_PLAN),
-    "HoodieIndexCommitMetadata": (decode_index_commit, service_schemas.INDEX_COMMIT),
+    "HoodieCommitMetadata": (decode_commit, schema_of(CommitMetadata)),
+    "HoodieReplaceCommitMetadata": (decode_replace_commit, schema_of(ReplaceCommitMetadata)),
+    "HoodieRequestedReplaceMetadata": (
+        decode_requested_replace,
+        schema_of(RequestedReplaceMetadata),
+    ),
+    "HoodieRollbackPlan": (decode_rollback_plan, schema_of(RollbackPlan)),
+    "HoodieRollbackMetadata": (decode_rollback, schema_of(RollbackMetadata)),
+    "HoodieCompactionPlan": (decode_compaction_plan, schema_of(CompactionPlan)),
+    "HoodieIndexPlan": (decode_index_plan, schema_of(IndexPlan)),
+    "HoodieIndexCommitMetadata": (decode_index_commit, schema_of(IndexCommitMetadata)),
 }
 
 LAYOUT_2: Final = [name for name in ALL if name not in VERSION_6]

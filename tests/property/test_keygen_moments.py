@@ -11,9 +11,7 @@ import pyarrow.compute as pc
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hudi_core.config.creation import new_table_config
-from hudi_core.config.stored_form import properties_of
-from hudi_core.config.stored_table import stored_config
+from hudi_core.config.stored_table import new_table_config, properties_of, stored_config
 from hudi_core.config.table import TableConfig
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.filters import to_filter

@@ -21,6 +21,7 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.timeline.serde import (
     decode_commit,
+    decode_record,
     decode_replace_commit,
     decode_requested_replace,
     decode_rollback,
@@ -28,7 +29,6 @@ from hudi_core.timeline.serde import (
     encode,
     encode_datum,
 )
-from hudi_core.timeline.serde.codec import decode_record
 from hudi_core.timeline.timeline import Timeline
 
 LONGS = st.integers(-(2**63), 2**63 - 1)

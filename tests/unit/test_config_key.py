@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
-from typing import Self
+from types import NoneType
+from typing import Self, get_args, get_type_hints
 
 import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
 from hudi_core.config import parsers
-from hudi_core.config.catalog import ALL_KEYS, DECLARED_NAMES
+from hudi_core.config.catalog import ALL_KEYS, DECLARED_NAMES, OPTIONS
+from hudi_core.config.docs import meanings
 from hudi_core.config.key import ConfigKey, Group, Secret, is_secret_name
+from hudi_core.config.kinds import LOCK_CLASSES
+from hudi_core.config.lock import LockConfig
 from hudi_core.config.options import Option, Options
 from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.config.sync import Extractor, SyncConfig
+from hudi_core.config.ttl import STRATEGY_CLASSES, TtlConfig
+from hudi_core.config.validators import VALIDATOR_CLASSES, ValidatorsConfig
 from hudi_core.errors import InvalidOptionError
 
 SIZE = ConfigKey(
@@ -24,14 +31,12 @@ SIZE = ConfigKey(
     aliases=("hoodie.old.size",),
     default=7,
     parse=parsers.integer(1, 10),
-    doc="A size.",
 )
 COLOUR = ConfigKey(
     key="hoodie.colour",
     default="RED",
     parse=str,
     choices=("RED", "BLUE"),
-    doc="A colour.",
 )
 
 
@@ -48,9 +53,9 @@ class Shape(Options, group=Group.WRITE):
     """An example of what options describe."""
 
     size: Option[int] = Option(
-        "hoodie.size", default=7, parse=parsers.integer(1), doc="A size.", aliases=("size",)
+        "hoodie.size", default=7, parse=parsers.integer(1), aliases=("size",)
     )
-    colour = ConfigKey("hoodie.colour", default="RED", parse=str, doc="A colour.")
+    colour = ConfigKey("hoodie.colour", default="RED", parse=str)
     is_red: bool = True
 
     @classmethod
@@ -138,7 +143,6 @@ def test_a_bad_secret_does_not_show_in_the_error() -> None:
         aliases=("l",),
         default=Secret(""),
         parse=refuse,
-        doc="",
         secret=True,
     )
     with pytest.raises(InvalidOptionError) as caught:
@@ -189,16 +193,46 @@ def test_no_name_is_declared_twice() -> None:
 
 @pytest.mark.parametrize("key", ALL_KEYS, ids=lambda key: key.key)
 def test_every_declaration_is_complete(key: ConfigKey[object]) -> None:
-    assert key.doc.endswith(".")
     assert key.reason is None or key.reason.endswith(".")
     if key.choices:
         # the default is one of the values a user may give
         assert any(key.read({key.key: choice}) == key.default for choice in key.choices)
 
 
+@pytest.mark.parametrize("declared", [*OPTIONS, ManagedKeys])
+def test_each_option_has_its_meaning_below_it(declared: type[Options]) -> None:
+    found = meanings(declared)
+    assert found.keys() == declared.by_attribute.keys()
+    assert all(text.endswith(".") for text in found.values())
+
+
+@pytest.mark.parametrize(
+    ("declared", "name", "values"),
+    [
+        (LockConfig, "provider", LOCK_CLASSES),
+        (TtlConfig, "strategy_class", STRATEGY_CLASSES),
+        (ValidatorsConfig, "kinds", VALIDATOR_CLASSES),
+        (SyncConfig, "extractor", Extractor),
+    ],
+)
+def test_what_an_option_may_be_is_named_below_it(
+    declared: type[Options], name: str, values: Iterable[str]
+) -> None:
+    assert ", ".join(f"`{value}`" for value in values) in meanings(declared)[name]
+
+
+def test_only_what_may_be_none_has_no_default() -> None:
+    for one in OPTIONS:
+        hints = get_type_hints(one)
+        for name, key in one.by_attribute.items():
+            if isinstance(key, Option) and key.default is None:
+                (held,) = get_args(hints[name])
+                assert NoneType in get_args(held), f"{one.__name__}.{name}"
+
+
 def test_a_deviation_needs_a_reason() -> None:
     with pytest.raises(ValueError, match="reason"):
-        ConfigKey(key="k", default="", parse=str, doc="", hudi_default="x")
+        ConfigKey(key="k", default="", parse=str, hudi_default="x")
 
 
 def test_no_member_of_a_table_shows_a_secret(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from hudi_core.config.resolve import (
     options_as_strings,
     resolve_table_config,
 )
-from hudi_core.config.stored_form import properties_of
-from hudi_core.config.stored_table import stored_config
+from hudi_core.config.stored_table import properties_of, stored_config
 from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig
 from hudi_core.errors import InvalidOptionError, OptionConflictError, UnknownExtensionError
 

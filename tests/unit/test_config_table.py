@@ -8,9 +8,8 @@ from dataclasses import fields, replace
 import pytest
 
 from hudi_core.config.properties import table_checksum
-from hudi_core.config.stored_form import properties_of
 from hudi_core.config.stored_keys import ROWS
-from hudi_core.config.stored_table import stored_config
+from hudi_core.config.stored_table import properties_of, stored_config
 from hudi_core.config.support import require_readable_table, require_writable_table
 from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig, TableType
 from hudi_core.errors import CorruptMetadataError, UnsupportedTableError

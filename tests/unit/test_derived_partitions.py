@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.creation import new_table_config
+from hudi_core.config.stored_table import new_table_config
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import (
     HudiError,

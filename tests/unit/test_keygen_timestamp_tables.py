@@ -8,9 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.config.creation import new_table_config
-from hudi_core.config.stored_form import properties_of
-from hudi_core.config.stored_table import stored_config
+from hudi_core.config.stored_table import new_table_config, properties_of, stored_config
 from hudi_core.config.support import require_readable_table, require_writable_table
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import (

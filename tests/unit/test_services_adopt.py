@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.config.stored_form import properties_of
+from hudi_core.config.stored_table import properties_of
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import (
     AlreadyExistsError,

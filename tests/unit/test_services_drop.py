@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config import creation
+from hudi_core.config import stored_table
 from hudi_core.config.placement import placement_of
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
@@ -376,7 +376,7 @@ def test_a_table_outlives_whatever_its_opening_refuses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # an option that creation lets pass, and opening does not
-    monkeypatch.setattr(creation, "new_placement", placement_of)
+    monkeypatch.setattr(stored_table, "new_placement", placement_of)
     path, options = tmp_path / "t", {**OPTIONS, "hoodie.storage.strategy.hash.bits": "4"}
     hudi.write(ROWS, str(path), "append", OPTIONS)
     before = files(path)

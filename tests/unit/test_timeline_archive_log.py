@@ -18,7 +18,8 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.archived import ArchivedTimeline
-from hudi_core.timeline.serde import decode_clean, encode, service_schemas
+from hudi_core.timeline.serde import decode_clean, encode
+from hudi_core.timeline.serde.schemas import schema_of
 
 ARCHIVE = ".hoodie/archived"
 
@@ -127,7 +128,7 @@ def test_what_a_clean_removed_is_read_from_the_archive(
 ) -> None:
     removed = CleanPartitionMetadata("p", "KEEP_LATEST_COMMITS", success_delete_files=("a",))
     body = CleanMetadata(at(2), 0, 1, at(1), partition_metadata={"p": removed})
-    clean = {"name": "hoodieCleanMetadata", "type": ["null", service_schemas.CLEAN]}
+    clean = {"name": "hoodieCleanMetadata", "type": ["null", schema_of(CleanMetadata)]}
     schema = {**ENTRY_SCHEMA, "fields": [*ENTRY_SCHEMA["fields"], {**clean, "default": None}]}
     record = next(fastavro.reader(io.BytesIO(encode(body))))
     out = struct.pack(">ii", 3, 3)

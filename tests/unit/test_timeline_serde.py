@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,15 +14,23 @@ import pytest
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.model.actions import (
+    CleanerPlan,
+    CleanMetadata,
     ClusteringPlan,
+    CompactionPlan,
+    IndexCommitMetadata,
+    IndexPlan,
     RequestedReplaceMetadata,
+    RestoreMetadata,
+    RestorePlan,
     RollbackMetadata,
     RollbackPlan,
     RollbackRequest,
+    SavepointMetadata,
 )
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
+from hudi_core.timeline import serde
 from hudi_core.timeline.serde import (
-    codec,
     container,
     decode_commit,
     decode_record,
@@ -32,6 +41,7 @@ from hudi_core.timeline.serde import (
     encode,
 )
 from hudi_core.timeline.serde.container import write_container
+from hudi_core.timeline.serde.schemas import schema_of
 
 PATH = "/table/.hoodie/timeline/x.commit"
 COMMIT = CommitMetadata(
@@ -316,6 +326,27 @@ def test_bytes_after_the_datum_are_damage() -> None:
         decode_commit(write_container(schema, b"\2\2"), PATH)
 
 
+def test_the_schemas_of_instant_files_stay() -> None:
+    """They are those of Hudi's own files; ``zlib.crc32`` of all of them, by their names."""
+    kinds = (
+        CleanMetadata,
+        CleanerPlan,
+        CommitMetadata,
+        CompactionPlan,
+        IndexCommitMetadata,
+        IndexPlan,
+        ReplaceCommitMetadata,
+        RequestedReplaceMetadata,
+        RestoreMetadata,
+        RestorePlan,
+        RollbackMetadata,
+        RollbackPlan,
+        SavepointMetadata,
+    )
+    texts = [json.dumps(schema_of(kind), separators=(",", ":")) for kind in kinds]
+    assert zlib.crc32("".join(texts).encode()) == 1_547_808_050
+
+
 def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     data = encode(COMMIT)
     monkeypatch.setattr(container, "MAX_SCHEMA_BYTES", 100)
@@ -324,7 +355,7 @@ def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(container, "MAX_INSTANT_BYTES", len(data) - 1)
     with pytest.raises(CorruptMetadataError, match="are more than"):
         decode_commit(data, PATH)
-    monkeypatch.setattr(codec, "MAX_INSTANT_BYTES", 10)
+    monkeypatch.setattr(serde, "MAX_INSTANT_BYTES", 10)
     with pytest.raises(CorruptMetadataError, match="are more than"):
         decode_commit(b'{"partitionToWriteStats": {}}', PATH)
     with pytest.raises(CorruptMetadataError, match="more than readers accept"):

@@ -9,9 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.creation import new_table_config
-from hudi_core.config.stored_form import properties_of
-from hudi_core.config.stored_table import stored_config
+from hudi_core.config.stored_table import new_table_config, properties_of, stored_config
 from hudi_core.config.table import TableConfig
 from hudi_core.config.time_zone import time_zone
 from hudi_core.config.timebased import TimeUnit

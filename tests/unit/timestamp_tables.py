@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_core.config.creation import new_table_config
+from hudi_core.config.stored_table import new_table_config
 from hudi_core.config.table import TableConfig
 from hudi_core.keygen import (
     KeyGenerator,

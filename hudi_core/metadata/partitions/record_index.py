@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
+from hudi_core.config.key_settings import why_unmade
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
-from hudi_core.config.virtual_keys import why_unmade
 from hudi_core.errors import InvalidOptionError
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.index_definitions import IndexDefinitions, with_index

@@ -27,10 +27,16 @@ class RecordMismatchError(ValueError):
 _Decoder: TypeAlias = Callable[[object], object]
 
 
-class _Field(NamedTuple):
+class RecordField(NamedTuple):
+    """A field of a dataclass, and of its record.
+
+    ``hint`` is its type, without ``None`` where it ``is_optional``; ``where`` is for messages.
+    """
+
     name: str
     record_name: str
     where: str
+    hint: Any
     is_optional: bool
     default: Callable[[], object] | None
     encode: Callable[[Any], object] | None
@@ -40,7 +46,7 @@ class _Field(NamedTuple):
 def to_record(value: object) -> dict[str, object]:
     """Return a dataclass instance as a record: dictionaries, lists and scalars."""
     record: dict[str, object] = {}
-    for field in _fields(type(value)):
+    for field in record_fields(type(value)):
         item = getattr(value, field.name)
         if item is not None and field.encode is not None:
             item = field.encode(item)
@@ -57,7 +63,7 @@ def from_record(kind: type[T], record: object) -> T:
     if not isinstance(record, dict):
         raise RecordMismatchError(f"{kind.__name__} is not a record")
     values: dict[str, object] = {}
-    for field in _fields(kind):
+    for field in record_fields(kind):
         item = record.get(field.record_name)
         if item is not None:
             values[field.name] = field.decode(item)
@@ -70,25 +76,26 @@ def from_record(kind: type[T], record: object) -> T:
     return kind(**values)
 
 
-def _fields(kind: type) -> tuple[_Field, ...]:
+def record_fields(kind: type) -> tuple[RecordField, ...]:
+    """The fields of a dataclass, in their order."""
     fields = _FIELDS.get(kind)
     if fields is None:
         fields = _FIELDS[kind] = _derive(kind)
     return fields
 
 
-_FIELDS: Final[dict[type, tuple[_Field, ...]]] = {}
+_FIELDS: Final[dict[type, tuple[RecordField, ...]]] = {}
 """Derived once per dataclass; deriving twice in two threads gives the same."""
 
 
-def _derive(kind: type) -> tuple[_Field, ...]:
+def _derive(kind: type) -> tuple[RecordField, ...]:
     if not dataclasses.is_dataclass(kind):
         raise TypeError(f"{kind!r} is not a dataclass")
     hints = typing.get_type_hints(kind)
     return tuple(_field(kind, field, hints[field.name]) for field in dataclasses.fields(kind))
 
 
-def _field(kind: type, field: dataclasses.Field[Any], hint: Any) -> _Field:
+def _field(kind: type, field: dataclasses.Field[Any], hint: Any) -> RecordField:
     is_optional = False
     if isinstance(hint, types.UnionType):
         present = [part for part in typing.get_args(hint) if part is not types.NoneType]
@@ -102,8 +109,15 @@ def _field(kind: type, field: dataclasses.Field[Any], hint: Any) -> _Field:
         default = _constant(field.default)
     record_name = _record_name(field.name)
     where = f"{kind.__name__}.{record_name}"
-    return _Field(
-        field.name, record_name, where, is_optional, default, _encoder(hint), _decoder(hint, where)
+    return RecordField(
+        field.name,
+        record_name,
+        where,
+        hint,
+        is_optional,
+        default,
+        _encoder(hint),
+        _decoder(hint, where),
     )
 
 
