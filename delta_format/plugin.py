@@ -33,26 +33,25 @@ from delta_format.undo import (
     unsave,
 )
 from hudi_core.spi import (
+    Action,
     Capability,
     CleanerPlan,
     CommitMetadata,
+    Completion,
     FileSystemViewManager,
     FormatCapabilities,
     FormatCommit,
     FormatOption,
     FoundTable,
-    Granularity,
     Instant,
     MetaClientView,
     Publication,
+    RecordingFormat,
     Registration,
-    ReplaceCommitMetadata,
     RestorePlan,
-    TableFormat,
     TableSchema,
     TakenIn,
-    TouchConflicts,
-    WriteStatus,
+    WriteOperation,
     outgoing_groups,
 )
 
@@ -88,7 +87,11 @@ _CAPABILITIES = FormatCapabilities.of(
 )
 
 
-class DeltaTableFormat(TableFormat):
+_OVER_FOREIGN = (Action.CLEAN, Action.ROLLBACK)
+"""Recorded also where there are versions of other writers."""
+
+
+class DeltaTableFormat(RecordingFormat):
     """Delta Lake's table format."""
 
     spi_version = "1.0"
@@ -113,12 +116,6 @@ class DeltaTableFormat(TableFormat):
         """Files come from the log."""
         return DeltaMetadataFactory()
 
-    def create(
-        self, meta_client: MetaClientView, view_manager: FileSystemViewManager
-    ) -> FormatCommit:
-        """The log of an empty table is a version without files."""
-        return made(meta_client, view_manager)
-
     def open(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
         """The newest version of the log."""
         return opened(meta_client)
@@ -128,6 +125,8 @@ class DeltaTableFormat(TableFormat):
     ) -> FormatCommit:
         """A version with the present files; the log may be new."""
         return made(meta_client, view_manager)
+
+    create = rebuild  # the log of an empty table is a version without files
 
     def check_schema(self, schema: TableSchema, **_: Any) -> None:
         """Refuse times of day, and names that differ in case only."""
@@ -160,10 +159,6 @@ class DeltaTableFormat(TableFormat):
         """An instant is published when the newest version has its transaction."""
         return open_log(meta_client).publication(instant)
 
-    def get_conflict_resolution_strategy(self, **_: Any) -> TouchConflicts:
-        """File groups: writes of different ones can both commit."""
-        return TouchConflicts(Granularity.FILE_GROUP)
-
     def check_write(
         self,
         meta_client: MetaClientView,
@@ -182,50 +177,26 @@ class DeltaTableFormat(TableFormat):
         if taken is not None:
             require_ours(meta_client, open_log(meta_client), taken, gone)
 
-    def complete_write(
-        self,
-        meta_client: MetaClientView,
-        commit_metadata: CommitMetadata,
-        instant: Instant,
-        write_statuses: Sequence[WriteStatus],
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """Add new files and remove replaced ones, in one version."""
-        change = change_of_write(meta_client, commit_metadata, write_statuses)
-        return record(meta_client, _record(instant, commit_metadata, expected_version), change)
+    def record(self, completion: Completion) -> FormatCommit:
+        """One version, which adds new files and removes replaced ones.
 
-    def complete_clustering(
-        self,
-        meta_client: MetaClientView,
-        replace_commit_metadata: ReplaceCommitMetadata,
-        instant: Instant,
-        write_statuses: Sequence[WriteStatus],
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """Replace files in a version marked as no data change.
-
-        Followers of changes pass it over.
+        That of a clustering is marked as no change of data: followers of changes pass it over.
         """
-        change = change_of_write(
-            meta_client, replace_commit_metadata, write_statuses, same_rows=True
-        )
-        return record(
-            meta_client, _record(instant, replace_commit_metadata, expected_version), change
-        )
-
-    def complete_schema_change(
-        self,
-        meta_client: MetaClientView,
-        commit_metadata: CommitMetadata,
-        instant: Instant,
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """A version with the new columns that holds the instant."""
-        change = change_of_write(meta_client, commit_metadata, ())
-        return record(meta_client, _record(instant, commit_metadata, expected_version), change)
+        client, instant = completion.meta_client, completion.instant
+        commit, expected = completion.commit_metadata, completion.expected_version
+        if commit is not None:
+            operation = commit.operation_type
+            same_rows = operation == WriteOperation.CLUSTER
+            statuses = completion.write_statuses
+            change = change_of_write(client, commit, statuses, same_rows=same_rows)
+            return record(client, Record(instant, operation, expected), change)
+        taken = None
+        if instant.action in _OVER_FOREIGN:
+            head = open_log(client)
+            base = None if head.foreign is None else head.foreign.hudi_version
+            # it takes nothing of them in: they stay foreign
+            taken = None if base is None else TakenIn(str(base), ())
+        return record(client, Record(instant, parent=expected), replace(NOTHING, taken=taken))
 
     def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan, **_: Any) -> None:
         """Nothing to do: old versions stay, and name the missing file.
@@ -233,12 +204,6 @@ class DeltaTableFormat(TableFormat):
         They cannot be read any more; the error names the file.
         """
         require_no_live_files(meta_client, clean_plan)
-
-    def complete_clean(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> FormatCommit:
-        """A version that holds the instant, also behind versions of others."""
-        return _mark_over_foreign(meta_client, instant, expected_version)
 
     def archive_instants(
         self,
@@ -258,12 +223,6 @@ class DeltaTableFormat(TableFormat):
         By Delta's own restore.
         """
         take_back(meta_client, instant, expected_version)
-
-    def complete_rollback(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> FormatCommit:
-        """A version that holds the instant, also behind versions of others."""
-        return _mark_over_foreign(meta_client, instant, expected_version)
 
     def complete_savepoint(
         self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
@@ -292,27 +251,3 @@ class DeltaTableFormat(TableFormat):
     ) -> None:
         """Restore an earlier version, with its statistics, as one version."""
         restore(meta_client, restore_plan, expected_version)
-
-    def complete_restore(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> FormatCommit:
-        """A version that holds the instant."""
-        return _mark(meta_client, instant, expected_version)
-
-
-def _record(instant: Instant, metadata: CommitMetadata, expected: str | None) -> Record:
-    return Record(instant, metadata.operation_type, expected)
-
-
-def _mark(meta_client: MetaClientView, instant: Instant, expected: str | None) -> FormatCommit:
-    return record(meta_client, Record(instant, parent=expected), NOTHING)
-
-
-def _mark_over_foreign(
-    meta_client: MetaClientView, instant: Instant, expected: str | None
-) -> FormatCommit:
-    head = open_log(meta_client)
-    base = None if head.foreign is None else head.foreign.hudi_version
-    # it takes nothing of them in: they stay foreign
-    taken = None if base is None else TakenIn(str(base), ())
-    return record(meta_client, Record(instant, parent=expected), replace(NOTHING, taken=taken))

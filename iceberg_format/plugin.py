@@ -8,27 +8,25 @@ from typing import Any
 from pyiceberg.table.update import TableUpdate
 
 from hudi_core.spi import (
+    Action,
     Capability,
     CleanerPlan,
     CommitMetadata,
+    Completion,
     FileSystemViewManager,
     FormatCapabilities,
     FormatCommit,
     FormatOption,
     FoundTable,
-    Granularity,
     Instant,
     LockProvider,
     MetaClientView,
     Publication,
+    RecordingFormat,
     Registration,
-    ReplaceCommitMetadata,
     RestorePlan,
-    TableFormat,
     TableSchema,
     TableSettings,
-    TouchConflicts,
-    WriteStatus,
     outgoing_groups,
 )
 from iceberg_format import creation, rollback, services
@@ -72,7 +70,11 @@ _CAPABILITIES = FormatCapabilities.of(
 )
 
 
-class IcebergTableFormat(TableFormat):
+_OVER_FOREIGN = (Action.CLEAN, Action.ROLLBACK)
+"""Recorded also where there are snapshots of other writers."""
+
+
+class IcebergTableFormat(RecordingFormat):
     """Apache Iceberg, version 2 of its format."""
 
     spi_version = "1.0"
@@ -93,12 +95,6 @@ class IcebergTableFormat(TableFormat):
         """Files come from the manifests."""
         return IcebergMetadataFactory()
 
-    def create(
-        self, meta_client: MetaClientView, view_manager: FileSystemViewManager
-    ) -> FormatCommit:
-        """An Iceberg table without files."""
-        return self.rebuild(meta_client, view_manager)
-
     def open(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
         """Find the Iceberg table; its snapshot is the version."""
         table = IcebergTable.open(meta_client)
@@ -116,6 +112,8 @@ class IcebergTableFormat(TableFormat):
         table.forget()
         made = creation.rebuild(table, view_manager)
         return FormatCommit(version_of(made.metadata), table.location)
+
+    create = rebuild  # of an Iceberg table without files
 
     def check_schema(
         self, settings: TableSettings, schema: TableSchema, before: TableSchema | None
@@ -161,10 +159,6 @@ class IcebergTableFormat(TableFormat):
         """A lease in the database of a sql catalog."""
         return catalog_lock(meta_client)
 
-    def get_conflict_resolution_strategy(self, **_: Any) -> TouchConflicts:
-        """File groups: writes of different ones can both commit."""
-        return TouchConflicts(Granularity.FILE_GROUP)
-
     # --- writes ----------------------------------------------------------------------------------
 
     def check_write(
@@ -182,44 +176,21 @@ class IcebergTableFormat(TableFormat):
         if taken is not None:
             require_hudi_lineage(table, table.load(), taken)
 
-    def complete_write(
-        self,
-        meta_client: MetaClientView,
-        commit_metadata: CommitMetadata,
-        instant: Instant,
-        write_statuses: Sequence[WriteStatus],
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """One snapshot: appended, overwritten or deleted files, and new columns with them."""
-        return _publish_write(
-            meta_client, commit_metadata, instant, write_statuses, expected_version
-        )
+    def record(self, completion: Completion) -> FormatCommit:
+        """One snapshot for files and columns; for other actions a property."""
+        table, instant = IcebergTable.open(completion.meta_client), completion.instant
+        commit = completion.commit_metadata
+        if commit is None:
+            beside = instant.action in _OVER_FOREIGN
+            return services.record(table, instant, completion.expected_version, over_foreign=beside)
 
-    def complete_clustering(
-        self,
-        meta_client: MetaClientView,
-        replace_commit_metadata: ReplaceCommitMetadata,
-        instant: Instant,
-        write_statuses: Sequence[WriteStatus],
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """One snapshot that replaces files by others with the same rows."""
-        return _publish_write(
-            meta_client, replace_commit_metadata, instant, write_statuses, expected_version
-        )
+        def updates(state: TableState) -> tuple[TableUpdate, ...]:
+            statuses = completion.write_statuses
+            change = change_of_write(table, state.metadata, commit, instant, statuses)
+            return change_updates(table, state, change, instant)
 
-    def complete_schema_change(
-        self,
-        meta_client: MetaClientView,
-        commit_metadata: CommitMetadata,
-        instant: Instant,
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """One snapshot with the same files and the new columns."""
-        return _publish_write(meta_client, commit_metadata, instant, (), expected_version)
+        taken = taken_by(table, commit)
+        return publish(table, instant, updates, completion.expected_version, taken)
 
     # --- clean and archive -----------------------------------------------------------------------
 
@@ -232,13 +203,6 @@ class IcebergTableFormat(TableFormat):
     ) -> None:
         """Expire the snapshots that name the files."""
         services.stop_naming(IcebergTable.open(meta_client), clean_plan, expected_version)
-
-    def complete_clean(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> FormatCommit:
-        """Record the clean as a property, also behind snapshots of others."""
-        table = IcebergTable.open(meta_client)
-        return services.record(table, instant, expected_version, over_foreign=True)
 
     def archive_instants(
         self,
@@ -257,13 +221,6 @@ class IcebergTableFormat(TableFormat):
     ) -> None:
         """Go on from the snapshot before the instant's."""
         rollback.take_out(IcebergTable.open(meta_client), instant, expected_version)
-
-    def complete_rollback(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> FormatCommit:
-        """Record the rollback as a property, also beside snapshots of others."""
-        table = IcebergTable.open(meta_client)
-        return services.record(table, instant, expected_version, over_foreign=True)
 
     def complete_savepoint(
         self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
@@ -292,25 +249,3 @@ class IcebergTableFormat(TableFormat):
     ) -> None:
         """Go on from the snapshot of the savepoint."""
         services.restore(IcebergTable.open(meta_client), restore_plan, expected_version)
-
-    def complete_restore(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> FormatCommit:
-        """Record the restore as a property."""
-        return services.record(IcebergTable.open(meta_client), instant, expected_version)
-
-
-def _publish_write(
-    meta_client: MetaClientView,
-    commit: CommitMetadata,
-    instant: Instant,
-    statuses: Sequence[WriteStatus],
-    expected_version: str | None,
-) -> FormatCommit:
-    table = IcebergTable.open(meta_client)
-
-    def updates(state: TableState) -> tuple[TableUpdate, ...]:
-        change = change_of_write(table, state.metadata, commit, instant, statuses)
-        return change_updates(table, state, change, instant)
-
-    return publish(table, instant, updates, expected_version, taken_by(table, commit))

@@ -13,14 +13,15 @@ from hudi_core.spi import (
     EARLIEST,
     WRITE_ACTIONS,
     Capability,
+    Completion,
     FormatCapabilities,
     FormatCommit,
     FormatOption,
     Instant,
     MetaClientView,
     Publication,
+    RecordingFormat,
     Registration,
-    TableFormat,
 )
 from native_format.metadata import NativeMetadataFactory
 from native_format.timeline import NativeTimelineFactory
@@ -50,7 +51,7 @@ _CAPABILITIES = FormatCapabilities.of(
 )
 
 
-class NativeTableFormat(TableFormat):
+class NativeTableFormat(RecordingFormat):
     """Apache Hudi's own table format."""
 
     spi_version = "1.0"
@@ -76,18 +77,12 @@ class NativeTableFormat(TableFormat):
         return Registration(meta_client.base_path, is_hudi=True)
 
     def create(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
-        """Nothing to create."""
-        return self.open(meta_client)
-
-    def open(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
         """The version is the completion time of the last completed instant."""
         completed = (one for one in meta_client.timeline().instants if one.is_completed)
         times = (one.effective_completion_time for one in completed)
         return FormatCommit(version=max(times, default=EARLIEST))
 
-    def rebuild(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
-        """Nothing to rebuild."""
-        return self.open(meta_client)
+    open = rebuild = create  # nothing to make
 
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         """An instant is published when the Hudi timeline holds it as completed."""
@@ -101,35 +96,15 @@ class NativeTableFormat(TableFormat):
             return _publication(instant)
         return None
 
-    def complete_write(self, instant: Instant, **_: Any) -> FormatCommit:
-        """Step 1 has made the files of the write visible."""
-        return _receipt(instant)
-
-    def complete_clustering(self, instant: Instant, **_: Any) -> FormatCommit:
-        """Nothing to record: step 1 has replaced the file groups."""
-        return _receipt(instant)
-
-    def complete_schema_change(self, instant: Instant, **_: Any) -> FormatCommit:
-        """The commit metadata keeps the new schema."""
-        return _receipt(instant)
+    def record(self, completion: Completion) -> FormatCommit:
+        """Nothing to record: step 1 is all."""
+        return _receipt(completion.instant)
 
     def before_clean(self, **_: Any) -> None:
         """No metadata names the files that go."""
 
-    def complete_clean(self, instant: Instant, **_: Any) -> FormatCommit:
-        """Step 1 has recorded what was deleted."""
-        return _receipt(instant)
-
     def before_rollback(self, **_: Any) -> None:
         """The caller takes the completed file away, and with it the instant."""
-
-    def complete_rollback(self, instant: Instant, **_: Any) -> FormatCommit:
-        """Step 1 has recorded what was undone."""
-        return _receipt(instant)
-
-    def complete_savepoint(self, instant: Instant, **_: Any) -> FormatCommit:
-        """The savepoint on the timeline pins its files."""
-        return _receipt(instant)
 
     def complete_delete_savepoint(self, instant: Instant, **_: Any) -> FormatCommit:
         """The savepoint goes with its files on the timeline."""
@@ -137,10 +112,6 @@ class NativeTableFormat(TableFormat):
 
     def before_restore(self, **_: Any) -> None:
         """The rollbacks inside the restore take the completed files away."""
-
-    def complete_restore(self, instant: Instant, **_: Any) -> FormatCommit:
-        """Step 1 has recorded what was undone."""
-        return _receipt(instant)
 
 
 def _receipt(instant: Instant) -> FormatCommit:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hudi_core.config.format_option import FormatOption
-from hudi_core.hookspecs.marks import hook
+from hudi_core.hookspecs.marks import Called, hook
 from hudi_core.model.actions import RestorePlan
 from hudi_core.model.capability import FormatCapabilities
 from hudi_core.model.client import FileSystemViewManager, MetaClientView, TableSettings
@@ -68,7 +68,7 @@ class RefusalHooks:
             Names the column and its type.
         """
 
-    @hook()
+    @hook(is_fenced=False)
     def check_files(
         self, *, meta_client: MetaClientView, view_manager: FileSystemViewManager
     ) -> None:
@@ -140,7 +140,7 @@ class RefusalHooks:
             Names what is missing.
         """
 
-    @hook(since="1.0")
+    @hook(since="1.0", last_first=True)
     def check_restore(
         self,
         *,
@@ -165,3 +165,14 @@ class RefusalHooks:
         TableServiceError
             As ``before_restore``.
         """
+
+
+class RefusalCalls:
+    """Declarations and checks, as the host has them."""
+
+    get_options: Called[Callable[[], tuple[FormatOption[Any], ...] | None]]
+    check_schema: Called[Callable[[TableSettings, TableSchema, TableSchema | None], None]]
+    check_files: Called[Callable[[MetaClientView], None]]
+    check_creation: Called[Callable[[MetaClientView], None]]
+    check_write: Called[Callable[[MetaClientView, CommitMetadata, Instant], None]]
+    check_restore: Called[Callable[[MetaClientView, RestorePlan], None]]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, Final, Generic, TypeVar, get_type_hints, overload
 
 from pluggy import HookimplMarker
 
 from hudi_core.hookspecs.version import BEFORE_VERSIONS
 
 F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C")
 
 PROJECT: Final = "hudi"
 hookimpl = HookimplMarker(PROJECT)
@@ -40,6 +41,12 @@ class Hook:
         Abilities, any of which makes it required; a format with none of them is never asked.
     since
         The contract that brought it: what an older plugin has of this name is something else.
+    is_fenced
+        Whether the views that it gets are those of the fenced timeline; else the format has no
+        metadata yet that can be trusted.
+    last_first
+        Whether several formats of a table are asked from the last to the first, and not in the
+        order in which the table names them.
     """
 
     name: str
@@ -48,6 +55,8 @@ class Hook:
     is_required: bool
     needed_by: frozenset[str]
     since: str
+    is_fenced: bool = True
+    last_first: bool = False
 
     @property
     def is_optional(self) -> bool:
@@ -60,15 +69,43 @@ class Hook:
         return get_type_hints(self.function)["return"]
 
 
+class Called(Generic[C]):
+    """The type of a hook as those call it who have the host of a format.
+
+    The host supplies ``view_manager``. Of the class it is the plain function.
+    """
+
+    @overload
+    def __get__(self, host: None, owner: type) -> Callable[..., Any]: ...
+    @overload
+    def __get__(self, host: object, owner: type) -> C: ...
+    def __get__(self, host: object, owner: type) -> Any:
+        raise NotImplementedError  # an annotation alone
+
+
 def hook(
-    *, is_required: bool = False, needed_by: Iterable[str] = (), since: str = BEFORE_VERSIONS
+    *,
+    is_required: bool = False,
+    needed_by: Iterable[str] = (),
+    since: str = BEFORE_VERSIONS,
+    is_fenced: bool = True,
+    last_first: bool = False,
 ) -> Callable[[F], F]:
     """Mark a method of ``TableFormat`` as a hook; see :class:`Hook`."""
 
     def mark(function: F) -> F:
         arguments = tuple(inspect.signature(function).parameters)[1:]
         needs = frozenset(needed_by)
-        found = Hook(function.__name__, arguments, function, is_required, needs, since)
+        found = Hook(
+            function.__name__,
+            arguments,
+            function,
+            is_required,
+            needs,
+            since,
+            is_fenced,
+            last_first,
+        )
         setattr(function, _MARK, found)
         return function
 

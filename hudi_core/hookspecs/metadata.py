@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from hudi_core.hookspecs.marks import hook
+from hudi_core.hookspecs.marks import Called, hook
 from hudi_core.model.capability import Capability
 from hudi_core.model.client import FileSystemViewManager, MetaClientView
 from hudi_core.model.format import (
@@ -23,7 +23,7 @@ from hudi_core.model.registration import Registration
 class MetadataHooks:
     """The format's metadata: made, opened, read, closed."""
 
-    @hook(is_required=True, since="1.0")
+    @hook(is_required=True, since="1.0", is_fenced=False)
     def create(
         self, *, meta_client: MetaClientView, view_manager: FileSystemViewManager
     ) -> FormatCommit:
@@ -77,7 +77,7 @@ class MetadataHooks:
         """
         raise NotImplementedError
 
-    @hook(needed_by=[Capability.CONVERSION], since="1.0")
+    @hook(needed_by=[Capability.CONVERSION], since="1.0", is_fenced=False)
     def rebuild(
         self, *, meta_client: MetaClientView, view_manager: FileSystemViewManager
     ) -> FormatCommit:
@@ -256,3 +256,21 @@ class MetadataHooks:
         ``getConflictResolutionStrategyClassName``; an object, for a class named by a table
         is code that the table chooses.
         """
+
+
+class MetadataCalls:
+    """The format's metadata, as the host has it."""
+
+    create: Called[Callable[[MetaClientView], FormatCommit]]
+    open: Called[Callable[[MetaClientView], FormatCommit]]
+    rebuild: Called[Callable[[MetaClientView], FormatCommit]]
+    find_publication: Called[Callable[[MetaClientView, Instant], Publication | None]]
+    get_timeline_factory: Called[Callable[[], TimelineFactory]]
+    get_metadata_factory: Called[Callable[[], MetadataFactory]]
+    get_metadata_folders: Called[Callable[[MetaClientView], tuple[str, ...]]]
+    get_registration: Called[Callable[[MetaClientView], Registration | None]]
+    find_table: Called[Callable[[MetaClientView], FoundTable | None]]
+    get_lock_provider: Called[Callable[[MetaClientView, Mapping[str, str]], LockProvider | None]]
+    get_conflict_resolution_strategy: Called[
+        Callable[[MetaClientView], ConflictResolutionStrategy | None]
+    ]

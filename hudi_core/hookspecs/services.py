@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
-from hudi_core.hookspecs.marks import hook
+from hudi_core.hookspecs.marks import Called, hook
+from hudi_core.hookspecs.writes import B_contra, Changes, R_co
 from hudi_core.model.actions import (
     CleanerPlan,
     CleanMetadata,
@@ -160,7 +162,7 @@ class ServiceHooks:
         """
         raise NotImplementedError
 
-    @hook(needed_by=[Capability.SAVEPOINT])
+    @hook(needed_by=[Capability.SAVEPOINT], last_first=True)
     def complete_delete_savepoint(
         self,
         *,
@@ -218,3 +220,25 @@ class ServiceHooks:
         pending publication, and it is replayed. Added to RFC-93.
         """
         raise NotImplementedError
+
+
+class Takes(Protocol[B_contra, R_co]):
+    """Takes instants out, or forgets them."""
+
+    def __call__(
+        self, meta_client: MetaClientView, what: B_contra, expected_version: str | None = None, /
+    ) -> R_co: ...
+
+
+class ServiceCalls:
+    """Table services, as the host has them."""
+
+    before_clean: Called[Changes[CleanerPlan, None]]
+    complete_clean: Called[Changes[CleanMetadata, FormatCommit]]
+    archive_instants: Called[Takes[Sequence[Instant], None]]
+    before_rollback: Called[Takes[Instant, None]]
+    complete_rollback: Called[Changes[RollbackMetadata, FormatCommit]]
+    complete_savepoint: Called[Changes[SavepointMetadata, FormatCommit]]
+    complete_delete_savepoint: Called[Takes[Instant, FormatCommit]]
+    before_restore: Called[Changes[RestorePlan, None]]
+    complete_restore: Called[Changes[RestoreMetadata, FormatCommit]]

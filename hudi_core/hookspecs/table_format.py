@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from hudi_core.hookspecs.about import RefusalHooks
+from hudi_core.hookspecs.about import RefusalCalls, RefusalHooks
 from hudi_core.hookspecs.marks import Hook, hooks_of
-from hudi_core.hookspecs.metadata import MetadataHooks
-from hudi_core.hookspecs.services import ServiceHooks
-from hudi_core.hookspecs.writes import WriteHooks
+from hudi_core.hookspecs.metadata import MetadataCalls, MetadataHooks
+from hudi_core.hookspecs.services import ServiceCalls, ServiceHooks
+from hudi_core.hookspecs.writes import WriteCalls, WriteHooks
 
 
 class TableFormat(RefusalHooks, MetadataHooks, WriteHooks, ServiceHooks):
@@ -35,3 +35,7 @@ HOOKS: Final[Mapping[str, Hook]] = {
     for one in hooks_of(owner)
 }
 """Every hook by its name, in the order of the contract."""
+
+
+class FormatCalls(RefusalCalls, MetadataCalls, WriteCalls, ServiceCalls):
+    """The hooks of a format as methods of its host, each for its callers."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
-from hudi_core.hookspecs.marks import hook
+from hudi_core.hookspecs.marks import Called, hook
 from hudi_core.model.capability import SCHEMA_EVOLUTION, Capability
 from hudi_core.model.client import FileSystemViewManager, MetaClientView
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Instant
+
+B_contra = TypeVar("B_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
 
 
 class WriteHooks:
@@ -90,3 +94,38 @@ class WriteHooks:
         ids. ``instant`` is a completed ``commit``.
         """
         raise NotImplementedError
+
+
+class Publishes(Protocol[B_contra]):
+    """Records what an instant has written."""
+
+    def __call__(
+        self,
+        meta_client: MetaClientView,
+        body: B_contra,
+        instant: Instant,
+        /,
+        write_statuses: Sequence[WriteStatus] = (),
+        expected_version: str | None = None,
+    ) -> FormatCommit: ...
+
+
+class Changes(Protocol[B_contra, R_co]):
+    """Makes a change of an instant, or before it."""
+
+    def __call__(
+        self,
+        meta_client: MetaClientView,
+        body: B_contra,
+        instant: Instant,
+        expected_version: str | None = None,
+        /,
+    ) -> R_co: ...
+
+
+class WriteCalls:
+    """Step 2 of writes, as the host has it."""
+
+    complete_write: Called[Publishes[CommitMetadata]]
+    complete_clustering: Called[Publishes[ReplaceCommitMetadata]]
+    complete_schema_change: Called[Changes[CommitMetadata, FormatCommit]]

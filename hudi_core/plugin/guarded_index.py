@@ -24,12 +24,13 @@ from hudi_core.metadata.lister import MetadataLister, ValidatingLister, table_li
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.file_index import FileIndex
-from hudi_core.model.files import FileGroupId, FileSlice, FileStatus, PartitionPath
+from hudi_core.model.files import FileSlice, FileStatus, PartitionPath
 from hudi_core.model.format import MetadataFactory, TimelineFactory
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.named_files import NamedFile
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.ranges import ValueRanges
+from hudi_core.plugin.guarded import answer_of, asked
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups
 from hudi_core.view.storage_lister import StorageLister
@@ -47,16 +48,16 @@ class GuardedFileIndex(FileIndex):
     """A format's :class:`~hudi_core.model.file_index.FileIndex`."""
 
     def __init__(self, guard: Guard, index: FileIndex, empty: EmptyListings) -> None:
-        self._guard, self._index, self._empty = guard, index, empty
+        self.guard, self.own, self._empty = guard, index, empty
 
     def list_partitions(self) -> Sequence[PartitionPath]:
         """Return every partition path."""
         method, wanted = "FileIndex.list_partitions", "a sequence of partition paths"
-        found = self._guard.call(method, self._index.list_partitions)
-        self._guard.require(method, found, (Sequence,), wanted)
-        paths = self._guard.call(method, lambda: tuple(found))
+        found = self.guard.call(method, self.own.list_partitions)
+        self.guard.require(method, found, (Sequence,), wanted)
+        paths = self.guard.call(method, lambda: tuple(found))
         if isinstance(found, str) or not _are_all(paths, str):
-            self._guard.refuse(method, found, wanted)
+            self.guard.refuse(method, found, wanted)
         if not paths:
             self._empty.require_partitions()
         return paths
@@ -66,22 +67,22 @@ class GuardedFileIndex(FileIndex):
         method = "FileIndex.list_files"
 
         def listed() -> object:
-            found: object = self._index.list_files(partitions)
+            found: object = self.own.list_files(partitions)
             if not isinstance(found, Mapping):
                 return found
             return {path: found[path] for path in partitions if path in found}
 
-        answer = self._guard.call(method, listed)
-        self._guard.require(method, answer, (dict,), _FILES)
+        answer = self.guard.call(method, listed)
+        self.guard.require(method, answer, (dict,), _FILES)
         found = cast("dict[PartitionPath, Sequence[FileStatus]]", answer)
         missing = [path for path in partitions if path not in found]
         if missing:
-            self._guard.raise_violation(f"{method} says nothing of the partition {missing[0]!r}")
+            self.guard.raise_violation(f"{method} says nothing of the partition {missing[0]!r}")
         for path, files in found.items():
-            self._guard.require(method, files, (Sequence,), _FILES)
-            found[path] = kept = self._guard.call(method, lambda files=files: tuple(files))  # type: ignore[misc]
+            self.guard.require(method, files, (Sequence,), _FILES)
+            found[path] = kept = self.guard.call(method, lambda files=files: tuple(files))  # type: ignore[misc]
             if not _are_all(kept, FileStatus):
-                self._guard.raise_violation(
+                self.guard.raise_violation(
                     f"{method} names a file of the partition {path!r} that is no FileStatus"
                 )
         empty = [path for path, files in found.items() if not files]
@@ -91,16 +92,16 @@ class GuardedFileIndex(FileIndex):
 
     def list_columns(self, partitions: Sequence[PartitionPath]) -> FileColumns:
         """The files of :meth:`list_files` as columns."""
-        if type(self._index).list_columns is FileIndex.list_columns:
+        if type(self.own).list_columns is FileIndex.list_columns:
             return super().list_columns(partitions)
         method, wanted = "FileIndex.list_columns", list(dict.fromkeys(partitions))
-        found = self._guard.call(method, lambda: self._index.list_columns(wanted))
-        self._guard.require(method, found, (FileColumns,), "FileColumns")
-        chosen = self._guard.call(method, lambda: found.select(wanted))
-        known = self._guard.call(method, lambda: found.known(wanted).to_pylist())
+        found = self.guard.call(method, lambda: self.own.list_columns(wanted))
+        self.guard.require(method, found, (FileColumns,), "FileColumns")
+        chosen = self.guard.call(method, lambda: found.select(wanted))
+        known = self.guard.call(method, lambda: found.known(wanted).to_pylist())
         for path, is_known in zip(wanted, known, strict=True):
             if not is_known:
-                self._guard.raise_violation(f"{method} says nothing of the partition {path!r}")
+                self.guard.raise_violation(f"{method} says nothing of the partition {path!r}")
         with_files = set(chosen.owners.tolist())
         empty = [path for place, path in enumerate(wanted) if place not in with_files]
         if empty:
@@ -111,7 +112,7 @@ class GuardedFileIndex(FileIndex):
         self, partitions: Sequence[PartitionPath], column: str, kind: pa.DataType
     ) -> ValueRanges | None:
         """Ranges of a column in partitions."""
-        method, ask = "FileIndex.partition_ranges", self._index.partition_ranges
+        method, ask = "FileIndex.partition_ranges", self.own.partition_ranges
         return self._ranges(method, len(partitions), kind, lambda: ask(partitions, column, kind))
 
     def file_ranges(self, files: FileColumns, column: str, kind: pa.DataType) -> ValueRanges | None:
@@ -120,7 +121,7 @@ class GuardedFileIndex(FileIndex):
         Where the format has none, the table's own metadata table may. What it says of a file is so
         for every timeline; what it says of a partition is not, and is no answer here.
         """
-        method, ask = "FileIndex.file_ranges", self._index.file_ranges
+        method, ask = "FileIndex.file_ranges", self.own.file_ranges
         found = self._ranges(method, len(files), kind, lambda: ask(files, column, kind))
         if found is not None:
             return found
@@ -136,54 +137,39 @@ class GuardedFileIndex(FileIndex):
         """The table's own files; opened once, by the first use."""
         return table_lister(self._empty.client)
 
-    def groups_of_values(self, column: str, values: pa.Array) -> frozenset[FileGroupId] | None:
-        """File groups that hold one of some values."""
-        method, ask = "FileIndex.groups_of_values", self._index.groups_of_values
-        found = self._guard.call(method, lambda: ask(column, values))
-        self._guard.require(method, found, (frozenset, type(None)), "a frozenset or None")
-        return found
+    groups_of_values = asked(
+        "FileIndex.groups_of_values", answer_of("a frozenset or None", frozenset, type(None))
+    )
+    unreadable = asked("FileIndex.unreadable", answer_of("a string or None", str, type(None)))
+    reads_old_lists = asked("FileIndex.reads_old_lists", answer_of("a bool", bool))
 
     def named_files(self) -> Iterable[NamedFile] | None:
         """The files of the newest state."""
-        method, ask = "FileIndex.named_files", self._index.named_files
-        found = self._guard.call(method, ask)
+        method, ask = "FileIndex.named_files", self.own.named_files
+        found = self.guard.call(method, ask)
         wanted = "NamedFile after NamedFile, or None"
         return None if found is None else self._each(method, found, NamedFile, wanted)
 
-    def unreadable(self, columns: pa.Schema) -> str | None:
-        """Why readers of the format misread a file."""
-        method, ask = "FileIndex.unreadable", self._index.unreadable
-        found = self._guard.call(method, lambda: ask(columns))
-        self._guard.require(method, found, (str, type(None)), "a string or None")
-        return found
-
-    def reads_old_lists(self) -> bool:
-        """Whether readers of the format read lists of two levels."""
-        method = "FileIndex.reads_old_lists"
-        found = self._guard.call(method, self._index.reads_old_lists)
-        self._guard.require(method, found, (bool,), "a bool")
-        return found
-
     def leftovers(self) -> Iterable[str]:
         """Files of the format's metadata that nothing reaches."""
-        method, ask = "FileIndex.leftovers", self._index.leftovers
-        return self._each(method, self._guard.call(method, ask), str, "path after path")
+        method, ask = "FileIndex.leftovers", self.own.leftovers
+        return self._each(method, self.guard.call(method, ask), str, "path after path")
 
     def _each(self, method: str, found: Iterable[T], kind: type[T], wanted: str) -> Iterator[T]:
-        self._guard.require(method, found, (Iterable,), wanted)
-        for one in self._guard.each(method, self._guard.call(method, lambda: iter(found))):
-            self._guard.require(method, one, (kind,), wanted)
+        self.guard.require(method, found, (Iterable,), wanted)
+        for one in self.guard.each(method, self.guard.call(method, lambda: iter(found))):
+            self.guard.require(method, one, (kind,), wanted)
             yield one
 
     def _ranges(
         self, method: str, count: int, kind: pa.DataType, ask: Callable[[], ValueRanges | None]
     ) -> ValueRanges | None:
-        found = self._guard.call(method, ask)
-        self._guard.require(method, found, (ValueRanges, type(None)), "ValueRanges or None")
+        found = self.guard.call(method, ask)
+        self.guard.require(method, found, (ValueRanges, type(None)), "ValueRanges or None")
         if found is not None:
-            wrong = self._guard.call(method, lambda: _breach(found, count, kind))
+            wrong = self.guard.call(method, lambda: _breach(found, count, kind))
             if wrong is not None:
-                self._guard.raise_violation(f"{method} returned ranges whose {wrong}")
+                self.guard.raise_violation(f"{method} returned ranges whose {wrong}")
         return found
 
 

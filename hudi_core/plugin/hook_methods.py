@@ -1,341 +1,89 @@
-"""One typed method for each hook of a format.
+"""One method for each hook of a format, made from its declaration.
 
 ``view_manager`` is supplied here; what hooks return is guarded as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from weakref import ref
 
-from hudi_core.config.format_option import FormatOption
 from hudi_core.errors import TableClosedError
+from hudi_core.hookspecs import HOOKS, Hook
+from hudi_core.hookspecs.table_format import FormatCalls
 from hudi_core.metadata.lister import table_lister
-from hudi_core.model.actions import (
-    CleanerPlan,
-    CleanMetadata,
-    RestoreMetadata,
-    RestorePlan,
-    RollbackMetadata,
-    SavepointMetadata,
-)
-from hudi_core.model.client import (
-    FileSystemViewManager,
-    MetaClientView,
-    SliceView,
-    TableSettings,
-)
-from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus
-from hudi_core.model.format import (
-    ConflictResolutionStrategy,
-    FormatCommit,
-    MetadataFactory,
-    Publication,
-    TimelineFactory,
-)
-from hudi_core.model.found_table import FoundTable
-from hudi_core.model.instant import Instant
-from hudi_core.model.protocols import LockProvider, TimelineView
-from hudi_core.model.registration import Registration
+from hudi_core.model.client import FileSystemViewManager, MetaClientView, SliceView
+from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.calls import HookCalls
-from hudi_core.plugin.format_options import (
-    checked_options,
-)
+from hudi_core.plugin.format_options import checked_options
 from hudi_core.plugin.guarded import GuardedLock, GuardedTimelineFactory, guarded_strategy
 from hudi_core.plugin.guarded_index import GuardedMetadataFactory
-from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.safe_path import require_safe_path
 from hudi_core.view.manager import ViewManager
 
+_DEFAULTS: Final[Mapping[str, Any]] = {"write_statuses": (), "expected_version": None}
+_VIEWS: Final = "view_manager"
 
-class HookMethods:
+
+class HookMethods(FormatCalls):
     """The hooks of one format, as methods."""
 
     def __init__(self, calls: HookCalls) -> None:
         self.calls = calls
 
-    # --- the format and its metadata -------------------------------------------------------------
 
-    def create(self, meta_client: MetaClientView) -> FormatCommit:
-        return self._receipt("create", meta_client, _TableViews(meta_client))
+def _method(hook: Hook) -> Callable[..., Any]:
+    """The method of the host that calls a hook."""
+    names = [name for name in hook.arguments if name != _VIEWS]
+    defaults = {name: value for name, value in _DEFAULTS.items() if name in names}
+    has_views, guarded = _VIEWS in hook.arguments, _GUARDED.get(hook.name)
 
-    def open(self, meta_client: MetaClientView) -> FormatCommit:
-        return self._receipt("open", meta_client)
+    def call(host: HookMethods, *given: Any, **named: Any) -> Any:
+        arguments: dict[str, Any] = defaults | dict(zip(names, given, strict=False)) | named
+        if has_views:
+            arguments[_VIEWS] = _views(hook, host, arguments["meta_client"])
+        found = host.calls.answer(hook.name, **arguments)
+        return found if guarded is None else guarded(host, found)
 
-    def rebuild(self, meta_client: MetaClientView) -> FormatCommit:
-        return self._receipt("rebuild", meta_client, _TableViews(meta_client))
+    call.__name__ = hook.name
+    return call
 
-    def get_options(self) -> tuple[FormatOption[Any], ...] | None:
-        found: Sequence[FormatOption[Any]] | None = self.calls.answer("get_options")
-        return None if found is None else checked_options(self.calls.guard, found)
 
-    def check_schema(
-        self, settings: TableSettings, schema: TableSchema, before: TableSchema | None
-    ) -> None:
-        self.calls.answer("check_schema", settings=settings, schema=schema, before=before)
+def _views(hook: Hook, host: HookMethods, client: MetaClientView) -> FileSystemViewManager:
+    return _Views(host.calls.name, ref(host), client) if hook.is_fenced else _TableViews(client)
 
-    def check_files(self, meta_client: MetaClientView) -> None:
-        views = _TableViews(meta_client)
-        self.calls.answer("check_files", meta_client=meta_client, view_manager=views)
 
-    def check_creation(self, meta_client: MetaClientView) -> None:
-        self.calls.answer("check_creation", meta_client=meta_client)
+def _folders(host: HookMethods, found: tuple[str, ...] | None) -> tuple[str, ...]:
+    for one in found or ():
+        host.calls.guard.require("get_metadata_folders", one, (str,), "a tuple of str")
+        require_safe_path(one)
+    return found or ()
 
-    def get_metadata_folders(self, meta_client: MetaClientView) -> tuple[str, ...]:
-        hook = "get_metadata_folders"
-        found: tuple[str, ...] | None = self.calls.answer(hook, meta_client=meta_client)
-        for one in found or ():
-            self.calls.guard.require(hook, one, (str,), "a tuple of str")
-            require_safe_path(one)
-        return found or ()
 
-    def get_registration(self, meta_client: MetaClientView) -> Registration | None:
-        found: Registration | None = self.calls.answer("get_registration", meta_client=meta_client)
-        return found
+_GUARDED: Final[Mapping[str, Callable[[HookMethods, Any], Any]]] = {
+    "get_options": lambda host, found: (
+        None if found is None else checked_options(host.calls.guard, found)
+    ),
+    "get_metadata_folders": _folders,
+    "get_timeline_factory": lambda host, found: GuardedTimelineFactory(host.calls.guard, found),
+    "get_metadata_factory": lambda host, found: GuardedMetadataFactory(
+        host.calls.guard, found, host.get_timeline_factory
+    ),
+    "get_lock_provider": lambda host, found: (
+        None if found is None else GuardedLock(host.calls.guard, found)
+    ),
+    "get_conflict_resolution_strategy": lambda host, found: (
+        None if found is None else guarded_strategy(host.calls.guard, found)
+    ),
+}
+"""What becomes of the answers of a format."""
 
-    def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
-        found: FoundTable | None = self.calls.answer("find_table", meta_client=meta_client)
-        return found
-
-    def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
-        found: Publication | None = self.calls.answer(
-            "find_publication", meta_client=meta_client, instant=instant
-        )
-        return found
-
-    def get_timeline_factory(self) -> TimelineFactory:
-        factory: TimelineFactory = self.calls.answer("get_timeline_factory")
-        return GuardedTimelineFactory(self.calls.guard, factory)
-
-    def get_metadata_factory(self) -> MetadataFactory:
-        factory: MetadataFactory = self.calls.answer("get_metadata_factory")
-        return GuardedMetadataFactory(self.calls.guard, factory, self.get_timeline_factory)
-
-    def get_lock_provider(
-        self, meta_client: MetaClientView, lock_options: Mapping[str, str]
-    ) -> LockProvider | None:
-        provider: LockProvider | None = self.calls.answer(
-            "get_lock_provider", meta_client=meta_client, lock_options=lock_options
-        )
-        return None if provider is None else GuardedLock(self.calls.guard, provider)
-
-    def get_conflict_resolution_strategy(
-        self, meta_client: MetaClientView
-    ) -> ConflictResolutionStrategy | None:
-        strategy: ConflictResolutionStrategy | None = self.calls.answer(
-            "get_conflict_resolution_strategy", meta_client=meta_client
-        )
-        return None if strategy is None else guarded_strategy(self.calls.guard, strategy)
-
-    # --- actions ---------------------------------------------------------------------------------
-
-    def check_write(
-        self, meta_client: MetaClientView, commit_metadata: CommitMetadata, instant: Instant
-    ) -> None:
-        self._tell("check_write", meta_client, commit_metadata=commit_metadata, instant=instant)
-
-    def complete_write(
-        self,
-        meta_client: MetaClientView,
-        commit_metadata: CommitMetadata,
-        instant: Instant,
-        write_statuses: Sequence[WriteStatus] = (),
-        expected_version: str | None = None,
-    ) -> FormatCommit:
-        return self._receipt(
-            "complete_write",
-            meta_client,
-            commit_metadata=commit_metadata,
-            instant=instant,
-            write_statuses=write_statuses,
-            expected_version=expected_version,
-        )
-
-    def complete_clustering(
-        self,
-        meta_client: MetaClientView,
-        replace_commit_metadata: ReplaceCommitMetadata,
-        instant: Instant,
-        write_statuses: Sequence[WriteStatus] = (),
-        expected_version: str | None = None,
-    ) -> FormatCommit:
-        return self._receipt(
-            "complete_clustering",
-            meta_client,
-            replace_commit_metadata=replace_commit_metadata,
-            instant=instant,
-            write_statuses=write_statuses,
-            expected_version=expected_version,
-        )
-
-    def complete_schema_change(
-        self,
-        meta_client: MetaClientView,
-        commit_metadata: CommitMetadata,
-        instant: Instant,
-        expected_version: str | None = None,
-    ) -> FormatCommit:
-        return self._receipt(
-            "complete_schema_change",
-            meta_client,
-            commit_metadata=commit_metadata,
-            instant=instant,
-            expected_version=expected_version,
-        )
-
-    def before_clean(
-        self,
-        meta_client: MetaClientView,
-        clean_plan: CleanerPlan,
-        instant: Instant,
-        expected_version: str | None = None,
-    ) -> None:
-        self._tell(
-            "before_clean",
-            meta_client,
-            clean_plan=clean_plan,
-            instant=instant,
-            expected_version=expected_version,
-        )
-
-    def complete_clean(
-        self,
-        meta_client: MetaClientView,
-        clean_metadata: CleanMetadata,
-        instant: Instant,
-        expected_version: str | None = None,
-    ) -> FormatCommit:
-        return self._receipt(
-            "complete_clean",
-            meta_client,
-            clean_metadata=clean_metadata,
-            instant=instant,
-            expected_version=expected_version,
-        )
-
-    def archive_instants(
-        self,
-        meta_client: MetaClientView,
-        archived_instants: Sequence[Instant],
-        expected_version: str | None = None,
-    ) -> None:
-        self._tell(
-            "archive_instants",
-            meta_client,
-            archived_instants=archived_instants,
-            expected_version=expected_version,
-        )
-
-    def before_rollback(
-        self,
-        meta_client: MetaClientView,
-        instant: Instant,
-        expected_version: str | None = None,
-    ) -> None:
-        self._tell(
-            "before_rollback",
-            meta_client,
-            instant=instant,
-            expected_version=expected_version,
-        )
-
-    def complete_rollback(
-        self,
-        meta_client: MetaClientView,
-        rollback_metadata: RollbackMetadata,
-        instant: Instant,
-        expected_version: str | None = None,
-    ) -> FormatCommit:
-        return self._receipt(
-            "complete_rollback",
-            meta_client,
-            rollback_metadata=rollback_metadata,
-            instant=instant,
-            expected_version=expected_version,
-        )
-
-    def complete_savepoint(
-        self,
-        meta_client: MetaClientView,
-        savepoint_metadata: SavepointMetadata,
-        instant: Instant,
-        expected_version: str | None = None,
-    ) -> FormatCommit:
-        return self._receipt(
-            "complete_savepoint",
-            meta_client,
-            savepoint_metadata=savepoint_metadata,
-            instant=instant,
-            expected_version=expected_version,
-        )
-
-    def complete_delete_savepoint(
-        self,
-        meta_client: MetaClientView,
-        instant: Instant,
-        expected_version: str | None = None,
-    ) -> FormatCommit:
-        return self._receipt(
-            "complete_delete_savepoint",
-            meta_client,
-            instant=instant,
-            expected_version=expected_version,
-        )
-
-    def check_restore(self, meta_client: MetaClientView, restore_plan: RestorePlan) -> None:
-        self._tell("check_restore", meta_client, restore_plan=restore_plan)
-
-    def before_restore(
-        self,
-        meta_client: MetaClientView,
-        restore_plan: RestorePlan,
-        instant: Instant,
-        expected_version: str | None = None,
-    ) -> None:
-        self._tell(
-            "before_restore",
-            meta_client,
-            restore_plan=restore_plan,
-            instant=instant,
-            expected_version=expected_version,
-        )
-
-    def complete_restore(
-        self,
-        meta_client: MetaClientView,
-        restore_metadata: RestoreMetadata,
-        instant: Instant,
-        expected_version: str | None = None,
-    ) -> FormatCommit:
-        return self._receipt(
-            "complete_restore",
-            meta_client,
-            restore_metadata=restore_metadata,
-            instant=instant,
-            expected_version=expected_version,
-        )
-
-    def _receipt(
-        self,
-        hook: str,
-        meta_client: MetaClientView,
-        views: FileSystemViewManager | None = None,
-        **arguments: object,
-    ) -> FormatCommit:
-        receipt: FormatCommit = self._tell(hook, meta_client, views, **arguments)
-        return receipt
-
-    def _tell(
-        self,
-        hook: str,
-        meta_client: MetaClientView,
-        views: FileSystemViewManager | None = None,
-        **arguments: object,
-    ) -> Any:
-        views = views or _Views(self.calls.name, ref(self), meta_client)
-        return self.calls.answer(hook, meta_client=meta_client, view_manager=views, **arguments)
+for _hook in HOOKS.values():
+    # the host calls these two in its own way
+    if _hook.name not in ("get_capabilities", "close"):
+        setattr(HookMethods, _hook.name, _method(_hook))
 
 
 @dataclass(frozen=True, slots=True)

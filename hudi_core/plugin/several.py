@@ -25,19 +25,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
-from hudi_core.hookspecs import TableFormat
+from hudi_core.errors import IncompleteCommitError, TableServiceError
+from hudi_core.hookspecs import HOOKS, Hook, TableFormat
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.actions import RestorePlan
 from hudi_core.model.capability import FormatCapabilities
-from hudi_core.model.client import MetaClientView, TableSettings
+from hudi_core.model.client import HeldMetadata, MetaClientView, TableSettings
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.format import (
     ConflictResolutionStrategy,
+    FormatCommit,
     Granularity,
     MetadataFactory,
     Publication,
@@ -47,16 +49,91 @@ from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import LockProvider, TimelineView
 from hudi_core.model.registration import Registration
 from hudi_core.plugin.fenced import fence
-from hudi_core.plugin.joint import join_versions, joint_capabilities
-from hudi_core.plugin.joint_hooks import OneAfterTheOther, asks_all, publishes_in_all
+from hudi_core.plugin.hook_methods import HookMethods
+from hudi_core.plugin.joint import JointCommit, join_versions, joint_capabilities, split_versions
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.timeline.timeline import Timeline
 
+Answer = TypeVar("Answer")
 
-class SeveralFormats(OneAfterTheOther, TableFormat):
-    """The formats of a table with several, behind one host."""
+
+class SeveralFormats(TableFormat):
+    """The formats of a table with several, behind one host.
+
+    ``hosts`` are in the order of the table. A hook that answers nothing, or a receipt, and is not
+    defined here is that of every format, one after the other.
+    """
 
     spi_version = "1.0"
+
+    def __init__(self, hosts: Mapping[str, HookMethods]) -> None:
+        self.hosts = hosts
+
+    # --- the ways in which hooks are called ------------------------------------------------------
+
+    def _each(
+        self, meta_client: MetaClientView, ask: Callable[[HookMethods, TableMetaClient], Answer]
+    ) -> dict[str, Answer]:
+        return {
+            name: ask(host, self._client(meta_client, name)) for name, host in self.hosts.items()
+        }
+
+    def _in_turn(
+        self,
+        hook: str,
+        meta_client: MetaClientView,
+        given: Mapping[str, Any],
+        *,
+        last_first: bool = False,
+    ) -> dict[str, Any]:
+        """Call a hook of all, each with its own expected version."""
+        answers = {}
+        for name in reversed(tuple(self.hosts)) if last_first else tuple(self.hosts):
+            call = getattr(self.hosts[name], hook)
+            answers[name] = call(**self._arguments(name, meta_client, given))
+        return {name: answers[name] for name in self.hosts}
+
+    def _taken_back(
+        self,
+        hook: str,
+        meta_client: MetaClientView,
+        plan: RestorePlan,
+        given: Mapping[str, Any],
+    ) -> None:
+        """Call the last format first, after all have checked the plan."""
+        self._in_turn("check_restore", meta_client, {"restore_plan": plan}, last_first=True)
+        done: list[str] = []
+        for name in reversed(tuple(self.hosts)):
+            try:
+                getattr(self.hosts[name], hook)(**self._arguments(name, meta_client, given))
+            except TableServiceError as refused:
+                if not done:
+                    raise
+                raise IncompleteCommitError(
+                    f"The {name} format refuses what the {' and '.join(done)} format has done "
+                    f"already: {refused.what}",
+                    "No file was deleted. `hudi table repair --force` finishes it from the Hudi "
+                    "timeline alone, and rebuilds the metadata of all formats.",
+                    instant=given["instant"].requested_time,
+                ) from refused
+            done.append(name)
+
+    def _arguments(
+        self, name: str, meta_client: MetaClientView, given: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The arguments of a hook for one format, without the views."""
+        own = {key: value for key, value in given.items() if key != "view_manager"}
+        if "expected_version" in own:
+            own["expected_version"] = split_versions(own["expected_version"]).get(name)
+        return {**own, "meta_client": self._client(meta_client, name)}
+
+    @staticmethod
+    def _client(meta_client: MetaClientView, name: str) -> TableMetaClient:
+        """The client of the table as one of a single format."""
+        if not isinstance(meta_client, TableMetaClient):
+            raise TypeError(f"a table of several formats needs a TableMetaClient: {meta_client!r}")
+        config = replace(meta_client.config, table_format=name)
+        return meta_client.as_format(config, _place(meta_client.held, name))
 
     # --- what they can do ------------------------------------------------------------------------
 
@@ -72,16 +149,7 @@ class SeveralFormats(OneAfterTheOther, TableFormat):
         for host in self.hosts.values():
             host.check_schema(settings, schema, before)
 
-    # before anything is changed
-    check_files = asks_all("check_files")
-    check_creation = asks_all("check_creation")
-    check_write = asks_all("check_write")
-
     # --- their metadata --------------------------------------------------------------------------
-
-    create = publishes_in_all("create")
-    open = publishes_in_all("open")
-    rebuild = publishes_in_all("rebuild")
 
     def close(self) -> None:
         """Close all of them, also where one fails."""
@@ -158,23 +226,7 @@ class SeveralFormats(OneAfterTheOther, TableFormat):
                 kept.append(one)
         return JointStrategy(tuple(kept)) if len(kept) > 1 else next(iter(kept), None)
 
-    # --- actions: from the first format to the last ----------------------------------------------
-
-    complete_write = publishes_in_all("complete_write")
-    complete_clustering = publishes_in_all("complete_clustering")
-    complete_schema_change = publishes_in_all("complete_schema_change")
-    complete_clean = publishes_in_all("complete_clean")
-    complete_rollback = publishes_in_all("complete_rollback")
-    complete_savepoint = publishes_in_all("complete_savepoint")
-    complete_restore = publishes_in_all("complete_restore")
-    # all stop naming files before the first is deleted
-    before_clean = asks_all("before_clean")
-    archive_instants = asks_all("archive_instants")
-
     # --- what is taken out of them: from the last to the first -----------------------------------
-
-    complete_delete_savepoint = publishes_in_all("complete_delete_savepoint", last_first=True)
-    check_restore = asks_all("check_restore", last_first=True)
 
     def before_rollback(
         self, *, meta_client: MetaClientView, instant: Instant, **given: Any
@@ -192,6 +244,38 @@ class SeveralFormats(OneAfterTheOther, TableFormat):
         """Have all of them return to the savepoint, the last format first."""
         given = {**given, "restore_plan": restore_plan}
         self._taken_back("before_restore", meta_client, restore_plan, given)
+
+
+def _in_all(hook: Hook) -> Callable[..., FormatCommit | None]:
+    """A hook that calls that of every format, and joins their receipts."""
+
+    def ask(
+        self: SeveralFormats, *, meta_client: MetaClientView, **given: Any
+    ) -> FormatCommit | None:
+        found = self._in_turn(hook.name, meta_client, given, last_first=hook.last_first)
+        return JointCommit.of(found) if hook.returns is FormatCommit else None
+
+    return ask
+
+
+for _hook in HOOKS.values():
+    if _hook.name not in vars(SeveralFormats) and _hook.returns in (FormatCommit, type(None)):
+        setattr(SeveralFormats, _hook.name, _in_all(_hook))
+
+
+def _place(held: HeldMetadata | None, name: str) -> HeldMetadata | None:
+    """A format's own place for what it reads under the lock."""
+    if held is None:
+        return None
+    if held.value is None:
+        held.value = {}
+    places, earlier = held.value, held.earlier
+    assert isinstance(places, dict)  # noqa: S101 - no other code keeps something there
+    if name not in places:
+        before = earlier.get(name) if isinstance(earlier, dict) else None
+        places[name] = HeldMetadata(earlier=before.value if before is not None else None)
+    found: HeldMetadata = places[name]
+    return found
 
 
 # --- what several formats hold together -----------------------------------------------------------

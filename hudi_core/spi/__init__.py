@@ -58,6 +58,7 @@ from hudi_core.errors import (
 )
 from hudi_core.extension.foreign import Raised, attempt, require_same_process
 from hudi_core.hookspecs import HOOKS, SPI_VERSION, TableFormat, hookimpl
+from hudi_core.hookspecs.recording import Completion, RecordingFormat
 from hudi_core.lazy import lazy_names
 from hudi_core.model.actions import (
     CleanerPlan,
@@ -208,6 +209,7 @@ __all__ = [
     "CommitMetadata",
     "CommitStateUnknownError",
     "CommitValidationError",
+    "Completion",
     "ConcurrentWriterError",
     "ConfigError",
     "ConflictResolutionStrategy",
@@ -272,6 +274,7 @@ __all__ = [
     "Publication",
     "PublishedInstants",
     "Raised",
+    "RecordingFormat",
     "Registration",
     "ReplaceCommitMetadata",
     "RestoreMetadata",

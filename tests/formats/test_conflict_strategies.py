@@ -68,14 +68,10 @@ def test_a_strategy_gives_up_what_it_says(
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-def test_formats_ask_for_file_groups(
+def test_writes_of_different_file_groups_agree_in_every_format(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
 ) -> None:
     table = new_table(tmp_path / "t", format_name)
-    opened = table._session.opened
-    strategy = opened.host.get_conflict_resolution_strategy(opened.client)
-    assert strategy is not None
-    assert strategy.granularity is Granularity.FILE_GROUP
     meanwhile(monkeypatch, table, "one partition")
     assert read_at_rest(table) == {"a": 2, "b": 1, "c": 3, "x": 1}
 

@@ -34,7 +34,7 @@ ANSWERS = {
     "operations.html#a-bad-load": "table.restore(",
     "writers.html": "OPTIMISTIC_CONCURRENCY_CONTROL",
     "limits.html": "MERGE_ON_READ",
-    "plugins.html": "class JournalFormat(spi.TableFormat)",
+    "plugins.html": "class JournalFormat(spi.RecordingFormat)",
 }
 """What a reader who is new finds behind the links of the front page."""
 

@@ -9,24 +9,21 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hudi_core.spi import (
+    Action,
     Capability,
     CleanerPlan,
-    CommitMetadata,
+    Completion,
     FileIndex,
     FileSystemViewManager,
     FormatCapabilities,
     FormatCommit,
     FormatOption,
-    Granularity,
     Instant,
     MetaClientView,
     Publication,
-    ReplaceCommitMetadata,
+    RecordingFormat,
     RestorePlan,
-    TableFormat,
     TimelineView,
-    TouchConflicts,
-    WriteStatus,
     fence,
 )
 from hudi_sql_format.commit import Record, record
@@ -73,7 +70,7 @@ _CAPABILITIES: Final = FormatCapabilities.of(
 )
 
 
-class SqlTableFormat(TableFormat):
+class SqlTableFormat(RecordingFormat):
     """A table format whose metadata is in a SQL database."""
 
     spi_version = "1.0"
@@ -109,12 +106,6 @@ class SqlTableFormat(TableFormat):
         """Base files alone."""
         check_files(meta_client, view_manager)
 
-    def create(
-        self, meta_client: MetaClientView, view_manager: FileSystemViewManager
-    ) -> FormatCommit:
-        """A state without files."""
-        return made(meta_client, self.database(meta_client), view_manager)
-
     def open(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
         """The present state."""
         return opened(self.database(meta_client))
@@ -125,6 +116,8 @@ class SqlTableFormat(TableFormat):
         """A state of the present files, older ones kept."""
         return made(meta_client, self.database(meta_client), view_manager)
 
+    create = rebuild  # a state without files
+
     def close(self) -> None:
         """Give the connections back."""
         if self._database is not None:
@@ -134,69 +127,22 @@ class SqlTableFormat(TableFormat):
         """An instant is published when the database has it."""
         return read_state(self.database(meta_client)).publication(instant)
 
-    def get_conflict_resolution_strategy(self, **_: Any) -> TouchConflicts:
-        """File groups: writes of different ones can both commit."""
-        return TouchConflicts(Granularity.FILE_GROUP)
-
-    def complete_write(
-        self,
-        meta_client: MetaClientView,
-        commit_metadata: CommitMetadata,
-        instant: Instant,
-        write_statuses: Sequence[WriteStatus],
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """Add new files and end old ones, in one transaction."""
-        what = Record(
-            instant,
-            expected_version,
-            commit_metadata.operation_type,
-            change_of_write(meta_client, commit_metadata, write_statuses),
-            commit_metadata.schema_json,
-        )
-        return record(self.database(meta_client), what)
-
-    def complete_clustering(
-        self,
-        meta_client: MetaClientView,
-        replace_commit_metadata: ReplaceCommitMetadata,
-        instant: Instant,
-        write_statuses: Sequence[WriteStatus],
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """Replace files as a write does."""
-        return self.complete_write(
-            meta_client, replace_commit_metadata, instant, write_statuses, expected_version
-        )
-
-    def complete_schema_change(
-        self,
-        meta_client: MetaClientView,
-        commit_metadata: CommitMetadata,
-        instant: Instant,
-        expected_version: str | None,
-        **_: Any,
-    ) -> FormatCommit:
-        """A state with the new columns."""
-        what = Record(
-            instant,
-            expected_version,
-            commit_metadata.operation_type,
-            columns=commit_metadata.schema_json,
-        )
-        return record(self.database(meta_client), what)
+    def record(self, completion: Completion) -> FormatCommit:
+        """One transaction, which adds new files and ends old ones."""
+        client, instant = completion.meta_client, completion.instant
+        commit, expected = completion.commit_metadata, completion.expected_version
+        if commit is None:
+            # the files of what was undone are deleted
+            is_undo = instant.action in (Action.ROLLBACK, Action.RESTORE)
+            what = Record(instant, expected, is_undo=is_undo)
+        else:
+            change = change_of_write(client, commit, completion.write_statuses)
+            what = Record(instant, expected, commit.operation_type, change, commit.schema_json)
+        return record(self.database(client), what)
 
     def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan, **_: Any) -> None:
         """Forget the files that go, and states with them."""
         stop_naming(self.database(meta_client), clean_plan)
-
-    def complete_clean(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> FormatCommit:
-        """A state that holds the instant."""
-        return record(self.database(meta_client), Record(instant, expected_version))
 
     def archive_instants(
         self,
@@ -213,19 +159,6 @@ class SqlTableFormat(TableFormat):
     ) -> None:
         """Go back before the target, or fence it off."""
         take_back(self.database(meta_client), instant, expected_version)
-
-    def complete_rollback(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> FormatCommit:
-        """A state that holds the instant, without the files that are deleted."""
-        what = Record(instant, expected_version, is_undo=True)
-        return record(self.database(meta_client), what)
-
-    def complete_savepoint(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> FormatCommit:
-        """A state that holds the savepoint."""
-        return record(self.database(meta_client), Record(instant, expected_version))
 
     def complete_delete_savepoint(
         self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
@@ -248,13 +181,6 @@ class SqlTableFormat(TableFormat):
     ) -> None:
         """Go back to the files of the savepoint, in one state."""
         restore(self.database(meta_client), restore_plan, expected_version)
-
-    def complete_restore(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> FormatCommit:
-        """A state that holds the instant, without the files that are deleted."""
-        what = Record(instant, expected_version, is_undo=True)
-        return record(self.database(meta_client), what)
 
     def database(self, meta_client: MetaClientView) -> Database:
         """The database of the table, the same while it is open."""

@@ -1,0 +1,71 @@
+"""A base for formats that record every action by one function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_core.hookspecs.table_format import TableFormat
+from hudi_core.model.client import MetaClientView
+from hudi_core.model.commit import CommitMetadata, WriteStatus
+from hudi_core.model.format import FormatCommit
+from hudi_core.model.instant import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What has completed on the Hudi timeline, for the format to record.
+
+    Attributes
+    ----------
+    meta_client
+        The open table.
+    instant
+        The completed instant.
+    expected_version
+        The state on which the format's change is made, as hooks get it.
+    commit_metadata
+        The body of a write, a clustering or a schema change; ``None`` for other actions, which
+        change no files of the format's present state.
+    write_statuses
+        The files of a write or a clustering, with column statistics; none in a replay.
+    """
+
+    meta_client: MetaClientView
+    instant: Instant
+    expected_version: str | None
+    commit_metadata: CommitMetadata | None = None
+    write_statuses: Sequence[WriteStatus] = ()
+
+
+class RecordingFormat(TableFormat):
+    """A table format that records every completed action in one way.
+
+    All ``complete_*`` hooks but the one that deletes a savepoint come to :meth:`record`. What is
+    different about one of them, a format says by overriding its hook.
+    """
+
+    def record(self, completion: Completion) -> FormatCommit:
+        """Make the lineage hold an instant; what every hook owes is owed here."""
+        raise NotImplementedError
+
+    def _completed(
+        self,
+        *,
+        meta_client: MetaClientView,
+        instant: Instant,
+        expected_version: str | None,
+        **rest: Any,
+    ) -> FormatCommit:
+        body = rest.get("commit_metadata") or rest.get("replace_commit_metadata")
+        statuses = rest.get("write_statuses", ())
+        return self.record(Completion(meta_client, instant, expected_version, body, statuses))
+
+    complete_write = _completed
+    complete_clustering = _completed
+    complete_schema_change = _completed
+    complete_clean = _completed
+    complete_rollback = _completed
+    complete_savepoint = _completed
+    complete_restore = _completed
