@@ -120,10 +120,7 @@ def test_actions_without_files_are_empty_versions_and_replay(
 ) -> None:
     seen = opened(path)
     instant = Instant(
-        InstantTime("20991231000000000"),
-        action,
-        State.COMPLETED,
-        InstantTime("20991231000000001"),
+        InstantTime("20991231000000000"), action, State.COMPLETED, InstantTime("20991231000000001")
     )
     calls: dict[Action, Callable[[], Any]] = {
         Action.CLEAN: lambda: seen.host.complete_clean(

@@ -42,7 +42,7 @@ def test_each_instant_is_one_version_and_time_travel_agrees(tmp_path: Path) -> N
             table.to_arrow(as_of=instant)
         )
     assert [info["hudi.operation"] for info in told.values()] == [
-        *("BULK_INSERT", "UPSERT", "DELETE", "INSERT_OVERWRITE", "DELETE_PARTITION"),
+        *("BULK_INSERT", "UPSERT", "DELETE", "INSERT_OVERWRITE", "DELETE_PARTITION")
     ]
 
 

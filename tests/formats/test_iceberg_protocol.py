@@ -102,11 +102,7 @@ def last(table: OpenTable) -> Instant:
 
 def state(path: Path) -> tuple[str, int, set[str]]:
     ice = Iceberg(path)
-    return (
-        ice.table.metadata_location,
-        len(ice.table.metadata.snapshots),
-        ice.paths(),
-    )
+    return (ice.table.metadata_location, len(ice.table.metadata.snapshots), ice.paths())
 
 
 def replay(table: OpenTable, instant: Instant, statuses: Sequence[Any] = ()) -> str:

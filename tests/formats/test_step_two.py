@@ -389,9 +389,7 @@ def test_delta_makes_every_version_in_one_attempt(
 
 
 def test_iceberg_asks_a_catalog_once_for_each_commit(
-    tmp_path: Path,
-    sql: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, sql: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new_table(tmp_path / "folder", "iceberg")
     metadata = newest_iceberg(tmp_path / "folder").metadata

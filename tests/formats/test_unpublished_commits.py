@@ -17,15 +17,7 @@ from tests.formats import columns
 from tests.formats.delta_tables import row
 from tests.formats.foreign_writers import iceberg
 from tests.formats.other_engines import NO_SERVICES, other_engine
-from tests.formats.service_tables import (
-    SCHEMA,
-    agree,
-    bag,
-    batch,
-    by_delta,
-    by_iceberg,
-    new_table,
-)
+from tests.formats.service_tables import SCHEMA, agree, bag, batch, by_delta, by_iceberg, new_table
 
 NAMES = "schema.name-mapping.default"
 FORMATS = ("iceberg", "delta", "iceberg,delta")
