@@ -18,6 +18,7 @@ from tests.foreign_services import foreign_archive, foreign_clean
 from tests.formats.foreign_writers import append
 from tests.formats.service_tables import SCHEMA, agree, bag, batch, by_hudi_rs, operator
 from tests.samples import IS_WHOLE
+from tests.tables import new_table
 
 FEW = {
     "hoodie.fs.fsync": "false",
@@ -27,20 +28,6 @@ FEW = {
 }
 BY_HAND = {**FEW, "hoodie.clean.automatic": "false"}
 ALONE = {"hoodie.clustering.plan.strategy.single.group.clustering.enabled": "true"}
-
-
-def new_table(path: Path, table_format: str, options: dict[str, str]) -> hudi.Table:
-    table = hudi.Table.create(
-        str(path),
-        SCHEMA,
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        format=table_format,
-        options=options,
-    )
-    table.upsert(batch(1, "a", "b"))
-    return table
 
 
 def replace(table: hudi.Table, by: str) -> None:
@@ -78,7 +65,7 @@ def test_replaced_rows_stay_out_when_a_savepoint_goes(
     tmp_path: Path, table_format: str, by: str
 ) -> None:
     path = tmp_path / "t"
-    table = new_table(path, table_format, BY_HAND)
+    table = new_table(path, batch(1, "a", "b"), format=table_format, options=BY_HAND)
     saved = table.savepoint()
     replace(table, by)
     go_on(table, 2)
@@ -90,20 +77,13 @@ def test_replaced_rows_stay_out_when_a_savepoint_goes(
     assert table.clean().files  # of all partitions, as a savepoint is gone
     go_on(table, 3)
     assert Action.REPLACECOMMIT in archived(table)
-    agree_on(path, table_format)
+    agree(path)
     assert hudi.Table.open(str(path)).validate(keys=True).differences == ()
-
-
-def agree_on(path: Path, table_format: str) -> None:
-    if "," not in table_format:
-        agree(path)
-    rows = hudi.Table.open(str(path)).to_arrow()
-    assert bag(by_hudi_rs(path), SCHEMA.names) == bag(rows, SCHEMA.names)
 
 
 def test_cleans_look_again_where_replaced_files_keep_the_archive(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    table = new_table(path, "native", FEW)
+    table = new_table(path, batch(1, "a", "b"), format="native", options=FEW)
     saved = table.savepoint()
     replace(table, "cluster")
     go_on(table, 2)
@@ -127,7 +107,12 @@ def blind_clean(table: hudi.Table) -> None:
 
 def test_a_table_that_is_clustered_for_long_keeps_a_short_timeline(tmp_path: Path) -> None:
     path, chance = tmp_path / "t", random.Random(3)
-    table = new_table(path, "native", {**FEW, "hoodie.cleaner.commits.retained": "2"})
+    table = new_table(
+        path,
+        batch(1, "a", "b"),
+        format="native",
+        options={**FEW, "hoodie.cleaner.commits.retained": "2"},
+    )
     saved = None
     for ts in range(2, 1000 if IS_WHOLE else 28):
         table.upsert(batch(ts, chance.choice("abcnop")))
@@ -149,7 +134,7 @@ def test_a_table_that_is_clustered_for_long_keeps_a_short_timeline(tmp_path: Pat
 def test_a_savepoint_whose_commit_replaced_files_that_are_there_stays(tmp_path: Path) -> None:
     path = tmp_path / "t"
     beyond = {**BY_HAND, "hoodie.archive.beyond.savepoint": "true"}
-    table = new_table(path, "native", beyond)
+    table = new_table(path, batch(1, "a", "b"), format="native", options=beyond)
     replaced = table.insert_overwrite(batch(2, "c")).instant
     saved = table.savepoint(replaced)
     go_on(table, 3)
@@ -171,7 +156,12 @@ def test_late_files_of_undone_writes_never_count(
     tmp_path: Path, undone: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "t"
-    table = new_table(path, "native", {**FEW, "hoodie.metadata.enable": "false"})
+    table = new_table(
+        path,
+        batch(1, "a", "b"),
+        format="native",
+        options={**FEW, "hoodie.metadata.enable": "false"},
+    )
     kept = table.timeline.completed_writes()[-1]
     gone = table.upsert(batch(2, "a", "e")).instant
     [file] = path.glob(f"rome/*_{gone.requested_time}.parquet")
@@ -191,7 +181,12 @@ def test_late_files_of_undone_writes_never_count(
 
 def damaged(path: Path, table_format: str, by: str) -> hudi.Table:
     """A table whose replaced rows are back: what replaced them was archived too early."""
-    table = new_table(path, table_format, {**BY_HAND, "hoodie.archive.automatic": "false"})
+    table = new_table(
+        path,
+        batch(1, "a", "b"),
+        format=table_format,
+        options={**BY_HAND, "hoodie.archive.automatic": "false"},
+    )
     replace(table, by)
     go_on(table, 3)
     expected = bag(table.to_arrow(), SCHEMA.names)
@@ -223,11 +218,11 @@ def test_a_repair_takes_out_what_has_come_back(tmp_path: Path, table_format: str
     table = hudi.Table.open(str(path), FEW)
     want = ["a", "b", "x"] if by == "cluster" else ["c", "x"]
     assert sorted(table.to_arrow(["id"])["id"].to_pylist()) == want
-    agree_on(path, table_format)
+    agree(path)
     assert table.validate(keys=True).differences == ()
     assert not table.repair().is_needed
     go_on(table, 6, since=20)
-    agree_on(path, table_format)
+    agree(path)
 
 
 BESIDE = [
@@ -288,7 +283,12 @@ def test_what_was_written_to_them_since_is_kept(tmp_path: Path, by: str, indexed
 
 def test_a_savepoint_that_keeps_them_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    table = new_table(path, "native", {**BY_HAND, "hoodie.archive.automatic": "false"})
+    table = new_table(
+        path,
+        batch(1, "a", "b"),
+        format="native",
+        options={**BY_HAND, "hoodie.archive.automatic": "false"},
+    )
     saved, first = table.savepoint(), bag(table.to_arrow(), SCHEMA.names)
     replace(table, "insert_overwrite")
     go_on(table, 3)

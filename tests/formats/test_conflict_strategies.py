@@ -25,10 +25,7 @@ from tests.formats.two_steps import (
 STRATEGY = "hoodie.write.lock.conflict.resolution.strategy"
 PAIRS: dict[str, tuple[Write, Write]] = {
     "one file group": (lambda t: t.upsert(batch(2, "a")), lambda t: t.upsert(batch(3, "b"))),
-    "one partition": (
-        lambda t: t.upsert(batch(2, "a")),
-        lambda t: t.bulk_insert(batch(3, "c")),
-    ),
+    "one partition": (lambda t: t.upsert(batch(2, "a")), lambda t: t.bulk_insert(batch(3, "c"))),
     "one table": (lambda t: t.upsert(batch(2, "a")), lambda t: t.upsert(batch(3, "x"))),
 }
 """What one writer does while the other one is at work: they share no more than that."""
@@ -36,10 +33,7 @@ ORDER = ("one file group", "one partition", "one table")
 
 
 def meanwhile(
-    monkeypatch: pytest.MonkeyPatch,
-    table: hudi.Table,
-    pair: str,
-    strategy: str | None = None,
+    monkeypatch: pytest.MonkeyPatch, table: hudi.Table, pair: str, strategy: str | None = None
 ) -> None:
     """Do two writes of which each begins before the other one commits; theirs commits first."""
     named = {STRATEGY: strategy} if strategy else {}

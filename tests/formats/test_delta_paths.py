@@ -390,7 +390,8 @@ def test_a_log_of_others_with_rules_is_not_replaced(tmp_path: Path, source: str)
 def test_timestamps_without_zone_bring_their_feature(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     table.insert(rows(["Rome"], 1))
-    assert DeltaTable(str(tmp_path)).protocol().min_writer_version == 2
+    protocol = DeltaTable(str(tmp_path)).protocol()
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 2)
     table.alter(add_columns={"timestamps": pa.list_(pa.timestamp("us"))})
     protocol = DeltaTable(str(tmp_path)).protocol()
     assert (protocol.min_reader_version, protocol.min_writer_version) == (3, 7)

@@ -42,14 +42,8 @@ def test_each_instant_is_one_version_and_time_travel_agrees(tmp_path: Path) -> N
             table.to_arrow(as_of=instant)
         )
     assert [info["hudi.operation"] for info in told.values()] == [
-        *("BULK_INSERT", "UPSERT", "DELETE", "INSERT_OVERWRITE", "DELETE_PARTITION"),
+        *("BULK_INSERT", "UPSERT", "DELETE", "INSERT_OVERWRITE", "DELETE_PARTITION")
     ]
-
-
-def test_the_protocol_is_the_one_that_everybody_reads(tmp_path: Path) -> None:
-    new_table(tmp_path / "table").insert(rows(0))
-    protocol = DeltaTable(str(tmp_path / "table")).protocol()
-    assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 2)
 
 
 def test_columns_are_added_by_alter_and_by_a_write_and_undone(tmp_path: Path) -> None:

@@ -6,13 +6,11 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
 
 import hudi_core as hudi
-from hudi_core.errors import CommitStateUnknownError, CorruptMetadataError, HudiError
-from tests.formats.test_iceberg_protocol import foreign_append
+from hudi_core.errors import CommitStateUnknownError, CorruptMetadataError
+from tests.formats.foreign_writers import append
 from tests.formats.two_steps import (
     FORMATS,
     READ,
@@ -24,15 +22,6 @@ from tests.formats.two_steps import (
     read_at_rest,
 )
 
-
-def foreign_version(path: Path) -> int:
-    """Append rows as any Delta writer would; return the number of its version."""
-    handle = DeltaTable(str(path))
-    write_deltalake(handle, pa.table(handle.to_pyarrow_table()).slice(0, 1), mode="append")
-    return int(DeltaTable(str(path)).version())
-
-
-FOREIGN: dict[str, Callable[[Path], int]] = {"delta": foreign_version, "iceberg": foreign_append}
 METADATA = {"delta": "_delta_log", "iceberg": "metadata"}
 
 
@@ -41,28 +30,11 @@ def table(tmp_path: Path, request: pytest.FixtureRequest) -> hudi.Table:
     return new_table(tmp_path / "t", str(request.param))
 
 
-def test_a_foreign_commit_stops_every_write_by_its_name(table: hudi.Table) -> None:
-    number = FOREIGN[table.format](Path(table.path))
-    before = sorted(Path(table.path).rglob("*"))
-    writes: list[Callable[[], object]] = [
-        lambda: table.upsert(batch(2, "a")),
-        lambda: table.delete(batch(2, "a")),
-        lambda: table.insert_overwrite_table(batch(2, "a")),
-        lambda: table.alter(add_columns={"note": pa.string()}),
-        lambda: table.rollback(table.timeline.completed_writes()[-1]),
-    ]
-    for write in writes:
-        with pytest.raises(HudiError, match=rf"{number}\b.*(Hudi|hudi)"):
-            write()
-    left = {path for path in Path(table.path).rglob("*") if path.is_file()} - set(before)
-    assert not [path for path in left if path.suffix == ".parquet"]
-
-
 def test_a_write_that_a_foreign_commit_came_upon_stays_as_it_is(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pending = left_between(monkeypatch, table, lambda: table.upsert(batch(2, "a")))
-    number = FOREIGN[table.format](Path(table.path))
+    number = append(Path(table.path), table.format, batch(7, "new"))
     with pytest.raises(CommitStateUnknownError, match=rf"{number}\b") as caught:
         table.upsert(batch(3, "b"))
     assert pending.requested_time in caught.value.what

@@ -70,6 +70,8 @@ def test_a_write_and_a_repair_name_the_commit_and_count(table: hudi.Table) -> No
     before = files(table)
     calls: list[Callable[[], object]] = [
         lambda: table.upsert(batch(8, "a")),
+        lambda: table.delete(batch(8, "a")),
+        lambda: table.insert_overwrite_table(batch(8, "a")),
         lambda: table.rollback(table.timeline.completed_writes()[-1]),
         lambda: table.alter(add_columns={"note": pa.string()}),
         table.repair,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyiceberg.manifest import ManifestFile
@@ -23,7 +21,7 @@ from iceberg_format import manifests
 from iceberg_format.files import TableFiles
 from iceberg_format.lineage import ancestors
 from iceberg_format.table import IcebergTable
-from tests.formats.iceberg_tables import Iceberg, bag, create, lose, opened, row, rows, without_meta
+from tests.formats.iceberg_tables import Iceberg, bag, create, lose, opened, rows
 
 
 def listed(lister: FileIndex) -> dict[str, int]:
@@ -78,28 +76,6 @@ def test_paths_of_this_machine_as_java_spells_them(tmp_path: Path) -> None:
     ):
         with pytest.raises(CorruptMetadataError, match="not below"):
             files.path(uri)
-
-
-FILTERS = [
-    pc.field("ts") == 0,
-    pc.field("value") < 0,
-    pc.field("value") > 30,
-    pc.field("price") > pa.scalar(Decimal("20.0000000000"), pa.decimal128(38, 10)),
-    pc.field("day") >= row(30)["day"],
-    pc.field("at") < row(5)["at"],
-    pc.field("id") == "k017",
-    pc.field("flag"),
-    pc.field("city").is_null(),
-]
-
-
-@pytest.mark.parametrize("number", range(len(FILTERS)))
-def test_files_left_out_hold_no_accepted_row(number: int, tmp_path: Path) -> None:
-    table = create(tmp_path / "t", "day")
-    table.bulk_insert(rows(range(36)))
-    wanted = FILTERS[number]
-    everything = without_meta(table.to_arrow())
-    assert bag(without_meta(table.to_arrow(filter=wanted))) == bag(everything.filter(wanted))
 
 
 def test_ranges_leave_files_out(tmp_path: Path) -> None:

@@ -34,10 +34,7 @@ KINDS: dict[str, tuple[Any, dict[str, str]]] = {
     "no partitions": (None, {}),
     "a day": ("day", {}),
     "without metadata table": ("city", {"hoodie.metadata.enable": "false"}),
-    "metadata below .hoodie": (
-        "city",
-        {"hoodie.table.format.iceberg.location": ".hoodie/iceberg"},
-    ),
+    "metadata below .hoodie": ("city", {"hoodie.table.format.iceberg.location": ".hoodie/iceberg"}),
 }
 
 

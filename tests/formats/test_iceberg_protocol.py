@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,11 @@ from pyiceberg.types import DoubleType
 
 import hudi_core as hudi
 import hudi_core.txn.publication
-from hudi_core.errors import (
-    CommitConflictError,
-    CommitStateUnknownError,
-    CorruptMetadataError,
-    ForeignCommitError,
-    TableServiceError,
-)
-from hudi_core.model.format import PARENT_KEY
+from hudi_core.errors import CommitStateUnknownError, CorruptMetadataError
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.table_handle import OpenTable
-from hudi_core.txn.publication import publish_once
 from iceberg_format.catalog import FolderCatalog, TableState
-from iceberg_format.table import IcebergTable
-from tests.formats.foreign_writers import append, iceberg
 from tests.formats.iceberg_tables import (
     Iceberg,
     agree,
@@ -100,25 +90,9 @@ def last(table: OpenTable) -> Instant:
     return table.client.timeline().completed_writes()[-1]
 
 
-def state(path: Path) -> tuple[str, int, set[str]]:
-    ice = Iceberg(path)
-    return (
-        ice.table.metadata_location,
-        len(ice.table.metadata.snapshots),
-        ice.paths(),
-    )
-
-
 def replay(table: OpenTable, instant: Instant, statuses: Sequence[Any] = ()) -> str:
     commit = table.client.read_commit(instant)
     return table.host.complete_write(table.client, commit, instant, statuses).version
-
-
-def test_a_replayed_write_changes_nothing_and_has_the_same_receipt(path: Path) -> None:
-    result = hudi.Table.open(str(path)).upsert(rows(range(3), 2))
-    before = state(path)
-    assert replay(opened(path), last(opened(path))) == result.receipt.version
-    assert state(path) == before
 
 
 def test_a_write_without_step_2_is_hidden_and_replayed_to_the_same_table(path: Path) -> None:
@@ -159,13 +133,6 @@ def test_a_write_without_step_2_is_hidden_and_replayed_to_the_same_table(path: P
     assert found.completion_time == instant.completion_time
 
 
-def test_a_lost_answer_is_no_failure(path: Path, faults: Faults) -> None:
-    faults.after = OSError("the answer was lost")
-    hudi.Table.open(str(path)).upsert(rows([1], 2))
-    assert faults.calls == 1
-    assert agree(path) == bag(pa.concat_tables([rows([0, 2, 3, 4, 5, 6, 7]), rows([1], 2)]))
-
-
 @pytest.mark.parametrize("error", [OSError("gone"), TimeoutError("late"), ValueError("odd")])
 def test_an_error_before_the_commit_leaves_the_outcome_open(
     path: Path, faults: Faults, error: Exception
@@ -203,21 +170,6 @@ def test_the_loser_of_a_race_is_published_where_nothing_contradicts_it(
     agree(path)
 
 
-def test_a_commit_on_another_parent_than_recorded_is_refused(path: Path) -> None:
-    hudi.Table.open(str(path)).upsert(rows([1], 2))
-    lose(path)
-    table = opened(path)
-    instant = last(table)
-    commit = table.client.read_commit(instant)
-    recorded = replace(commit, extra_metadata={**commit.extra_metadata, PARENT_KEY: "12345"})
-    with pytest.raises(CommitConflictError, match="12345"):
-        publish_once(table, recorded, instant)
-    head = table.host.open(table.client).version
-    recorded = replace(commit, extra_metadata={**commit.extra_metadata, PARENT_KEY: head})
-    publish_once(table, recorded, instant)
-    agree(path)
-
-
 def test_a_request_on_its_way_fails_once_its_instant_is_rolled_back(
     path: Path, faults: Faults
 ) -> None:
@@ -240,55 +192,6 @@ def test_a_request_on_its_way_fails_once_its_instant_is_rolled_back(
     assert table.host.find_publication(table.client, instant) is None
     table.host.before_rollback(table.client, instant)
     assert [summary(one)["hudi.operation"] for one in Iceberg(path).lineage] == ["BULK_INSERT"]
-
-
-def test_a_rollback_is_recorded_once(path: Path) -> None:
-    table = hudi.Table.open(str(path))
-    done = table.rollback(table.upsert(rows([1], 2)).instant)
-    before = state(path)
-    again = opened(path)
-    found = again.host.find_publication(again.client, done)
-    assert found is not None
-    assert found.completion_time == done.completion_time
-    receipt = again.host.complete_rollback(again.client, None, done)  # type: ignore[arg-type]
-    assert receipt.version == found.version
-    assert state(path) == before
-
-
-def test_a_write_that_others_build_on_is_not_taken_out(path: Path) -> None:
-    table = opened(path)
-    first = last(table)
-    hudi.Table.open(str(path)).upsert(rows([1], 2))
-    with pytest.raises(TableServiceError, match="later instants build on it"):
-        table.host.before_rollback(table.client, first)
-
-
-def foreign_append(path: Path) -> int:
-    """Append rows as any Iceberg writer would; return the id of its snapshot."""
-    return int(append(path, "iceberg", iceberg(path).scan(limit=1).to_arrow()))
-
-
-def opened_catalog(path: Path) -> FolderCatalog:
-    catalog = IcebergTable.open(opened(path).client).catalog
-    assert isinstance(catalog, FolderCatalog)
-    return catalog
-
-
-def test_a_snapshot_of_another_writer_stops_writes_and_is_named(path: Path) -> None:
-    number = foreign_append(path)
-    with pytest.raises(ForeignCommitError, match=str(number)):
-        hudi.Table.open(str(path)).upsert(rows([1], 2))
-    assert len(opened(path).client.timeline().completed_writes()) == 1
-    assert ours(path) == bag(rows(range(8)))
-
-
-def test_gone_metadata_is_an_error_and_never_an_empty_table(path: Path) -> None:
-    for file in (path / "metadata").glob("*"):
-        file.unlink()
-    with pytest.raises(CorruptMetadataError, match="no metadata of the Iceberg table"):
-        hudi.Table.open(str(path)).to_arrow()
-    with pytest.raises(CorruptMetadataError, match="no metadata of the Iceberg table"):
-        hudi.Table.open(str(path)).upsert(rows([1], 2))
 
 
 @pytest.mark.parametrize("pattern", ["v*.metadata.json", "*-m0.avro", "snap-*.avro"])

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import CorruptMetadataError, PathNotFoundError, TableServiceError
+from hudi_core.errors import CorruptMetadataError, PathNotFoundError
 from hudi_core.model.actions import (
     CleanerPlan,
     CleanMetadata,
@@ -94,34 +94,6 @@ def test_a_clean_expires_what_names_its_files_and_all_stays_complete(path: Path)
     assert Iceberg(path).table.metadata_location == location
     hudi.Table.open(str(path)).upsert(rows([5], 4))
     assert ours(path) == bag(pa.concat_tables([rows([0], 3), rows([1], 1), rows([5], 4)]))
-
-
-def test_a_clean_of_what_the_table_needs_is_refused(path: Path) -> None:
-    table = opened(path)
-    plan = cleaning(*files_of(path, writes(path)[-1]))
-    with pytest.raises(TableServiceError, match="current state"):
-        table.host.before_clean(table.client, plan, service(path, Action.CLEAN, State.INFLIGHT))
-    first = writes(path)[0]
-    saved = Instant(first.requested_time, Action.SAVEPOINT, State.COMPLETED, first.completion_time)
-    table.host.complete_savepoint(table.client, SAVED, saved)
-    plan = cleaning(*files_of(path, first))
-    with pytest.raises(TableServiceError, match="savepoint"):
-        table.host.before_clean(table.client, plan, service(path, Action.CLEAN, State.INFLIGHT))
-    assert len(instants(path)) == 5
-
-
-def test_a_clean_is_recorded_once(path: Path) -> None:
-    table = opened(path)
-    done = service(path, Action.CLEAN)
-    assert table.host.find_publication(table.client, done) is None
-    receipt = table.host.complete_clean(table.client, CLEANED, done)
-    location = Iceberg(path).table.metadata_location
-    assert table.host.complete_clean(table.client, CLEANED, done) == receipt
-    assert Iceberg(path).table.metadata_location == location
-    found = table.host.find_publication(table.client, done)
-    assert found is not None
-    assert found.completion_time == done.completion_time
-    assert table.host.find_publication(table.client, replace(done, action=Action.COMMIT)) is None
 
 
 def test_archived_instants_are_forgotten_and_stay_complete(path: Path) -> None:

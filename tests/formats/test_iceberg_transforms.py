@@ -29,11 +29,7 @@ def create(path: Path, kind: pa.DataType = MICROS, by: Any = "ts", **options: st
 
     Options that begin with ``hoodie.`` are taken as they are.
     """
-    given = {
-        "timestamp_type": "EPOCHMICROSECONDS",
-        "output_dateformat": "yyyy/MM/dd",
-        **options,
-    }
+    given = {"timestamp_type": "EPOCHMICROSECONDS", "output_dateformat": "yyyy/MM/dd", **options}
     named = {
         name if name.startswith("hoodie.") else f"{PREFIX}{name.replace('_', '.')}": value
         for name, value in given.items()

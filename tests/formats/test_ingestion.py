@@ -56,11 +56,7 @@ def test_each_run_reads_what_is_new(path: str, landing: Landing, table_format: s
     second = run(path, landing, options=options)
     assert [list(one.files) for one in second.batches] == [["c.json"]]
     assert second.commits[0].updated == 1
-    assert rows_of(path) == [
-        {"id": 1, "name": "A"},
-        {"id": 2, "name": "b"},
-        {"id": 3, "name": "c"},
-    ]
+    assert rows_of(path) == [{"id": 1, "name": "A"}, {"id": 2, "name": "b"}, {"id": 3, "name": "c"}]
     assert hudi.Table.open(path).format == table_format
 
 
@@ -339,9 +335,7 @@ def test_a_damaged_checkpoint_is_an_error(path: str, landing: Landing) -> None:
     landing.json("a.json", [{"id": 1}], 1)
     run(path, landing, name="n")
     hudi.Table.open(path).upsert(
-        pa.table({"id": [5]}),
-        extra_metadata={CHECKPOINT_KEY: "{}"},
-        idempotency=("ingest:n", 2),
+        pa.table({"id": [5]}), extra_metadata={CHECKPOINT_KEY: "{}"}, idempotency=("ingest:n", 2)
     )
     with pytest.raises(CorruptMetadataError, match="cannot be read"):
         run(path, landing, name="n")

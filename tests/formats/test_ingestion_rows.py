@@ -13,12 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    InvalidOptionError,
-    PathNotFoundError,
-    SchemaError,
-    SourceFileError,
-)
+from hudi_core.errors import InvalidOptionError, PathNotFoundError, SchemaError, SourceFileError
 from tests.formats.landing import KEYED, Landing, rows_of, run
 from tests.moto_s3 import S3Service
 
@@ -93,9 +88,7 @@ def test_changes_of_dms(path: str, landing: Landing, kind: str) -> None:
             landing.parquet(f"{name}.parquet", rows, seconds)
         else:
             pa_csv.write_csv(
-                rows,
-                landing.folder / f"{name}.csv",
-                pa_csv.WriteOptions(include_header=False),
+                rows, landing.folder / f"{name}.csv", pa_csv.WriteOptions(include_header=False)
             )
 
     put("LOAD00000001", pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}), 9)

@@ -17,10 +17,7 @@ from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
 from tests.formats.two_steps import FORMATS, batch, left_between, new_table
 
-OFF = {
-    "hoodie.table.services.enabled": "false",
-    "hoodie.metadata.compact.max.delta.commits": "2",
-}
+OFF = {"hoodie.table.services.enabled": "false", "hoodie.metadata.compact.max.delta.commits": "2"}
 LIMITS = {
     "hoodie.cleaner.commits.retained": "1",
     "hoodie.keep.min.commits": "2",

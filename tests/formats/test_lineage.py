@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.table.update import SetSnapshotRefUpdate
 
 import hudi_core as hudi
-from hudi_core.errors import HudiError
+from hudi_core.errors import HudiError, TableServiceError
 from hudi_core.model.instant import Instant, State
 from hudi_core.txn.publication import publish_once
 from iceberg_format.commit import requirements
@@ -18,6 +19,7 @@ from iceberg_format.table import IcebergTable
 from tests.formats.two_steps import (
     FORMATS,
     batch,
+    last_write,
     left_between,
     new_table,
     newest_iceberg,
@@ -85,6 +87,8 @@ def test_what_was_rolled_back_is_complete_nowhere_though_the_format_remembers_it
     if table.format == "delta":
         reports = DeltaTable(table.path).history()
         assert any(one.get("hudi.instant") == instant.requested_time for one in reports)
+        stats = pa.table(DeltaTable(table.path).get_add_actions(flatten=True))
+        assert stats.column("min.id").null_count == 0
     assert not is_published(table, instant)
     assert state_of(table, instant) is State.INFLIGHT
     assert is_published(table, kept)
@@ -96,6 +100,13 @@ def test_what_was_rolled_back_is_complete_nowhere_though_the_format_remembers_it
     assert not is_published(table, instant)
     table.upsert(batch(3, "b"))
     assert read_at_rest(table) == {"a": 1, "b": 3, "x": 1}
+
+
+def test_a_write_that_others_build_on_is_not_taken_out(table: hudi.Table) -> None:
+    first, here = last_write(table), opened(table)
+    table.upsert(batch(2, "a"))
+    with pytest.raises(TableServiceError, match="build on"):
+        here.host.before_rollback(here.client, first)
 
 
 def forget(table: hudi.Table) -> None:

@@ -68,10 +68,7 @@ def test_what_nobody_writes_to_goes(table: hudi.Table) -> None:
 
 def test_by_the_time_of_their_creation(table: hudi.Table) -> None:
     done = table.expire_partitions(10, options=BY_CREATION)
-    assert (done.partitions, done.strategy) == (
-        ("oslo", "rome"),
-        TtlStrategy.KEEP_BY_CREATION_TIME,
-    )
+    assert (done.partitions, done.strategy) == (("oslo", "rome"), TtlStrategy.KEEP_BY_CREATION_TIME)
     assert hudi.Table.open(table.path).count() == 0
 
 

@@ -32,10 +32,7 @@ def partitions(path: Path) -> set[str]:
 
 @pytest.mark.parametrize(
     "step",
-    [
-        "hudi_core.metadata.lifecycle.update_properties",
-        "hudi_core.services.repair._recovered",
-    ],
+    ["hudi_core.metadata.lifecycle.update_properties", "hudi_core.services.repair._recovered"],
 )
 def test_a_repair_that_died_forgets_none(path: Path, step: str) -> None:
     before = partitions(path)
@@ -79,9 +76,7 @@ def test_a_table_is_read_while_a_dead_repair_is_not_done_again(path: Path, by: s
     assert hudi.Table.open(str(path)).validate().is_valid
 
 
-def test_a_dry_run_after_a_dead_repair_is_charged_as_one_without_metadata_table(
-    path: Path,
-) -> None:
+def test_a_dry_run_after_a_dead_repair_is_charged_as_one_without_metadata_table(path: Path) -> None:
     with death_in("hudi_core.metadata.build_plan.PartitionBuilder.build"):
         hudi.Table.open(str(path)).repair()
     assert hudi.Table.open(str(path)).plan("upsert", batch(3, "a")).requests.writes

@@ -63,11 +63,7 @@ def left_clean(table: hudi.Table, monkeypatch: pytest.MonkeyPatch, step: str) ->
 @pytest.mark.parametrize("step", ["start_clean", "delete_cleaned"])
 @pytest.mark.parametrize("service", ["savepoint", "restore", "rollback"])
 def test_what_a_begun_clean_deletes_is_not_gone_back_to(
-    format_name: str,
-    service: str,
-    step: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    format_name: str, service: str, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = new_table(tmp_path / "t", format_name, **ONE_VERSION)
     first = table.timeline.completed_writes()[-1]

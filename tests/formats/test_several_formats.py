@@ -6,11 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import hudi as hudi_rs
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from pyiceberg.table import StaticTable
 from typer.testing import CliRunner
 
 import hudi_core as hudi
@@ -28,36 +26,12 @@ from hudi_core.model.format import PARENT_KEY
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.joint import join_versions, split_versions
 from hudi_core.plugin.registry import FormatRegistry
+from tests.formats.dying_writers import Died
+from tests.formats.two_steps import READ, SCHEMA, batch, new_table, ours, read, read_at_rest
 from tests.readers import by_duckdb
 
-SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
 BOTH = "iceberg,delta"
 ORDERS = (BOTH, "delta,iceberg")
-
-Rows = dict[str, int]
-
-
-class Died(BaseException):
-    """The writer is no more."""
-
-
-def batch(ts: int, *keys: str) -> pa.Table:
-    rows = [{"id": key, "city": "rome" if key < "m" else "oslo", "ts": ts} for key in keys]
-    return pa.Table.from_pylist(rows, SCHEMA)
-
-
-def made(path: Path, formats: str | list[str], **options: str) -> hudi.Table:
-    table = hudi.Table.create(
-        str(path),
-        SCHEMA,
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        format=formats,
-        options={"hoodie.fs.fsync": "false", **options},
-    )
-    table.insert(batch(1, "a", "b", "x"))
-    return table
 
 
 @pytest.fixture(params=ORDERS)
@@ -67,37 +41,7 @@ def formats(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def table(tmp_path: Path, formats: str) -> hudi.Table:
-    return made(tmp_path / "t", formats)
-
-
-def _rows(found: pa.Table) -> Rows:
-    keys, times = found.select(["id", "ts"]).to_pydict().values()
-    assert len(set(keys)) == len(keys)
-    return dict(zip(keys, times, strict=True))
-
-
-def by_delta(path: str) -> Rows:
-    return _rows(pa.table(DeltaTable(path).to_pyarrow_table()))
-
-
-def by_iceberg(path: str) -> Rows:
-    return _rows(StaticTable.from_metadata(path).scan().to_arrow())
-
-
-FOREIGN: dict[str, Callable[[str], Rows]] = {"delta": by_delta, "iceberg": by_iceberg}
-
-
-def ours(path: str) -> Rows:
-    return _rows(hudi.Table.open(path).to_arrow())
-
-
-def agreed(path: str) -> Rows:
-    """What every reader sees; they agree."""
-    own = ours(path)
-    assert by_delta(path) == by_iceberg(path) == own
-    read = pa.Table.from_batches(hudi_rs.HudiTable(path).read())
-    assert _rows(read) == own
-    return own
+    return new_table(tmp_path / "t", formats)
 
 
 @pytest.fixture
@@ -125,12 +69,12 @@ def test_every_reader_sees_the_same_rows_after_every_action(table: hudi.Table) -
     table.savepoint()
     undone = table.upsert(batch(3, "b")).instant
     table.rollback(undone)
-    assert agreed(table.path) == {"a": 2, "b": 1, "c": 2, "x": 1}
+    assert read_at_rest(table) == {"a": 2, "b": 1, "c": 2, "x": 1}
     table.insert_overwrite(batch(4, "z"))
     table.delete(batch(5, "a"))
-    assert agreed(table.path) == {"b": 1, "c": 2, "z": 4}
+    assert read_at_rest(table) == {"b": 1, "c": 2, "z": 4}
     table.restore(saved)
-    assert agreed(table.path) == {"a": 2, "b": 1, "c": 2, "x": 1}
+    assert read_at_rest(table) == {"a": 2, "b": 1, "c": 2, "x": 1}
     table.delete_savepoint(saved)
     for ts in range(6, 10):
         table.upsert(batch(ts, "a", "x"))
@@ -139,14 +83,14 @@ def test_every_reader_sees_the_same_rows_after_every_action(table: hudi.Table) -
     table.cluster(sort_by="ts")
     table.alter(add_columns={"note": pa.string()})
     table.archive(options={"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
-    assert agreed(table.path) == {"a": 9, "b": 1, "c": 2, "x": 9}
+    assert read_at_rest(table) == {"a": 9, "b": 1, "c": 2, "x": 9}
     report = hudi.Table.open(table.path).validate()
     assert report.differences == ()
     assert {"files of iceberg", "files of delta"} <= report.checked.keys()
 
 
 def test_duckdb_reads_either(tmp_path: Path) -> None:
-    table = made(tmp_path / "t", BOTH)
+    table = new_table(tmp_path / "t", BOTH)
     table.upsert(batch(2, "a", "n"))
     own = ours(table.path)
     for found in (by_duckdb.read_delta(tmp_path / "t"), by_duckdb.read_iceberg(tmp_path / "t")):
@@ -182,8 +126,8 @@ def test_what_the_last_format_lacks_is_not_there_yet(
     with pytest.raises(Died):
         table.upsert(batch(2, "a", "n"))
     old, new = {"a": 1, "b": 1, "x": 1}, {"a": 2, "b": 1, "n": 2, "x": 1}
-    assert FOREIGN[first](table.path) == new
-    assert FOREIGN[last](table.path) == ours(table.path) == old
+    assert READ[first](Path(table.path)) == new
+    assert READ[last](Path(table.path)) == ours(table.path) == old
     report = hudi.Table.open(table.path).validate()
     (lag,) = report.differences
     assert lag.is_pending
@@ -192,7 +136,7 @@ def test_what_the_last_format_lacks_is_not_there_yet(
     assert f"not in the {last} metadata yet" in " ".join(shown.split())
 
     hudi.Table.open(table.path).upsert(batch(3, "z"))
-    assert agreed(table.path) == {**new, "z": 3}
+    assert read_at_rest(table) == {**new, "z": 3}
     assert hudi.Table.open(table.path).validate().differences == ()
 
 
@@ -202,16 +146,9 @@ def test_what_neither_holds_is_published_in_both(
     failing(formats, "complete_write", Died())
     with pytest.raises(Died):
         table.upsert(batch(2, "a"))
-    assert agreed_formats(table.path) == {"a": 1, "b": 1, "x": 1}
+    assert read(table) == {"a": 1, "b": 1, "x": 1}
     hudi.Table.open(table.path).upsert(batch(3, "z"))
-    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1, "z": 3}
-
-
-def agreed_formats(path: str) -> Rows:
-    """What all see that know the fence."""
-    own = ours(path)
-    assert by_delta(path) == by_iceberg(path) == own
-    return own
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1, "z": 3}
 
 
 def test_a_lost_answer_of_one_is_no_failure(
@@ -229,7 +166,7 @@ def test_a_lost_answer_of_one_is_no_failure(
     monkeypatch.setattr(FormatHost, "complete_write", lossy)
     table.upsert(batch(2, "a"))
     assert not left
-    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1}
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
 
 
 def test_what_the_last_format_never_takes_is_taken_out_of_the_first(
@@ -238,9 +175,9 @@ def test_what_the_last_format_never_takes_is_taken_out_of_the_first(
     failing(formats.split(",")[1], "complete_write", IncompleteCommitError("No", "Never."))
     with pytest.raises(CommitConflictError, match="rolled back"):
         table.upsert(batch(2, "a", "n"))
-    assert agreed(table.path) == {"a": 1, "b": 1, "x": 1}
+    assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1}
     hudi.Table.open(table.path).upsert(batch(3, "z"))
-    assert agreed(table.path) == {"a": 1, "b": 1, "x": 1, "z": 3}
+    assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1, "z": 3}
 
 
 def test_a_write_that_one_holds_comes_before_older_ones(
@@ -259,7 +196,7 @@ def test_a_write_that_one_holds_comes_before_older_ones(
     held = opened._session.opened.host.holders(opened._session.opened.client, older)
     assert held == (formats.split(",", maxsplit=1)[0],)
     opened.upsert(batch(4, "z"))
-    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1, "z": 4}
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1, "z": 4}
 
 
 def test_a_rollback_leaves_the_last_format_first(
@@ -270,10 +207,10 @@ def test_a_rollback_leaves_the_last_format_first(
     failing(first, "before_rollback", Died())
     with pytest.raises(Died):
         table.rollback(undone)
-    assert FOREIGN[first](table.path)["a"] == 2
-    assert FOREIGN[last](table.path) == ours(table.path) == {"a": 1, "b": 1, "x": 1}
+    assert READ[first](Path(table.path))["a"] == 2
+    assert READ[last](Path(table.path)) == ours(table.path) == {"a": 1, "b": 1, "x": 1}
     hudi.Table.open(table.path).upsert(batch(3, "z"))
-    assert agreed(table.path) == {"a": 1, "b": 1, "x": 1, "z": 3}
+    assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1, "z": 3}
 
 
 def test_a_savepoint_leaves_the_last_format_first(
@@ -293,7 +230,7 @@ def test_a_savepoint_leaves_the_last_format_first(
     assert [one.instant for one in left.savepoints] == [kept]
     left.delete_savepoint(saved)
     assert hudi.Table.open(table.path).savepoints == ()
-    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1, "z": 3}
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1, "z": 3}
 
 
 def test_a_rollback_that_the_last_format_refuses_changes_nothing(
@@ -303,9 +240,9 @@ def test_a_rollback_that_the_last_format_refuses_changes_nothing(
     failing(formats.split(",")[1], "before_rollback", TableServiceError("No", "Not this one."))
     with pytest.raises(TableServiceError, match="No"):
         table.rollback(done)
-    assert agreed(table.path)["a"] == 2
+    assert read_at_rest(table)["a"] == 2
     hudi.Table.open(table.path).upsert(batch(3, "z"))
-    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1, "z": 3}
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1, "z": 3}
 
 
 def test_a_rollback_that_the_first_format_refuses_later_goes_on(
@@ -320,7 +257,7 @@ def test_a_rollback_that_the_first_format_refuses_later_goes_on(
     with pytest.raises(IncompleteCommitError, match="has done already"):
         table.rollback(done)
     hudi.Table.open(table.path).upsert(batch(3, "z"))
-    assert agreed(table.path) == {"a": 1, "b": 1, "x": 1, "z": 3}
+    assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1, "z": 3}
 
 
 @pytest.mark.parametrize("way", ["rollback", "restore"])
@@ -336,9 +273,9 @@ def test_what_any_format_cannot_go_back_behind_is_refused_before_one_has(
         failing(formats.split(",", maxsplit=1)[0], "check_restore", lost)
         with pytest.raises(TableServiceError, match="No"):
             getattr(table, way)(instant, dry_run=dry_run)
-        assert agreed(table.path) == {"a": 2, "b": 1, "x": 1}
+        assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
     hudi.Table.open(table.path).upsert(batch(3, "z"))
-    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1, "z": 3}
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1, "z": 3}
 
 
 # --- names and abilities -------------------------------------------------------------------------
@@ -355,18 +292,18 @@ def test_what_any_format_cannot_go_back_behind_is_refused_before_one_has(
 )
 def test_a_list_that_is_none_is_refused(given: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidOptionError, match=said):
-        made(tmp_path / "t", given)
+        new_table(tmp_path / "t", given)
     assert not (tmp_path / "t").exists()
 
 
 def test_a_missing_plugin_in_the_list_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnknownTableFormatError, match="nowhere"):
-        made(tmp_path / "t", "iceberg,nowhere")
+        new_table(tmp_path / "t", "iceberg,nowhere")
     assert not (tmp_path / "t").exists()
 
 
 def test_names_may_be_a_list_in_any_case(tmp_path: Path) -> None:
-    assert made(tmp_path / "t", ["Iceberg", " delta"]).format == BOTH
+    assert new_table(tmp_path / "t", ["Iceberg", " delta"]).format == BOTH
 
 
 def test_abilities_are_those_that_all_have(formats: str) -> None:
@@ -381,7 +318,7 @@ def test_abilities_are_those_that_all_have(formats: str) -> None:
 
 def test_files_stay_in_the_folder_of_the_table(tmp_path: Path, formats: str) -> None:
     with pytest.raises(UnsupportedCapabilityError, match="keeps all files in its folder"):
-        made(tmp_path / "t", formats, **{"hoodie.storage.path": str(tmp_path / "store")})
+        new_table(tmp_path / "t", formats, **{"hoodie.storage.path": str(tmp_path / "store")})
     assert not (tmp_path / "t").exists()
 
 
@@ -408,24 +345,24 @@ def test_what_one_cannot_hold_is_refused_before_anything_is_written(tmp_path: Pa
     ],
 )
 def test_a_format_is_added_or_dropped(before: str, after: str, tmp_path: Path) -> None:
-    table = made(tmp_path / "t", before)
+    table = new_table(tmp_path / "t", before)
     table.upsert(batch(2, "a"))
-    kept = {one: FOREIGN[one](table.path) for one in before.split(",") if one in FOREIGN}
+    kept = {one: READ[one](Path(table.path)) for one in before.split(",") if one in READ}
     done = table.convert(after.split(","))
     assert (done.before, done.after, table.format) == (before, after, after)
     table.upsert(batch(3, "z"))
     rows = {"a": 2, "b": 1, "x": 1, "z": 3}
     assert ours(table.path) == rows
-    for one, read in FOREIGN.items():
+    for one, seen in READ.items():
         if one in after:
-            assert read(table.path) == rows
+            assert seen(Path(table.path)) == rows
         elif one in kept:  # what is dropped stays as it was
-            assert read(table.path) == kept[one]
+            assert seen(Path(table.path)) == kept[one]
     assert hudi.Table.open(table.path).validate().differences == ()
 
 
 def test_a_format_that_stays_keeps_its_history(tmp_path: Path) -> None:
-    table = made(tmp_path / "t", "delta")
+    table = new_table(tmp_path / "t", "delta")
     table.upsert(batch(2, "a"))
     versions = DeltaTable(table.path).version()
     table.savepoint()
@@ -434,33 +371,33 @@ def test_a_format_that_stays_keeps_its_history(tmp_path: Path) -> None:
     table.delete_savepoint(table.timeline.completed_writes()[-1].requested_time)
     table.convert(BOTH)
     assert DeltaTable(table.path).version() >= versions
-    assert _rows(pa.table(DeltaTable(table.path, 1).to_pyarrow_table()))
+    assert DeltaTable(table.path, 1).to_pyarrow_table().num_rows
 
 
 def test_a_conversion_that_dies_is_run_again(tmp_path: Path, failing: Callable[..., None]) -> None:
-    table = made(tmp_path / "t", "native")
+    table = new_table(tmp_path / "t", "native")
     failing("delta", "rebuild", Died())
     with pytest.raises(Died):
         table.convert(BOTH)
     assert hudi.Table.open(table.path).format == "native"
     hudi.Table.open(table.path).upsert(batch(2, "a"))
     hudi.Table.open(table.path).convert(BOTH)
-    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1}
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
 
 
 def test_a_lost_format_is_rebuilt_beside_the_other(tmp_path: Path) -> None:
-    table = made(tmp_path / "t", BOTH)
+    table = new_table(tmp_path / "t", BOTH)
     for file in (tmp_path / "t" / "_delta_log").iterdir():
         file.unlink()
     hudi.Table.open(table.path).repair()
     hudi.Table.open(table.path).upsert(batch(2, "a"))
-    assert agreed(table.path) == {"a": 2, "b": 1, "x": 1}
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
 
 
 def test_the_command_line_makes_and_converts(tmp_path: Path) -> None:
-    table = made(tmp_path / "t", "iceberg")
+    table = new_table(tmp_path / "t", "iceberg")
     result = CliRunner().invoke(app, ["table", "convert", table.path, "--to", BOTH])
     assert result.exit_code == 0, result.output
-    assert agreed(table.path) == {"a": 1, "b": 1, "x": 1}
+    assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1}
     wrong = CliRunner().invoke(app, ["table", "convert", table.path, "--to", "iceberg,nowhere"])
     assert wrong.exit_code == 2

@@ -69,10 +69,7 @@ def test_any_two_states_differ_as_their_rows_do(tmp_path: Path, table_format: st
     assert table.diff(times[4], times[6]).num_rows == 0
     assert table.history(2)["operation"].to_pylist() == ["UPSERT", "CLUSTER"]
     assert table.history(2)["rows_inserted"].to_pylist() == [1, 0]
-    assert table.diff(times[0]).schema.names == [
-        *table.to_arrow().schema.names,
-        CHANGE_TYPE,
-    ]
+    assert table.diff(times[0]).schema.names == [*table.to_arrow().schema.names, CHANGE_TYPE]
 
 
 def test_columns_that_are_not_asked_for_do_not_count(tmp_path: Path) -> None:
@@ -154,11 +151,7 @@ def test_rows_without_meta_columns_are_compared_by_their_key_columns(tmp_path: P
     diff = StateDiff.of(scan, table.client.config).table([one], [other])
 
     assert counted(diff) == Counter(
-        [
-            ("delete", repr({"n": 1})),
-            ("update", repr({"n": 5})),
-            ("insert", repr({"n": 4})),
-        ]
+        [("delete", repr({"n": 1})), ("update", repr({"n": 5})), ("insert", repr({"n": 4}))]
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,17 +119,6 @@ def test_what_the_format_holds_is_done_whatever_the_error_says(
     assert result.receipt.version == found.version
 
 
-def test_a_receipt_that_never_comes_is_made_of_what_the_format_says(
-    table: hudi.Table, faults: Faults
-) -> None:
-    faults.after += [StorageError("The answer was lost", "Look.")] * 5
-    result = table.upsert(batch(2, "a"))
-    here = opened(table)
-    found = here.host.find_publication(here.client, result.instant)
-    assert found is not None
-    assert result.receipt.version == found.version
-
-
 @pytest.mark.parametrize("error", ERRORS)
 def test_what_the_format_does_not_hold_is_tried_again_on_the_same_parent(
     table: hudi.Table, faults: Faults, error: str
@@ -231,6 +221,15 @@ def test_who_cannot_publish_what_another_one_left_undoes_his_own_write(
     faults.always = None
     table.upsert(batch(4, "b"))
     assert read_at_rest(table) == {"a": 1, "b": 4, "x": 2}
+
+
+def test_of_two_writes_that_died_the_first_is_published_first(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for ts in (2, 3):  # the second dies while it publishes the first
+        left_between(monkeypatch, table, partial(table.upsert, batch(ts, "a")))
+    table.upsert(batch(4, "z"))
+    assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1, "z": 4}
 
 
 # --- rollbacks have a step 2 as well -------------------------------------------------------------
@@ -389,9 +388,7 @@ def test_delta_makes_every_version_in_one_attempt(
 
 
 def test_iceberg_asks_a_catalog_once_for_each_commit(
-    tmp_path: Path,
-    sql: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, sql: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new_table(tmp_path / "folder", "iceberg")
     metadata = newest_iceberg(tmp_path / "folder").metadata

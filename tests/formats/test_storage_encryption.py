@@ -56,11 +56,7 @@ def encryptions(s3: S3Service, root: str) -> set[tuple[str | None, str | None]]:
 def test_each_root_has_its_key(s3: S3Service, tmp_path: Path, table_format: str) -> None:
     store = Store("s3", tmp_path, s3)
     base, root = store.new(), store.new()
-    options = {
-        ALGORITHM: "SSE-KMS",
-        KEY_NAME: KEY,
-        of_bucket(root, KEY_NAME): OTHER,
-    }
+    options = {ALGORITHM: "SSE-KMS", KEY_NAME: KEY, of_bucket(root, KEY_NAME): OTHER}
     made = new_table(store, table_format, base=base, root=root, options=options)
     for _ in states(made.table, lambda data: data):
         pass
@@ -84,9 +80,7 @@ def test_each_root_has_its_key(s3: S3Service, tmp_path: Path, table_format: str)
 def test_the_table_folder_and_several_roots(s3: S3Service, tmp_path: Path) -> None:
     store = Store("s3", tmp_path, s3)
     plain = new_table(
-        store,
-        plain=True,
-        options={"fs.s3a.server-side-encryption-algorithm": "AES256"},
+        store, plain=True, options={"fs.s3a.server-side-encryption-algorithm": "AES256"}
     )
     plain.table.insert(many(range(6), 1))
     assert encryptions(s3, plain.base) == {("AES256", None)}

@@ -316,9 +316,7 @@ def test_what_cannot_be_is_refused_before_anything_changes(disk: Store) -> None:
     other = new_table(disk, "native")
     other.table.insert(many(range(3), 1))
     before = {str(one): one.stat().st_mtime_ns for one in disk.folder.rglob("*")}
-    two = {
-        **at(f"{disk.new()},{disk.new()}"),
-    }
+    two = {**at(f"{disk.new()},{disk.new()}")}
     two["hoodie.storage.path.partitions"] = f"b -> {two['hoodie.storage.path'].split(',')[1]}"
     for dry_run in (True, False):
         with pytest.raises(UnsupportedCapabilityError):

@@ -15,15 +15,7 @@ from hudi_core.errors import HudiError, NotATableError, StoragePathTakenError
 from hudi_core.storage.claims import Claim
 from hudi_core.storage.posix import PosixStorage
 from tests.counted_s3 import counted_s3
-from tests.federated_tables import (
-    SCHEMA,
-    STORES,
-    Federated,
-    Store,
-    many,
-    new_table,
-    ordered,
-)
+from tests.federated_tables import SCHEMA, STORES, Federated, Store, many, new_table, ordered
 from tests.moto_s3 import S3Service
 from tests.s3_process import s3_in_a_process
 
@@ -79,13 +71,7 @@ def test_no_storage_path_in_a_delta_table(store: Store, table_format: str) -> No
     plain = filled(new_table(store, "delta", plain=True))
     for root in (plain.base, f"{plain.base}/sub", f"{plain.base}/sub/sub"):
         before = store.files(plain.base)
-        refused(
-            store,
-            StoragePathTakenError,
-            "_delta_log",
-            table_format=table_format,
-            root=root,
-        )
+        refused(store, StoragePathTakenError, "_delta_log", table_format=table_format, root=root)
         assert store.files(plain.base) == before
     federated = filled(new_table(store, "delta", name="first"))
     for root in (f"{federated.root}/sub", f"{federated.root}/a/b"):

@@ -83,9 +83,7 @@ def live_again(path: Path, table: hudi.Table) -> str:
 
 @pytest.mark.parametrize("which", [newest, savepointed, being_written, live_again])
 def test_a_clean_of_what_must_stay_is_refused(
-    tmp_path: Path,
-    which: Callable[[Path, hudi.Table], str],
-    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path, which: Callable[[Path, hudi.Table], str], caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "t"
     table = new_table(path, **{"hoodie.table.services.enabled": "false"})

@@ -104,8 +104,7 @@ TRIPS = table_name("lake", "trips")
 def read(client: Any, columns: list[str], domain: Any = None, **more: Any) -> list[Any]:
     splits = all_splits(client, TRIPS, domain)
     return sorted(
-        (row for split in splits for row in rows_of_split(client, split, columns, **more)),
-        key=repr,
+        (row for split in splits for row in rows_of_split(client, split, columns, **more)), key=repr
     )
 
 

@@ -13,19 +13,12 @@ import hudi_core as hudi
 from hudi_core.errors import UnpublishedCommitsError
 from hudi_core.model.instant import Action
 from hudi_core.services.differences import Source
+from tests import tables
 from tests.formats import columns
 from tests.formats.delta_tables import row
 from tests.formats.foreign_writers import iceberg
 from tests.formats.other_engines import NO_SERVICES, other_engine
-from tests.formats.service_tables import (
-    SCHEMA,
-    agree,
-    bag,
-    batch,
-    by_delta,
-    by_iceberg,
-    new_table,
-)
+from tests.formats.service_tables import agree, bag, batch, by_delta, by_iceberg, new_table
 
 NAMES = "schema.name-mapping.default"
 FORMATS = ("iceberg", "delta", "iceberg,delta")
@@ -43,15 +36,7 @@ def rows(*keys: int, ts: int = 0) -> pa.Table:
 @pytest.mark.parametrize("table_format", FORMATS)
 def test_its_files_are_read_right_once_they_are_published(path: Path, table_format: str) -> None:
     """Columns of every kind, found by their names where the file has no field ids."""
-    table = hudi.Table.create(
-        path,
-        columns.SCHEMA,
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        format=table_format,
-    )
-    table.insert(rows(*range(8)))
+    table = tables.new_table(path, rows(*range(8)), format=table_format)
     with other_engine(path) as theirs:
         theirs.upsert(rows(1, 20, ts=5))
     table.upsert(rows(3, ts=6))
@@ -241,15 +226,9 @@ def test_a_conversion_names_lists_of_two_levels(
 
 def test_files_with_buckets_stay(path: Path) -> None:
     """A clustering would put their rows into other file groups."""
-    table = hudi.Table.create(
-        path,
-        SCHEMA,
-        record_key="id",
-        ordering_field="ts",
-        format="iceberg",
-        options={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
-    )
-    table.insert(batch(1, "a", "b"))
+    options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    rows = batch(1, "a", "b")
+    table = tables.new_table(path, rows, options, format="iceberg", partition_by=None)
     with other_engine(path, by_avro=True) as theirs:
         theirs.upsert(batch(5, "a"))
     table.upsert(batch(6, "b"))

@@ -25,10 +25,10 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.txn.roll_forward import RolledForward
 from hudi_core.txn.state import TableState
 from hudi_core.txn.transaction import Transaction
+from tests import tables
+from tests.tables import rows_of
 
-SCHEMA = pa.schema(
-    [pa.field("id", pa.string()), pa.field("city", pa.string()), pa.field("ts", pa.int64())]
-)
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
 FAST = {"hoodie.fs.fsync": "false"}
 SHARED = {**FAST, "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
 Write = Callable[[hudi.Table], hudi.CommitResult]
@@ -41,22 +41,11 @@ class Died(Exception):
 
 def batch(ts: int, *keys: str) -> pa.Table:
     """Rows of the partition rome, where the key is before m, or oslo."""
-    return pa.Table.from_pylist(
-        [{"id": key, "city": "rome" if key < "m" else "oslo", "ts": ts} for key in keys], SCHEMA
-    )
+    return rows_of(SCHEMA, *((key, "rome" if key < "m" else "oslo", ts) for key in keys))
 
 
-def new_table(path: Path, format_name: str, **options: str) -> hudi.Table:
-    made = hudi.Table.create(
-        str(path),
-        SCHEMA,
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        options={"hoodie.table.format": format_name, **FAST, **options},
-    )
-    made.insert(batch(1, "a", "b", "x"))
-    return made
+def new_table(path: Path, format_name: Any, **options: str) -> hudi.Table:
+    return tables.new_table(path, batch(1, "a", "b", "x"), {**FAST, **options}, format=format_name)
 
 
 def overlapping(
@@ -82,7 +71,13 @@ def overlapping(
 
 
 def _rows(found: pa.Table) -> Rows:
-    return dict(zip(*found.select(["id", "ts"]).to_pydict().values(), strict=True))
+    rows = dict(zip(*found.select(["id", "ts"]).to_pydict().values(), strict=True))
+    assert len(rows) == found.num_rows
+    return rows
+
+
+def ours(path: str) -> Rows:
+    return _rows(hudi.Table.open(path).to_arrow(columns=["id", "ts"]))
 
 
 def by_delta(path: Path) -> Rows:
@@ -104,11 +99,11 @@ FORMATS = tuple(sorted(READ))
 
 
 def read(table: hudi.Table) -> Rows:
-    """Return what the format's own reader and ours see; they agree."""
-    foreign = READ[table.format](Path(table.path))
-    found = hudi.Table.open(table.path).to_arrow(columns=["id", "ts"])
-    assert _rows(found) == foreign
-    return foreign
+    """Return what the readers of the table's formats and ours see; they agree."""
+    own = ours(table.path)
+    for one in {*table.format.split(",")} - {"native"}:
+        assert READ[one](Path(table.path)) == own, one
+    return own
 
 
 def read_at_rest(table: hudi.Table) -> Rows:

@@ -198,6 +198,5 @@ class WrongFormat(ToyFormat):
     ) -> FormatCommit:
         right = super().complete_write
         return answer(
-            "complete_write",
-            lambda: right(meta_client, commit_metadata, instant, expected_version),
+            "complete_write", lambda: right(meta_client, commit_metadata, instant, expected_version)
         )

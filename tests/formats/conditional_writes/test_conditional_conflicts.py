@@ -9,9 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    CommitConflictError,
-)
+from hudi_core.errors import CommitConflictError
 from tests.formats.conditional_writes.conditional_tables import FORMATS, held, new_table, some
 from tests.formats.two_steps import SHARED, Write, overlapping
 

@@ -13,11 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    InvalidOptionError,
-    RecordKeyError,
-    SchemaError,
-)
+from hudi_core.errors import InvalidOptionError, RecordKeyError, SchemaError
 from tests.formats.conditional_writes.conditional_tables import held, new_table, some, untouched
 
 # --- what is refused -----------------------------------------------------------------------------

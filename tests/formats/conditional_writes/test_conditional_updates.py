@@ -10,9 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    DuplicateRecordKeyError,
-)
+from hudi_core.errors import DuplicateRecordKeyError
 from tests.formats.conditional_writes.conditional_tables import held, new_table, some, untouched
 from tests.formats.service_tables import READERS
 
@@ -105,10 +103,7 @@ def test_files_without_a_match_are_neither_read_nor_written(
 ) -> None:
     from hudi_core.read.scan import FileScan  # noqa: PLC0415 - patched here alone
 
-    table = new_table(
-        tmp_path / "t",
-        options={"hoodie.parquet.small.file.limit": "0"},
-    )
+    table = new_table(tmp_path / "t", options={"hoodie.parquet.small.file.limit": "0"})
     for start in range(0, 40, 10):
         table.insert(some(*((n, "rome", n, float(n), "x") for n in range(start, start + 10))))
     table.insert(some((100, "oslo", 1, 5.0, "x")))

@@ -11,10 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    DuplicateRecordKeyError,
-    MergeCardinalityError,
-)
+from hudi_core.errors import DuplicateRecordKeyError, MergeCardinalityError
 from tests.formats.conditional_writes.conditional_tables import (
     SCHEMA,
     held,

@@ -11,10 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    StageConflictError,
-    UnknownStageError,
-)
+from hudi_core.errors import StageConflictError, UnknownStageError
 from hudi_core.services import stage as stage_service
 from hudi_core.services import stage_checks
 from tests.formats.service_tables import agree, batch

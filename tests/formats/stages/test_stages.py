@@ -9,9 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    UnknownStageError,
-)
+from hudi_core.errors import UnknownStageError
 from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
 from tests.formats.stages.staged_rows import FORMATS, folder, rows, tree
 

@@ -26,10 +26,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     module = "tests.formats"
     install(
         folder,
-        {
-            "wrong": f"{module}.wrong_format:WrongFormat",
-            "toy": f"{module}.toy_format:ToyFormat",
-        },
+        {"wrong": f"{module}.wrong_format:WrongFormat", "toy": f"{module}.toy_format:ToyFormat"},
     )
     with pytest.MonkeyPatch.context() as patched:
         patched.syspath_prepend(str(folder))

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    PluginContractError,
-)
+from hudi_core.errors import PluginContractError
 from tests.formats.two_steps import FAST, SCHEMA, batch
 from tests.formats.wrong_format import FAULTS
 from tests.formats.wrong_plugins.wrong_tables import KEYS, WRONG, create, reads, writes

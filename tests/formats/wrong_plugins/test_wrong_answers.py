@@ -11,11 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    CorruptMetadataError,
-    PluginContractError,
-    PluginHookError,
-)
+from hudi_core.errors import CorruptMetadataError, PluginContractError, PluginHookError
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.opening import open_table
 from hudi_core.spi import (

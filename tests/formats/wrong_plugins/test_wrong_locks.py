@@ -11,18 +11,12 @@ from typing import Any
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    HudiError,
-    LockError,
-    PluginHookError,
-)
+from hudi_core.errors import HudiError, LockError, PluginHookError
 from hudi_core.extension.guard import Guard
 from hudi_core.model.instant import State
 from hudi_core.plugin.guarded import GuardedLock
 from hudi_core.services.opening import open_table
-from hudi_core.spi import (
-    InProcessLock,
-)
+from hudi_core.spi import InProcessLock
 from hudi_core.txn.table_lock import TableLock
 from tests.formats.two_steps import FAST, batch
 from tests.formats.wrong_format import FAULTS

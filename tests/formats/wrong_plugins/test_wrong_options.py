@@ -15,9 +15,7 @@ from hudi_core.errors import (
     UnknownOptionWarning,
 )
 from hudi_core.services.opening import open_table
-from hudi_core.spi import (
-    FormatOption,
-)
+from hudi_core.spi import FormatOption
 from tests.formats.two_steps import SCHEMA
 from tests.formats.wrong_format import FAULTS
 from tests.formats.wrong_plugins.wrong_tables import KEYS, PREFIX, WRONG, create, gives
