@@ -27,11 +27,7 @@ SIZE = ConfigKey(
     doc="A size.",
 )
 COLOUR = ConfigKey(
-    key="hoodie.colour",
-    default="RED",
-    parse=str,
-    choices=("RED", "BLUE"),
-    doc="A colour.",
+    key="hoodie.colour", default="RED", parse=str, choices=("RED", "BLUE"), doc="A colour."
 )
 
 
@@ -133,14 +129,7 @@ def test_a_bad_secret_does_not_show_in_the_error() -> None:
     def refuse(text: str) -> Secret:
         raise ValueError("it is too short")
 
-    key = ConfigKey(
-        key="k",
-        aliases=("l",),
-        default=Secret(""),
-        parse=refuse,
-        doc="",
-        secret=True,
-    )
+    key = ConfigKey(key="k", aliases=("l",), default=Secret(""), parse=refuse, doc="", secret=True)
     with pytest.raises(InvalidOptionError) as caught:
         key.read({"k": "canary"})
     assert "canary" not in f"{caught.value} {caught.value!r} {caught.value.facts}"

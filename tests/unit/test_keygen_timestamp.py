@@ -12,15 +12,7 @@ import pytest
 from hudi_core.config.creation import new_table_config
 from hudi_core.config.stored_form import properties_of
 from hudi_core.config.stored_table import stored_config
-from tests.unit.timestamp_tables import (
-    DAYS,
-    ISO,
-    UTC,
-    made,
-    of_config,
-    options,
-    paths,
-)
+from tests.unit.timestamp_tables import DAYS, ISO, UTC, made, of_config, options, paths
 
 # --- numbers -------------------------------------------------------------------
 
