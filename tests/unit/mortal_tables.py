@@ -24,10 +24,7 @@ from tests.unit.mortal_disk import Killed, MortalDisk
 
 CONFIG = TableConfig(name="t", record_key_fields=("id",), partition_fields=("p",))
 LOGS = TableConfig(
-    name="t",
-    record_key_fields=("id",),
-    partition_fields=("p",),
-    table_type=TableType.MERGE_ON_READ,
+    name="t", record_key_fields=("id",), partition_fields=("p",), table_type=TableType.MERGE_ON_READ
 )
 
 

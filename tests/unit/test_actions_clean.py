@@ -79,11 +79,7 @@ def left(root: Path) -> set[str]:
     return {name for name in names if not name.startswith(".hoodie/")}
 
 
-AFTER = {
-    f"p=1/{OLD[2]}",
-    f"p=1/{NEW}",
-    "p=1/.hoodie_partition_metadata",
-}
+AFTER = {f"p=1/{OLD[2]}", f"p=1/{NEW}", "p=1/.hoodie_partition_metadata"}
 
 
 def test_a_clean_deletes_what_its_plan_names_and_says_so(client: TableMetaClient) -> None:

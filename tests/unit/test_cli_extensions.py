@@ -183,16 +183,8 @@ def test_an_own_command_is_not_replaced(install: Install) -> None:
         (["polish", "x", "--fail"], 1, "error: Nothing can be polished. Wait.\n"),
         (["polish"], 2, None),
         (["polish", "x", "--no-such-option"], 2, None),
-        (
-            ["lineage", "unknown"],
-            3,
-            "error: The commit may have happened. Look at the timeline.\n",
-        ),
-        (
-            ["lineage", "incomplete"],
-            1,
-            "error: It was taken back. Write again.\n",
-        ),
+        (["lineage", "unknown"], 3, "error: The commit may have happened. Look at the timeline.\n"),
+        (["lineage", "incomplete"], 1, "error: It was taken back. Write again.\n"),
         (["lineage", "invalid"], 4, ""),
         (["lineage", "defect"], 1, "error: unexpected KeyError: 'some\\nkey'\n"),
         (["lineage", "pipe"], 1, ""),

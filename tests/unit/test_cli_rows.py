@@ -144,11 +144,7 @@ def test_head_of_some_columns_and_rows(table: hudi.Table) -> None:
 
 
 def test_count(table: hudi.Table) -> None:
-    assert run_json("table", "count", table.path) == {
-        "path": table.path,
-        "where": None,
-        "rows": 4,
-    }
+    assert run_json("table", "count", table.path) == {"path": table.path, "where": None, "rows": 4}
     where = "city = 'Rome'"
     assert run_json("table", "count", table.path, "--where", where)["rows"] == 1
     assert run("table", "count", table.path, "--where", where).stdout == "1\n"

@@ -222,9 +222,7 @@ def test_an_unknown_option_is_a_warning(tmp_path: Path, schema_file: Path) -> No
 
 
 def test_a_table_is_not_created_twice(table: hudi.Table, schema_file: Path) -> None:
-    again = run(
-        *("table", "create", table.path, "--record-key", "id", "--schema", schema_file),
-    )
+    again = run(*("table", "create", table.path, "--record-key", "id", "--schema", schema_file))
 
     assert again.exit_code == 1
     assert table.path in again.stderr

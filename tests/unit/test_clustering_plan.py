@@ -63,10 +63,7 @@ def planned(sizes: Mapping[str, list[int]], **options: object) -> list[tuple[str
         ({"max_num_groups": 1}, [("a", [60, 50, 40, 30], 1)]),
         ({"target_file_max_bytes": 60}, [("a", [60, 50, 40, 30], 3), ("b", [70, 10], 2)]),
         ({"file_slices_sort_by": "instant_time"}, [("a", [50, 60, 30, 40], 1), ("b", [70, 10], 1)]),
-        (
-            {"sort_columns": "x"},
-            [("a", [60, 50, 40, 30], 1), ("b", [70, 10], 1), ("c", [20], 1)],
-        ),
+        ({"sort_columns": "x"}, [("a", [60, 50, 40, 30], 1), ("b", [70, 10], 1), ("c", [20], 1)]),
         (
             {"single_group_clustering_enabled": "true"},
             [("a", [60, 50, 40, 30], 1), ("b", [70, 10], 1), ("c", [20], 1)],

@@ -27,17 +27,9 @@ from hudi_core.config.validators import VALIDATOR_CLASSES, ValidatorsConfig
 from hudi_core.errors import InvalidOptionError
 
 SIZE = ConfigKey(
-    key="hoodie.size",
-    aliases=("hoodie.old.size",),
-    default=7,
-    parse=parsers.integer(1, 10),
+    key="hoodie.size", aliases=("hoodie.old.size",), default=7, parse=parsers.integer(1, 10)
 )
-COLOUR = ConfigKey(
-    key="hoodie.colour",
-    default="RED",
-    parse=str,
-    choices=("RED", "BLUE"),
-)
+COLOUR = ConfigKey(key="hoodie.colour", default="RED", parse=str, choices=("RED", "BLUE"))
 
 
 def test_default_key_and_alias() -> None:
@@ -138,13 +130,7 @@ def test_a_bad_secret_does_not_show_in_the_error() -> None:
     def refuse(text: str) -> Secret:
         raise ValueError("it is too short")
 
-    key = ConfigKey(
-        key="k",
-        aliases=("l",),
-        default=Secret(""),
-        parse=refuse,
-        secret=True,
-    )
+    key = ConfigKey(key="k", aliases=("l",), default=Secret(""), parse=refuse, secret=True)
     with pytest.raises(InvalidOptionError) as caught:
         key.read({"k": "canary"})
     assert "canary" not in f"{caught.value} {caught.value!r} {caught.value.facts}"

@@ -7,10 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hudi_core.config.key import Secret
-from hudi_core.config.resolve import (
-    options_as_strings,
-    resolve_table_config,
-)
+from hudi_core.config.resolve import options_as_strings, resolve_table_config
 from hudi_core.config.stored_table import properties_of, stored_config
 from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig
 from hudi_core.errors import InvalidOptionError, OptionConflictError, UnknownExtensionError
@@ -104,10 +101,7 @@ def test_other_format_names_are_refused(name: str) -> None:
         ({PARTITION: "a"}, KeyGeneratorType.SIMPLE),
         ({PARTITION: "a,b"}, KeyGeneratorType.COMPLEX),
         ({PARTITION: ""}, KeyGeneratorType.NON_PARTITION),
-        (
-            {"hoodie.datasource.write.recordkey.field": "a, b"},
-            KeyGeneratorType.NON_PARTITION,
-        ),
+        ({"hoodie.datasource.write.recordkey.field": "a, b"}, KeyGeneratorType.NON_PARTITION),
         (
             {"hoodie.datasource.write.recordkey.field": "a,b", PARTITION: "c"},
             KeyGeneratorType.COMPLEX,
@@ -182,11 +176,7 @@ def test_merge_modes(changes: dict[str, str], mode: MergeMode) -> None:
         ({TYPE: "SIMPLE", PARTITION: "a,b"}, "COMPLEX fits"),
         ({TYPE: "NON_PARTITION", PARTITION: "a"}, "SIMPLE fits"),
         (
-            {
-                TYPE: "COMPLEX",
-                PARTITION: "a",
-                KEYGEN: "org.apache.hudi.keygen.SimpleKeyGenerator",
-            },
+            {TYPE: "COMPLEX", PARTITION: "a", KEYGEN: "org.apache.hudi.keygen.SimpleKeyGenerator"},
             "type SIMPLE",
         ),
         ({MODE: "CUSTOM"}, "not merged by code of others.*name a payload class"),

@@ -283,10 +283,7 @@ def test_java_words_for_key_generators() -> None:
         ),
         ({"hoodie.table.keygenerator.type": None}, KeyGeneratorType.SIMPLE),
         (
-            {
-                "hoodie.table.keygenerator.type": None,
-                "hoodie.table.recordkey.fields": "a,b",
-            },
+            {"hoodie.table.keygenerator.type": None, "hoodie.table.recordkey.fields": "a,b"},
             KeyGeneratorType.COMPLEX,
         ),
         (

@@ -92,18 +92,12 @@ BY_COMMIT: Final = {MODE: "COMMIT_TIME_ORDERING", STRATEGY: COMMIT, OLD_STRATEGY
     ("payload", "expected"),
     [
         (None, {**BY_EVENT, PAYLOAD: MODEL + "DefaultHoodieRecordPayload"}),
-        (
-            "DefaultHoodieRecordPayload",
-            {**BY_EVENT, PAYLOAD: MODEL + "DefaultHoodieRecordPayload"},
-        ),
+        ("DefaultHoodieRecordPayload", {**BY_EVENT, PAYLOAD: MODEL + "DefaultHoodieRecordPayload"}),
         (
             "OverwriteWithLatestAvroPayload",
             {**BY_COMMIT, PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload"},
         ),
-        (
-            "EventTimeAvroPayload",
-            {**BY_COMMIT, PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload"},
-        ),
+        ("EventTimeAvroPayload", {**BY_COMMIT, PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload"}),
         (
             "PartialUpdateAvroPayload",
             {

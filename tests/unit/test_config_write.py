@@ -253,10 +253,7 @@ def test_the_begin_of_time(text: str) -> None:
             "no meaning",
         ),
         ({"hoodie.datasource.query.incremental.format": "cdc"}, "no meaning"),
-        (
-            {"hoodie.datasource.query.incremental.format": "before"},
-            "Supported: latest_state, cdc",
-        ),
+        ({"hoodie.datasource.query.incremental.format": "before"}, "Supported: latest_state, cdc"),
     ],
 )
 def test_reads_that_make_no_sense(options: dict[str, str], reason: str) -> None:

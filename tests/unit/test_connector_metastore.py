@@ -142,10 +142,7 @@ def test_the_metastore_is_asked_in_growing_batches(database: Database, tmp_path:
         recorder.asked.clear()
         smaller = database.connector(
             recorder.uri,
-            {
-                "hudi.min-partition-batch-size": 100,
-                "hudi.max-partition-batch-size": 300,
-            },
+            {"hudi.min-partition-batch-size": 100, "hudi.max-partition-batch-size": 300},
         )
         assert len(rows(smaller, name)) == 400
         sizes = [count for method, count in recorder.asked if method == "get_partitions_by_names"]

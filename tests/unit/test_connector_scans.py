@@ -219,8 +219,7 @@ def test_files_from_before_columns_changed(tmp_path: Path) -> None:
     made.alter(rename={"fare": "price"}, add_columns=[pa.field("note", pa.string())])
     made.insert(
         pa.Table.from_pylist(
-            [{"id": 200, "city": "Rome", "price": 7.5, "tags": [], "note": "new"}],
-            made.schema,
+            [{"id": 200, "city": "Rome", "price": 7.5, "tags": [], "note": "new"}], made.schema
         ),
         options={"hoodie.parquet.small.file.limit": 0},
     )

@@ -10,12 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    CorruptMetadataError,
-    HudiError,
-    NotATableError,
-    UnsupportedTableError,
-)
+from hudi_core.errors import CorruptMetadataError, HudiError, NotATableError, UnsupportedTableError
 from hudi_core.model.actions import InstantInfo, RollbackPlan, RollbackRequest
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import update_properties
@@ -205,10 +200,7 @@ def test_tables_that_cannot_even_be_opened(
         if not line.startswith((f"{key}=", "#", "hoodie.table.precombine"))
     ]
     properties.write_text("\n".join([*lines, f"{key}={value.replace(':', chr(92) + ':')}", ""]))
-    for action in (
-        lambda: hudi.Table.open(str(path)),
-        lambda: hudi.write(rows("b"), str(path)),
-    ):
+    for action in (lambda: hudi.Table.open(str(path)), lambda: hudi.write(rows("b"), str(path))):
         with refused(path, error, value):
             action()
 

@@ -322,11 +322,7 @@ def test_generated_keys_have_no_key_generator(have: Callable[[str, str], None], 
     ],
 )
 def test_wrong_keys_are_not_written(
-    have: Callable[[str, str], None],
-    path: Path,
-    target: str,
-    error: type[HudiError],
-    words: str,
+    have: Callable[[str, str], None], path: Path, target: str, error: type[HudiError], words: str
 ) -> None:
     have(KEYGEN, target)
     table = create_for(path, KEYGEN)
@@ -372,10 +368,7 @@ def test_versions_without_ordering_fields_have_no_ranks(
                 "org.apache.hudi.common.model.PartialUpdateAvroPayload"
             )
         },
-        {
-            "hoodie.table.partial.update.mode": "IGNORE_DEFAULTS",
-            "hoodie.write.table.version": "9",
-        },
+        {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS", "hoodie.write.table.version": "9"},
     ],
 )
 def test_rows_are_merged_in_one_way(
@@ -440,11 +433,7 @@ def test_wrong_matches_change_nothing(
     ],
 )
 def test_a_lock_that_fails_is_not_held(
-    have: Callable[[str, str], None],
-    path: Path,
-    target: str,
-    error: type[HudiError],
-    words: str,
+    have: Callable[[str, str], None], path: Path, target: str, error: type[HudiError], words: str
 ) -> None:
     create(path, {}).insert(ROWS)
     have(LOCK, target)

@@ -28,10 +28,7 @@ VALUES: list[str | None] = [
 
 def config(*fields: str, **more: Any) -> TableConfig:
     return TableConfig(
-        name="t",
-        record_key_fields=fields,
-        keygen_type=KeyGeneratorType.NON_PARTITION,
-        **more,
+        name="t", record_key_fields=fields, keygen_type=KeyGeneratorType.NON_PARTITION, **more
     )
 
 

@@ -16,12 +16,7 @@ import pytest
 from hudi_core.config.key_generators import KEY_GENERATORS
 from hudi_core.config.table import KeyGeneratorType, TableConfig
 from hudi_core.config.timebased import time_based
-from hudi_core.errors import (
-    InvalidOptionError,
-    PartitionValueError,
-    RecordKeyError,
-    SchemaError,
-)
+from hudi_core.errors import InvalidOptionError, PartitionValueError, RecordKeyError, SchemaError
 from hudi_core.keygen import KeyGenerator, key_generator
 from hudi_core.keygen.text import to_text
 from hudi_core.model.key_form import KeyForm

@@ -10,15 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.config.stored_table import new_table_config, properties_of, stored_config
-from tests.unit.timestamp_tables import (
-    DAYS,
-    ISO,
-    UTC,
-    made,
-    of_config,
-    options,
-    paths,
-)
+from tests.unit.timestamp_tables import DAYS, ISO, UTC, made, of_config, options, paths
 
 # --- numbers -------------------------------------------------------------------
 

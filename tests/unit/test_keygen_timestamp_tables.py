@@ -11,27 +11,10 @@ import pytest
 from hudi_core.config.stored_table import new_table_config, properties_of, stored_config
 from hudi_core.config.support import require_readable_table, require_writable_table
 from hudi_core.config.table import TableConfig
-from hudi_core.errors import (
-    HudiError,
-    InvalidOptionError,
-    PartitionValueError,
-    SchemaError,
-)
-from hudi_core.keygen import (
-    bare_key_field,
-    key_generator,
-    require_key_columns,
-)
+from hudi_core.errors import HudiError, InvalidOptionError, PartitionValueError, SchemaError
+from hudi_core.keygen import bare_key_field, key_generator, require_key_columns
 from hudi_core.schema.table_schema import TableSchema
-from tests.unit.timestamp_tables import (
-    DAYS,
-    PREFIX,
-    generator,
-    made,
-    of_config,
-    options,
-    paths,
-)
+from tests.unit.timestamp_tables import DAYS, PREFIX, generator, made, of_config, options, paths
 
 # --- paths ---------------------------------------------------------------------
 

@@ -9,10 +9,7 @@ import pyarrow as pa
 
 from hudi_core.config.stored_table import new_table_config
 from hudi_core.config.table import TableConfig
-from hudi_core.keygen import (
-    KeyGenerator,
-    key_generator,
-)
+from hudi_core.keygen import KeyGenerator, key_generator
 from hudi_core.schema.table_schema import TableSchema
 
 PREFIX = "hoodie.keygen.timebased."

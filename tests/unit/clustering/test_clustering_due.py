@@ -8,9 +8,7 @@ from typer.testing import CliRunner
 import hudi_core as hudi
 from hudi_core.cli import app
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import (
-    InvalidOptionError,
-)
+from hudi_core.errors import InvalidOptionError
 from hudi_core.services.due_clustering import cluster_if_due
 from hudi_core.services.opening import open_table
 from hudi_core.txn.table_lock import table_lock

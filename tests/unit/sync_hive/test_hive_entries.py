@@ -11,9 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    SchemaError,
-)
+from hudi_core.errors import SchemaError
 from hudi_core.read.connector.handles import QueryKind, TableName
 from hudi_core.sync.result import EntryChange
 from tests.hudi_tables import TRIPS
@@ -165,10 +163,7 @@ def test_types_and_comments(lake: Lake, tmp_path: Path) -> None:
     ],
 )
 def test_a_table_with_logs_has_an_entry_for_each_query(
-    lake: Lake,
-    real_tables: Any,
-    options: dict[str, Any],
-    entries: Mapping[str, str],
+    lake: Lake, real_tables: Any, options: dict[str, Any], entries: Mapping[str, str]
 ) -> None:
     table = hudi.Table.open(real_tables(TRIPS))
     done = lake.sync(table, table="t", **options)

@@ -9,9 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    PartitionValueError,
-)
+from hudi_core.errors import PartitionValueError
 from hudi_core.sync.result import EntryChange
 from tests.metastore_calls import recorded
 from tests.samples import sampled
@@ -22,10 +20,7 @@ from tests.unit.sync_hive.hive_tables import Lake, new_table, trips, types
 
 @pytest.mark.parametrize(
     ("count", "sizes"),
-    sampled(
-        [(260, [10, 20, 40, 80, 100, 10]), (1000, [10, 20, 40, 80, *[100] * 8, 50])],
-        2,
-    ),
+    sampled([(260, [10, 20, 40, 80, 100, 10]), (1000, [10, 20, 40, 80, *[100] * 8, 50])], 2),
 )
 def test_many_partitions(lake: Lake, tmp_path: Path, count: int, sizes: list[int]) -> None:
     days = [f"d{number:04d}" for number in range(count)]
@@ -177,12 +172,7 @@ def test_touched_partitions_show_when(lake: Lake, tmp_path: Path) -> None:
             ["2026/01/31/7"],
             ["2026-01-31-07"],
         ),
-        (
-            {"hoodie.datasource.write.partitionpath.urlencode": True},
-            {},
-            ["a/b=c d%"],
-            ["a/b=c d%"],
-        ),
+        ({"hoodie.datasource.write.partitionpath.urlencode": True}, {}, ["a/b=c d%"], ["a/b=c d%"]),
         ({}, {}, [None], ["__HIVE_DEFAULT_PARTITION__"]),
     ],
     ids=["hive style", "slashes", "day", "hour", "escaped", "null"],
