@@ -66,6 +66,12 @@ def new_table(
     return table
 
 
+def base_files(table: hudi.Table) -> list[Path]:
+    """Base files that hold the rows of a table."""
+    slices = table.file_slices()
+    return [Path(table.path, one.base_file.path) for one in slices if one.base_file is not None]
+
+
 def pairs(table: pa.Table, *columns: str) -> list[tuple[Any, ...]]:
     """Rows as sorted tuples of some columns, or of all, nulls last."""
     names = columns or table.column_names

@@ -23,6 +23,7 @@ from hudi_core.txn.state import TableState
 from hudi_core.txn.transaction import Transaction
 from hudi_core.write import merge_handle
 from tests.foreign import by_hudi_rs
+from tests.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 
@@ -66,7 +67,7 @@ def data_files(table: hudi.Table) -> int:
 
 
 def test_an_attempt_that_ends_after_the_commit_removes_its_file(tmp_path: Path) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    table = new_table(tmp_path / "t", SCHEMA, ordering_field=None)
     engine = Speculative()
     table.upsert(rows("a", "b"), engine=engine)
     engine.finish_late()
@@ -79,7 +80,7 @@ def test_an_attempt_that_ends_after_the_commit_removes_its_file(tmp_path: Path) 
 
 
 def test_an_attempt_that_outlives_a_failed_write_removes_its_file(tmp_path: Path) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    table = new_table(tmp_path / "t", SCHEMA, ordering_field=None)
     engine = Speculative(fails=True)
     with pytest.raises(OSError, match="a task failed"):
         table.upsert(rows("a", "b"), engine=engine)
@@ -91,7 +92,7 @@ def test_an_attempt_that_outlives_a_failed_write_removes_its_file(tmp_path: Path
 
 
 def test_the_next_writer_deletes_what_a_killed_attempt_left(tmp_path: Path) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    table = new_table(tmp_path / "t", SCHEMA, ordering_field=None)
     engine = Speculative(fails=True)
     with pytest.raises(OSError, match="a task failed"):
         table.upsert(rows("a", "b"), engine=engine)
@@ -136,7 +137,7 @@ def killed_amid_files(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 def test_an_attempt_begins_no_file_once_the_commit_has_looked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_amid_files: Callable[[], None]
 ) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    table = new_table(tmp_path / "t", SCHEMA, ordering_field=None)
     engine = Elsewhere()
     plain = Markers.list
 
@@ -160,7 +161,7 @@ def test_an_attempt_begins_no_file_once_the_commit_has_looked(
 def test_a_write_stays_closed_when_its_markers_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
 ) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    table = new_table(tmp_path / "t", SCHEMA, ordering_field=None)
     plain, closed = Markers.delete_all, list[bool]()
 
     def delete_all(markers: Markers) -> None:
@@ -193,7 +194,7 @@ def named(table: hudi.Table) -> set[str]:
 def test_an_attempt_ends_no_file_once_a_rollback_has_looked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    table = new_table(tmp_path / "t", SCHEMA, ordering_field=None)
     table.upsert(rows("a"))
     engine = RolledBackElsewhere(table.path)
     plain, late = rollback.files_written, list[bool]()
@@ -233,7 +234,7 @@ class OnAnotherMachine(Elsewhere):
 
 @pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])
 def test_a_disk_that_only_the_driver_has_is_refused(tmp_path: Path, operation: str) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    table = new_table(tmp_path / "t", SCHEMA, ordering_field=None)
     with pytest.raises(ConfigError, match="all executors find it under one path"):
         getattr(table, operation)(rows("a"), engine=OnAnotherMachine())
     assert not (tmp_path / "t-there").exists()
@@ -284,21 +285,16 @@ class RolledBackAndFailing(RolledBack):
         return done
 
 
-def test_a_failing_writer_that_was_taken_for_dead_removes_its_files(tmp_path: Path) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
-    table.upsert(rows("a"))
-    with pytest.raises(KeyboardInterrupt):
-        table.upsert(rows("a", "b"), engine=RolledBackAndFailing(table.path))
-    assert data_files(table) == 1
-    table.upsert(rows("c"))
-    assert foreign_keys(table) == ["a", "c"]
-
-
-def test_a_writer_that_was_taken_for_dead_removes_its_files(tmp_path: Path) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
-    table.upsert(rows("a"))
-    with pytest.raises(IncompleteCommitError, match="rolled back"):
-        table.upsert(rows("a", "b"), engine=RolledBack(table.path))
+@pytest.mark.parametrize(
+    ("engine", "error"),
+    [(RolledBackAndFailing, KeyboardInterrupt), (RolledBack, IncompleteCommitError)],
+)
+def test_a_writer_that_was_taken_for_dead_removes_its_files(
+    tmp_path: Path, engine: type[RolledBack], error: type[BaseException]
+) -> None:
+    table = new_table(tmp_path / "t", rows("a"))
+    with pytest.raises(error, match="rolled back" if engine is RolledBack else None):
+        table.upsert(rows("a", "b"), engine=engine(table.path))
     assert data_files(table) == 1
     assert foreign_keys(table) == ["a"]
     table.upsert(rows("c"))

@@ -117,10 +117,7 @@ def test_a_file_cut_off_is_an_error_or_ends_in_a_corrupt_block(end: int) -> None
         assert kinds(torn) == [(BlockType.CORRUPT, torn)]
     else:
         rest = torn[len(FIRST) :]
-        assert kinds(torn) == [
-            (BlockType.PARQUET, b"first content"),
-            (BlockType.CORRUPT, rest),
-        ]
+        assert kinds(torn) == [(BlockType.PARQUET, b"first content"), (BlockType.CORRUPT, rest)]
 
 
 def test_torn_blocks_are_skipped_up_to_the_next_magic() -> None:

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import hudi_core as hudi
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.hashing.bloom import DynamicBloom
+from tests.tables import base_files, new_table
 
 
 def signed(number: int, bits: int) -> int:
@@ -112,14 +112,10 @@ def test_a_file_of_long_keys_has_a_filter_of_few_hashes() -> None:
 
 def test_the_filter_of_a_file_of_long_keys_grows(tmp_path: Path) -> None:
     rows = pa.table({"id": [f"{n}" * 5000 for n in range(5)], "v": range(5)})
-    table = hudi.Table.create(
-        str(tmp_path / "t"), rows.schema, record_key="id", options={"hoodie.fs.fsync": "false"}
-    )
+    table = new_table(tmp_path / "t", rows.schema)
     table.upsert(rows.slice(0, 4))
     table.upsert(rows.slice(2))
-    [file] = table.file_slices()
-    assert file.base_file is not None
-    footer = pq.read_metadata(f"{table.path}/{file.base_file.path}").metadata
+    footer = pq.read_metadata(*base_files(table)).metadata
     bloom = DynamicBloom.parse(footer[b"org.apache.hudi.bloomfilter"], "footer")
     assert bloom.might_contain(rows.column("id")).true_count == 5
     assert table.to_arrow(["id"]).num_rows == 5

@@ -29,11 +29,11 @@ from hudi_core.services.metadata import MetadataOperator, look_up_keys
 from hudi_core.services.opening import open_table
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.table_lock import table_lock
+from tests.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
 GROUPS = "hoodie.metadata.record.index.min.filegroup.count"
 OPTIONS = {
-    "hoodie.fs.fsync": "false",
     "hoodie.metadata.enable": "true",
     "hoodie.metadata.record.index.enable": "true",
     GROUPS: "4",
@@ -55,7 +55,7 @@ def rows(keys: list[str]) -> pa.Table:
 
 
 def create(path: Path, keys: list[str], options: dict[str, str] = OPTIONS) -> hudi.Table:
-    table = hudi.Table.create(str(path), SCHEMA, name="t", record_key="id", options=options)
+    table = new_table(path, SCHEMA, options)
     table.upsert(rows(keys))
     return table
 

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 import hudi_core as hudi
 from hudi_core.cli import app
 from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
+from tests.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
 OPTIONS = {
-    "hoodie.fs.fsync": "false",
     "hoodie.metadata.global.record.level.index.enable": "true",
     "hoodie.index.type": "RECORD_INDEX",
 }
@@ -38,7 +38,7 @@ def metadata(*arguments: str) -> None:
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     path = str(tmp_path / "t")
-    table = hudi.Table.create(path, SCHEMA, record_key="id", partition_by="city", options=OPTIONS)
+    table = new_table(path, SCHEMA, OPTIONS)
     for number in range(4):
         city = "oslo" if number % 2 else "rome"
         table.bulk_insert(pa.table({"id": [f"k{number}"], "city": [city], "n": [number]}, SCHEMA))

@@ -37,7 +37,7 @@ from hudi_core.schema.arrow_types import leaves
 from tests.unit.test_metadata_validator import a_record, client_of, operator, plant
 
 VERSIONS = ("8", "9")
-FILES_APART = {"hoodie.fs.fsync": "false", "hoodie.parquet.small.file.limit": "0"}
+FILES_APART = {"hoodie.parquet.small.file.limit": "0"}
 Step: TypeAlias = "pa.Table | Callable[[hudi.Table], object]"
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import hudi_core as hudi
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import InvalidOptionError, StorageError
 from hudi_core.index.record_index import RecordIndex
@@ -22,6 +21,7 @@ from hudi_core.metadata.key_cache import KeyCache
 from hudi_core.metadata.layers import Layer
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
+from tests.tables import new_table
 
 VALUES = [b"one", b"another", b""]
 
@@ -244,9 +244,7 @@ def test_a_table_is_written_rightly_by_what_is_kept(
         data: dict[str, Any] = {"id": [f"k{n}" for n in ids], "p": ["a"] * len(ids)}
         return pa.table({**data, "v": [v] * len(ids)}, schema=schema)
 
-    table = hudi.Table.create(
-        str(tmp_path / "t"), schema, record_key="id", partition_by="p", options=options
-    )
+    table = new_table(tmp_path / "t", schema, options, partition_by="p")
     table.insert(rows(range(1000), 0))
     expected = {f"k{n}": 0 for n in range(1000)}
     for v in range(1, 5):

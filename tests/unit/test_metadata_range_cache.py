@@ -11,6 +11,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.metadata import column_ranges
 from hudi_core.metadata.range_cache import SHARED, RangeCache
+from tests.tables import new_table
 
 OPTIONS = {
     "hoodie.metadata.enable": "true",
@@ -48,13 +49,9 @@ def test_what_was_not_used_for_longest_goes() -> None:
 
 def write(path: Path, first: int, partitions: int = 40) -> hudi.Table:
     """Make a table whose metadata table is compacted: many partitions, twelve writes."""
-    table = hudi.Table.create(str(path), SCHEMA, record_key="id", partition_by="p", options=OPTIONS)
+    table = new_table(path, SCHEMA, OPTIONS, partition_by="p")
     rows = range(partitions)
-    data = {
-        "id": [*rows],
-        "p": [f"p{n}" for n in rows],
-        "v": [first + n for n in rows],
-    }
+    data = {"id": [*rows], "p": [f"p{n}" for n in rows], "v": [first + n for n in rows]}
     table.insert(pa.table(data, schema=SCHEMA))
     for _ in range(11):
         table.upsert(pa.table({"id": [0], "p": ["p0"], "v": [first]}, schema=SCHEMA))

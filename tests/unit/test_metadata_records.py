@@ -292,8 +292,7 @@ def _without(name: str) -> str:
         ),
         (
             _retyped(
-                ("SecondaryIndexMetadata", 1),
-                {"type": "enum", "name": "E", "symbols": ["A"]},
+                ("SecondaryIndexMetadata", 1), {"type": "enum", "name": "E", "symbols": ["A"]}
             ),
             "Second",
         ),

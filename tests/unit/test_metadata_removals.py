@@ -33,11 +33,11 @@ from hudi_core.timeline.timeline import Timeline
 from tests.foreign import by_hudi_rs
 from tests.hudi_tables import TRIPS, TXNS
 from tests.property.test_metadata_model import check_metadata, client_of
+from tests.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
 COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key", *SCHEMA.names)
 OPTIONS = {
-    "hoodie.fs.fsync": "false",
     "hoodie.metadata.enable": "true",
     "hoodie.metadata.index.bloom.filter.enable": "true",
     "hoodie.metadata.record.index.enable": "true",
@@ -51,9 +51,7 @@ def rows(ids: str, city: str, ts: int = 1) -> pa.Table:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "t"
-    table = hudi.Table.create(
-        str(path), SCHEMA, record_key="id", partition_by="city", options=OPTIONS
-    )
+    table = new_table(path, SCHEMA, OPTIONS, ordering_field=None)
     table.upsert(rows("abc", "rome"))
     table.upsert(rows("xyz", "oslo"))
     table.upsert(rows("ab", "rome", 2))
@@ -192,15 +190,16 @@ def test_commits_keep_the_schema_that_those_of_hudi_keep(
     real_tables: Callable[[str], Path], tmp_path: Path, name: str, version: str
 ) -> None:
     theirs = fields(metadata_client(client_of(real_tables(name))))
-    table = hudi.Table.create(
-        str(tmp_path / "ours"),
+    table = new_table(
+        tmp_path / "ours",
         SCHEMA,
-        record_key="id",
-        options={
+        {
             **OPTIONS,
             "hoodie.write.table.version": version,
             "hoodie.metadata.compact.max.delta.commits": "2",
         },
+        partition_by=None,
+        ordering_field=None,
     )
     for number in range(4):
         table.upsert(rows("abc", "rome", number))

@@ -41,6 +41,7 @@ from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.heartbeat import Heartbeat, heartbeat_path
 from hudi_core.txn.table_lock import table_lock
 from tests.foreign import by_hudi_rs
+from tests.tables import new_table
 from tests.unit.test_metadata_validator import plant
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
@@ -49,7 +50,6 @@ OPTIONS = {
     "hoodie.metadata.global.record.level.index.enable": "true",
     "hoodie.metadata.record.index.min.filegroup.count": "2",
     "hoodie.metadata.index.bloom.filter.enable": "true",
-    "hoodie.fs.fsync": "false",
 }
 SECONDARY = "secondary_index_of_ts"
 ALL = ("bloom_filters", "column_stats", "files", "partition_stats", "record_index", SECONDARY)
@@ -69,15 +69,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a table with a history: upserts, deletes, a replaced partition, a clustering, a
     rollback, and every partition that a metadata table can have."""
     path = tmp_path_factory.mktemp("made") / "t"
-    table = hudi.Table.create(
-        str(path),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="part",
-        ordering_field="ts",
-        options=OPTIONS,
-    )
+    table = new_table(path, SCHEMA, OPTIONS)
     table.upsert(rows("x", "y", "z"))
     opened, config = open_table(str(path), OPTIONS), WriteConfig.from_options(OPTIONS)
     MetadataOperator(opened, table_lock(opened, config), config).index(SECONDARY, "ts")
@@ -207,15 +199,7 @@ def test_the_command_shows_what_it_did(path: Path) -> None:
 
 @pytest.mark.parametrize("table_format", ["iceberg", "delta"])
 def test_tables_of_every_format_are_repaired_alike(tmp_path: Path, table_format: str) -> None:
-    table = hudi.Table.create(
-        str(tmp_path / "t"),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="part",
-        format=table_format,
-        options=OPTIONS,
-    )
+    table = new_table(tmp_path / "t", SCHEMA, OPTIONS, ordering_field=None, format=table_format)
     table.upsert(rows("x", "y"))
     table.insert_overwrite(rows("y", ts=3))
     before, version = answers(tmp_path / "t"), table.history().num_rows
@@ -405,6 +389,6 @@ def test_a_lost_completed_file_is_refused(path: Path) -> None:
 
 def test_a_table_without_a_metadata_table_is_refused(tmp_path: Path) -> None:
     off = {**OPTIONS, "hoodie.metadata.enable": "false"}
-    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, name="t", record_key="id", options=off)
+    table = new_table(tmp_path / "t", SCHEMA, off, partition_by=None, ordering_field=None)
     with pytest.raises(TableServiceError, match="hudi metadata create"):
         table.repair_metadata()

@@ -28,6 +28,7 @@ from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.heartbeat import heartbeat_path
 from hudi_core.view.storage_lister import StorageLister
+from tests.tables import new_table
 
 OPTIONS = {"hoodie.metadata.enable": "true"}
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.float64())])
@@ -79,7 +80,7 @@ def rows(numbers: range, partitions: int) -> pa.Table:
 
 
 def create(path: Path, partitions: int = 3, writes: int = 2) -> hudi.Table:
-    table = hudi.Table.create(str(path), SCHEMA, record_key="id", partition_by="p", options=OPTIONS)
+    table = new_table(path, SCHEMA, OPTIONS, partition_by="p")
     for n in range(writes):
         table.upsert(rows(range(n * partitions, (n + 2) * partitions), partitions))
     return hudi.Table.open(str(path), OPTIONS)
@@ -233,7 +234,7 @@ def test_listing_equals_the_storage(made: hudi.Table) -> None:
 
 def test_a_table_without_partitions(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    table = hudi.Table.create(path, SCHEMA, record_key="id", options=OPTIONS)
+    table = new_table(path, SCHEMA, OPTIONS)
     assert hudi.Table.open(path, OPTIONS).to_arrow().num_rows == 0
     table.insert(rows(range(4), 2))
     table = hudi.Table.open(path, OPTIONS)

@@ -11,12 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    CorruptMetadataError,
-    HudiError,
-    InvalidOptionError,
-    StorageError,
-)
+from hudi_core.errors import CorruptMetadataError, HudiError, InvalidOptionError, StorageError
 from hudi_core.metadata import undo
 from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.index_definitions import DEFAULT_PATH, PATH_KEY, read_definitions
@@ -38,12 +33,13 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.heartbeat import Heartbeat
 from tests.foreign import by_hudi_rs
 from tests.property.test_metadata_model import check_metadata, client_of
+from tests.tables import new_table
 from tests.unit.mortal_tables import at
 from tests.unit.test_secondary_index_reads import add_index
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
 COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key", *SCHEMA.names)
-OFF = {"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"}
+OFF = {"hoodie.metadata.enable": "false"}
 ON = {**OFF, "hoodie.metadata.enable": "true"}
 TOGETHER = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
@@ -59,9 +55,7 @@ def rows(*ids: str, city: str = "rome") -> pa.Table:
 
 
 def create(path: Path, options: dict[str, str]) -> hudi.Table:
-    return hudi.Table.create(
-        str(path), SCHEMA, name="t", record_key="id", partition_by="city", options=options
-    )
+    return new_table(path, SCHEMA, options, ordering_field=None)
 
 
 @pytest.fixture

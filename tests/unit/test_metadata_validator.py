@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import hudi_core as hudi
 from hudi_core.avro.wrappers import Wrapped
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError
@@ -48,13 +47,13 @@ from hudi_core.services.opening import open_table
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.table_lock import table_lock
 from tests.hudi_tables import TRIPS, TXNS
+from tests.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 OPTIONS = {
     "hoodie.metadata.enable": "true",
     "hoodie.metadata.global.record.level.index.enable": "true",
     "hoodie.metadata.index.bloom.filter.enable": "true",
-    "hoodie.fs.fsync": "false",
 }
 SECONDARY = "secondary_index_of_ts"
 
@@ -73,15 +72,7 @@ def operator(path: Path) -> MetadataOperator:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Give a table with every partition a metadata table can have here, of two commits."""
-    table = hudi.Table.create(
-        str(tmp_path / "t"),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="part",
-        ordering_field="ts",
-        options=OPTIONS,
-    )
+    table = new_table(tmp_path / "t", SCHEMA, OPTIONS)
     table.upsert(rows("x", "y"))
     operator(tmp_path / "t").index(SECONDARY, "ts")
     table.upsert(rows("x", ts=5))

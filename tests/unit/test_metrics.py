@@ -23,13 +23,10 @@ from hudi_core.config.metrics import MetricsConfig, Reporter
 from hudi_core.errors import InvalidOptionError
 from hudi_core.metrics import PrometheusMeter, meter_of, metric_name
 from hudi_core.model.metering import NO_METER, Metric
+from tests.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string())])
-ON = {
-    "hoodie.fs.fsync": "false",
-    "hoodie.metrics.on": "true",
-    "hoodie.metrics.reporter.type": "INMEMORY",
-}
+ON = {"hoodie.metrics.on": "true", "hoodie.metrics.reporter.type": "INMEMORY"}
 RFC_15 = {
     *(f"HoodieMetadata.{name}.duration" for name in ("initialize", "sync", "scan")),
     *(f"HoodieMetadata.{name}.count" for name in ("initialize", "sync", "scan")),
@@ -67,9 +64,7 @@ def rows(*ids: str) -> pa.Table:
 
 
 def create(path: Path, options: dict[str, str]) -> hudi.Table:
-    return hudi.Table.create(
-        str(path), SCHEMA, name="t", record_key="id", partition_by="city", options=options
-    )
+    return new_table(path, SCHEMA, options)
 
 
 def value(path: Path, name: str, prefix: str = "") -> float | None:
@@ -126,10 +121,10 @@ def test_counts_count_and_durations_are_milliseconds(tmp_path: Path) -> None:
 def test_nothing_is_measured_unless_it_is_asked_for(tmp_path: Path) -> None:
     for number, options in enumerate(
         [
-            {"hoodie.fs.fsync": "false"},
+            {},
             {**ON, "hoodie.metrics.on": "false"},
             {**ON, "hoodie.metadata.metrics.enable": "false"},
-            {"hoodie.fs.fsync": "false", "hoodie.metadata.metrics.enable": "true"},
+            {"hoodie.metadata.metrics.enable": "true"},
         ]
     ):
         table = create(tmp_path / str(number), options)

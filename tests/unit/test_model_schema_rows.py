@@ -19,7 +19,7 @@ SMALL = TableSchema.create(
             pa.field("id", pa.int32(), nullable=False),
             ("x", pa.float64()),
             ("at", pa.timestamp("us", "UTC")),
-            ("s", pa.struct([("a", pa.int64()), pa.field("b", pa.string())])),
+            ("s", pa.struct([("a", pa.int64()), ("b", pa.string())])),
             ("price", pa.decimal128(10, 2)),
         ]
     )

@@ -18,6 +18,7 @@ from hudi_core.errors import (
     PartitionValueError,
     SchemaError,
 )
+from tests.tables import new_table
 from tests.unit.refusals import refused
 
 CLASS = "hoodie.datasource.write.keygenerator.class"
@@ -41,12 +42,7 @@ def rows(ids: Sequence[str], city: Sequence[str | None], v: int = 1) -> pa.Table
 
 
 def written(path: Path, batch: pa.Table, **options: str) -> hudi.Table:
-    given = {
-        "hoodie.table.name": "t",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.fs.fsync": "false",
-        **options,
-    }
+    given = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id", **options}
     for _ in range(2):  # the second time with what the table has stored
         hudi.write(batch, str(path / "t"), options=given)
     return hudi.Table.open(str(path / "t"))
@@ -121,13 +117,7 @@ def test_empty_values_share_the_partition_of_nulls(tmp_path: Path, hive: dict[st
 
 
 def test_empty_values_that_a_format_would_lose(tmp_path: Path) -> None:
-    table = hudi.Table.create(
-        str(tmp_path / "t"),
-        rows([], []).schema,
-        record_key="id",
-        partition_by="city",
-        format="delta",
-    )
+    table = new_table(tmp_path / "t", rows([], []).schema, format="delta")
     for operation in (table.insert, table.bulk_insert, table.upsert):
         with pytest.raises(PartitionValueError, match="empty"):
             operation(rows(["a"], [""]))
@@ -177,8 +167,7 @@ def test_slashes_in_hive_style_of_several_fields(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored", "new"),
-    [("2026/01", "2026"), ("2026", "2026/01"), ("2026/01/31", "2026/01")],
+    ("stored", "new"), [("2026/01", "2026"), ("2026", "2026/01"), ("2026/01/31", "2026/01")]
 )
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
 def test_partitions_within_each_other_in_hive_style(

@@ -13,25 +13,16 @@ from hypothesis import given
 
 import hudi_core as hudi
 from hudi_core.errors import StorageError
-from hudi_core.index.record_index import Locations, RecordIndex, ShardLookup
-from hudi_core.metadata.layers import RecordsFile
+from hudi_core.index.record_index import ShardLookup
 from hudi_core.metadata.partition_types import GroupPlace, group_place, shard_file_id
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.serde import decode_commit, encode
 from hudi_core.txn.transaction import Transaction
+from tests.calls import calls_of
 from tests.property.test_partitioned_index_model import indexed, stored
-from tests.unit.partitioned_index_tables import (
-    MIN,
-    ON,
-    PLAIN,
-    check,
-    create,
-    group_ids,
-    operator,
-    rows,
-)
+from tests.unit.partitioned_index_tables import MIN, ON, check, create, group_ids, rows
 
 # --- file groups ----------------------------------------------------------------------------------
 
@@ -132,77 +123,15 @@ def test_a_lookup_asks_the_partitions_of_the_rows_only(
     table = create(tmp_path, {**ON, MIN: "2"})
     for city in ("rome", "oslo", "lima"):
         table.bulk_insert(rows(range(20), city))
-    asked: list[set[str]] = []
-    find = ShardLookup.find
-
-    def counted(lookup: ShardLookup, keys: pa.StringArray) -> Locations:
-        asked.append({str(one.slice.file_id) for one in lookup.shards.values()})
-        return find(lookup, keys)
-
-    monkeypatch.setattr(ShardLookup, "find", counted)
+    found = calls_of(monkeypatch, ShardLookup, "find")
     result = table.upsert(
         pa.concat_tables([rows([1, 90], "oslo", 2), rows([1, 2], "lima"), rows([1], "new")])
     )
     assert (result.inserted, result.updated) == (2, 3)
-    assert sorted(sorted(one) for one in asked) == [
+    asked = [[str(one.slice.file_id) for one in lookup.shards.values()] for lookup, _ in found]
+    assert sorted(map(sorted, asked)) == [
         [f"record-index-{city}-000{shard}-0" for shard in (0, 1)] for city in ("lima", "oslo")
     ]
-
-
-def test_a_lookup_reads_the_blocks_it_touches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = create(tmp_path, {**PLAIN, "hoodie.metadata.enable": "false"})
-    table.bulk_insert(rows(range(60_000), "rome"))
-    table.bulk_insert(rows(range(60_000), "oslo"))
-    operator(table, ON).create()
-    assert group_ids(table) == {"record-index-rome-0000-0", "record-index-oslo-0000-0"}
-    opened = hudi.Table.open(table.path)._session.opened
-    read: list[tuple[str, int]] = []
-    call = RecordsFile.__call__
-
-    def counted(file: RecordsFile, offset: int, length: int) -> bytes:
-        read.append((Path(file.path).name, length))
-        return call(file, offset, length)
-
-    monkeypatch.setattr(RecordsFile, "__call__", counted)
-    index = RecordIndex.open(opened.client, opened.timeline())
-    (lookup,) = index.lookups(4, PartitionPath("rome"))
-    found = lookup.find(pa.array(["k000003", "k000004", "k031000", "nowhere"]))
-    assert found.keys.tolist() == [0, 1, 2]
-    assert {group.partition_path for group in found.file_groups} == {"rome"}
-    (whole,) = Path(table.path).rglob("record-index-rome-*.hfile")
-    large = [length for name, length in read if name.startswith("record-index")]
-    # of more than fifty blocks three are wanted, one of them for what is not there
-    assert 0 < sum(large) < whole.stat().st_size / 4
-    assert {name for name, _ in read if "record-index" in name and "rome" not in name} == set()
-    assert [str(one.slice.file_id) for one in lookup.shards.values()] == [
-        "record-index-rome-0000-0"
-    ]
-    assert index.lookups(4, PartitionPath("nowhere")) == []
-
-
-def test_only_files_that_hold_a_key_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from hudi_core.base_file import reader as stored_file  # noqa: PLC0415
-    from hudi_core.index import locating  # noqa: PLC0415
-
-    table = create(tmp_path, ON)
-    for first in range(0, 40, 10):
-        table.bulk_insert(rows(range(first, first + 10), "rome"))
-        table.bulk_insert(rows(range(first, first + 10), "oslo"))
-    read: list[str] = []
-    keys = stored_file.read_record_keys
-
-    def counted(context: Any, path: str, size: int | None = None) -> Any:
-        read.append(path)
-        return keys(context, path, size)
-
-    monkeypatch.setattr(locating, "read_record_keys", counted)
-    table.upsert(rows([12, 33, 90], "rome", 2))
-    assert len(read) == 2
-    assert all(path.startswith("rome/") for path in read)
 
 
 @pytest.mark.parametrize("late", [False, True])

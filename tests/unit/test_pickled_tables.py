@@ -13,17 +13,15 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import NotATableError, TableClosedError
+from tests.tables import new_table
 
-FAST = {"hoodie.fs.fsync": "false"}
 KEYS = {"fs.s3a.access.key": "canary-name", "fs.s3a.secret.key": "canary-secret"}
 ROWS = pa.table({"id": [1, 2, 3]})
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    made = hudi.Table.create(tmp_path / "t", ROWS, record_key="id", options={**FAST, **KEYS})
-    made.insert(ROWS)
-    return made
+    return new_table(tmp_path / "t", ROWS, KEYS)
 
 
 def again(table: hudi.Table) -> hudi.Table:
@@ -65,7 +63,7 @@ def test_what_is_missing_is_named(table: hudi.Table, monkeypatch: pytest.MonkeyP
 
 
 def test_a_table_that_is_gone_or_closed(table: hudi.Table) -> None:
-    opened = hudi.Table.open(table.path, FAST)
+    opened = hudi.Table.open(table.path)
     data = pickle.dumps(opened)
     opened.close()
     with pytest.raises(TableClosedError):

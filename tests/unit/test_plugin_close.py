@@ -28,6 +28,7 @@ from hudi_core.spi import (
     hookimpl,
 )
 from native_format import NativeTableFormat
+from tests.tables import new_table
 
 CLIENT = cast("MetaClientView", object())
 EVENTS: list[str] = []
@@ -204,7 +205,6 @@ def test_what_a_closed_format_returned_asks_nothing() -> None:
         lambda table: table.count(),
         lambda table: table.drop(),
         lambda table: table.insert(pa.table({"id": ["a"]})),
-        lambda table: table.insert(pa.table({"id": ["a"]}), options={"hoodie.fs.fsync": "false"}),
         lambda table: table.repair(),
         lambda table: table.repair_metadata(),
         lambda table: table.savepoint(),
@@ -215,7 +215,7 @@ def test_what_a_closed_format_returned_asks_nothing() -> None:
 def test_a_closed_table_is_not_opened_again(tmp_path: Path, use: Any) -> None:
     path = str(tmp_path / "t")
     schema = pa.schema([("id", pa.string())])
-    with hudi.Table.create(path, schema, record_key="id") as table:
+    with new_table(path, schema) as table:
         pass
     with pytest.raises(TableClosedError):
         use(table)
@@ -235,14 +235,11 @@ def test_a_format_that_cannot_be_closed(caplog: pytest.LogCaptureFixture) -> Non
 
 
 def test_every_table_has_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(
-        tmp_path / "site",
-        {"holding": f"{__name__}:Holding", "shared": f"{__name__}:SHARED"},
-    )
+    install(tmp_path / "site", {"holding": f"{__name__}:Holding", "shared": f"{__name__}:SHARED"})
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     schema = pa.schema([("id", pa.string())])
     path = str(tmp_path / "t")
-    made = hudi.Table.create(path, schema, record_key="id", format="holding")
+    made = new_table(path, schema, format="holding")
     made.insert(pa.table({"id": ["a"]}))
     del made
     TRACE.calls.clear()  # the observer that is installed with it keeps what it saw

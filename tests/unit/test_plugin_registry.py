@@ -108,11 +108,7 @@ def test_an_interrupt_while_loading_passes(install: Install) -> None:
 
 @pytest.mark.parametrize(
     ("name", "package"),
-    [
-        ("iceberg", "hudi-iceberg-format"),
-        ("Delta", "hudi-delta-format"),
-        ("native", "hudi-core"),
-    ],
+    [("iceberg", "hudi-iceberg-format"), ("Delta", "hudi-delta-format"), ("native", "hudi-core")],
 )
 def test_unknown_name_of_the_project(name: str, package: str) -> None:
     with pytest.raises(UnknownTableFormatError) as caught:

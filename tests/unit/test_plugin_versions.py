@@ -34,6 +34,7 @@ from hudi_core.spi import MetaClientView as View
 from hudi_core.timeline.timeline import Timeline
 from native_format import NativeTableFormat
 from tests.formats.toy_format import ToyFormat
+from tests.tables import new_table
 
 CLIENT = cast("MetaClientView", object())
 DONE = Instant(
@@ -146,9 +147,7 @@ def test_a_plugin_of_the_contract_before_is_called_as_it_was(tmp_path: Path) -> 
     rows = pa.table({"id": ["a"], "city": ["rome"]})
     path = str(tmp_path / "t")
     with pytest.warns(PluginContractWarning) as found:
-        made = hudi.Table.create(
-            path, schema, record_key="id", partition_by="city", format="former"
-        )
+        made = new_table(path, schema, format="former")
     assert len(found) == 1
     told = str(found[0].message)
     assert "'former' is written for contract 0" in told

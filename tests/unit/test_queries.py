@@ -12,15 +12,14 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import DataFileError, NotATableError
+from tests.tables import new_table
 
 ROWS = pa.table({"id": [1, 2, 3], "fare": [0.5, 1.5, 2.5]})
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    made = hudi.Table.create(tmp_path / "trips", ROWS, record_key="id")
-    made.insert(ROWS)
-    return made
+    return new_table(tmp_path / "trips", ROWS)
 
 
 def test_duckdb_knows_the_table_by_name(table: hudi.Table) -> None:
@@ -56,9 +55,7 @@ SEVERAL = pa.table(
 @pytest.fixture
 def several(tmp_path: Path) -> hudi.Table:
     """Four files, one for each partition."""
-    made = hudi.Table.create(tmp_path / "several", SEVERAL, record_key="id", partition_by="part")
-    made.insert(SEVERAL)
-    return made
+    return new_table(tmp_path / "several", SEVERAL)
 
 
 @pytest.mark.parametrize(

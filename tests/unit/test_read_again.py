@@ -20,8 +20,8 @@ from hudi_core.read import known_state
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
+from tests.tables import new_table
 
-FAST = {"hoodie.fs.fsync": "false"}
 FORMATS = ("native", "iceberg", "delta")
 UPSERT = """
 import sys
@@ -29,7 +29,7 @@ import pyarrow as pa
 import hudi_core as hudi
 
 rows = pa.table({"id": [1], "city": ["oslo"], "v": [100.0]})
-hudi.Table.open(sys.argv[1], {"hoodie.fs.fsync": "false"}).upsert(rows)
+hudi.Table.open(sys.argv[1], {}).upsert(rows)
 """
 
 
@@ -40,14 +40,7 @@ def rows(*numbers: int, city: str) -> pa.Table:
 
 
 def make(path: Path, format_name: str, **options: Any) -> hudi.Table:
-    made = hudi.Table.create(
-        path,
-        rows(1, city="").schema,
-        record_key="id",
-        partition_by="city",
-        format=format_name,
-        options={**FAST, **options},
-    )
+    made = new_table(path, rows(1, city="").schema, options, format=format_name)
     made.insert(pa.concat_tables([rows(1, 2, city="oslo"), rows(3, 4, city="rome")]))
     made.bulk_insert(rows(5, 6, city="rome"))
     return made
@@ -193,7 +186,7 @@ def test_a_repaired_metadata_table_is_asked_again(tmp_path: Path) -> None:
 
 def test_a_table_that_is_validated_is_listed_by_each_query(tmp_path: Path) -> None:
     path = make(tmp_path / "t", "native").path
-    table = hudi.Table.open(path, {**FAST, "hoodie.metadata.validate": "true"})
+    table = hudi.Table.open(path, {"hoodie.metadata.validate": "true"})
     with listings() as listed:
         table.file_slices()
         count = len(listed)

@@ -30,7 +30,7 @@ from hudi_core.read.file_changes import ChangeSource
 from hudi_core.read.window import WindowWrite
 
 MODES = ("DATA_BEFORE", "DATA_BEFORE_AFTER")
-UNCLEANED = {"hoodie.fs.fsync": "false", "hoodie.clean.automatic": "false"}
+UNCLEANED = {"hoodie.clean.automatic": "false"}
 FEW = {"hoodie.clean.commits.retained": "1"}
 SCHEMA = pa.schema(
     [

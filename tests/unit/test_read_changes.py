@@ -14,13 +14,13 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import DataFileError, InvalidOptionError, SchemaError
 from hudi_core.read.json_text import json_rows
+from tests.tables import new_table
 
 FEED = {
     "hoodie.datasource.query.type": "incremental",
     "hoodie.datasource.query.incremental.format": "cdc",
     "hoodie.datasource.read.begin.instanttime": "earliest",
 }
-CHECKED = {"hoodie.fs.fsync": "false"}
 
 
 def rows(*ids: int, value: str = "a") -> pa.Table:
@@ -29,9 +29,7 @@ def rows(*ids: int, value: str = "a") -> pa.Table:
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    made = hudi.Table.create(
-        tmp_path / "t", rows(1), record_key="id", partition_by="city", options=CHECKED
-    )
+    made = hudi.Table.create(tmp_path / "t", rows(1), record_key="id", partition_by="city")
     made.insert(rows(1, 2))
     made.upsert(rows(2, 3, value="b"))
     made.delete(rows(1))
@@ -152,8 +150,7 @@ def test_a_filter_of_changes(table: hudi.Table) -> None:
 
 def test_a_column_of_the_name_is_refused(tmp_path: Path) -> None:
     given = pa.table({"id": [1], "_change_type": ["x"]})
-    table = hudi.Table.create(tmp_path / "t", given, record_key="id", options=CHECKED)
-    table.insert(given)
+    table = new_table(tmp_path / "t", given)
     with pytest.raises(SchemaError, match="has a column _change_type"):
         table.incremental(deletes=True)
     assert table.incremental().num_rows == 1
@@ -163,15 +160,12 @@ def test_a_column_of_the_name_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("format_name", ["native", "iceberg", "delta"])
 def test_files_that_a_filter_excludes_are_not_read(tmp_path: Path, format_name: str) -> None:
     options = {
-        **CHECKED,
         "hoodie.copyonwrite.insert.auto.split": "false",
         "hoodie.copyonwrite.insert.split.size": "2",
         "hoodie.parquet.small.file.limit": "0",
     }
     given = pa.table({"id": [1, 2, 3, 4]})
-    table = hudi.Table.create(
-        tmp_path / "t", given, record_key="id", format=format_name, options=options
-    )
+    table = new_table(tmp_path / "t", given.schema, options, format=format_name)
     first = table.bulk_insert(given.slice(0, 2))
     table.bulk_insert(given.slice(2))
     [other] = {status.stat.path for status in first.statuses}

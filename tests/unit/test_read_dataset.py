@@ -17,8 +17,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import DataFileError, SchemaError
-
-FAST = {"hoodie.fs.fsync": "false"}
+from tests.tables import new_table
 
 
 def rows(*numbers: int, city: str) -> pa.Table:
@@ -28,9 +27,7 @@ def rows(*numbers: int, city: str) -> pa.Table:
 
 
 def make(path: Path) -> hudi.Table:
-    made = hudi.Table.create(
-        path, rows(1, city="").schema, record_key="id", partition_by="city", options=FAST
-    )
+    made = new_table(path, rows(1, city="").schema)
     made.insert(pa.concat_tables([rows(1, 2, city="oslo"), rows(3, 4, city="rome")]))
     made.bulk_insert(rows(5, 6, city="rome"))
     return made
@@ -113,7 +110,7 @@ def test_filters_are_pushed_down_to_partitions_and_files(damaged: hudi.Table, en
 def test_columns_are_pushed_down(tmp_path: Path) -> None:
     # a column that is read makes more bytes than the other ever has
     wide = pa.table({"id": range(4000), "text": [f"{n:x}" * 40 for n in range(4000)]})
-    made = hudi.Table.create(tmp_path / "t", wide, record_key="id", options=FAST)
+    made = new_table(tmp_path / "t", wide.schema)
     made.bulk_insert(wide)
     before = pa.total_allocated_bytes()
     narrow = made.scan().scanner(columns=["id"]).to_table()

@@ -11,12 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_core.errors import SchemaError
-from hudi_core.read.filters import (
-    OPERATORS,
-    Condition,
-    require_columns,
-    to_filter,
-)
+from hudi_core.read.filters import OPERATORS, Condition, require_columns, to_filter
 
 SCHEMA = pa.schema(
     [

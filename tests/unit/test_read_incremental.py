@@ -339,9 +339,7 @@ def test_a_path_outside_its_partition_is_damage(table: Builder, path: str) -> No
 def test_a_partition_outside_the_table_is_refused(table: Builder) -> None:
     partition = "../elsewhere"
     stat = WriteStat(
-        file_id="aaaa-0",
-        path=f"{partition}/{base('aaaa-0', at(10))}",
-        partition_path=partition,
+        file_id="aaaa-0", path=f"{partition}/{base('aaaa-0', at(10))}", partition_path=partition
     )
     table.record(10, 15, CommitMetadata({partition: (stat,)}))
 

@@ -13,8 +13,8 @@ import hudi_core as hudi
 from hudi_core.errors import InvalidInstantTimeError, TimeOutOfRangeError
 from hudi_core.model.instant_time import InstantTime, parse_query_time, to_datetime
 from hudi_core.model.timeline_zone import UTC_TIMELINE
+from tests.tables import new_table
 
-FAST = {"hoodie.fs.fsync": "false"}
 EAST = timezone(timedelta(hours=9))
 
 
@@ -43,7 +43,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
     """One row, written three times."""
     path = tmp_path_factory.mktemp("timestamps") / "t"
     rows = pa.table({"id": [1], "v": [0]})
-    made = hudi.Table.create(path, rows.schema, record_key="id", options=FAST)
+    made = new_table(path, rows.schema)
     for value in range(3):
         made.upsert(pa.table({"id": [1], "v": [value]}))
     return made
@@ -116,7 +116,7 @@ def test_after_now_there_is_no_state(table: hudi.Table) -> None:
 
 
 def test_a_table_without_commits_has_no_past_states(tmp_path: Path) -> None:
-    made = hudi.Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]), options=FAST)
+    made = hudi.Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]))
     assert made.count() == 0
     with pytest.raises(TimeOutOfRangeError, match="it has no commits"):
         made.count(as_of=datetime.now(UTC))

@@ -97,8 +97,7 @@ def test_escaped_values_are_compared_as_they_were() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [KeyGeneratorType.TIMESTAMP, KeyGeneratorType.CUSTOM, KeyGeneratorType.USER_PROVIDED],
+    "kind", [KeyGeneratorType.TIMESTAMP, KeyGeneratorType.CUSTOM, KeyGeneratorType.USER_PROVIDED]
 )
 def test_generators_that_change_the_value_prune_by_the_path_column_only(
     kind: KeyGeneratorType,

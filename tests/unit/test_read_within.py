@@ -12,8 +12,7 @@ import hudi_core as hudi
 from hudi_core.errors import NotATableError, UnknownPartitionError
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.path_pattern import PathPattern
-
-FAST = {"hoodie.fs.fsync": "false"}
+from tests.tables import new_table
 
 
 @pytest.mark.parametrize(
@@ -60,10 +59,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     rows = pa.table(
         {"id": [1, 2, 3, 4, 5], "year": [2025, 2025, 2025, 2026, 2026], "month": [1, 1, 2, 1, 1]}
     )
-    made = hudi.Table.create(
-        path, rows, record_key="id", partition_by=["year", "month"], options=FAST
-    )
-    made.insert(rows)
+    made = new_table(path, rows, partition_by=["year", "month"])
     made.upsert(rows.slice(0, 2))
     return str(path)
 
@@ -125,10 +121,7 @@ def test_what_the_table_does_not_have_is_named(path: str) -> None:
 
 def test_only_named_partitions_are_opened(tmp_path: Path) -> None:
     rows = pa.table({"id": [1, 2], "city": ["oslo", "rome"]})
-    made = hudi.Table.create(
-        tmp_path / "t", rows, record_key="id", partition_by="city", options=FAST
-    )
-    made.insert(rows)
+    new_table(tmp_path / "t", rows)
     for file in tmp_path.glob("t/rome/*.parquet"):
         file.unlink()
     assert hudi.read(None, tmp_path / "t" / "oslo").num_rows == 1

@@ -18,6 +18,7 @@ from hudi_core.cli import app
 from hudi_core.engine.spark import SparkEngine
 from hudi_core.services.differences import Source
 from tests.formats.service_tables import operator
+from tests.tables import new_table
 
 NAMES = ("id", "city", "ts", "v", "_hoodie_is_deleted")
 SCHEMA = pa.schema(
@@ -39,14 +40,7 @@ def rows(*made: Row) -> pa.Table:
 
 
 def make(path: Path, ordering: str | None = "ts", **options: str) -> hudi.Table:
-    return hudi.Table.create(
-        str(path),
-        SCHEMA,
-        record_key="id",
-        partition_by="city",
-        ordering_field=ordering,
-        options={"hoodie.fs.fsync": "false", **options},
-    )
+    return new_table(path, SCHEMA, options, ordering_field=ordering)
 
 
 def held(table: hudi.Table) -> list[Row]:
@@ -75,6 +69,7 @@ OTHER: Row = ("b", "x", 6, "s")
     [
         ("ts", ("a", "x", 8, "n"), (3, 0), [("a", "x", 8, "n")] * 3),
         ("ts", ("a", "x", 6, "n"), (2, 0), [("a", "x", 6, "n")] * 2 + [("a", "x", 7, "q")]),
+        ("ts", ("a", "x", 4, "n"), (0, 0), [*LATE, ("a", "x", 7, "q")]),
         (None, ("a", "x", 1, "n"), (3, 0), [("a", "x", 1, "n")] * 3),
         ("ts", ("a", "x", 6, "n", True), (0, 2), [("a", "x", 7, "q")]),
         (None, ("a", "x", 1, "n", True), (0, 3), []),
@@ -95,6 +90,7 @@ def test_each_stored_row_of_a_key_is_merged_for_itself(
     files = Counter(table.to_arrow()["_hoodie_file_name"].to_pylist())
     for stat in (status.stat for status in result.statuses):
         assert stat.num_writes == files[str(stat.path).rpartition("/")[2]]
+    assert sum(status.stat.num_deletes for status in result.statuses) == counts[1]
 
 
 def test_a_delete_by_key_deletes_all_of_its_rows(tmp_path: Path) -> None:
@@ -159,10 +155,7 @@ def in_two_partitions(table: hudi.Table) -> None:
     ],
 )
 def test_a_record_index_forbids_keys_of_several_rows(
-    options: dict[str, str],
-    fill: Callable[[hudi.Table], None],
-    is_valid: bool,
-    tmp_path: Path,
+    options: dict[str, str], fill: Callable[[hudi.Table], None], is_valid: bool, tmp_path: Path
 ) -> None:
     table = make(tmp_path / "t", **options)
     fill(table)

@@ -18,20 +18,20 @@ from hudi_core.metadata.indexing import was_dropped
 from hudi_core.metadata.unique_keys import has_repeated_keys
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.txn.table_lock import table_lock
+from tests.tables import new_table
 
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("rider", pa.string()),
-        pa.field("code", pa.int32()),
+        ("id", pa.string()),
+        ("city", pa.string()),
+        ("ts", pa.int64()),
+        ("rider", pa.string()),
+        ("code", pa.int32()),
     ]
 )
 OPTIONS = {
     "hoodie.index.type": "RECORD_INDEX",
     "hoodie.record.index.update.partition.path": "true",
-    "hoodie.fs.fsync": "false",
     "hoodie.metadata.enable": "true",
     "hoodie.metadata.record.index.enable": "true",
     # what is left out is left out by the index alone
@@ -60,14 +60,8 @@ def by_number(key: int) -> str | None:
 
 
 def create(path: Path, version: int = 8) -> hudi.Table:
-    return hudi.Table.create(
-        str(path / "table"),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        options={**OPTIONS, "hoodie.write.table.version": str(version)},
+    return new_table(
+        path / "table", SCHEMA, {**OPTIONS, "hoodie.write.table.version": str(version)}
     )
 
 
@@ -189,7 +183,7 @@ def test_an_option_turns_it_off(tmp_path: Path) -> None:
 def test_an_index_made_again_on_another_column_loses_no_row_of_an_open_dataset(
     tmp_path: Path,
 ) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id", options=OPTIONS)
+    table = new_table(tmp_path / "t", SCHEMA, OPTIONS, partition_by=None, ordering_field=None)
     whole = rows(range(6), by_number).set_column(1, "city", pa.array([f"c{n}" for n in range(6)]))
     for number in range(6):
         table.insert(whole.slice(number, 1), options={"hoodie.parquet.small.file.limit": "0"})
@@ -207,10 +201,7 @@ def test_an_index_made_again_on_another_column_loses_no_row_of_an_open_dataset(
 def test_an_index_of_the_record_key_is_the_record_index(tmp_path: Path, using: str | None) -> None:
     options = {key: value for key, value in OPTIONS.items() if "record" not in key.lower()}
     options["hoodie.index.type"] = "SIMPLE"
-    table = hudi.Table.create(
-        str(tmp_path / "t"), SCHEMA, record_key="id", ordering_field="ts", options=options
-    )
-    table.insert(rows(range(4), by_number))
+    table = new_table(tmp_path / "t", rows(range(4), by_number), options, partition_by=None)
     with pytest.raises(TableServiceError, match="record index is of the record key, and not of"):
         table.create_index("of_keys", "city", using="record_index")
     with pytest.raises(TableServiceError, match="would be of 2 columns: id, city"):

@@ -87,7 +87,7 @@ def test_schemas_are_merged_by_name() -> None:
     first = pa.schema(
         [pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.string(), False)]
     )
-    second = pa.schema([pa.field("c", pa.int32()), pa.field("a", pa.int64())])
+    second = pa.schema([("c", pa.int32()), ("a", pa.int64())])
     merged = merge_schemas([("1", first), ("2", second)])
     assert merged.names == ["a", "b", "c"]
     assert [field.nullable for field in merged] == [True, True, True]
@@ -147,7 +147,7 @@ def test_fields_keep_the_ids_that_they_carry() -> None:
         [
             field("a", 7),
             field("b", 2, pa.list_(field("element", 9, pa.int8()))),
-            pa.field("c", KEY.types[0]),
+            ("c", KEY.types[0]),
         ]
     )
     schema = TableSchema.adopt(carried)

@@ -41,6 +41,7 @@ from hudi_core.txn.begin import begin
 from hudi_core.txn.creation import CREATION_PATH
 from hudi_core.txn.locks.file import FileLock
 from hudi_core.txn.table_lock import creation_lock, table_lock
+from tests.tables import new_table
 
 OPTIONS = {
     "hoodie.table.name": "cities",
@@ -247,9 +248,10 @@ def test_a_write_does_not_begin_on_a_table_in_its_place(tmp_path: Path) -> None:
     begun(other)
 
 
-def test_rows_are_deleted_in_append_mode_only(tmp_path: Path) -> None:
+@pytest.mark.parametrize("operation", ["delete", "delete_partition"])
+def test_rows_are_deleted_in_append_mode_only(tmp_path: Path, operation: str) -> None:
     hudi.write(ROWS, str(tmp_path / "t"), "append", OPTIONS)
-    options = {**OPTIONS, "hoodie.datasource.write.operation": "delete"}
+    options = {**OPTIONS, OPERATION: operation}
     with pytest.raises(InvalidOptionError, match="mode='overwrite'"):
         hudi.write(ROWS, str(tmp_path / "t"), "overwrite", options)
     result = hudi.write(ROWS.slice(0, 1), str(tmp_path / "t"), "append", options)
@@ -368,7 +370,7 @@ def test_a_table_outlives_an_option_of_a_strategy_that_it_does_not_have(
         with pytest.raises(InvalidOptionError, match="Drop it, or set"):
             hudi.write(ROWS, str(tmp_path / "new"), mode, options)
     with pytest.raises(InvalidOptionError):
-        hudi.Table.create(tmp_path / "new", ROWS.schema, record_key="id", options={name: value})
+        new_table(tmp_path / "new", ROWS.schema, {name: value}, partition_by=None)
     assert not (tmp_path / "new").exists()
 
 

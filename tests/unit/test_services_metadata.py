@@ -44,12 +44,12 @@ from hudi_core.txn.table_lock import lock_at
 from tests.foreign import by_hudi_rs
 from tests.hudi_tables import VERSION_6
 from tests.samples import IS_WHOLE
+from tests.tables import new_table
 from tests.unit.mortal_tables import deaths
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 OPTIONS = {
     "hoodie.metadata.enable": "false",
-    "hoodie.fs.fsync": "false",
     "hoodie.metadata.index.column.stats.file.group.count": "1",
     "hoodie.metadata.index.bloom.filter.file.group.count": "1",
 }
@@ -61,16 +61,8 @@ def rows(*parts: str, ts: int = 1) -> pa.Table:
     return pa.Table.from_pylist(found, SCHEMA)
 
 
-def new_table(path: Path, options: dict[str, str] = OPTIONS) -> hudi.Table:
-    table = hudi.Table.create(
-        str(path),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="part",
-        ordering_field="ts",
-        options=options,
-    )
+def made_table(path: Path, options: dict[str, str] = OPTIONS) -> hudi.Table:
+    table = new_table(path, SCHEMA, options)
     table.upsert(rows("x", "y"))
     table.upsert(rows("x", ts=5))
     return table
@@ -105,7 +97,7 @@ def require_right(path: Path) -> None:
 
 def test_create_delete_and_back(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    new_table(path)
+    made_table(path)
     made = operator(opened(path)).create()
     assert made == (COLUMN_STATS, FILES, PARTITION_STATS)
     assert validate(opened(path)).is_valid
@@ -131,7 +123,7 @@ def test_create_delete_and_back(tmp_path: Path) -> None:
 
 def test_a_deliberate_lie_shows_who_lists_from_it(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    new_table(path)
+    made_table(path)
     operator(opened(path)).create()
     hudi.Table.open(str(path), OPTIONS).upsert(rows("z"))
     last = metadata_client(opened(path)).timeline().completed_writes()[-1]
@@ -147,7 +139,7 @@ def test_a_deliberate_lie_shows_who_lists_from_it(tmp_path: Path) -> None:
 
 def test_init_finishes_what_was_left(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    new_table(path)
+    made_table(path)
     with pytest.raises(TableServiceError, match="no metadata table"):
         operator(opened(path)).bring_to_date()
     operator(opened(path)).create()
@@ -164,7 +156,7 @@ def test_init_finishes_what_was_left(tmp_path: Path) -> None:
 
 def test_a_partition_comes_and_goes_without_the_others(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    new_table(path, ENABLED)
+    made_table(path, ENABLED)
 
     def others() -> dict[str, bytes]:
         files = (path / ".hoodie/metadata").rglob("*")
@@ -212,7 +204,7 @@ def test_a_dropped_partition_comes_back_with_the_next_write_that_asks_for_it(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "t"
-    new_table(path, ENABLED)
+    made_table(path, ENABLED)
     operator(opened(path)).drop(COLUMN_STATS)
     assert COLUMN_STATS not in read_definitions(opened(path).storage, opened(path).config).raw
     hudi.Table.open(str(path), OPTIONS).upsert(rows("x", ts=5))
@@ -225,7 +217,7 @@ def test_a_dropped_partition_comes_back_with_the_next_write_that_asks_for_it(
 
 def test_secondary_indexes_need_a_column_and_keep_the_record_index(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    new_table(path, ENABLED)
+    made_table(path, ENABLED)
     name = "secondary_index_of_ts"
     with pytest.raises(TableServiceError, match="needs a column"):
         operator(opened(path)).index(name)
@@ -247,7 +239,7 @@ def test_secondary_indexes_need_a_column_and_keep_the_record_index(tmp_path: Pat
 
 def test_another_engines_indexing_is_left_to_it(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    new_table(path, ENABLED)
+    made_table(path, ENABLED)
     client = opened(path)
     plan = IndexPlan(index_partition_infos=(IndexPartitionInfo(1, RECORD_INDEX, None),))
     time = TimelineClock(client.active).next_time()
@@ -260,7 +252,7 @@ def test_another_engines_indexing_is_left_to_it(tmp_path: Path) -> None:
 
 def test_an_indexing_of_what_is_no_index_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    new_table(path, ENABLED)
+    made_table(path, ENABLED)
     client = opened(path)
     for name in (FILES, "../..", "", ".hoodie"):
         info = IndexPartitionInfo(1, name, None, {"hudi.core.indexing": "drop"})
@@ -275,7 +267,7 @@ def test_an_indexing_of_what_is_no_index_is_refused(tmp_path: Path) -> None:
 
 def test_looking(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    new_table(path)
+    made_table(path)
     stored, is_metadata = list_files(opened(path), "x")
     assert (is_metadata, lister_of(opened(path)).is_metadata) == (False, False)
     with pytest.raises(TableServiceError, match="no metadata table"):
@@ -358,7 +350,7 @@ def test_a_death_at_any_step_is_made_good(
     act: Callable[[TableMetaClient], None], tmp_path: Path
 ) -> None:
     template = tmp_path / "t"
-    new_table(template, OPTIONS if act is create else ENABLED)
+    made_table(template, OPTIONS if act is create else ENABLED)
     config = opened(template).config
     seen = 0
     for path in deaths(template, tmp_path / "copies", act, APART, config=config, options=OPTIONS):
@@ -386,7 +378,7 @@ def test_a_death_at_any_step_is_made_good(
 
 def test_the_snapshot_knows_what_was_built(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    new_table(path, ENABLED)
+    made_table(path, ENABLED)
     operator(opened(path)).index(BLOOM_FILTERS)
-    snapshot = MetadataSnapshot.open(replace(opened(path), options={}))
+    snapshot = MetadataSnapshot.open(replace(opened(path)))
     assert {record.type for record in snapshot.scan(BLOOM_FILTERS)} == {4}

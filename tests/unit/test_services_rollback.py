@@ -22,9 +22,9 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
 from hudi_core.txn import rollback
+from tests.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
-FAST = {"hoodie.fs.fsync": "false"}
 
 
 def rows(*ids: str, ts: int = 1) -> pa.Table:
@@ -34,15 +34,11 @@ def rows(*ids: str, ts: int = 1) -> pa.Table:
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
     """Give a table with two rows."""
-    table = hudi.Table.create(
-        str(tmp_path / "t"), SCHEMA, name="t", record_key="id", partition_by="part", options=FAST
-    )
-    table.insert(rows("a", "b"))
-    return table
+    return new_table(tmp_path / "t", rows("a", "b"), ordering_field=None)
 
 
 def opened(table: hudi.Table) -> OpenTable:
-    return open_table(table.path, FAST)
+    return open_table(table.path, {})
 
 
 def content(table: hudi.Table) -> list[tuple[str, int]]:
@@ -205,10 +201,7 @@ def test_a_rollback_of_another_write_is_finished_first(table: hudi.Table) -> Non
     begun = half_done(table, last, State.REQUESTED)
     done = table.rollback(middle)
     assert done.requested_time > begun
-    assert rollbacks(table) == [
-        (begun, State.COMPLETED),
-        (done.requested_time, State.COMPLETED),
-    ]
+    assert rollbacks(table) == [(begun, State.COMPLETED), (done.requested_time, State.COMPLETED)]
     assert content(table) == [("a", 1), ("b", 1)]
 
 

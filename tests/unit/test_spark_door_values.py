@@ -24,12 +24,12 @@ from pyspark_hudi.reader import HudiReader
 
 SCHEMA = pa.schema(
     [
-        pa.field("s", pa.string()),
-        pa.field("n", pa.int32()),
-        pa.field("f", pa.float64()),
-        pa.field("day", pa.date32()),
-        pa.field("at", pa.timestamp("us", tz="UTC")),
-        pa.field("box", pa.struct([pa.field("w", pa.int32())])),
+        ("s", pa.string()),
+        ("n", pa.int32()),
+        ("f", pa.float64()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("box", pa.struct([("w", pa.int32())])),
     ]
 )
 

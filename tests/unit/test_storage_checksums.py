@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-import hudi_core as hudi
 from hudi_core.cli import app
 from hudi_core.errors import AlreadyExistsError
 from hudi_core.metadata.index_definitions import DEFAULT_PATH
@@ -27,6 +26,7 @@ from hudi_core.storage.properties_file import (
     update_properties,
     write_new,
 )
+from tests.tables import new_table
 from tests.unit.mortal_disk import Killed, MortalDisk
 
 PART = 512
@@ -185,9 +185,7 @@ def test_a_table_that_java_and_an_earlier_release_wrote(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("x", pa.int64())])
     rows = pa.table({"id": [1], "x": [1]}, schema)
     path = tmp_path / "t"
-    table = hudi.Table.create(
-        str(path), schema, record_key="id", options={"hoodie.fs.fsync": "false"}
-    )
+    table = new_table(path, schema, {"hoodie.fs.fsync": "false"})
     for name in (PROPERTIES_PATH, DEFAULT_PATH):
         by_java(path / name, (path / name).read_bytes())
     assert table.validate().is_valid

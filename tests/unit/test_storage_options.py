@@ -41,11 +41,7 @@ def obstore_s3(given: StorageOptions) -> dict[str, Any]:
         ({"fs.s3a.encryption.algorithm": "AES256"}, "s3_encryption", "AES256"),
         ({"fs.s3a.encryption.algorithm": "sse-kms"}, "s3_encryption", "aws:kms"),
         ({"fs.s3a.server-side-encryption-algorithm": "DSSE-KMS"}, "s3_encryption", "aws:kms:dsse"),
-        (
-            {"fs.gs.auth.service.account.json.keyfile": "/k.json"},
-            "gcs_key_file",
-            "/k.json",
-        ),
+        ({"fs.gs.auth.service.account.json.keyfile": "/k.json"}, "gcs_key_file", "/k.json"),
         ({"fs.azure.account.name": "acme"}, "azure_account", "acme"),
         ({"fs.azure.account.key": "k"}, "azure_account_key", Secret("k")),
         ({"fs.azure.sas.fixed.token": "t"}, "azure_sas_token", Secret("t")),

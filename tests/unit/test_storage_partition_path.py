@@ -73,8 +73,7 @@ def test_several_fields_and_none() -> None:
 @pytest.mark.parametrize("hive", [False, True])
 @pytest.mark.parametrize("url", [False, True])
 @pytest.mark.parametrize(
-    ("value", "reason"),
-    [(NULL, "nulls"), ("a\0b", "NUL"), ("\ud800", "Unicode")],
+    ("value", "reason"), [(NULL, "nulls"), ("a\0b", "NUL"), ("\ud800", "Unicode")]
 )
 def test_values_that_nothing_can_save(hive: bool, url: bool, value: str, reason: str) -> None:
     with pytest.raises(PartitionValueError, match=f"'region'.*{reason}") as caught:

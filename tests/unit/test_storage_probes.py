@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import hudi_core as hudi
 from hudi_core.errors import StorageError
 from hudi_core.model.files import FileStatus
 from hudi_core.model.protocols import Storage
@@ -17,6 +16,7 @@ from hudi_core.storage import conditional
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.probes import probe
 from hudi_core.storage.store_clock import store_now_ms
+from tests.tables import new_table
 
 TEMP = ".hoodie/.temp"
 LEFT = [f"{TEMP}/probe-{'a' * 32}", f"{TEMP}/clock-{'b' * 32}"]
@@ -35,7 +35,7 @@ def names(storage: Storage) -> set[str]:
 
 def test_the_next_write_removes_what_others_left_once_it_is_old(tmp_path: Path) -> None:
     rows = pa.table({"id": [1]})
-    table = hudi.Table.create(str(tmp_path), rows.schema, record_key="id")
+    table = new_table(tmp_path, rows.schema)
     storage = PosixStorage(str(tmp_path))
     for path in (*LEFT, *OTHERS):
         storage.put_if_absent(path, b"")

@@ -18,10 +18,11 @@ from hudi_core.metadata.partitions import bloom_filters
 from hudi_core.metadata.partitions.bloom_filters import BloomFilters
 from hudi_core.metadata.records import BloomFilterEntry
 from tests.property.test_index_model import ApartEngine
+from tests.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
 FILTERS = {"hoodie.metadata.index.bloom.filter.enable": "true"}
-FAST = {"hoodie.fs.fsync": "false", "hoodie.parquet.small.file.limit": "0"}
+FAST = {"hoodie.parquet.small.file.limit": "0"}
 UNASKED = {"hoodie.bloom.index.use.metadata": "false"}
 FILES = 8
 
@@ -58,14 +59,7 @@ def interleaved(number: int) -> list[str]:
 
 
 def table_of(path: Path, **options: str) -> hudi.Table:
-    table = hudi.Table.create(
-        str(path),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="city",
-        options={"hoodie.index.type": "BLOOM", **FAST, **FILTERS, **options},
-    )
+    table = new_table(path, SCHEMA, {"hoodie.index.type": "BLOOM", **FAST, **FILTERS, **options})
     for number in range(FILES):
         table.bulk_insert(rows(interleaved(number), 0))
     return table

@@ -27,7 +27,7 @@ ENCODING = "hoodie.table.complex.keygen.encoding"
 CONSISTENT = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
 JAVA = "hoodie.datasource.write.keygenerator.java.version"
 ZONE = "hoodie.table.timeline.local.zone"
-QUICK = {"hoodie.metadata.enable": "false", "hoodie.fs.fsync": "false"}
+QUICK = {"hoodie.metadata.enable": "false"}
 INDEX, NUMBER = "hoodie.index.type", "hoodie.bucket.index.num.buckets"
 OURS = (
     *("hoodie.table.create.schema", "hoodie.table.schema.", ENCODING, CONSISTENT, JAVA, ZONE),
@@ -332,10 +332,7 @@ def test_partitions_of_another_form_are_refused(tmp_path: Path) -> None:
 
 def test_a_row_that_lies_elsewhere_says_nothing_of_the_others(tmp_path: Path) -> None:
     """A global index of Hudi's may leave a row in the partition it was in."""
-    stays = {
-        INDEX: "GLOBAL_SIMPLE",
-        "hoodie.simple.index.update.partition.path": "false",
-    }
+    stays = {INDEX: "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "false"}
     folder = made_elsewhere(
         tmp_path, [rows(["1", "2"], city=["A", "A"])], partition_by="city", options=stays
     )

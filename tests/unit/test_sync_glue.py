@@ -26,6 +26,7 @@ from hudi_core.errors import (
 from hudi_core.metastore.glue import GlueWriter
 from hudi_core.sync.result import EntryChange
 from tests.moto_s3 import S3Service
+from tests.tables import new_table
 
 GLUE_TOOL = "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool"
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])
@@ -92,10 +93,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return made
 
 
-def new_table(path: str | Path, days: list[str], options: dict[str, Any]) -> hudi.Table:
-    table = hudi.Table.create(
-        path, SCHEMA, name="trips", record_key="id", partition_by="day", options=options
-    )
+def made_table(path: str | Path, days: list[str], options: dict[str, Any]) -> hudi.Table:
+    table = new_table(path, SCHEMA, options)
     table.bulk_insert(trips(range(len(days)), days))
     return table
 
@@ -112,7 +111,7 @@ def test_hundreds_of_partitions(
     catalog: Catalog, tmp_path: Path, calls: list[tuple[str, int]]
 ) -> None:
     days = [f"d{number:04d}" for number in range(160)]
-    table = new_table(tmp_path / "trips", days, catalog.options)
+    table = made_table(tmp_path / "trips", days, catalog.options)
     done = table.sync("glue")
     assert (done.tool, done.creates_database) == (SyncTool.GLUE, True)
     assert calls == [("batch_create_partition", 100), ("batch_create_partition", 60)]
@@ -160,7 +159,7 @@ def test_commits_are_followed_by_syncs(catalog: Catalog, tmp_path: Path) -> None
         "hoodie.datasource.hive_sync.mode": "hms",
         "hoodie.datasource.meta.sync.glue.table_name": "rides",
     }
-    table = new_table(tmp_path / "trips", ["a"], options)
+    table = made_table(tmp_path / "trips", ["a"], options)
     table.insert(trips([5], ["b"]))
     assert sorted(catalog.partitions("rides")) == ["a", "b"]
     nowhere = {**options, "hoodie.aws.glue.endpoint": "http://127.0.0.1:1"}
@@ -172,7 +171,7 @@ def test_commits_are_followed_by_syncs(catalog: Catalog, tmp_path: Path) -> None
 
 def test_places_are_spelled_as_readers_of_glue_know_them(catalog: Catalog, s3: S3Service) -> None:
     root = s3.new_root("trips").replace("s3://", "s3a://")
-    table = new_table(root, ["a"], {**s3.given, **catalog.options})
+    table = made_table(root, ["a"], {**s3.given, **catalog.options})
     table.sync("glue")
     place = root.replace("s3a://", "s3://")
     found = catalog.entry("trips")["StorageDescriptor"]
@@ -183,7 +182,7 @@ def test_places_are_spelled_as_readers_of_glue_know_them(catalog: Catalog, s3: S
 
 
 def test_columns_that_readers_cannot_follow(catalog: Catalog, tmp_path: Path) -> None:
-    table = new_table(tmp_path / "trips", ["a"], catalog.options)
+    table = made_table(tmp_path / "trips", ["a"], catalog.options)
     table.sync("glue")
     entry = catalog.entry("trips")
     changed = {
@@ -207,7 +206,7 @@ def test_columns_that_readers_cannot_follow(catalog: Catalog, tmp_path: Path) ->
 
 
 def test_two_syncs_at_a_time(catalog: Catalog, tmp_path: Path) -> None:
-    new_table(tmp_path / "trips", ["a"], catalog.options).sync("glue")
+    made_table(tmp_path / "trips", ["a"], catalog.options).sync("glue")
     keys = DynamoLockConfig.from_options(catalog.options)
     glue = GlueWriter(GlueConfig.from_options(catalog.options), keys, 1000)
     with closing(glue):
@@ -221,7 +220,7 @@ def test_two_syncs_at_a_time(catalog: Catalog, tmp_path: Path) -> None:
 def test_columns_reach_all_partitions_after_a_sync_that_died(
     catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = new_table(tmp_path / "trips", ["a", "b"], catalog.options)
+    table = made_table(tmp_path / "trips", ["a", "b"], catalog.options)
     table.sync("glue")
     table.alter(add_columns={"tip": pa.int32()})
 
@@ -239,7 +238,7 @@ def test_columns_reach_all_partitions_after_a_sync_that_died(
 
 
 def test_an_address_that_boto3_does_not_take(catalog: Catalog, tmp_path: Path) -> None:
-    table = new_table(tmp_path / "trips", ["a"], catalog.options)
+    table = made_table(tmp_path / "trips", ["a"], catalog.options)
     given = {"hoodie.aws.glue.endpoint": "http://local_stack:4566"}
     with pytest.raises(InvalidOptionError, match=r"hoodie\.aws\.glue\.endpoint.*local_stack"):
         table.sync("glue", options=given)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import hudi_core as hudi
 from hudi_core.engine.threads import thread_pool
 from hudi_core.errors import ResourceLimitError
 from hudi_core.meta_client import run_in_threads
 from hudi_core.txn.locks import HudiFileLock
+from tests.tables import new_table
 from tests.unit.refusals import files
 
 ROWS = pa.table({"id": [1]})
@@ -51,7 +51,7 @@ def test_a_lock_file_that_nobody_can_renew_is_nobodys(tmp_path: Path) -> None:
 
 
 def test_a_write_without_a_heart_leaves_nothing(tmp_path: Path) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), ROWS.schema, record_key="id")
+    table = new_table(tmp_path / "t", ROWS.schema)
     before = files(tmp_path)
     with no_threads(), pytest.raises(ResourceLimitError, match="another thread"):
         table.upsert(ROWS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import subprocess
 import sys
 import threading
@@ -99,37 +98,6 @@ def test_a_timeline_at_hand_saves_the_listing(active: ActiveTimeline) -> None:
     clock = TimelineClock(active, lambda: NOON)
     assert clock.next_time(Timeline()) == at(0)
     assert clock.next_time() == at(51)
-
-
-def test_writers_with_skewed_clocks_and_one_lock_never_share_a_time(active: ActiveTimeline) -> None:
-    lock = threading.Lock()
-    order: list[InstantTime] = []
-
-    def write(skew: timedelta) -> None:
-        clock = TimelineClock(
-            ActiveTimeline(active.storage, active.folder), lambda: datetime.now(UTC) + skew
-        )
-        for _ in range(15):
-            with lock:
-                time = clock.next_time()
-                order.append(time)
-                instant = active.create_requested(Instant(time, Action.COMMIT, State.REQUESTED))
-            with lock:
-                completion = clock.next_time()
-                order.append(completion)
-                active.complete(instant, completion, b"x")
-
-    threads = [
-        threading.Thread(target=write, args=(timedelta(seconds=skew),)) for skew in (-40, 40)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert len(order) == 60
-    assert all(earlier < later for earlier, later in itertools.pairwise(order))
-    assert len(active.load().completed_writes()) == 30
 
 
 def test_threads_without_a_lock_never_share_a_time(active: ActiveTimeline) -> None:

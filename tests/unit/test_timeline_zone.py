@@ -28,6 +28,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.timeline.zone_evidence import require_same_zone
+from tests.tables import new_table
 
 WEST, EAST = "America/Los_Angeles", "Asia/Tokyo"
 AUTUMN = datetime(2026, 11, 1, 9, tzinfo=UTC)
@@ -247,9 +248,7 @@ ROWS = pa.table({"id": ["a", "b"], "v": [1, 2]})
 def local_table(tmp_path: Path) -> Path:
     """A table that does not say in which zone its instants are, as Apache Hudi makes it."""
     path = tmp_path / "table"
-    hudi.Table.create(
-        str(path), ROWS.schema, record_key="id", options={"hoodie.metadata.enable": "false"}
-    )
+    new_table(path, ROWS.schema, {"hoodie.metadata.enable": "false"})
     for properties in path.rglob("hoodie.properties"):
         lines = properties.read_text().splitlines(keepends=True)
         kept = [line for line in lines if not line.startswith("hoodie.table.timeline.timezone")]
@@ -373,6 +372,6 @@ def test_a_table_may_keep_its_zone(local_table: Path) -> None:
 
 def test_a_table_in_utc_takes_no_notice_of_a_local_zone(tmp_path: Path) -> None:
     given = {TableKeys.local_zone.key: EAST}
-    table = hudi.Table.create(str(tmp_path / "t"), ROWS.schema, record_key="id", options=given)
+    table = new_table(tmp_path / "t", ROWS.schema, given)
     requested = table.upsert(ROWS).instant.requested_time
     assert abs(UTC_TIMELINE.utc_datetime(requested) - datetime.now(UTC)) < timedelta(hours=1)

@@ -148,9 +148,7 @@ def test_it_beats(storage: Storage, beating: Callable[[int], Heartbeat]) -> None
     assert not heart.is_lost
 
 
-def test_nothing_in_it_names_a_person_or_machine(
-    local: PosixStorage,
-) -> None:
+def test_nothing_in_it_names_a_person_or_machine(local: PosixStorage) -> None:
     heart = Heartbeat(local, INSTANT, 60_000)
     heart.start()
     told = content(local)
@@ -188,9 +186,7 @@ def test_a_killed_writer_of_this_machine_is_dead_at_once(
 
 
 def test_a_stopped_writer_of_this_machine_is_never_dead(
-    local: PosixStorage,
-    writer: Callable[..., tuple[subprocess.Popen[str], int]],
-    tmp_path: Path,
+    local: PosixStorage, writer: Callable[..., tuple[subprocess.Popen[str], int]], tmp_path: Path
 ) -> None:
     process, _ = writer()
     process.send_signal(signal.SIGSTOP)

@@ -21,6 +21,7 @@ from hudi_core.txn import rollback
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from tests.foreign import by_hudi_rs
+from tests.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 FAST = {"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"}
@@ -40,11 +41,7 @@ WRITES: list[Write] = [
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    table = hudi.Table.create(
-        str(tmp_path / "t"), SCHEMA, name="t", record_key="id", ordering_field="ts", options=FAST
-    )
-    table.insert(rows("a", "b"))
-    return table
+    return new_table(tmp_path / "t", rows("a", "b"), FAST)
 
 
 def content(table: hudi.Table) -> list[tuple[str, int]]:

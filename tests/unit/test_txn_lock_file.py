@@ -23,12 +23,10 @@ from hudi_core.services.drop import drop_table
 from hudi_core.txn.locks import FileLock, HudiFileLock, LockPlace, lock_provider
 from hudi_core.txn.table_lock import TableLock
 from tests.lock_contract import NewLock, ProcessLockContract
+from tests.tables import new_table
 
 PROVIDER = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
-OPTIONS = {
-    "hoodie.write.lock.provider": PROVIDER,
-    "hoodie.write.lock.wait_time_ms": "100",
-}
+OPTIONS = {"hoodie.write.lock.provider": PROVIDER, "hoodie.write.lock.wait_time_ms": "100"}
 ROWS = pa.table({"id": ["a"], "n": [1]})
 
 
@@ -200,7 +198,7 @@ def test_names_and_places(tmp_path: Path) -> None:
 
 def test_writers_wait_for_the_file(tmp_path: Path) -> None:
     path = tmp_path / "table"
-    table = hudi.Table.create(str(path), ROWS.schema, record_key="id", options=OPTIONS)
+    table = new_table(path, ROWS.schema, OPTIONS)
     first = table.upsert(ROWS)
     lock_file = hudis(path / ".hoodie" / "lock")
     with pytest.raises(LockError, match=rf"was not free .* delete {re.escape(str(lock_file))}"):

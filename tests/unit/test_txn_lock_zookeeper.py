@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 from kazoo.client import KazooClient
 
-import hudi_core as hudi
 from hudi_core.config.lock import LockConfig
 from hudi_core.errors import InvalidOptionError, LockError
 from hudi_core.model.protocols import LockProvider
@@ -22,6 +21,7 @@ from hudi_core.services.drop import drop_table
 from hudi_core.txn.locks import LockPlace, lock_provider
 from hudi_core.txn.locks.zookeeper import ZookeeperLock, with_port
 from tests.lock_contract import NewLock, ProcessLockContract
+from tests.tables import new_table
 
 LOCK = "hoodie.write.lock."
 CLASSES = "org.apache.hudi.client.transaction.lock."
@@ -208,9 +208,7 @@ def test_a_table_is_written_under_it(zookeeper: Any, path: str, tmp_path: Path) 
         f"{LOCK}zookeeper.base_path": path.rpartition("/")[0],
         f"{LOCK}wait_time_ms": "200",
     }
-    table = hudi.Table.create(
-        str(tmp_path / "t"), ROWS.schema, name="trips", record_key="id", options=options
-    )
+    table = new_table(tmp_path / "t", ROWS.schema, options, name="trips")
     table.upsert(ROWS)
     holder = ZookeeperLock(as_another_process(zookeeper.hosts), path)
     assert holder.try_lock(0)

@@ -25,6 +25,7 @@ from hudi_core.timeline.active import ActiveTimeline, TimelineListing
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.txn.transaction import Transaction
+from tests.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
 FAST = {"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"}
@@ -40,16 +41,7 @@ def rows(*ids: str, ts: int = 1) -> pa.Table:
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    made = hudi.Table.create(
-        str(tmp_path / "t"),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        options=FAST,
-    )
-    made.insert(rows("a", "b"))
+    made = new_table(tmp_path / "t", rows("a", "b"), FAST)
     made.upsert(rows("a", ts=2))
     return made
 
@@ -136,11 +128,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Loads:
 
 def indexed_table(path: Path, format_: str) -> hudi.Table:
     options = {"hoodie.fs.fsync": "false", "hoodie.table.format": format_}
-    made = hudi.Table.create(
-        str(path), SCHEMA, name="t", record_key="id", partition_by="city", options=options
-    )
-    made.insert(rows("a", "b"))
-    return made
+    return new_table(path, rows("a", "b"), options, ordering_field=None)
 
 
 @pytest.mark.parametrize("row_filter", [None, [("ts", ">", 0)], [("city", "=", "rome")]], ids=str)

@@ -18,6 +18,7 @@ from hudi_core.keygen.timestamps import counts_of
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.filters import to_filter
 from hudi_core.read.partition_pruning import PartitionPruner
+from tests.tables import new_table
 
 PREFIX = "hoodie.keygen.timebased."
 ZONE = f"{PREFIX}output.timezone"
@@ -26,7 +27,6 @@ BY_DAY = {
     "hoodie.datasource.write.keygenerator.type": "TIMESTAMP",
     f"{PREFIX}timestamp.type": "EPOCHMILLISECONDS",
     f"{PREFIX}output.dateformat": "yyyy/MM/dd",
-    "hoodie.fs.fsync": "false",
 }
 EVENING = 1_704_121_200_000
 """2024-01-01T15:00:00Z, when it is the 2nd in Tokyo."""
@@ -39,10 +39,7 @@ def rows(n: int) -> pa.Table:
 def of_tokyo(path: Path) -> None:
     """Make a table as Hudi does in a process in Tokyo, which stores no zone."""
     options = {**BY_DAY, ZONE: "Asia/Tokyo"}
-    table = hudi.Table.create(
-        str(path), SCHEMA, record_key="id", partition_by="ts", options=options
-    )
-    table.insert(rows(1))
+    new_table(path, rows(1), options, partition_by="ts", ordering_field=None)
     properties = path / ".hoodie" / "hoodie.properties"
     lines = properties.read_text().splitlines(keepends=True)
     kept = [line for line in lines if not (PREFIX in line and "timezone" in line)]
@@ -120,8 +117,7 @@ def test_texts_that_all_have_an_offset_need_no_zone() -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["localtime", "posixrules", "Factory", "posix/Europe/Paris", "right/Europe/Paris"],
+    "name", ["localtime", "posixrules", "Factory", "posix/Europe/Paris", "right/Europe/Paris"]
 )
 def test_names_that_mean_no_zone_of_their_own(name: str) -> None:
     with pytest.raises(ValueError, match="no such time zone"):

@@ -15,6 +15,7 @@ from hudi_core.model.files import FileStatus, PartitionPath
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.view.storage_lister import StorageLister
 from hudi_core.view.table_listing import TableListing
+from tests.tables import new_table
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -107,11 +108,9 @@ def test_a_metadata_table_is_made_by_one_listing_of_each_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema = pa.schema([("id", pa.string()), ("part", pa.string())])
-    off = {"hoodie.metadata.enable": "false", "hoodie.fs.fsync": "false"}
+    off = {"hoodie.metadata.enable": "false"}
     path = str(tmp_path / "t")
-    table = hudi.Table.create(
-        path, schema, name="t", record_key="id", partition_by="part", options=off
-    )
+    table = new_table(path, schema, off)
     table.upsert(pa.table({"id": ["1", "2"], "part": ["x", "y"]}, schema))
     made: list[Counting] = []
 
@@ -121,7 +120,6 @@ def test_a_metadata_table_is_made_by_one_listing_of_each_folder(
 
     monkeypatch.setattr("hudi_core.services.opening.open_storage", counting)
     on = {
-        "hoodie.fs.fsync": "false",
         "hoodie.metadata.index.bloom.filter.enable": "true",
         "hoodie.metadata.global.record.level.index.enable": "true",
     }

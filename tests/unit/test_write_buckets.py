@@ -26,30 +26,19 @@ from hudi_core.services.opening import open_table
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.write.client import WriteClient
 from hudi_core.write.steps import WriteSteps
+from tests.tables import new_table
 
 INDEX = "hoodie.index.type"
 NUMBER = "hoodie.bucket.index.num.buckets"
 FIELDS = "hoodie.bucket.index.hash.field"
 BUCKETS = {INDEX: "BUCKET", NUMBER: "4"}
 SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("line", pa.int32()),
-        pa.field("city", pa.string()),
-        pa.field("value", pa.int64()),
-    ]
+    [("id", pa.string()), ("line", pa.int32()), ("city", pa.string()), ("value", pa.int64())]
 )
 
 
 def create(path: Path, options: Mapping[str, object], *key: str) -> hudi.Table:
-    return hudi.Table.create(
-        str(path / "table"),
-        SCHEMA,
-        name="t",
-        record_key=key or "id",
-        partition_by="city",
-        options={"hoodie.fs.fsync": "false", **options},
-    )
+    return new_table(path / "table", SCHEMA, options, record_key=key or "id")
 
 
 def rows(*numbers: int, value: int = 0) -> pa.Table:

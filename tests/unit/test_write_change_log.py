@@ -19,6 +19,7 @@ from hudi_core.cli import app
 from hudi_core.errors import CommitConflictError, HistoryExpiredError, InvalidOptionError
 from hudi_core.log_format.block import BlockType, HeaderKey
 from hudi_core.log_format.scan import read_log_blocks
+from tests.tables import new_table
 
 SCHEMA = pa.schema(
     [
@@ -42,15 +43,10 @@ def image(number: int, tag: int = 1) -> dict[str, Any]:
 
 def create(path: Path, mode: str = "data_before_after", **more: Any) -> hudi.Table:
     options = {
-        "hoodie.fs.fsync": "false",
         "hoodie.table.cdc.enabled": "true",
         "hoodie.table.cdc.supplemental.logging.mode": mode,
     }
-    table = hudi.Table.create(
-        path, SCHEMA, record_key="id", partition_by="city", options=options, **more
-    )
-    table.insert(rows(1, 2, 3))
-    return table
+    return new_table(path, rows(1, 2, 3), options, **more)
 
 
 def logs(table: hudi.Table) -> list[Path]:

@@ -18,16 +18,12 @@ from hudi_core.errors import InvalidOptionError, SchemaError, UnknownPartitionEr
 from hudi_core.model.dry_run import FileChange
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.table_lock import TableLock
+from tests.tables import new_table
 
 SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("text", pa.string()),
-    ]
+    [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("text", pa.string())]
 )
-FAST = {"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"}
+FAST = {"hoodie.metadata.enable": "false"}
 INDEXED = {**FAST, "hoodie.metadata.enable": "true"}
 
 
@@ -45,17 +41,15 @@ def rows(count: int, cities: tuple[str, ...] = ("rome", "oslo"), first: int = 0)
     return pa.Table.from_pylist(made, SCHEMA)
 
 
-def new_table(path: Path, options: dict[str, str]) -> hudi.Table:
-    made = hudi.Table.create(
-        str(path), SCHEMA, name="t", record_key="id", partition_by="city", options=options
-    )
+def made_table(path: Path, options: dict[str, str]) -> hudi.Table:
+    made = new_table(path, SCHEMA, options, ordering_field=None)
     made.bulk_insert(rows(2000))
     return made
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    return new_table(tmp_path / "t", FAST)
+    return made_table(tmp_path / "t", FAST)
 
 
 @dataclass(frozen=True)
@@ -152,7 +146,7 @@ def test_the_requests_are_those_of_the_write(
 def test_those_for_the_metadata_table_come_on_top(
     tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = new_table(tmp_path / "t", INDEXED)
+    table = made_table(tmp_path / "t", INDEXED)
     dry = call.plan(table)
     counted = count_requests(monkeypatch)
 
@@ -169,9 +163,7 @@ def test_those_for_the_metadata_table_come_on_top(
 def test_building_a_metadata_table_is_charged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = hudi.Table.create(
-        str(tmp_path / "t"), SCHEMA, record_key="id", partition_by="city", options=INDEXED
-    )
+    table = new_table(tmp_path / "t", SCHEMA, INDEXED, ordering_field=None)
     dry = table.plan("insert", rows(20))
     counted = count_requests(monkeypatch)
 

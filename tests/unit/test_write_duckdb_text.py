@@ -15,6 +15,7 @@ import hudi_core as hudi
 from hudi_core.config.sql import SqlLimits
 from hudi_core.errors import ExpressionLimitError, InvalidOptionError, SchemaError
 from hudi_core.write.duckdb_text import DuckDb
+from tests.tables import new_table
 
 ROWS = pa.table({"id": [1, 2, 3, 4], "city": ["a", "b", "c", "d"], "v": [1.0, 2.0, 3.0, 4.0]})
 
@@ -46,15 +47,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    made = hudi.Table.create(
-        tmp_path / "t",
-        ROWS.schema,
-        record_key="id",
-        partition_by="city",
-        options={"hoodie.fs.fsync": "false"},
-    )
-    made.insert(ROWS)
-    return made
+    return new_table(tmp_path / "t", ROWS)
 
 
 def merged(table: hudi.Table) -> None:

@@ -11,46 +11,27 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import DuplicateRecordKeyError
+from tests.tables import new_table, pairs, rows_of
 
-SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-    ]
-)
+SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
 POLICY = "hoodie.datasource.insert.dup.policy"
 DROP = "hoodie.datasource.write.insert.drop.duplicates"
 
 
-def rows(*made: tuple[str, str, int]) -> pa.Table:
-    names = SCHEMA.names
-    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in made], SCHEMA)
-
-
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    made = hudi.Table.create(
-        str(tmp_path / "t"),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        options={"hoodie.fs.fsync": "false"},
+    return new_table(
+        tmp_path / "t", rows_of(SCHEMA, ("a", "rome", 5), ("b", "rome", 5), ("c", "oslo", 5))
     )
-    made.insert(rows(("a", "rome", 5), ("b", "rome", 5), ("c", "oslo", 5)))
-    return made
 
 
-def held(table: hudi.Table) -> list[tuple[str, str, int]]:
-    found = table.to_arrow(["id", "city", "ts"]).to_pylist()
-    return sorted((row["id"], row["city"], row["ts"]) for row in found)
+def held(table: hudi.Table) -> list[tuple[Any, ...]]:
+    return pairs(table.to_arrow(), *SCHEMA.names)
 
 
 OLD = [("a", "rome", 5), ("b", "rome", 5), ("c", "oslo", 5)]
-MIXED = rows(
-    ("a", "rome", 9), ("d", "rome", 7), ("d", "rome", 8), ("d", "rome", 6), ("e", "bari", 1)
+MIXED = rows_of(
+    SCHEMA, ("a", "rome", 9), ("d", "rome", 7), ("d", "rome", 8), ("d", "rome", 6), ("e", "bari", 1)
 )
 
 
@@ -70,7 +51,7 @@ def test_insert_drops_known_keys_and_combines(table: hudi.Table, option: dict[st
 
 
 def test_insert_drops_all_rows_when_all_are_known(table: hudi.Table) -> None:
-    result = table.insert(rows(("a", "rome", 9)), options={POLICY: "drop"})
+    result = table.insert(rows_of(SCHEMA, ("a", "rome", 9)), options={POLICY: "drop"})
 
     assert (result.inserted, result.files) == (0, 0)
     assert held(table) == OLD
@@ -89,14 +70,14 @@ def test_insert_fails_on_known_keys_and_names_them(table: hudi.Table, planned: b
 
 
 def test_insert_that_may_fail_takes_new_keys(table: hudi.Table) -> None:
-    table.insert(rows(("d", "rome", 1), ("a", "oslo", 1)), options={POLICY: "fail"})
+    table.insert(rows_of(SCHEMA, ("d", "rome", 1), ("a", "oslo", 1)), options={POLICY: "fail"})
 
     assert len(held(table)) == 5
 
 
 @pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])
 def test_the_policy_is_for_inserts_only(table: hudi.Table, operation: str) -> None:
-    getattr(table, operation)(rows(("a", "rome", 9)), options={POLICY: "fail"})
+    getattr(table, operation)(rows_of(SCHEMA, ("a", "rome", 9)), options={POLICY: "fail"})
 
     assert ("a", "rome", 9) in held(table)
 
@@ -108,7 +89,7 @@ def test_the_policy_is_for_inserts_only(table: hudi.Table, operation: str) -> No
 def test_inserting_operations_combine_when_asked_to(
     table: hudi.Table, operation: str, combine: bool
 ) -> None:
-    batch = rows(("x", "bari", 3), ("x", "bari", 4), ("x", "bari", 2), ("y", "bari", 1))
+    batch = rows_of(SCHEMA, ("x", "bari", 3), ("x", "bari", 4), ("x", "bari", 2), ("y", "bari", 1))
     options = {"hoodie.combine.before.insert": combine}
 
     dry = table.plan(operation, batch, options=options)
@@ -121,11 +102,8 @@ def test_inserting_operations_combine_when_asked_to(
 
 @pytest.mark.parametrize("combine", [True, False])
 def test_upsert_and_delete_combine_unless_told_not_to(table: hudi.Table, combine: bool) -> None:
-    options = {
-        "hoodie.combine.before.upsert": combine,
-        "hoodie.combine.before.delete": combine,
-    }
-    batch = rows(("x", "rome", 3), ("x", "rome", 4), ("x", "rome", 2))
+    options = {"hoodie.combine.before.upsert": combine, "hoodie.combine.before.delete": combine}
+    batch = rows_of(SCHEMA, ("x", "rome", 3), ("x", "rome", 4), ("x", "rome", 2))
 
     # rows that are not combined and go to a new file all stay
     table.upsert(batch, options={**options, "hoodie.parquet.small.file.limit": "0"})

@@ -10,6 +10,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import DataFileError
+from tests.tables import base_files, new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string())])
 CITIES = ("rome", "oslo", "bern", "lima")
@@ -22,18 +23,13 @@ def dictionary(values: tuple[str, ...]) -> bytes:
 
 def forged(path: Path, cities: tuple[str, ...], writer: bytes) -> tuple[hudi.Table, Path]:
     """Return a table whose only file has another dictionary of cities, and that file."""
-    table = hudi.Table.create(
-        str(path),
-        SCHEMA,
-        record_key="id",
-        options={"hoodie.fs.fsync": "false", "hoodie.parquet.compression.codec": "uncompressed"},
+    table = new_table(
+        path, SCHEMA, {"hoodie.parquet.compression.codec": "uncompressed"}, partition_by=None
     )
     rows = 5000
     ids = [f"key-{number}" for number in range(rows)]
     table.insert(pa.table({"id": ids, "city": CITIES * (rows // len(CITIES))}, SCHEMA))
-    (found,) = table.file_slices()
-    assert found.base_file is not None
-    file = path / found.base_file.path
+    [file] = base_files(table)
     data = file.read_bytes()
     assert data.count(dictionary(CITIES)) == 1
     assert data.count(ARROW) == 1
@@ -59,17 +55,16 @@ def test_numbers_beyond_the_dictionary_are_told(tmp_path: Path) -> None:
 
 
 def dictionaries(table: hudi.Table) -> set[str]:
-    (found,) = table.file_slices()
-    assert found.base_file is not None
-    group = pq.read_metadata(f"{table.path}/{found.base_file.path}").row_group(0)
+    [file] = base_files(table)
+    group = pq.read_metadata(file).row_group(0)
     columns = [group.column(number) for number in range(group.num_columns)]
     return {column.path_in_schema for column in columns if column.has_dictionary_page}
 
 
 def test_a_renamed_column_is_encoded_as_before(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.string()), ("size", pa.int32())])
-    options = {"hoodie.fs.fsync": "false"}
-    table = hudi.Table.create(str(tmp_path / "t"), schema, record_key="id", options=options)
+    options = {}
+    table = new_table(tmp_path / "t", schema, options)
     ids = [f"key-{number}" for number in range(5000)]
     table.insert(pa.table({"id": ids, "size": [1, 2] * 2500}, schema))
     assert "size" in dictionaries(table)

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 import hudi_core as hudi
 from hudi_core.hashing.bloom import DynamicBloom
+from tests.tables import base_files, new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 
@@ -18,23 +19,21 @@ def batch(numbers: range, ts: int) -> pa.Table:
 
 
 def footer(table: hudi.Table) -> tuple[dict[bytes, bytes], DynamicBloom, pa.Array]:
-    (found,) = table.file_slices()
-    assert found.base_file is not None
-    path = f"{table.path}/{found.base_file.path}"
+    [path] = base_files(table)
     values = pq.read_metadata(path).metadata
-    bloom = DynamicBloom.parse(values[b"org.apache.hudi.bloomfilter"], path)
+    bloom = DynamicBloom.parse(values[b"org.apache.hudi.bloomfilter"], str(path))
     keys = pq.read_table(path, columns=["_hoodie_record_key"]).column(0).combine_chunks()
     return values, bloom, keys
 
 
-def new_table(path: Path) -> hudi.Table:
-    table = hudi.Table.create(str(path), SCHEMA, record_key="id", ordering_field="ts")
+def made_table(path: Path) -> hudi.Table:
+    table = new_table(path, SCHEMA)
     table.insert(batch(range(1000, 2000), 1))
     return table
 
 
 def test_a_few_new_keys_are_added_to_the_filter(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t")
+    table = made_table(tmp_path / "t")
     size = len(footer(table)[1].to_base64())
     table.upsert(batch(range(950, 1010), 2))
     values, bloom, keys = footer(table)
@@ -48,7 +47,7 @@ def test_a_few_new_keys_are_added_to_the_filter(tmp_path: Path) -> None:
 
 
 def test_many_new_keys_make_a_new_filter(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t")
+    table = made_table(tmp_path / "t")
     size = len(footer(table)[1].to_base64())
     table.upsert(batch(range(2000, 3000), 2))
     _, bloom, keys = footer(table)
@@ -57,7 +56,7 @@ def test_many_new_keys_make_a_new_filter(tmp_path: Path) -> None:
 
 
 def test_bounds_stay_true_when_rows_are_deleted(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t")
+    table = made_table(tmp_path / "t")
     table.delete(batch(range(1000, 1100), 0))
     values, bloom, keys = footer(table)
     texts = keys.to_pylist()

@@ -20,8 +20,7 @@ from hudi_core.hashing.bloom import DynamicBloom
 from hudi_core.model.commit import WriteStatus
 from tests.foreign import by_hudi_rs
 
-SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("city", pa.string())])
-FAST = {"hoodie.fs.fsync": "false"}
+SCHEMA = pa.schema([("n", pa.int64()), ("city", pa.string())])
 
 
 def rows(*numbers: int, city: str = "rome") -> pa.Table:
@@ -29,7 +28,7 @@ def rows(*numbers: int, city: str = "rome") -> pa.Table:
 
 
 def make(path: Path, partition_by: Any = "city", version: str = "8") -> hudi.Table:
-    options = {**FAST, "hoodie.write.table.version": version}
+    options = {"hoodie.write.table.version": version}
     return hudi.Table.create(
         str(path / "t"), SCHEMA, name="t", partition_by=partition_by, options=options
     )
@@ -44,7 +43,6 @@ def keys(table: hudi.Table) -> list[str]:
 def test_rows_read_back_under_one_key_fill_each_other(tmp_path: Path, index: str) -> None:
     schema = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.string())])
     options = {
-        **FAST,
         "hoodie.index.type": index,
         "hoodie.datasource.write.payload.class": (
             "org.apache.hudi.common.model.PartialUpdateAvroPayload"
@@ -61,7 +59,7 @@ def test_rows_read_back_under_one_key_fill_each_other(tmp_path: Path, index: str
 
 
 def test_rows_read_back_of_which_none_is_stored_any_more(tmp_path: Path) -> None:
-    options = {**FAST, "hoodie.combine.before.upsert": "false"}
+    options = {"hoodie.combine.before.upsert": "false"}
     table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, name="t", options=options)
     table.insert(rows(1, 2))
     read = table.to_arrow()
@@ -212,15 +210,15 @@ def test_updating_on_insert_has_nothing_to_update(tmp_path: Path) -> None:
 
 def test_insert_is_the_default_of_such_a_table(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    options = {**FAST, "hoodie.datasource.write.partitionpath.field": "city"}
+    options = {"hoodie.datasource.write.partitionpath.field": "city"}
 
     made = hudi.write(rows(1, 1), path, options=options)
-    again = hudi.write(rows(1), path, options=FAST)
+    again = hudi.write(rows(1), path)
 
     assert made is not None
     assert again is not None
     assert made.operation is again.operation is hudi.WriteOperation.INSERT
-    upsert = {**FAST, "hoodie.datasource.write.operation": "upsert"}
+    upsert = {"hoodie.datasource.write.operation": "upsert"}
     with pytest.raises(RecordKeyError, match="cannot be upserted"):
         hudi.write(rows(1), path, options=upsert)
 
@@ -269,7 +267,7 @@ def numbers_of(path: str) -> list[int]:
 @pytest.mark.parametrize("partition", [{}, {"hoodie.datasource.write.partitionpath.field": "city"}])
 def test_the_quick_start_of_hudi(tmp_path: Path, index: str, partition: dict[str, str]) -> None:
     path = str(tmp_path / "t")
-    options = {**FAST, **INDEXES[index], **partition}
+    options = {**INDEXES[index], **partition}
     hudi.write(pa.concat_tables([rows(1, 1, 2), rows(3, city="oslo")]), path, options=options)
     before = keys(hudi.Table.open(path))
 
@@ -341,7 +339,7 @@ def test_an_insert_makes_new_keys_of_rows_that_were_read(tmp_path: Path) -> None
     assert len(set(keys(table))) == 4
     # a table that is made of them has keys of its own, too
     copy = str(tmp_path / "copy")
-    result = hudi.write(table.to_arrow(), copy, options=FAST)
+    result = hudi.write(table.to_arrow(), copy)
     assert result is not None
     assert result.operation is hudi.WriteOperation.INSERT
     assert set(keys(hudi.Table.open(copy))).isdisjoint(keys(table))

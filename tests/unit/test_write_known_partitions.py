@@ -12,6 +12,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import UnknownPartitionError
 from hudi_core.storage.posix import PosixStorage
+from tests.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
 
@@ -19,14 +20,7 @@ SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
     """Give a table with fifty partitions."""
-    table = hudi.Table.create(
-        str(tmp_path / "t"),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="part",
-        options={"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"},
-    )
+    table = new_table(tmp_path / "t", SCHEMA, {"hoodie.metadata.enable": "false"})
     names = [f"p{n:02}" for n in range(50)]
     table.bulk_insert(pa.table({"id": names, "part": names}, SCHEMA))
     return table

@@ -12,6 +12,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.services.opening import open_table
+from tests.tables import base_files
 
 OPTION = "hoodie.write.schema.local.timestamps"
 KINDS = {
@@ -39,9 +40,8 @@ def says(table: hudi.Table) -> list[str]:
     writes = client.timeline().completed_writes()[-1:]
     texts = [client.config.create_schema or ""]
     texts += [client.read_commit(instant).schema_json or "" for instant in writes]
-    for one in table.file_slices():
-        assert one.base_file is not None
-        metadata = pq.read_metadata(f"{table.path}/{one.base_file.path}").metadata or {}
+    for file in base_files(table):
+        metadata = pq.read_metadata(file).metadata or {}
         texts.append(metadata[b"parquet.avro.schema"].decode())
     return ["local" if '"local-timestamp-micros"' in text else "plain" for text in texts]
 

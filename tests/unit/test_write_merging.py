@@ -40,7 +40,7 @@ NINE = {"hoodie.write.table.version": "9"}
 
 
 def create(path: Path, kind: Kind, schema: pa.Schema = SCHEMA, **more: Any) -> hudi.Table:
-    options = {"hoodie.metadata.enable": "false", "hoodie.fs.fsync": "false", **kind.options}
+    options = {"hoodie.metadata.enable": "false", **kind.options}
     return hudi.Table.create(
         str(path),
         schema,

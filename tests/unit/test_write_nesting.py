@@ -16,8 +16,9 @@ from hudi_core.model.files import FileStatus
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.transaction import Transaction
 from hudi_core.write.steps import WriteSteps
+from tests.tables import new_table
 
-FAST = {"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"}
+FAST = {"hoodie.metadata.enable": "false"}
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
 OPERATIONS = ["insert", "upsert", "bulk_insert", "insert_overwrite"]
 
@@ -27,12 +28,7 @@ def rows(*parts: str) -> pa.Table:
 
 
 def make(path: Path, *parts: str) -> hudi.Table:
-    table = hudi.Table.create(
-        str(path / "t"), SCHEMA, name="t", record_key="id", partition_by="part", options=FAST
-    )
-    if parts:
-        table.bulk_insert(rows(*parts))
-    return table
+    return new_table(path / "t", rows(*parts) if parts else SCHEMA, FAST)
 
 
 def partitions(table: hudi.Table) -> list[str]:

@@ -18,6 +18,7 @@ from hudi_core.config.merge_rules import MergeRules
 from hudi_core.engine.spark import SparkEngine
 from hudi_core.rows.combine import existing_is_newer, winners
 from hudi_core.rows.merging import Located, merge
+from tests.tables import new_table
 
 NAN = math.nan
 UNCOMBINED = {"hoodie.combine.before.upsert": "false"}
@@ -31,14 +32,7 @@ def rows(*versions: tuple[str, float | None, str], kind: Any = None) -> pa.Table
 
 
 def make(path: Path, kind: Any = None) -> hudi.Table:
-    return hudi.Table.create(
-        str(path / "t"),
-        rows(("a", 1, ""), kind=kind).schema,
-        name="t",
-        record_key="id",
-        ordering_field="ts",
-        options={"hoodie.fs.fsync": "false"},
-    )
+    return new_table(path / "t", rows(("a", 1, ""), kind=kind).schema)
 
 
 def values(table: hudi.Table) -> list[str]:
@@ -113,26 +107,6 @@ def stored_twice(path: Path) -> hudi.Table:
     table = make(path)
     table.bulk_insert(rows(("a", 5, "newer"), ("a", 1, "older"), ("b", 1, "other")))
     return table
-
-
-@pytest.mark.parametrize(
-    ("ts", "counts", "left"),
-    [
-        (7, (0, 2, 0), ["in", "in", "other"]),
-        (3, (0, 1, 0), ["in", "newer", "other"]),
-        (0, (0, 0, 0), ["newer", "older", "other"]),
-    ],
-)
-def test_the_counts_of_keys_that_are_stored_twice_add_up(
-    tmp_path: Path, ts: int, counts: tuple[int, int, int], left: list[str]
-) -> None:
-    table = stored_twice(tmp_path)
-    result = table.upsert(rows(("a", ts, "in")))
-    assert (result.inserted, result.updated, result.deleted) == counts
-    assert values(table) == left
-    for status in result.statuses:
-        assert status.stat.num_writes == len(left)
-        assert status.stat.num_deletes == counts[2]
 
 
 def test_a_dry_run_counts_keys_that_are_stored_twice_as_the_write_does(tmp_path: Path) -> None:

@@ -14,15 +14,16 @@ from hudi_core.base_file.encoded_columns import constant
 from hudi_core.errors import SchemaError
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.write.partial_rows import completed
+from tests.tables import new_table
 
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("value", pa.float64()),
-        pa.field("tags", pa.list_(pa.string())),
-        pa.field("size", pa.struct([pa.field("w", pa.int32())])),
+        ("id", pa.string()),
+        ("city", pa.string()),
+        ("ts", pa.int64()),
+        ("value", pa.float64()),
+        ("tags", pa.list_(pa.string())),
+        ("size", pa.struct([("w", pa.int32())])),
     ]
 )
 KEEP = {"hoodie.table.partial.update.mode": "KEEP_VALUES"}
@@ -40,15 +41,7 @@ def some(*made: dict[str, Any]) -> pa.Table:
 
 
 def make(path: Path, ordering_field: str | None = "ts", schema: pa.Schema = SCHEMA) -> hudi.Table:
-    table = hudi.Table.create(
-        str(path / "t"),
-        schema,
-        name="t",
-        record_key="id",
-        partition_by="city",
-        ordering_field=ordering_field,
-        options={"hoodie.fs.fsync": "false"},
-    )
+    table = new_table(path / "t", schema, partition_by="city", ordering_field=ordering_field)
     table.insert(pa.Table.from_pylist([full("a", 5), full("b", 5), full("c", 5)], schema))
     return table
 
@@ -146,7 +139,7 @@ def test_each_of_several_stored_rows_of_one_key_keeps_its_own_values(tmp_path: P
 
 
 def test_of_encoded_texts_only_those_that_stay_are_decoded() -> None:
-    schema = TableSchema.create(pa.schema([pa.field("k", pa.string()), pa.field("v", pa.string())]))
+    schema = TableSchema.create(pa.schema([("k", pa.string()), ("v", pa.string())]))
     count = (2 << 30) // 5000 + 1  # as texts they would be more than Arrow holds in one array
     stored = pa.table({"v": constant("x" * 5000, count)})
 

@@ -15,12 +15,10 @@ from hudi import HudiTableBuilder
 
 import hudi_core as hudi
 from hudi_core.base_file import footer as data_files
-from hudi_core.base_file import reader as stored_file
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError, StorageError
 from hudi_core.index import locating
 from hudi_core.index.record_index import Locations, RecordIndex, ShardLookup
 from hudi_core.metadata.hfile import HFileReader
-from hudi_core.metadata.hfile.index import IndexEntry
 from hudi_core.metadata.hfile.layout import DATA_MAGIC
 from hudi_core.metadata.layers import RecordsFile
 from hudi_core.metadata.records import RecordLocation
@@ -29,17 +27,14 @@ from hudi_core.model.files import FileGroupId, FileId, PartitionPath, derive_fil
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.txn.transaction import Transaction
 from hudi_core.write import bulk_insert, planning
+from tests.calls import calls_of
 from tests.property.test_index_model import ApartEngine
+from tests.tables import new_table
 
 SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("value", pa.int64()),
-    ]
+    [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("value", pa.int64())]
 )
-WITHOUT = {"hoodie.index.type": "RECORD_INDEX", "hoodie.fs.fsync": "false"}
+WITHOUT = {"hoodie.index.type": "RECORD_INDEX"}
 WITH = {
     **WITHOUT,
     "hoodie.metadata.enable": "true",
@@ -50,15 +45,7 @@ MOVES = {"hoodie.record.index.update.partition.path": "true"}
 
 
 def create(path: Path, options: dict[str, str]) -> hudi.Table:
-    return hudi.Table.create(
-        str(path / "table"),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        options=options,
-    )
+    return new_table(path / "table", SCHEMA, options)
 
 
 def rows(keys: Sequence[int], cities: Sequence[str], ts: int = 1) -> pa.Table:
@@ -154,27 +141,15 @@ def test_a_lookup_reads_the_blocks_it_touches(
     table = create(tmp_path, {**WITH, **one_shard})
     table.bulk_insert(rows(range(60_000), ["rome"]))
     opened = hudi.Table.open(table.path)._session.opened
-    blocks: list[int] = []
-    read: list[int] = []
-    content, call = HFileReader._content, RecordsFile.__call__
-
-    def counted_content(reader: HFileReader, block: IndexEntry, magic: bytes, *rest: Any) -> Any:
-        if magic == DATA_MAGIC:
-            blocks.append(block.offset)
-        return content(reader, block, magic, *rest)
-
-    def counted_call(file: RecordsFile, offset: int, length: int) -> bytes:
-        if file.size > 256 * 1024:
-            read.append(length)
-        return call(file, offset, length)
-
-    monkeypatch.setattr(HFileReader, "_content", counted_content)
-    monkeypatch.setattr(RecordsFile, "__call__", counted_call)
+    parts = calls_of(monkeypatch, HFileReader, "_content")
+    calls = calls_of(monkeypatch, RecordsFile, "__call__")
     index = RecordIndex.open(opened.client, opened.timeline())
     (lookup,) = index.lookups(2)
-    assert read == []
+    assert not [file for file, *_ in calls if file.size > 256 * 1024]
     found = lookup.find(pa.array(["k000003", "k000004", "k031000", "nowhere"]))
     assert found.keys.tolist() == [0, 1, 2]
+    blocks = [block.offset for _, block, magic, *_ in parts if magic == DATA_MAGIC]
+    read = [length for file, _, length in calls if file.size > 256 * 1024]
     assert len(blocks) == len(set(blocks)) == 3  # of more than fifty; one may hold `nowhere`
     size = max(one.stat().st_size for one in Path(table.path).rglob("*record-index*"))
     assert len(read) < 16
@@ -188,14 +163,7 @@ def test_only_files_that_hold_a_key_are_read(
     for first in range(0, 80, 10):
         table.bulk_insert(rows(range(first, first + 10), ["rome", "oslo"]))
     assert len(table.file_slices()) == 16
-    read: list[str] = []
-    keys = stored_file.read_record_keys
-
-    def counted(context: Any, path: str, size: int | None = None) -> Any:
-        read.append(path)
-        return keys(context, path, size)
-
-    monkeypatch.setattr(locating, "read_record_keys", counted)
+    read = calls_of(monkeypatch, locating, "read_record_keys")
     result = table.upsert(rows([12, 33, 90], ["rome", "oslo"], 2))
     assert (result.inserted, result.updated) == (1, 2)
     assert len(read) == 2
@@ -205,16 +173,10 @@ def test_many_keys_are_many_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     table = create(tmp_path, WITH)
     table.bulk_insert(rows(range(500), ["rome", "oslo"]))
     monkeypatch.setattr("hudi_core.index.record_index._KEYS_PER_TASK", 100)
-    looked: list[set[int]] = []
-    find = ShardLookup.find
-
-    def counted(lookup: ShardLookup, wanted: pa.StringArray) -> Locations:
-        looked.append(set(lookup.shards))
-        return find(lookup, wanted)
-
-    monkeypatch.setattr(ShardLookup, "find", counted)
+    found = calls_of(monkeypatch, ShardLookup, "find")
     result = table.upsert(rows(range(250, 750), ["rome", "oslo"], 2), engine=ApartEngine())
     assert (result.inserted, result.updated) == (250, 250)
+    looked = [set(lookup.shards) for lookup, _ in found]
     assert len(looked) == 5
     assert set.union(*looked) == set(range(10))
     assert sum(map(len, looked)) == 10
@@ -242,7 +204,7 @@ def test_without_the_index_a_write_is_refused(tmp_path: Path, kind: str) -> None
 
 
 def test_a_table_with_rows_gets_the_index_with_its_next_write(tmp_path: Path) -> None:
-    table = create(tmp_path, {"hoodie.fs.fsync": "false"})
+    table = create(tmp_path, {})
     table.insert(rows(range(20), ["rome", "oslo"]))
     batch = rows(range(10, 25), ["rome", "oslo"], 2)
     told = table.plan("upsert", batch, options=WITH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    CommitConflictError,
-    InvalidOptionError,
-    PartitionValueError,
-    UnknownPartitionError,
-    UnsupportedCapabilityError,
-)
+from hudi_core.errors import CommitConflictError, PartitionValueError, UnsupportedCapabilityError
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import ReplaceCommitMetadata, WriteOperation
 from hudi_core.plugin.host import FormatHost
@@ -25,17 +20,12 @@ from hudi_core.timeline.serde import decode_commit, decode_requested_replace
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.begin import begin
 from hudi_core.write.replacing import rows_of
+from tests.tables import new_table
 
 SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("day", pa.date32()),
-        pa.field("ts", pa.int64()),
-    ]
+    [("id", pa.string()), ("city", pa.string()), ("day", pa.date32()), ("ts", pa.int64())]
 )
 WRITE_CLIENT = import_module("hudi_core.write.client")
-FAST = {"hoodie.fs.fsync": "false"}
 
 
 def rows(*keys: tuple[str, str | None], ts: int = 1, day: int = 20_000) -> pa.Table:
@@ -51,19 +41,16 @@ def rows(*keys: tuple[str, str | None], ts: int = 1, day: int = 20_000) -> pa.Ta
 
 
 def make(path: Path, partition_by: str | list[str] | None = "city") -> hudi.Table:
-    return hudi.Table.create(
-        str(path / "t"),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by=partition_by,
-        ordering_field="ts",
-        options=FAST,
-    )
+    return new_table(path / "t", SCHEMA, partition_by=partition_by)
 
 
 def held(table: hudi.Table) -> set[tuple[str, str | None]]:
     return {(row["id"], row["city"]) for row in table.to_arrow(["id", "city"]).to_pylist()}
+
+
+Change = Callable[[hudi.Table], object]
+WRITE: Change = lambda table: table.upsert(rows(("a", "rome"), ts=99))  # noqa: E731
+DELETION: Change = lambda table: table.delete_partitions(["rome"])  # noqa: E731
 
 
 @pytest.fixture
@@ -92,16 +79,12 @@ def test_an_overwrite_of_the_table_replaces_all_and_keeps_the_history(table: hud
     assert table.to_arrow(as_of=before).num_rows == 4
 
 
-def test_an_overwrite_of_the_table_without_rows_empties_it(table: hudi.Table) -> None:
-    table.insert_overwrite_table(rows())
-
-    assert held(table) == set()
-
-
-def test_an_overwrite_without_rows_replaces_nothing(table: hudi.Table) -> None:
-    table.insert_overwrite(rows())
-
-    assert len(held(table)) == 4
+@pytest.mark.parametrize(
+    ("operation", "left"), [("insert_overwrite_table", 0), ("insert_overwrite", 4)]
+)
+def test_an_overwrite_without_rows(table: hudi.Table, operation: str, left: int) -> None:
+    getattr(table, operation)(rows())
+    assert len(held(table)) == left
 
 
 def test_a_table_without_partitions_is_overwritten_as_one(tmp_path: Path) -> None:
@@ -113,18 +96,6 @@ def test_a_table_without_partitions_is_overwritten_as_one(tmp_path: Path) -> Non
     assert held(made) == {("c", "rome")}
     with pytest.raises(PartitionValueError, match="has no partitions"):
         made.delete_partitions([""])
-
-
-def test_an_overwrite_combines_when_asked_to(table: hudi.Table) -> None:
-    twice = pa.concat_tables([rows(("x", "rome"), ts=7), rows(("x", "rome"), ts=3)])
-
-    kept = table.insert_overwrite(twice)
-    combined = table.insert_overwrite(twice, options={"hoodie.combine.before.insert": "true"})
-
-    assert (kept.inserted, combined.inserted) == (2, 1)
-    assert table.to_arrow(["id", "ts"], [("city", "=", "rome")]).to_pylist() == [
-        {"id": "x", "ts": 7}
-    ]
 
 
 def test_rows_that_are_flagged_as_deleted_only_empty_their_partition(table: hudi.Table) -> None:
@@ -178,23 +149,11 @@ def test_partitions_of_several_columns_are_deleted_by_typed_values(tmp_path: Pat
 @pytest.mark.parametrize("value", [1.5, 1 << 70, True, "1"])
 def test_a_partition_is_not_named_by_a_value_that_would_change(tmp_path: Path, value: Any) -> None:
     columns = pa.schema([("id", pa.string()), ("n", pa.int32())])
-    table = hudi.Table.create(tmp_path / "t", columns, record_key="id", partition_by="n")
+    table = new_table(tmp_path / "t", columns, partition_by="n")
     table.insert(pa.table({"id": ["a"], "n": [1]}, columns))
     with pytest.raises(PartitionValueError, match="has a value of another type than its column"):
         table.delete_partitions([{"n": value}])
     assert table.count() == 1
-
-
-def test_unknown_partitions_are_named_and_nothing_is_deleted(table: hudi.Table) -> None:
-    before = table.timeline.instants
-
-    with pytest.raises(UnknownPartitionError, match=r"'rom'.*'oslo', 'rome'"):
-        table.delete_partitions(["oslo", "rom"])
-
-    assert table.timeline.instants == before
-    table.delete_partitions(["oslo"])
-    with pytest.raises(UnknownPartitionError, match="'oslo'"):
-        table.delete_partitions(["oslo"])
 
 
 def test_a_deleted_partition_takes_rows_again(table: hudi.Table) -> None:
@@ -219,64 +178,35 @@ def test_the_timeline_tells_the_operation_before_it_is_complete(table: hudi.Tabl
     assert decode_commit(inflight, "").operation_type == "INSERT_OVERWRITE"
 
 
-def test_a_replacing_write_is_rolled_back(table: hudi.Table) -> None:
-    before = held(table)
-    overwritten = table.insert_overwrite(rows(("b", "rome")))
-    table.rollback(overwritten.instant)
-    assert held(table) == before
-
-    deleted = table.delete_partitions(["rome"])
-    table.rollback(deleted.instant)
-    assert held(table) == before
-
-
-@pytest.mark.parametrize("operation", ["insert_overwrite", "delete_partitions"])
-def test_groups_that_another_writer_changed_are_not_replaced(
-    table: hudi.Table, operation: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (lambda table: table.insert_overwrite(rows(("x", "rome"))), WRITE),
+        (lambda table: table.delete_partitions(["rome"]), WRITE),
+        (lambda table: table.insert(rows(("x", "rome"))), DELETION),
+    ],
+)
+def test_of_two_changes_of_a_group_one_of_which_replaces_it_the_later_is_refused(
+    table: hudi.Table, mine: Change, theirs: Change, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared = {
         "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
         "hoodie.write.lock.provider": "in_process",
     }
-    mine = hudi.Table.open(table.path, {**FAST, **shared})
-    other = hudi.Table.open(table.path, {**FAST, **shared})
+    table, other = (hudi.Table.open(table.path, shared) for _ in range(2))
 
     def overtaken(*arguments: Any, **bodies: Any) -> Any:
         begun = begin(*arguments, **bodies)
         monkeypatch.setattr(WRITE_CLIENT, "begin", begin)
-        other.upsert(rows(("a", "rome"), ts=99))
-        return begun
-
-    monkeypatch.setattr(WRITE_CLIENT, "begin", overtaken)
-    given: Any = ["rome"] if operation == "delete_partitions" else rows(("x", "rome"))
-    with pytest.raises(CommitConflictError):
-        getattr(mine, operation)(given)
-
-    assert ("a", "rome") in held(mine)
-    assert ("x", "rome") not in held(mine)
-
-
-def test_a_write_into_groups_that_were_replaced_meanwhile_is_refused(
-    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shared = {
-        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
-        "hoodie.write.lock.provider": "in_process",
-    }
-    mine = hudi.Table.open(table.path, {**FAST, **shared})
-    other = hudi.Table.open(table.path, {**FAST, **shared})
-
-    def overtaken(*arguments: Any, **bodies: Any) -> Any:
-        begun = begin(*arguments, **bodies)
-        monkeypatch.setattr(WRITE_CLIENT, "begin", begin)
-        other.delete_partitions(["rome"])
+        theirs(other)
         return begun
 
     monkeypatch.setattr(WRITE_CLIENT, "begin", overtaken)
     with pytest.raises(CommitConflictError):
-        mine.insert(rows(("x", "rome")))
-
-    assert held(mine) == {("c", "oslo"), ("d", None)}
+        mine(table)
+    assert held(table) == held(other)
+    assert (("a", "rome") in held(table)) is (theirs is WRITE)
+    assert ("x", "rome") not in held(table)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +222,7 @@ def test_a_write_into_groups_that_were_replaced_meanwhile_is_refused(
 def test_operations_by_their_words(
     table: hudi.Table, operation: str, mode: Any, left: set[tuple[str, str | None]]
 ) -> None:
-    options = {**FAST, "hoodie.datasource.write.operation": operation}
+    options = {"hoodie.datasource.write.operation": operation}
 
     result = hudi.write(rows(("x", "rome")), table.path, mode, options)
 
@@ -300,27 +230,6 @@ def test_operations_by_their_words(
     assert result.operation is WriteOperation(operation.upper())
     assert held(hudi.Table.open(table.path)) == left
     assert len(table.timeline.completed_writes()) == 2
-
-
-def test_partitions_to_delete_may_be_named_in_the_options(table: hudi.Table) -> None:
-    options = {
-        **FAST,
-        "hoodie.datasource.write.operation": "delete_partition",
-        "hoodie.datasource.write.partitions.to.delete": "rome,oslo",
-    }
-
-    hudi.write(rows(), table.path, "append", options)
-
-    assert held(table) == {("d", None)}
-
-
-def test_a_deletion_never_drops_the_table(table: hudi.Table) -> None:
-    options = {**FAST, "hoodie.datasource.write.operation": "delete_partition"}
-
-    with pytest.raises(InvalidOptionError, match="mode='overwrite'"):
-        hudi.write(rows(("x", "rome")), table.path, "overwrite", options)
-
-    assert len(held(table)) == 4
 
 
 def test_a_format_that_cannot_replace_is_asked_before_anything_is_written(

@@ -16,13 +16,14 @@ from hudi_core.errors import CommitConflictError, InvalidOptionError, SchemaErro
 from hudi_core.schema.arrow_types import field_id
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import read_properties
+from tests.tables import new_table
 
 SCHEMA = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
-        pa.field("n", pa.int32()),
+        ("n", pa.int32()),
         pa.field("must", pa.int32(), nullable=False),
-        pa.field("s", pa.struct([pa.field("x", pa.int32()), pa.field("y", pa.string())])),
+        ("s", pa.struct([("x", pa.int32()), ("y", pa.string())])),
     ]
 )
 ROW = {"id": "1", "n": 1, "must": 1, "s": {"x": 1, "y": "y"}}
@@ -44,9 +45,7 @@ def contents(table: hudi.Table) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id", options=OCC)
-    table.insert(rows(ROW))
-    return table
+    return new_table(tmp_path / "t", rows(ROW), OCC)
 
 
 def last_id(table: hudi.Table) -> int:
@@ -93,8 +92,7 @@ def test_a_required_column_must_be_there(table: hudi.Table) -> None:
 
 def test_missing_nested_columns(table: hudi.Table) -> None:
     half = pa.Table.from_pylist(
-        [{**ROW, "s": {"x": 2}}],
-        SCHEMA.set(3, pa.field("s", pa.struct([("x", pa.int32())]))),
+        [{**ROW, "s": {"x": 2}}], SCHEMA.set(3, pa.field("s", pa.struct([("x", pa.int32())])))
     )
     with pytest.raises(SchemaError, match=r"s\.y") as caught:
         table.upsert(half)
@@ -139,9 +137,7 @@ def test_a_dry_run_and_a_refused_write_add_no_column(table: hudi.Table) -> None:
 
 def test_types_of_keys_stay(tmp_path: Path) -> None:
     schema = pa.schema({name: pa.int32() for name in ("id", "p", "ts", "n")})
-    table = hudi.Table.create(
-        str(tmp_path / "k"), schema, record_key="id", partition_by="p", ordering_field="ts"
-    )
+    table = new_table(tmp_path / "k", schema, partition_by="p", ordering_field="ts")
     longs = pa.table({name: pa.array([1], pa.int64()) for name in schema.names})
     table.insert(longs)
     assert table.schema.types == [pa.int32(), pa.int32(), pa.int32(), pa.int64()]
@@ -158,9 +154,7 @@ def test_every_operation_takes_new_columns(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.string()), ("p", pa.string())])
     operations = ("insert", "bulk_insert", "upsert", "insert_overwrite", "insert_overwrite_table")
     for operation in operations:
-        table = hudi.Table.create(
-            str(tmp_path / operation), schema, record_key="id", partition_by="p"
-        )
+        table = new_table(tmp_path / operation, schema, partition_by="p")
         table.insert(pa.table({"id": ["old"], "p": ["a"]}))
         getattr(table, operation)(pa.table({"id": ["new"], "p": ["b"], "c": [1]}))
         kept = [] if operation == "insert_overwrite_table" else [{"id": "old", "p": "a", "c": None}]

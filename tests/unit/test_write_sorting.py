@@ -15,14 +15,15 @@ import hudi_core as hudi
 from hudi_core.engine import local
 from hudi_core.engine.arrangement import Arrangement, arranged
 from hudi_core.errors import SchemaError
+from tests.tables import base_files, new_table
 
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.int64()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("size", pa.struct([pa.field("w", pa.int32())])),
-        pa.field("tags", pa.list_(pa.string())),
+        ("id", pa.int64()),
+        ("city", pa.string()),
+        ("ts", pa.int64()),
+        ("size", pa.struct([("w", pa.int32())])),
+        ("tags", pa.list_(pa.string())),
     ]
 )
 CITIES = ("rome", "oslo", "a/b", None)
@@ -50,16 +51,12 @@ def rows() -> pa.Table:
 
 
 def make(path: Path, partition_by: str | None = "city") -> hudi.Table:
-    return hudi.Table.create(
-        str(path / "t"),
+    return new_table(
+        path / "t",
         SCHEMA,
-        name="t",
-        record_key="id",
+        {"hoodie.datasource.write.partitionpath.urlencode": "true"},
         partition_by=partition_by,
-        options={
-            "hoodie.fs.fsync": "false",
-            "hoodie.datasource.write.partitionpath.urlencode": "true",
-        },
+        ordering_field=None,
     )
 
 
@@ -132,11 +129,7 @@ def test_rows_are_sorted_by_the_columns_that_are_named(
         table.bulk_insert(
             pa.RecordBatchReader.from_batches(SCHEMA, data.to_batches(100)), options=options
         )
-        files = [
-            (str(one.partition_path), pq.ParquetFile(f"{table.path}/{one.base_file.path}").read())
-            for one in table.file_slices()
-            if one.base_file is not None
-        ]
+        files = [(str(file.parent), pq.ParquetFile(file).read()) for file in base_files(table)]
         assert len(files) == len(CITIES)
     else:
         files = written(table, data, options)

@@ -12,6 +12,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.datasource import SaveMode
 from hudi_core.engine.local import LocalEngine
+from tests.tables import new_table
 
 ROWS = pa.table({"id": ["a", "b", "c"], "city": ["rome", "oslo", "rome"]})
 OPTIONS = {
@@ -34,7 +35,7 @@ class OneShot:
 
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert", "upsert", "insert_overwrite"])
 def test_rows_that_can_be_read_once_are_all_written(tmp_path: Path, operation: str) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), ROWS.schema, record_key="id")
+    table = new_table(tmp_path / "t", ROWS.schema, partition_by=None)
     source = OneShot()
     assert getattr(table, operation)(source).inserted == 3
     assert source.asked == 1

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import hudi_core as hudi
 from hudi_core.errors import DataFileError
 from hudi_core.schema.table_schema import RECORD_KEY
+from tests.tables import base_files, new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
 
@@ -21,38 +21,25 @@ def rows(*ids: str) -> pa.Table:
 
 @pytest.mark.parametrize("operation", ["upsert", "insert"])
 def test_a_file_without_record_keys_is_named(tmp_path: Path, operation: str) -> None:
-    table = hudi.Table.create(
-        str(tmp_path / "t"),
+    table = new_table(
+        tmp_path / "t",
         SCHEMA,
+        {"hoodie.index.type": "SIMPLE"},
         record_key=["id", "part"],
-        options={"hoodie.fs.fsync": "false", "hoodie.index.type": "SIMPLE"},
+        partition_by=None,
     )
     table.insert(rows("a", "b"))
-    (found,) = table.file_slices()
-    assert found.base_file is not None
-    file = Path(table.path) / found.base_file.path
+    [file] = base_files(table)
     pq.write_table(pq.read_table(file).drop_columns([RECORD_KEY]), file)
     with pytest.raises(DataFileError, match=f"{file.name} has no column {RECORD_KEY}"):
         getattr(table, operation)(rows("c"))
 
 
-def make(path: Path, schema: pa.Schema) -> hudi.Table:
-    return hudi.Table.create(
-        str(path), schema, record_key="id", options={"hoodie.fs.fsync": "false"}
-    )
-
-
-def base_file(table: hudi.Table) -> Path:
-    (found,) = table.file_slices()
-    assert found.base_file is not None
-    return Path(table.path) / found.base_file.path
-
-
 def test_a_key_column_with_nulls_is_not_written_back(tmp_path: Path) -> None:
     """Another writer's keys may come from elsewhere: then the column does not say what they are."""
-    table = make(tmp_path / "t", SCHEMA)
+    table = new_table(tmp_path / "t", SCHEMA, partition_by=None)
     table.insert(rows("a", "b"))
-    file = base_file(table)
+    [file] = base_files(table)
     stored = pq.read_table(file)
     position = stored.schema.get_field_index("id")
     nulls = pa.array([None, "b"])
@@ -68,10 +55,10 @@ def test_a_column_is_encoded_once_it_has_values(tmp_path: Path) -> None:
     def versions(state: str | None, count: int) -> pa.Table:
         return pa.table({"id": ids[:count], "state": [state] * count}, schema)
 
-    table = make(tmp_path / "t", schema)
+    table = new_table(tmp_path / "t", schema)
     table.insert(versions(None, 6000))
     table.upsert(versions("on", 1500))
-    footer = pq.read_metadata(base_file(table))
+    footer = pq.read_metadata(*base_files(table))
     chunks = map(footer.row_group(0).column, range(footer.num_columns))
     found = {chunk.path_in_schema: chunk.has_dictionary_page for chunk in chunks}
     assert (found["state"], found["id"]) == (True, False)

@@ -16,9 +16,10 @@ import hudi_core as hudi
 from hudi_core.errors import SchemaError, UnsupportedCapabilityError
 from hudi_core.schema.java_float import float_text
 from hudi_core.schema.promotions import BY_OPTION
+from tests.tables import new_table
 from tests.unit.refusals import refused
 
-WIDELY = {BY_OPTION: "true", "hoodie.parquet.small.file.limit": "0", "hoodie.fs.fsync": "false"}
+WIDELY = {BY_OPTION: "true", "hoodie.parquet.small.file.limit": "0"}
 
 
 def rows(ids: Sequence[str], values: Sequence[Any], kind: pa.DataType, ts: int = 1) -> pa.Table:
@@ -38,13 +39,8 @@ def nested(kind: pa.DataType) -> pa.DataType:
 
 
 def created(path: Path, first: pa.Table, **more: str) -> hudi.Table:
-    return hudi.Table.create(
-        str(path / "table"),
-        first.schema,
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        options={**WIDELY, **more},
+    return new_table(
+        path / "table", first.schema, {**WIDELY, **more}, partition_by="city", ordering_field="ts"
     )
 
 
@@ -170,7 +166,7 @@ def test_ranges_of_files_from_before_replace_the_stored_ones(tmp_path: Path) -> 
 
 def test_an_option_is_named_where_it_would_help(tmp_path: Path) -> None:
     whole = pa.table({"id": [1], "n": [1]})
-    table = hudi.Table.create(str(tmp_path / "t"), whole.schema, record_key="id")
+    table = new_table(tmp_path / "t", whole.schema)
     table.upsert(whole)
     key, value = ({**whole.to_pydict(), name: [1.5]} for name in ("id", "n"))
     with pytest.raises(SchemaError) as caught:
