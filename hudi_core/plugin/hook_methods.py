@@ -47,7 +47,7 @@ from hudi_core.plugin.guarded import GuardedLock, GuardedTimelineFactory, guarde
 from hudi_core.plugin.guarded_index import GuardedMetadataFactory
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.safe_path import require_safe_path
-from hudi_core.view.manager import ViewManager
+from hudi_core.view.file_system import ViewManager
 
 
 class HookMethods:
