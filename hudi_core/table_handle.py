@@ -20,7 +20,7 @@ from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.plugin.unpublished import look_at_unpublished
 from hudi_core.storage.location import parse_location
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.manager import ViewManager
+from hudi_core.view.file_system import ViewManager
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Shipped:
 def _opener() -> Callable[..., Any]:
     """Return a local function, which Spark sends by value."""
     # heavy, and needed only once something is sent
-    from hudi_core.engine.executors import MISSING  # noqa: PLC0415
+    from hudi_core.engine.plain_errors import MISSING  # noqa: PLC0415
 
     message = MISSING
 

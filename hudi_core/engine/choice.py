@@ -72,7 +72,7 @@ def is_spark_schema(schema: Any) -> bool:
 
 def arrow_schema(schema: Any) -> pa.Schema:
     """Return a Spark ``StructType`` as an Arrow schema."""
-    from hudi_core.engine.spark.schema import to_arrow  # noqa: PLC0415 - pyspark is optional
+    from hudi_core.engine.spark.columns import to_arrow  # noqa: PLC0415 - pyspark is optional
 
     return to_arrow(schema)
 

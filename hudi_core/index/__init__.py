@@ -7,11 +7,10 @@ from typing import Final
 
 from hudi_core.config.extension_points import NamedIndex
 from hudi_core.config.kinds import IndexType
-from hudi_core.index.base import Index
+from hudi_core.index.base import Index, SimpleIndex
 from hudi_core.index.bloom import BloomIndex
 from hudi_core.index.bucket import BucketIndex
 from hudi_core.index.named import named_index
-from hudi_core.index.simple import SimpleIndex
 from hudi_core.model.buckets import Buckets
 
 __all__ = ["Index", "index_of"]

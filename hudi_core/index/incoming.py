@@ -17,8 +17,15 @@ from hudi_core.model.ranges import Mask, ValueRanges
 from hudi_core.rows.combine import Positions, winners
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import deciding_names, deleted, order_values, require_sequences
-from hudi_core.rows.stage_files import SpillRef, load, spill
-from hudi_core.rows.staging import INGEST_ORDER, StagedPart, StagedRows, true_mask
+from hudi_core.rows.staging import (
+    INGEST_ORDER,
+    SpillRef,
+    StagedPart,
+    StagedRows,
+    load,
+    spill,
+    true_mask,
+)
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 
 ORDERING: Final = "ordering"

@@ -32,8 +32,7 @@ from hudi_core.rows.changes import FILE, KIND, ROW, ChangeKind
 from hudi_core.rows.combine import Positions
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.merging import Located
-from hudi_core.rows.stage_files import SpillRef, load, spill
-from hudi_core.rows.staging import StagedPart
+from hudi_core.rows.staging import SpillRef, StagedPart, load, spill
 from hudi_core.schema.table_schema import TableSchema
 
 _NONE: Final = np.empty(0, dtype=np.int64)

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.base_file.key_footer import KeyFooter
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import CorruptMetadataError
@@ -21,14 +22,17 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.group_reader import GroupFiles, GroupReader
 from hudi_core.metadata.keys import bloom_filter_key
+from hudi_core.metadata.lister import table_lister
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import BLOOM_FILTERS, shards_of
 from hudi_core.metadata.records import BloomFilterEntry, MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
-from hudi_core.model.files import BaseFile, BasePath, PartitionPath
+from hudi_core.model.file_columns import FileColumns
+from hudi_core.model.files import BaseFile, BasePath, FileStatus, PartitionPath
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.ranges import ValueRanges
+from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.subfolder import SubfolderStorage
@@ -136,3 +140,26 @@ def _filter_of(record: MetadataRecord | None, path: str) -> DynamicBloom | None:
         return DynamicBloom.parse(entry.bloom, path)
     except CorruptMetadataError as error:
         raise CorruptMetadataError(path, error.reason, REBUILD) from error
+
+
+# --- key ranges ----------------------------------------------------------------------------------
+
+
+def key_ranges(
+    client: TableMetaClient, files: Sequence[tuple[PartitionPath, BaseFile]]
+) -> ValueRanges | None:
+    """Ranges of the record keys in some base files.
+
+    ``None`` where none are kept.
+
+    In ``files`` all those of one partition are next to each other.
+    """
+    listed: dict[PartitionPath, list[FileStatus]] = {}
+    for path, file in files:
+        listed.setdefault(path, []).append(file.status)
+    columns = FileColumns.of_statuses(listed)
+    keys = FileKeys.of(client)
+    name = keys.same_column if keys.are_made else RECORD_KEY
+    if name is None:
+        return None
+    return table_lister(client).file_ranges(columns, name, pa.string())

@@ -25,7 +25,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from hudi_core.config.kinds import InsertDuplicates
 from hudi_core.engine.base import Engine, TaskContext
+from hudi_core.errors import DuplicateRecordKeyError
 from hudi_core.index.bucket import bucket_numbers
 from hudi_core.index.incoming import (
     Incoming,
@@ -33,6 +35,7 @@ from hudi_core.index.incoming import (
     Sources,
     SpilledIncoming,
     incoming_rows,
+    record_keys,
     spill_incoming,
 )
 from hudi_core.index.locating import LocatedKeys, from_table, lists, locate, numbers, to_table
@@ -45,8 +48,7 @@ from hudi_core.rows.combine import Positions
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.merging import Located
 from hudi_core.rows.sorting import ordered_positions
-from hudi_core.rows.stage_files import SpillRef, load, spill
-from hudi_core.rows.staging import StagedPart, true_mask
+from hudi_core.rows.staging import SpillRef, StagedPart, load, spill, true_mask
 from hudi_core.schema.table_schema import TableSchema
 
 KeyRanges = Callable[[Sequence[tuple[PartitionPath, BaseFile]]], ValueRanges | None]
@@ -54,6 +56,7 @@ KeyRanges = Callable[[Sequence[tuple[PartitionPath, BaseFile]]], ValueRanges | N
 _INSERTS: Final = -1
 _FILES_PER_TASK: Final = 32
 _BYTES_PER_TASK: Final = 4 << 30
+_SHOWN: Final = 3
 _NONE: Final = np.empty(0, dtype=np.int64)
 
 
@@ -435,3 +438,42 @@ def file_chunks(scope: Scope, ordinals: Iterable[int]) -> list[tuple[int, ...]]:
 
 def _weight(scope: Scope) -> int:
     return sum(file.size for _, file in scope.files)
+
+
+# --- inserts of existing keys: dropped or refused by an option -----------------------------------
+
+
+def without_duplicates(
+    tagged: Mapping[PartitionPath, Tagged],
+    parts: Sequence[StagedPart],
+    context: WriteContext,
+    staged: TableSchema,
+) -> dict[PartitionPath, Tagged]:
+    """Return locations of inserted rows, without those of existing keys.
+
+    Source: Hudi's ``hoodie.datasource.insert.dup.policy``.
+    """
+    if context.write.insert_duplicates is InsertDuplicates.FAIL:
+        _refuse_duplicates(tagged, parts, context, staged)
+    return {path: replace(found, located={}) for path, found in tagged.items()}
+
+
+def _refuse_duplicates(
+    tagged: Mapping[PartitionPath, Tagged],
+    parts: Sequence[StagedPart],
+    context: WriteContext,
+    staged: TableSchema,
+) -> None:
+    for path, found in tagged.items():
+        for candidate, stored in found.located.items():
+            incoming = np.unique(located_rows(context, found, candidate).incoming[:_SHOWN])
+            rows = found.sources.take(context, parts, incoming, staged.arrow)
+            keys = record_keys(rows, context, staged).to_pylist()
+            raise DuplicateRecordKeyError(
+                f"The rows to insert have keys that the partition {path!r} holds already: "
+                f"{', '.join(map(repr, keys))}{', ...' if stored > len(keys) else ''}",
+                "Nothing was written. Use upsert, or set "
+                "hoodie.datasource.insert.dup.policy=drop to leave these rows out.",
+                columns=context.table.record_key_fields,
+                keys=tuple(keys),
+            )

@@ -5,7 +5,6 @@ Which files were read is kept by the commit that brings their rows, so that both
 neither is.
 """
 
-from hudi_core.ingestion.run import ingest
-from hudi_core.ingestion.run_result import IngestedBatch, IngestResult
+from hudi_core.ingestion.run import IngestedBatch, IngestResult, ingest
 
 __all__ = ["IngestResult", "IngestedBatch", "ingest"]

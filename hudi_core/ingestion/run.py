@@ -27,6 +27,7 @@ from hudi_core.errors import (
     CorruptMetadataError,
     InvalidOptionError,
     PathNotFoundError,
+    SchemaError,
     SourceFileError,
 )
 from hudi_core.ingestion.checkpoint import CHECKPOINT_KEY, Checkpoint
@@ -38,24 +39,121 @@ from hudi_core.ingestion.formats import (
     with_inferred,
     without_untyped,
 )
-from hudi_core.ingestion.run_result import IngestedBatch, IngestResult
 from hudi_core.ingestion.source_files import (
     SourceFolder,
     in_order,
     read_schema,
     source_folder,
 )
-from hudi_core.ingestion.transform import transformed
 from hudi_core.model.files import FileStatus
 from hudi_core.model.operation import UPSERT
 from hudi_core.model.result import CommitResult
+from hudi_core.schema.absence import absences
 from hudi_core.schema.joining import joined
 from hudi_core.services.opening import open_table, table_exists
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.storage.options import StorageOptions
 from hudi_core.table import Extras, Options, Table
+from hudi_core.write.duckdb_sql import in_duckdb
+from hudi_core.write.duckdb_text import DuckDb
 from hudi_core.write.repetition import last_write
+from hudi_core.write.sql_text import library, plain_strings, shallow
+
+# --- transformations -----------------------------------------------------------------------------
+
+
+PLACEHOLDER: Final = "<SRC>"
+_ROWS: Final = "incoming_rows"
+
+
+def transformed(text: str, rows: pa.Table, limits: SqlLimits) -> pa.Table:
+    """The rows of a query over others.
+
+    ``text`` is in Spark's SQL, and names the rows :data:`PLACEHOLDER`.
+    """
+    for one in absences(rows):
+        raise SchemaError(
+            f"{one.row} lacks the column {one.path!r}, and what a query makes of it is a value",
+            f"Let files have one set of columns, or leave out {IngestionConfig.sql.key}.",
+            columns=[one.path],
+        )
+    sqlglot = library("sqlglot", text)
+    if PLACEHOLDER not in text:
+        raise _refused(text, f"it does not name {PLACEHOLDER}, the rows of the files")
+    try:
+        with shallow(text):
+            statements = sqlglot.parse(
+                plain_strings(text.replace(PLACEHOLDER, _ROWS)), read="spark"
+            )
+    except sqlglot.errors.SqlglotError as error:
+        raise _refused(text, str(error).split("\n", 1)[0]) from error
+    if len(statements) != 1 or not isinstance(statements[0], sqlglot.exp.Query):
+        raise _refused(text, "it is not one query")
+    with shallow(text):
+        query = in_duckdb(statements[0], text)
+    with DuckDb(limits) as database:
+        return database.query(query, {_ROWS: rows})
+
+
+def _refused(text: str, reason: str) -> InvalidOptionError:
+    return InvalidOptionError(
+        IngestionConfig.sql.key, text, reason, f"Write a query FROM {PLACEHOLDER}."
+    )
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+
+# --- results -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class IngestedBatch:
+    """Files that one commit brings.
+
+    ``size`` is in bytes; ``commit`` is ``None`` for a dry run.
+    """
+
+    files: Sequence[str]
+    size: int
+    commit: CommitResult | None
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    """A run of an ingestion.
+
+    ``batches`` of a dry run are what would be written. ``late`` is a lower bound of the files that
+    came too late to be read (``hoodie.ingest.late.files.days``); the next run reads those in
+    ``changed``.
+    """
+
+    path: str
+    source: str
+    name: str
+    batches: Sequence[IngestedBatch] = field(default_factory=tuple)
+    late: int = 0
+    changed: Sequence[str] = ()
+
+    @property
+    def commits(self) -> Sequence[CommitResult]:
+        """The commits that were made."""
+        return [one.commit for one in self.batches if one.commit is not None]
+
+    @property
+    def files(self) -> int:
+        """How many files were read."""
+        return sum(len(one.files) for one in self.batches)
+
+    def __str__(self) -> str:
+        count = f"{self.files:,} file{'' if self.files == 1 else 's'}"
+        made = f"{len(self.batches)} commit{'' if len(self.batches) == 1 else 's'}"
+        return f"{count} of {self.source} in {made}"
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
 
 _log = logging.getLogger(__name__)
 _APPLICATION: Final = "ingest:"

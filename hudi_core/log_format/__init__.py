@@ -1,7 +1,7 @@
 """Hudi's log files: blocks one behind the other (``hudi-format`` section 4).
 
 :mod:`~hudi_core.log_format.block` has the frame, :mod:`~hudi_core.log_format.scan` finds the blocks
-of a file, :mod:`~hudi_core.log_format.avro_block` and
+of a file, :mod:`~hudi_core.log_format.block` and
 :mod:`~hudi_core.log_format.delete_block` have what is in two kinds of them. The content of an
 HFile block is a whole HFile, that of a parquet block a whole parquet file.
 
@@ -9,9 +9,14 @@ HFile block is a whole HFile, that of a parquet block a whole parquet file.
 it hands out no block, and writes none.
 """
 
-from hudi_core.log_format.avro_block import decode_avro_content
-from hudi_core.log_format.block import BlockType, HeaderKey, LogBlock, encode_log_block
-from hudi_core.log_format.cursor import Cursor
+from hudi_core.log_format.block import (
+    BlockType,
+    Cursor,
+    HeaderKey,
+    LogBlock,
+    decode_avro_content,
+    encode_log_block,
+)
 from hudi_core.log_format.delete_block import (
     DeletedRecord,
     decode_delete_content,

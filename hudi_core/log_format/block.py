@@ -16,11 +16,59 @@ All numbers big-endian::
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from hudi_core.log_format.cursor import Cursor
+from hudi_core.errors import CorruptMetadataError
+
+# --- a cursor over bytes -------------------------------------------------------------------------
+
+
+_INT32: Final = struct.Struct(">i")
+_INT64: Final = struct.Struct(">q")
+
+
+class Cursor:
+    """Reads big-endian numbers and bytes.
+
+    ``data`` is a part of the file, which begins at ``base``; errors name ``path`` and the position
+    in the file.
+    """
+
+    def __init__(self, data: bytes, path: str, base: int = 0) -> None:
+        self._data, self._path, self._base = data, path, base
+        self.position = 0
+
+    @property
+    def left(self) -> int:
+        """Bytes that have not been read."""
+        return len(self._data) - self.position
+
+    def damage(self, reason: str) -> CorruptMetadataError:
+        """Return the error for damaged bytes, with their position."""
+        place = self._base + self.position
+        return CorruptMetadataError(self._path, f"at byte {place}, {reason}")
+
+    def take(self, count: int) -> bytes:
+        """Return the next ``count`` bytes."""
+        if not 0 <= count <= len(self._data) - self.position:
+            raise self.damage(f"{count} bytes are announced and {self.left} are left")
+        taken = self._data[self.position : self.position + count]
+        self.position += count
+        return taken
+
+    def int32(self) -> int:
+        """Return the next 4 bytes as a number."""
+        return int(_INT32.unpack(self.take(4))[0])
+
+    def int64(self) -> int:
+        """Return the next 8 bytes as a number."""
+        return int(_INT64.unpack(self.take(8))[0])
+
+
+# --- blocks --------------------------------------------------------------------------------------
+
 
 MAGIC: Final = b"#HUDI#"
 FORMAT_VERSION: Final = 1
@@ -110,3 +158,36 @@ def decode_map(cursor: Cursor) -> dict[int, str]:
         except UnicodeDecodeError as error:
             raise cursor.damage("a string of the block is not UTF-8") from error
     return entries
+
+
+# --- blocks of Avro records ----------------------------------------------------------------------
+
+# All numbers big-endian::
+#
+#     content version   int32   3; in version 0 the next field is missing
+#     records           int32
+#     per record        int32 length, Avro datum
+
+
+CONTENT_VERSION: Final = 3
+"""Version of the content of Avro and delete blocks."""
+
+
+def encode_avro_content(records: Sequence[bytes]) -> bytes:
+    """Return the content that holds the Avro bytes of some records."""
+    parts = [struct.pack(">ii", CONTENT_VERSION, len(records))]
+    for record in records:
+        parts += [struct.pack(">i", len(record)), record]
+    return b"".join(parts)
+
+
+def decode_avro_content(content: bytes, path: str) -> Iterator[bytes]:
+    """Yield the Avro bytes of each record."""
+    cursor = Cursor(content, path)
+    has_count = cursor.int32() > 0
+    count = cursor.int32() if has_count else None
+    while cursor.left and count != 0:
+        yield cursor.take(cursor.int32())
+        count = None if count is None else count - 1
+    if count or cursor.left:
+        raise cursor.damage("the Avro block does not hold as many records as it says")

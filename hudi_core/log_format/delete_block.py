@@ -15,8 +15,7 @@ from typing import Any, Final, NamedTuple
 from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.avro.wrappers import SCALARS, Wrapped, unwrap, wrap_all, wrapper_union
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.log_format.avro_block import CONTENT_VERSION
-from hudi_core.log_format.cursor import Cursor
+from hudi_core.log_format.block import CONTENT_VERSION, Cursor
 
 _ORDERING: Final = tuple(name for name in SCALARS if name != "LocalDateWrapper")
 _LIST: Final = "deleteRecordList"

@@ -11,11 +11,11 @@ from hudi_core.log_format.block import (
     MAGIC,
     SIZE_BYTES,
     BlockType,
+    Cursor,
     LogBlock,
     decode_head,
     decode_map,
 )
-from hudi_core.log_format.cursor import Cursor
 
 Read: TypeAlias = Callable[[int, int], bytes]
 """Returns ``length`` bytes of a file from ``offset`` on, fewer only where it ends."""

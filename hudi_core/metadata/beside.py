@@ -32,7 +32,6 @@ from hudi_core.metadata.build_plan import (
     properties_in_use,
     rebuild_plan,
 )
-from hudi_core.metadata.enabled import enabled_partitions
 from hudi_core.metadata.index_definitions import (
     IndexDefinitions,
     put_definitions,
@@ -43,6 +42,7 @@ from hudi_core.metadata.partitions.base import MetadataPartition
 from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import ALL_CHECKS
+from hudi_core.metadata.partitions.registry import enabled_partitions
 from hudi_core.metadata.records import MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import (

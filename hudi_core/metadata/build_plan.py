@@ -9,12 +9,11 @@ from typing import NamedTuple
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.enabled import enabled_partitions, options_for
 from hudi_core.metadata.index_definitions import PATH_KEY, IndexDefinitions, read_definitions
 from hudi_core.metadata.initialize import PartitionBuilder
 from hudi_core.metadata.partitions.base import MetadataPartition
 from hudi_core.metadata.partitions.listed import ListedTable
-from hudi_core.metadata.partitions.registry import partitions_of
+from hudi_core.metadata.partitions.registry import enabled_partitions, options_for, partitions_of
 from hudi_core.metadata.partitions.work import Work
 from hudi_core.metadata.state import MetadataState, require_maintained
 from hudi_core.metadata.table import (

@@ -34,8 +34,12 @@ from hudi_core.metadata.groups import ListedGroup
 from hudi_core.metadata.layers import BaseLayer, Entry
 from hudi_core.metadata.merging import merge, present
 from hudi_core.metadata.partition_types import shard_number
-from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder
-from hudi_core.metadata.record_schema import record_schema, table_schema
+from hudi_core.metadata.record_codec import (
+    RecordDecoder,
+    RecordEncoder,
+    record_schema,
+    table_schema,
+)
 from hudi_core.metadata.recorded import CommitRecords, Shards, shards_stated
 from hudi_core.metadata.records import MetadataRecord
 from hudi_core.metadata.state import MetadataState

@@ -18,10 +18,9 @@ from hudi_core.log_format import (
     encode_log_block,
 )
 from hudi_core.log_format.delete_block import NATURAL_ORDER
-from hudi_core.metadata.changes import AlikeRecords, PartitionChange
 from hudi_core.metadata.hfile import Codec, HFileOptions, write_hfile
 from hudi_core.metadata.record_codec import RecordEncoder
-from hudi_core.metadata.records import MetadataRecord
+from hudi_core.metadata.records import AlikeRecords, MetadataRecord, PartitionChange
 from hudi_core.model.instant_time import InstantTime
 
 _BLOOM_ENTRIES: Final = 10_000

@@ -22,7 +22,6 @@ from hudi_core.errors import (
     TableServiceError,
 )
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.enabled import enabled_partitions
 from hudi_core.metadata.index_definitions import (
     NOTHING_ASKED,
     PATH_KEY,
@@ -34,7 +33,7 @@ from hudi_core.metadata.index_definitions import (
 from hudi_core.metadata.initialize import PartitionBuilder
 from hudi_core.metadata.partitions.base import MetadataPartition
 from hudi_core.metadata.partitions.names import BUILDABLE
-from hudi_core.metadata.partitions.registry import partition_of, partitions_of
+from hudi_core.metadata.partitions.registry import enabled_partitions, partition_of, partitions_of
 from hudi_core.metadata.partitions.work import Work
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import StoredPartitions, metadata_storage

@@ -24,8 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.metadata.changes import AlikeRecords, PartitionChange
-from hudi_core.metadata.records import RecordLocation, RecordType
+from hudi_core.metadata.records import AlikeRecords, PartitionChange, RecordLocation, RecordType
 from hudi_core.schema.table_schema import RECORD_KEY
 
 INSERTED: Final = 1

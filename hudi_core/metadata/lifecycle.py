@@ -17,7 +17,6 @@ from hudi_core.metadata.build_plan import (
     rebuild_plan,
 )
 from hudi_core.metadata.compaction import require_no_backlog
-from hudi_core.metadata.enabled import enabled_partitions
 from hudi_core.metadata.index_definitions import (
     put_definitions,
     read_definitions,
@@ -25,6 +24,7 @@ from hudi_core.metadata.index_definitions import (
 from hudi_core.metadata.indexing import build_missing_partitions
 from hudi_core.metadata.partitions.base import MetadataPartition
 from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.registry import enabled_partitions
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import (
     METADATA_FOLDER,

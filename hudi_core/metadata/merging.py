@@ -14,13 +14,13 @@ from dataclasses import replace
 
 from hudi_core.avro.wrappers import ARRAY, Wrapped
 from hudi_core.metadata.bound_forms import bound_order
-from hudi_core.metadata.payload import RemovablePayload
 from hudi_core.metadata.records import (
     ColumnRange,
     FileEntry,
     FileList,
     MetadataRecord,
     RecordType,
+    RemovablePayload,
 )
 
 

@@ -4,19 +4,73 @@ from __future__ import annotations
 
 import re
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
+import pyarrow as pa
+
 from hudi_core.avro.wrappers import SCALARS, Wrapped, unwrap, wrap_all, wrapper_union
-from hudi_core.metadata.payload import (
-    Payload,
-    RemovablePayload,
-    avro_record,
-    optional,
-    required,
-)
+from hudi_core.model.files import PartitionPath
+
+# --- payloads: fields of the Avro record ---------------------------------------------------------
+
+# A field of its Avro record.
+
+
+def required(name: str, kind: Any) -> dict[str, Any]:
+    """A field of an Avro record."""
+    return {"name": name, "type": kind}
+
+
+def optional(name: str, kind: Any) -> dict[str, Any]:
+    """A field of an Avro record that may be null."""
+    return {"name": name, "type": ["null", kind], "default": None}
+
+
+def avro_record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
+    """An Avro record."""
+    return {"type": "record", "name": name, "fields": list(fields)}
+
+
+class Payload(ABC):
+    """What a record says.
+
+    A value of one of the fields of its Avro record.
+    """
+
+    __slots__ = ()
+
+    types: ClassVar[tuple[int, ...]]
+    field: ClassVar[dict[str, Any]]
+    is_shared: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def decode(cls, content: Any) -> Self:
+        """The payload of a field's value.
+
+        A wrong value raises any of ``KeyError``, ``TypeError``, ``ValueError`` and
+        ``AttributeError``.
+        """
+
+    @abstractmethod
+    def encode(self) -> Mapping[str, Any]:
+        """The value of the field."""
+
+
+class RemovablePayload(Payload):
+    """A payload that may say that what it is of is gone."""
+
+    __slots__ = ()
+
+    is_deleted: bool
+
+
+# --- records -------------------------------------------------------------------------------------
+
 
 _Fields: TypeAlias = Mapping[str, Any]
 _UUID_FILE_ID: Final = re.compile(
@@ -346,3 +400,48 @@ class MetadataRecord:
 
 def _signed(bits: int) -> int:
     return bits - (1 << 64) if bits >> 63 else bits
+
+
+# --- what one instant changes in the metadata table ----------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AlikeRecords:
+    """New records that differ in their keys alone.
+
+    Of very many keys, no object for each.
+
+    Each key is there once; ``type`` and ``payload`` are those of a
+    :class:`~hudi_core.metadata.records.MetadataRecord`.
+    """
+
+    keys: pa.StringArray
+    type: RecordType
+    payload: Payload
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChange:
+    """What becomes of the records of one partition of the metadata table.
+
+    ``records`` are new or to be merged, each key once, in any order; no key of ``deleted`` is among
+    them. Of a record index kept by partitions, only ``owned`` is used: the change of each
+    partition's keys.
+    """
+
+    records: tuple[MetadataRecord, ...] = ()
+    deleted: tuple[str, ...] = ()
+    alike: tuple[AlikeRecords, ...] = ()
+    owned: Mapping[PartitionPath, PartitionChange] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.deleted or self.new or any(self.owned.values()))
+
+    @property
+    def new(self) -> int:
+        """Number of its records."""
+        return len(self.records) + sum(len(some.keys) for some in self.alike)
+
+
+Changes: TypeAlias = Mapping[str, PartitionChange]
+"""Changes by partition of the metadata table."""

@@ -15,14 +15,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from hudi_core.metadata.changes import AlikeRecords, Changes, PartitionChange
 from hudi_core.metadata.completeness import require_complete
 from hudi_core.metadata.file_bytes import encode_first_log_file, encode_log_file
 from hudi_core.metadata.groups import Groups, ListedGroup, list_all_groups
 from hudi_core.metadata.partition_types import shard_file_id, shards_of
-from hudi_core.metadata.record_schema import table_schema
+from hudi_core.metadata.record_codec import table_schema
 from hudi_core.metadata.recorded import WATCHED, CommitRecords
-from hudi_core.metadata.records import MetadataRecord
+from hudi_core.metadata.records import AlikeRecords, Changes, MetadataRecord, PartitionChange
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.undo import undo
 from hudi_core.metadata.visible_instants import VisibleInstants

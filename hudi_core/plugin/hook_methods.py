@@ -21,7 +21,7 @@ from hudi_core.plugin.format_options import checked_options
 from hudi_core.plugin.guarded import GuardedLock, GuardedTimelineFactory, guarded_strategy
 from hudi_core.plugin.guarded_index import GuardedMetadataFactory
 from hudi_core.storage.safe_path import require_safe_path
-from hudi_core.view.manager import ViewManager
+from hudi_core.view.file_system import ViewManager
 
 _DEFAULTS: Final[Mapping[str, Any]] = {"write_statuses": (), "expected_version": None}
 _VIEWS: Final = "view_manager"

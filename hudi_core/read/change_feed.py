@@ -3,7 +3,7 @@
 The columns are those of Hudi's change data capture queries. Each write is compared with what was
 there before, file group by file group: a row that a write moved to another partition is deleted in
 one and inserted in the other. Where clean has removed what was there before, logs of changes give
-the same; see :mod:`hudi_core.read.change_sources`.
+the same; see :mod:`hudi_core.read.incremental`.
 """
 
 from __future__ import annotations

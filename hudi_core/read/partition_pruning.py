@@ -20,8 +20,7 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.ranges import Mask, ValueRanges
 from hudi_core.read.filters import Filter
-from hudi_core.read.matching import can_match
-from hudi_core.read.predicate import is_whole
+from hudi_core.read.predicate import can_match, is_whole
 from hudi_core.schema.table_schema import PARTITION_PATH
 
 _KEYGEN_PROPERTIES: Final = frozenset(

@@ -10,7 +10,9 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.actions.cleaned import require_not_cleaned
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.support import require_readable_table
+from hudi_core.config.table import TableConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import MetadataLister, table_lister
 from hudi_core.metadata.partition_types import RECORD_INDEX
@@ -27,10 +29,15 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
-from hudi_core.read.expression_pruning import by_expressions
-from hudi_core.read.file_pruning import groups_with_values, prune, prune_named, ranged_columns
+from hudi_core.read.file_pruning import (
+    KeyFilter,
+    by_expressions,
+    groups_with_values,
+    prune,
+    prune_named,
+    ranged_columns,
+)
 from hudi_core.read.filters import Filter, RowFilter, to_filter
-from hudi_core.read.key_filter import KeyFilter
 from hudi_core.read.known_state import KnownState
 from hudi_core.read.net_changes import require_no_change_column
 from hudi_core.read.partition_pruning import PartitionPruner
@@ -40,6 +47,7 @@ from hudi_core.read.predicate import Predicate
 from hudi_core.read.query_times import snapshot_time
 from hudi_core.read.scan import file_scan, scan
 from hudi_core.read.state_diff import StateDiff
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.lost_completion import require_none_lost
 from hudi_core.view.file_system import FileSystemView
@@ -404,3 +412,35 @@ class SnapshotQuery:
                 and one.base_file.status.name in names
             )
         )
+
+
+# --- the newest state that a table's reader has seen ---------------------------------------------
+
+
+class LatestState:
+    """What is known of a table's newest state, until it has another.
+
+    Each query looks at the timeline, which is one list of a folder, and at what the table's format
+    says of it. Where both are as they were, and the table was not opened again, as by its own
+    repairs, the query plans from what is known. Of a table there is one such state, the newest.
+    """
+
+    def __init__(self) -> None:
+        self._newest: tuple[TableConfig, Timeline, tuple[Instant, ...], KnownState] | None = None
+
+    def query(self, opened: OpenTable) -> SnapshotQuery:
+        """A query of the table at the timeline that it sees."""
+        config, timeline, fenced = opened.client.config, opened.client.timeline(), opened.timeline()
+        newest = self._newest  # looked at once: another thread may put the next one there
+        if MetadataConfig.from_options(opened.client.options).validate:
+            known = KnownState()  # each query compares the metadata table with the storage
+        elif (
+            newest is not None
+            and newest[0] is config
+            and newest[1:3] == (timeline, fenced.instants)
+        ):
+            known = newest[3]
+        else:
+            known = KnownState()
+            self._newest = config, timeline, fenced.instants, known
+        return SnapshotQuery(opened.client, opened.lister(), fenced, known=known)

@@ -19,7 +19,7 @@ from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.table_parsers import NATIVE
 from hudi_core.errors import InvalidOptionError, NotATableError
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
-from hudi_core.metadata.enabled import enabled_partitions
+from hudi_core.metadata.partitions.registry import enabled_partitions
 from hudi_core.model.capability import Capability
 from hudi_core.model.files import BasePath
 from hudi_core.model.found_table import FoundTable

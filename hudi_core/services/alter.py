@@ -28,7 +28,7 @@ from hudi_core.txn.begin import begin
 from hudi_core.txn.schema_step import SchemaStep, require_supported
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.write.ending import commit_metadata, undone_on_failure
-from hudi_core.write.schema_plan import fixed_columns, unchanged
+from hudi_core.write.input_schema import fixed_columns, unchanged
 
 
 def schema_change(

@@ -50,8 +50,8 @@ from hudi_core.txn.transaction import Transaction
 from hudi_core.write.clustered_rows import ClusterTask
 from hudi_core.write.clustering import cluster_group
 from hudi_core.write.ending import commit_metadata, undone_on_failure
+from hudi_core.write.input_schema import unchanged
 from hudi_core.write.key_changes import key_tracking
-from hudi_core.write.schema_plan import unchanged
 
 _STAGE: Final = 2
 """Number of the step in file names: that of any write's writing."""

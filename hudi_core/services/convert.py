@@ -49,7 +49,7 @@ from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.storage_move import moved_on
 from hudi_core.txn.table_lock import table_lock
-from hudi_core.view.manager import ViewManager
+from hudi_core.view.file_system import ViewManager
 
 
 @dataclass(frozen=True, slots=True)

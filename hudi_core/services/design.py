@@ -23,7 +23,7 @@ from hudi_core.errors import InvalidOptionError, RecordKeyError, SchemaError
 from hudi_core.keygen import require_key_columns
 from hudi_core.keygen.foreign_keys import require_consent
 from hudi_core.keygen.spelled import without_idle_forms
-from hudi_core.metadata.enabled import enabled_partitions
+from hudi_core.metadata.partitions.registry import enabled_partitions
 from hudi_core.plugin.capability import table_needs
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry

@@ -13,7 +13,7 @@ from hudi_core.engine.base import Engine
 from hudi_core.errors import TableServiceError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.beside import Rebuilt, put_in_place, rebuild_beside
-from hudi_core.metadata.enabled import enabled_partitions
+from hudi_core.metadata.partitions.registry import enabled_partitions
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions, require_readable
 from hudi_core.services.convert import require_recoverable
 from hudi_core.services.lost_completions import lost_completions

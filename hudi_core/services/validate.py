@@ -63,10 +63,9 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.roll_forward import can_record
 from hudi_core.view.committed_files import CommittedFiles
 from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.orphans import foreign_data_files
+from hudi_core.view.orphans import foreign_data_files, unnamed_files
 from hudi_core.view.replaced import replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
-from hudi_core.view.unnamed import unnamed_files
 
 _ATTEMPTS: Final = 5
 """How often timeline and format are looked at for both to be of one moment."""

@@ -17,7 +17,7 @@ from hudi_core.statements.creating import PURGED
 from hudi_core.statements.partitions import show_partitions
 from hudi_core.statements.running import Statement, Target
 from hudi_core.statements.words import Scanner, items_of, properties_of, spelled
-from hudi_core.write.sql_tokens import quoted_string
+from hudi_core.write.sql_text import quoted_string
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -22,8 +22,7 @@ from hudi_core.model.result import CommitResult
 from hudi_core.read.changed_rows import ChangedRows
 from hudi_core.read.filters import RowFilter
 from hudi_core.read.incremental import IncrementalQuery
-from hudi_core.read.latest_state import LatestState
-from hudi_core.read.query import SnapshotQuery
+from hudi_core.read.query import LatestState, SnapshotQuery
 from hudi_core.read.query_times import QueryTime, completed_time
 from hudi_core.services.after_commit import InlineServices
 from hudi_core.services.changed_options import still_given

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from hudi_core.errors import SchemaError
-from hudi_core.read.connector.columns import HIDDEN_COLUMNS
+from hudi_core.read.connector.metadata import HIDDEN_COLUMNS
 
 _OTHERS: Final = re.compile("[^a-z0-9_]")
 _UNNAMED: Final = "column"

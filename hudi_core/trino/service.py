@@ -24,8 +24,8 @@ from hudi_core.errors import (
     TimelineError,
 )
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
-from hudi_core.read.connector.columns import HIDDEN_COLUMNS
 from hudi_core.read.connector.handles import ColumnHandle, TableHandle, TableName
+from hudi_core.read.connector.metadata import HIDDEN_COLUMNS
 from hudi_core.read.connector.predicate import TupleDomain
 from hudi_core.read.connector.split_manager import Query
 from hudi_core.read.connector.splits import Split

@@ -24,8 +24,7 @@ from hudi_core.actions.cleaned import replaced_by_archived
 from hudi_core.actions.rollback import written_by
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import TableServiceError
-from hudi_core.metadata.removal_changes import record_clean
-from hudi_core.metadata.session import MetadataSession
+from hudi_core.metadata.session import MetadataSession, record_clean
 from hudi_core.model.actions import CleanerPlan, CleanMetadata
 from hudi_core.model.files import join_path
 from hudi_core.model.instant import Instant

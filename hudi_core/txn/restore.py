@@ -32,8 +32,7 @@ from hudi_core.errors import (
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.build_plan import announce_rebuild
 from hudi_core.metadata.lifecycle import ensure_metadata_table
-from hudi_core.metadata.removal_changes import can_undo, record_rollback
-from hudi_core.metadata.session import MetadataSession
+from hudi_core.metadata.session import MetadataSession, can_undo, record_rollback
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.actions import (
     InstantInfo,

@@ -34,8 +34,7 @@ from hudi_core.errors import (
 )
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import IndexDefinitions
-from hudi_core.metadata.removal_changes import record_rollback
-from hudi_core.metadata.session import MetadataSession
+from hudi_core.metadata.session import MetadataSession, record_rollback
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.undo import undo
 from hudi_core.model.actions import RollbackMetadata, RollbackPlan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hudi_core.errors import HistoryExpiredError, TableServiceError
-from hudi_core.metadata.removal_changes import can_undo
+from hudi_core.metadata.session import can_undo
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.past_state import lost_files

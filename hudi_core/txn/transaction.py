@@ -20,9 +20,8 @@ from hudi_core.errors import (
     HudiError,
     StorageError,
 )
-from hudi_core.metadata.commit_changes import record_commit
 from hudi_core.metadata.services import run_services
-from hudi_core.metadata.session import MetadataSession
+from hudi_core.metadata.session import MetadataSession, record_commit
 from hudi_core.model.client import HeldMetadata
 from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
 from hudi_core.model.extra_metadata import CommitExtras

@@ -29,6 +29,7 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
+from hudi_core.view.replaced import ReadCommit, replaced_groups, written_files
 
 _log = logging.getLogger(__name__)
 
@@ -259,3 +260,30 @@ def _in_order(logs: list[LogFile]) -> tuple[LogFile, ...]:
     if not logs:
         return ()
     return tuple(sorted(logs, key=lambda log: (log.name.instant, log.name.version)))
+
+
+# --- views of one table --------------------------------------------------------------------------
+
+
+class ViewManager:
+    """Makes views of one table, read on demand.
+
+    ``timeline`` loads the fenced timeline, for views that are given none.
+    """
+
+    def __init__(
+        self, read_commit: ReadCommit, index: FileIndex, timeline: Callable[[], TimelineView]
+    ) -> None:
+        self._read_commit = read_commit
+        self._index = index
+        self._timeline = timeline
+
+    def view(self, timeline: TimelineView | None = None) -> FileSystemView:
+        """Return the view as of ``timeline``, by default as of now."""
+        seen = self._timeline() if timeline is None else timeline
+        return FileSystemView(
+            self._index,
+            seen,
+            replaced_groups(seen, self._read_commit),
+            written_files(seen, self._read_commit),
+        )

@@ -21,8 +21,7 @@ import pyarrow.types as pt
 from hudi_core.avro.datum import encode_datum
 from hudi_core.avro.writer_schema import ParsedSchema
 from hudi_core.config.kinds import ChangeLogging
-from hudi_core.log_format.avro_block import encode_avro_content
-from hudi_core.log_format.block import BlockType, HeaderKey, encode_log_block
+from hudi_core.log_format.block import BlockType, HeaderKey, encode_avro_content, encode_log_block
 from hudi_core.model.files import BaseFileName, LogFileName, PartitionPath, join_path
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.merging import Merged

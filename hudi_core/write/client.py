@@ -50,6 +50,7 @@ from hudi_core.write.change_steps import ChangeSteps
 from hudi_core.write.changes import Changes, Resolved
 from hudi_core.write.clustered_groups import GroupsUnderClustering
 from hudi_core.write.ending import commit_metadata, undone_on_failure
+from hudi_core.write.input_schema import unchanged
 from hudi_core.write.key_changes import key_tracking
 from hudi_core.write.layout_proof import proven_layout
 from hudi_core.write.preparing import Prepared, prepared_changes, prepared_rows
@@ -63,7 +64,6 @@ from hudi_core.write.replacing import (
     require_known,
     rows_of,
 )
-from hudi_core.write.schema_plan import unchanged
 from hudi_core.write.steps import WriteSteps
 from hudi_core.write.validation import Validation
 

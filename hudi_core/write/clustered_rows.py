@@ -24,7 +24,7 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.layout import row_order
-from hudi_core.rows.stage_files import load, spill
+from hudi_core.rows.staging import load, spill
 from hudi_core.schema.table_schema import RECORD_KEY
 
 _BATCH_ROWS: Final = 1 << 18

@@ -22,7 +22,7 @@ from hudi_core.metadata.partitions.registry import partitions_of
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.rows.context import KeyTracking, WriteContext
 from hudi_core.rows.merging import Merged
-from hudi_core.rows.stage_files import SpillRef, spill
+from hudi_core.rows.staging import SpillRef, spill
 from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 
 

@@ -24,8 +24,8 @@ from hudi_core.schema.table_schema import RECORD_KEY, TableSchema
 from hudi_core.storage.properties_file import read_properties, update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.table_lock import TableLock
-from hudi_core.write.bucket_planning import require_bucket_groups
 from hudi_core.write.key_proof import form_to_keep, proven, require_same_form
+from hudi_core.write.planning import require_bucket_groups
 
 
 @dataclass(frozen=True, slots=True)

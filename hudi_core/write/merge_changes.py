@@ -29,8 +29,7 @@ from hudi_core.schema.casting import without_views
 from hudi_core.schema.table_schema import META_COLUMNS
 from hudi_core.write.changes import JoinedRows, TableColumns, numbered, require_fit
 from hudi_core.write.expressions import Compiled, Compiler, Text, Values
-from hudi_core.write.local_merge import merged_rows
-from hudi_core.write.merge_join import Join, JoinedColumns, MergePlan, within
+from hudi_core.write.merge_join import Join, JoinedColumns, MergePlan, merged_rows, within
 from hudi_core.write.sql_text import SqlText, Visible
 
 
@@ -366,7 +365,7 @@ def merged_frame_of(
     """Return the joined rows of a merge.
 
     The source is evaluated once: where its values show which files can match, its rows are kept by
-    the executors until they are joined. See :func:`hudi_core.write.local_merge.merged_rows`.
+    the executors until they are joined. See :func:`hudi_core.write.merge_join.merged_rows`.
     """
     source, joined, join, wanted = merge.source, merge.joined, merge.join, merge.wanted
     row_filter = None

@@ -23,10 +23,9 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.write.auto_record_keys import write_config_for
 from hudi_core.write.changes import Changes, Resolved, TableColumns, staged_columns
-from hudi_core.write.input_schema import staged_schema
+from hudi_core.write.input_schema import plan_schema, staged_schema, unchanged
 from hudi_core.write.layout_proof import ProvenLayout, proven_layout
 from hudi_core.write.partial_rows import AbsentValues, require_same_partition
-from hudi_core.write.schema_plan import plan_schema, unchanged
 from hudi_core.write.validation import Validation
 
 

@@ -2,27 +2,298 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.index.record_index import require_record_index
+from hudi_core.index.tagging import located_rows
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.groups import list_all_groups
+from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.partition_types import RECORD_INDEX
-from hudi_core.metadata.table import StoredPartitions
+from hudi_core.metadata.partitions.registry import enabled_partitions
+from hudi_core.metadata.table import StoredPartitions, metadata_client
+from hudi_core.model.client import SliceView
 from hudi_core.model.commit import CommitMetadata
-from hudi_core.model.dry_run import DryRun
+from hudi_core.model.dry_run import DryRun, FileChange, PlannedFile, StorageRequests
+from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.operation import DELETE_PARTITION, Operation
 from hudi_core.model.protocols import TimelineView
+from hudi_core.rows.context import WriteContext
+from hudi_core.rows.deciding import deciding_names, deleted, marks_deletes
+from hudi_core.rows.staging import StagedPart
 from hudi_core.schema.absence import absences
+from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY, TableSchema
+from hudi_core.table_handle import OpenTable
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.write.client import WriteClient
 from hudi_core.write.clustered_groups import GroupsUnderClustering
-from hudi_core.write.dry_run import DryRunTransaction, deciding_columns, plan_deletion, plan_write
 from hudi_core.write.ending import commit_metadata
+from hudi_core.write.planning import GroupWrite
 from hudi_core.write.preparing import Prepared, prepared_rows
-from hudi_core.write.replacing import PartitionLike, replaced_groups, require_known
-from hudi_core.write.steps import WriteSteps
+from hudi_core.write.replacing import (
+    PartitionLike,
+    replaced_groups,
+    replaced_slices,
+    require_known,
+    rows_of,
+)
+from hudi_core.write.steps import WritePlan, WriteSteps
+
+# --- estimates -----------------------------------------------------------------------------------
+
+# Nothing reaches the store: rows are staged in memory (only the columns that decide where a row
+# goes), no instant is made, no lock is taken and nothing that dead writers left is recovered.
+
+
+_FILE_BYTES: Final = 3000
+"""What a base file of few columns has beside its rows: schemas, statistics, key range."""
+_PROTOCOL_READS: Final = 3
+"""The table's properties under each of the two locks, and its latest schema."""
+_PROTOCOL_WRITES: Final = 4
+"""Heartbeat, requested, inflight and completed file."""
+_PROTOCOL_LISTS: Final = 4
+"""The timeline under each of the two locks; heartbeats, what is left of other writes."""
+
+
+@dataclass(slots=True)
+class DryRunTransaction:
+    """A write that is only planned; takes the place of a transaction."""
+
+    table: OpenTable
+    began: TimelineView
+    timings: dict[str, float] = field(default_factory=dict)
+
+
+def deciding_columns(staged: TableSchema, context: WriteContext) -> TableSchema:
+    """Return columns for key, partition, ordering and delete flag."""
+    table = context.table
+    names = [*table.record_key_fields, *table.partition_fields, RECORD_KEY, PARTITION_PATH]
+    names += context.write.bulk_insert_sort_columns
+    wanted = {name.split(".")[0] for name in names} | deciding_names(context.rules)
+    return replace(staged, arrow=pa.schema([one for one in staged.arrow if one.name in wanted]))
+
+
+def bytes_per_row(commits: Iterable[CommitMetadata], default: int) -> float:
+    """Return bytes per row, as in the newest commit.
+
+    Unlike the size that plans are made by, it takes a small commit as well.
+    """
+    for commit in commits:
+        rows = sum(stat.num_writes or 0 for stat in commit.stats)
+        if rows:
+            return sum(stat.total_write_bytes or 0 for stat in commit.stats) / rows
+    return float(default)
+
+
+def plan_write(steps: WriteSteps, data: Any, metadata: MetadataConfig) -> DryRun:
+    """Plan of a write of the rows."""
+    plan = steps.plan(data, in_memory=True)
+    client, began = steps.transaction.table.client, steps.transaction.began
+    newest_first = reversed(began.completed_writes())
+    row_bytes = bytes_per_row(
+        map(client.read_commit, newest_first), steps.config.record_size_estimate
+    )
+    if steps.writes_straight:
+        files = list(_straight(plan.parts, row_bytes, steps.config.max_file_size))
+    else:
+        files = [_planned(steps, plan, group, row_bytes) for group in plan.groups]
+    if steps.operation.is_replacing:
+        files += _replaced(steps.view, steps.operation, steps.partitions)
+    new_partitions = len(set(steps.partitions) - set(steps.view.partitions()))
+    looked_into = None if steps.context.is_global else steps.partitions
+    looked_up = len(steps.view.latest_slices(looked_into)) if steps.uses_index else 0
+    listed = commits = 0
+    if not steps.writes_straight:
+        listed, commits = len(steps.partitions), len(began.completed_writes())
+    requests = expected_requests(files, new_partitions, looked_up, listed, commits)
+    requests += metadata_requests(client, metadata)
+    return DryRun(steps.operation.recorded, _in_order(files), requests)
+
+
+def plan_deletion(
+    client: TableMetaClient,
+    view: SliceView,
+    partitions: Sequence[PartitionPath],
+    metadata: MetadataConfig,
+) -> DryRun:
+    """Plan of a deletion of partitions."""
+    operation = DELETE_PARTITION
+    rows = rows_of(client, replaced_slices(view, operation, partitions))
+    files = [
+        replace(file, deleted=rows.get(file.path or "", 0))
+        for file in _replaced(view, operation, partitions)
+    ]
+    requests = expected_requests(files, 0, 0, len(partitions), 0)
+    requests += metadata_requests(client, metadata)
+    return DryRun(operation.recorded, _in_order(files), requests)
+
+
+def _replaced(
+    view: SliceView, operation: Operation, partitions: Sequence[PartitionPath]
+) -> list[PlannedFile]:
+    return [
+        PlannedFile(
+            FileChange.REPLACE,
+            slice_.partition_path,
+            slice_.file_id,
+            slice_.base_file.path if slice_.base_file else None,
+        )
+        for slice_ in replaced_slices(view, operation, partitions)
+    ]
+
+
+def _in_order(files: Iterable[PlannedFile]) -> tuple[PlannedFile, ...]:
+    return tuple(
+        sorted(files, key=lambda file: (file.partition_path, file.change, file.path or ""))
+    )
+
+
+def expected_requests(
+    files: Sequence[PlannedFile], new_partitions: int, looked_up: int, listed: int, commits: int
+) -> StorageRequests:
+    """Requests of a write whose tasks run in its own process.
+
+    Those between its tasks are left out.
+
+    Tasks elsewhere look at heartbeat and seal before and after each file, and their markers are
+    listed.
+
+    Those of native tables; a format's own metadata, and the metadata table, come on top. Writes and
+    deletes are exact as long as no task is repeated, reads and lists are estimates.
+
+    Counted are the requests of a native table; a format's own metadata and the metadata table come
+    on top. Writes and deletes are exact as long as no task is repeated; reads and lists are
+    estimates.
+
+    ``new_partitions`` are not in the table yet; of ``looked_up`` files keys are looked up; of
+    ``commits`` the metadata is read.
+    """
+    written = sum(file.change is not FileChange.REPLACE for file in files)
+    new = sum(file.change is FileChange.CREATE for file in files)
+    return StorageRequests(
+        # before each file the last version is read, unless the look for keys has fetched it, or the
+        # metadata of the partition is looked for
+        reads=_PROTOCOL_READS + commits + looked_up + (new if looked_up else written),
+        # a marker comes before each file
+        writes=_PROTOCOL_WRITES + 2 * written + new_partitions,
+        lists=_PROTOCOL_LISTS + listed,
+        deletes=written + 1,
+    )
+
+
+def _planned(
+    steps: WriteSteps, plan: WritePlan, group: GroupWrite, row_bytes: float
+) -> PlannedFile:
+    if group.base_file is None:
+        return PlannedFile(
+            FileChange.CREATE,
+            group.partition_path,
+            None,
+            None,
+            inserted=group.inserts,
+            bytes_written=round(_FILE_BYTES + group.inserts * row_bytes),
+        )
+    updated, deleted = _met(steps, plan, group)
+    size = group.base_file.size + (group.inserts - deleted) * row_bytes
+    return PlannedFile(
+        FileChange.REWRITE,
+        group.partition_path,
+        group.file_id,
+        group.base_file.path,
+        inserted=group.inserts,
+        updated=updated,
+        deleted=deleted,
+        bytes_written=max(0, round(size)),
+    )
+
+
+def _met(steps: WriteSteps, plan: WritePlan, group: GroupWrite) -> tuple[int, int]:
+    """Return counts of updated and deleted rows, ignoring late ones."""
+    if group.candidate is None:
+        return 0, 0
+    if steps.operation.deletes:
+        return 0, group.updates
+    tagged = plan.tagged[group.partition_path]
+    located = located_rows(steps.context, tagged, group.candidate)
+    incoming, rules = located.incoming, steps.context.rules
+    deletes = np.zeros(len(incoming), dtype=bool)
+    if marks_deletes(steps.staged.arrow.names, rules):
+        numbers, places = np.unique(incoming, return_inverse=True)
+        rows = tagged.sources.take(steps.context, plan.parts, numbers, steps.staged.arrow)
+        deletes = deleted(rows, rules)[places]
+    return int(np.sum(~deletes)), int(np.sum(deletes)) + len(located.gone)
+
+
+def _straight(
+    parts: Sequence[StagedPart], row_bytes: float, max_file_size: int
+) -> Iterable[PlannedFile]:
+    """Yield the files of a bulk insert, per task and partition."""
+    for part in parts:
+        for path, rows in part.rows.items():
+            size = rows * row_bytes
+            count = max(1, min(rows, round(size / max_file_size)))
+            for number in range(count):
+                share = rows // count + (number < rows % count)
+                yield PlannedFile(
+                    FileChange.CREATE,
+                    PartitionPath(path),
+                    None,
+                    None,
+                    inserted=share,
+                    bytes_written=round(_FILE_BYTES + share * row_bytes),
+                )
+
+
+# --- requests of a write --------------------------------------------------------------------------
+
+
+_TIMELINE_WRITES: Final = 3
+"""The requested, inflight and completed file of a deltacommit."""
+_READS: Final = 3
+"""The metadata table's properties, and twice what says which indexes there are."""
+_LISTS: Final = 3
+"""The metadata table's timeline under each of the two locks, and its folders."""
+_BOOTSTRAP_WRITES: Final = 2
+"""The metadata table's own properties, and the table's that name its partitions."""
+
+
+def metadata_requests(client: TableMetaClient, config: MetadataConfig) -> StorageRequests:
+    """Return the requests that a write makes for the metadata table.
+
+    At most one log file is put for each of its file groups; groups that no key falls into get none.
+    Compaction, cleaning and archival, which come every few commits, are left out. A table that has
+    no metadata table, or half of one, and gets one, is charged for building it empty.
+    """
+    stored = StoredPartitions.of(client.config)
+    if not stored.is_there:
+        if not config.enabled:
+            return StorageRequests(0, 0, 0, 0)
+        rebuilt = stored.building if stored.is_rebuilding else ()
+        count = len(rebuilt or enabled_partitions(config, client.config))
+        built = _BOOTSTRAP_WRITES + count * (1 + _TIMELINE_WRITES)
+        return StorageRequests(_READS, built + count + _TIMELINE_WRITES, _LISTS + 2 * count, 0)
+    partitions = stored.all
+    metadata = metadata_client(client)
+    definitions = read_definitions(client.storage, client.config)
+    with_owners = [name for name in partitions if definitions.is_partitioned(name)]
+    listed = list_all_groups(metadata, list(partitions), with_owners)
+    groups = sum(len(groups) for found in listed.values() for groups in found.values())
+    return StorageRequests(
+        reads=_READS,
+        writes=_TIMELINE_WRITES + groups,
+        lists=_LISTS + len(partitions),
+        deletes=0,
+    )
+
+
+# --- previews ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,10 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine, TaskContext
 from hudi_core.errors import PartitionValueError
 from hudi_core.index.collisions import ambiguity_of, require_distinct_rows
-from hudi_core.index.duplicates import without_duplicates
 from hudi_core.index.incoming import Scope, arrival_order, key_names, record_keys
-from hudi_core.index.key_ranges import key_ranges
-from hudi_core.index.record_index import RecordIndex, has_record_index
-from hudi_core.index.record_tagging import RecordTagging
-from hudi_core.index.stored_filters import StoredFilters
-from hudi_core.index.tagging import Tagged, Tagging, scopes, staged_for
+from hudi_core.index.record_index import RecordIndex, RecordTagging, has_record_index
+from hudi_core.index.stored_filters import StoredFilters, key_ranges
+from hudi_core.index.tagging import Tagged, Tagging, scopes, staged_for, without_duplicates
 from hudi_core.keygen.ambiguity import Ambiguity
 from hudi_core.model.client import SliceView
 from hudi_core.model.commit import WriteStatus
@@ -46,12 +43,11 @@ from hudi_core.schema.absence import ABSENT
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.early_conflicts import require_no_early_conflicts
-from hudi_core.write.bucket_planning import BucketAssignment
 from hudi_core.write.bulk_insert import bulk_insert_rows
 from hudi_core.write.clustered_groups import GroupsUnderClustering
 from hudi_core.write.merge_handle import GroupTask, write_group
 from hudi_core.write.nesting import can_nest, require_unnested_partitions, unmark_partitions
-from hudi_core.write.planning import FileSizing, GroupWrite, average_record_size
+from hudi_core.write.planning import BucketAssignment, FileSizing, GroupWrite, average_record_size
 from hudi_core.write.replacing import replaced_slices
 
 _STAGE, _TAG, _WRITE, _FOLD, _CHECK = range(5)

@@ -28,11 +28,11 @@ from hudi_core.log_format import (
 )
 from hudi_core.metadata import keys
 from hudi_core.metadata.bounds import bound_type, unwrap_bound, wrap_bound
+from hudi_core.metadata.column_ranges import decode_ranges
 from hudi_core.metadata.hfile import HFileOptions, HFileReader, write_hfile
 from hudi_core.metadata.hfile.trailer import Trailer
 from hudi_core.metadata.merging import merge, present
 from hudi_core.metadata.partition_types import shard_number, shards_of
-from hudi_core.metadata.range_columns import decode_ranges
 from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder
 from hudi_core.metadata.records import (
     ColumnRange,

@@ -21,8 +21,7 @@ from hudi_core.errors import SchemaError
 from hudi_core.model.ranges import ValueRanges
 from hudi_core.read.filters import to_filter
 from hudi_core.read.foreign import predicate_of_expression
-from hudi_core.read.matching import can_match
-from hudi_core.read.predicate import And, Anything, Or, columns_of
+from hudi_core.read.predicate import And, Anything, Or, can_match, columns_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VALUES: dict[pa.DataType, list[Any]] = {

@@ -12,10 +12,9 @@ from hypothesis import example, given
 
 from hudi_core.base_file.key_footer import KeyFooter
 from hudi_core.hashing.bloom import DynamicBloom
-from hudi_core.index.base import Index
+from hudi_core.index.base import Index, SimpleIndex
 from hudi_core.index.bloom import BloomIndex
 from hudi_core.index.bucket import BucketIndex, bucket_numbers
-from hudi_core.index.simple import SimpleIndex
 from hudi_core.model.buckets import Buckets, bucket_file_id
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.model.instant_time import parse_instant_time

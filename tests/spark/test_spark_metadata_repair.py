@@ -17,7 +17,7 @@ from hudi_core.metadata.table import METADATA_FOLDER
 from hudi_core.metadata.validator import validate
 from hudi_core.model.files import PartitionPath
 from hudi_core.services.opening import open_table
-from hudi_core.view.table_listing import TableListing
+from hudi_core.view.committed_files import TableListing
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 PARTITIONS = 40

@@ -16,7 +16,7 @@ from hudi_core.metadata.hfile import Codec, HFileOptions, HFileReader, write_hfi
 from hudi_core.metadata.hfile.block import HEADER_BYTES, decode_block, encode_block
 from hudi_core.metadata.hfile.index import decode_vint, encode_vint
 from hudi_core.metadata.hfile.layout import DATA_MAGIC
-from hudi_core.metadata.hfile.source import TAIL_BYTES
+from hudi_core.metadata.hfile.reader import TAIL_BYTES
 
 Entries = Sequence[tuple[bytes, bytes]]
 SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'

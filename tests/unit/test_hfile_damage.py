@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.hfile import Codec, HFileOptions, HFileReader, write_hfile
-from hudi_core.metadata.hfile.block import HEADER_BYTES, encode_block
-from hudi_core.metadata.hfile.cells import encode_cell
+from hudi_core.metadata.hfile.block import HEADER_BYTES, encode_block, encode_cell
 from hudi_core.metadata.hfile.file_info import encode_file_info
 from hudi_core.metadata.hfile.index import IndexEntry, encode_index, index_key
 from hudi_core.metadata.hfile.layout import (

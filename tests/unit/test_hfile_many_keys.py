@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.hfile import Codec, HFileOptions, HFileReader, write_hfile
-from hudi_core.metadata.hfile.cells import decode_cells, encode_cell
+from hudi_core.metadata.hfile.block import decode_cells, encode_cell
 from hudi_core.metadata.hfile.layout import KEY_TAIL
 from hudi_core.metadata.hfile.many_cells import find_cells
 

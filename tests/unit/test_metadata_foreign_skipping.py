@@ -25,9 +25,9 @@ from hudi_core.base_file.footer_statistics import footer_statistics
 from hudi_core.errors import TableServiceError
 from hudi_core.metadata.bound_forms import bound_form, wrapped_bounds
 from hudi_core.metadata.bounds import kind_of, unwrap_bound
-from hudi_core.metadata.doubtful_ranges import doubtful
 from hudi_core.metadata.index_definitions import put_definitions, read_definitions, with_index
 from hudi_core.metadata.keys import partition_stats_key
+from hudi_core.metadata.merged_ranges import doubtful
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata.records import ColumnRange, ValueType
 from hudi_core.metadata.snapshot import MetadataSnapshot

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from hudi_core.avro.wrappers import ARRAY, Wrapped
 from hudi_core.metadata.merging import merge, present
-from hudi_core.metadata.payload import Payload
 from hudi_core.metadata.records import (
     BloomFilterEntry,
     ColumnRange,
     FileEntry,
     FileList,
     MetadataRecord,
+    Payload,
     RecordLocation,
     RecordType,
     SecondaryEntry,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hudi_core.avro.wrappers import ARRAY, Wrapped
 from hudi_core.errors import CorruptMetadataError
+from hudi_core.metadata.column_ranges import decode_ranges
 from hudi_core.metadata.damage import REBUILD
-from hudi_core.metadata.range_columns import decode_ranges
 from hudi_core.metadata.record_codec import RecordEncoder
 from hudi_core.metadata.records import ColumnRange, FileList, MetadataRecord, RecordType, ValueType
 

@@ -14,8 +14,7 @@ from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.avro.wrappers import ARRAY, SCALARS, Wrapped
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
-from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder
-from hudi_core.metadata.record_schema import record_schema
+from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder, record_schema
 from hudi_core.metadata.records import (
     BloomFilterEntry,
     ColumnRange,

@@ -18,8 +18,7 @@ from hudi_core.actions.clean import complete_clean, delete_cleaned, request_clea
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.records import FileList
-from hudi_core.metadata.removal_changes import record_clean
-from hudi_core.metadata.session import MetadataSession
+from hudi_core.metadata.session import MetadataSession, record_clean
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import metadata_client

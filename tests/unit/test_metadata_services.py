@@ -16,7 +16,6 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.stored_table import stored_config
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.compaction import (
     compact_if_due,
     compaction_waits_for,
@@ -26,7 +25,13 @@ from hudi_core.metadata.compaction import (
 from hudi_core.metadata.hfile import HFileReader
 from hudi_core.metadata.partition_types import FILES, PARTITION_STATS
 from hudi_core.metadata.record_codec import RecordDecoder
-from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord, RecordType
+from hudi_core.metadata.records import (
+    FileEntry,
+    FileList,
+    MetadataRecord,
+    PartitionChange,
+    RecordType,
+)
 from hudi_core.metadata.services import archive_if_due, clean_if_due, run_services
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.state import MetadataState

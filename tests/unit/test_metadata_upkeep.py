@@ -13,12 +13,11 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import CorruptMetadataError, HudiError, InvalidOptionError, StorageError
 from hudi_core.metadata import undo
-from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.index_definitions import DEFAULT_PATH, PATH_KEY, read_definitions
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES
 from hudi_core.metadata.partitions.files import list_records, partitions_record
 from hudi_core.metadata.record_codec import RecordDecoder
-from hudi_core.metadata.records import ColumnRange, FileEntry, MetadataRecord
+from hudi_core.metadata.records import ColumnRange, FileEntry, MetadataRecord, PartitionChange
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import StoredPartitions, metadata_client

@@ -14,7 +14,6 @@ from hudi_core.avro.wrappers import Wrapped
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.partition_types import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -29,6 +28,7 @@ from hudi_core.metadata.records import (
     FileEntry,
     FileList,
     MetadataRecord,
+    PartitionChange,
     RecordLocation,
     RecordType,
     SecondaryEntry,

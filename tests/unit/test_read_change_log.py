@@ -21,7 +21,7 @@ import hudi_core as hudi
 from hudi_core.avro.datum import encode_datum
 from hudi_core.errors import CorruptMetadataError, HistoryExpiredError, UnsafePathError
 from hudi_core.log_format import BlockType, HeaderKey, encode_log_block, read_log_blocks
-from hudi_core.log_format.avro_block import decode_avro_content, encode_avro_content
+from hudi_core.log_format.block import decode_avro_content, encode_avro_content
 from hudi_core.model.commit import WriteStat
 from hudi_core.model.files import FileGroupId
 from hudi_core.read import change_sources

@@ -9,7 +9,7 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.statements.running import parameters_of
 from hudi_core.statements.words import Scanner, properties_of, spelled
-from hudi_core.write.sql_tokens import TokenKind, plain_strings, quoted_string, tokens_of
+from hudi_core.write.sql_text import TokenKind, plain_strings, quoted_string, tokens_of
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,9 @@ import hudi_core as hudi
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.index import locating, tagging
 from hudi_core.index import stored_filters as module
-from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.partitions import bloom_filters
 from hudi_core.metadata.partitions.bloom_filters import BloomFilters
-from hudi_core.metadata.records import BloomFilterEntry
+from hudi_core.metadata.records import BloomFilterEntry, PartitionChange
 from tests.property.test_index_model import ApartEngine
 from tests.tables import new_table
 

@@ -13,8 +13,8 @@ import pytest
 import hudi_core as hudi
 from hudi_core.model.files import FileStatus, PartitionPath
 from hudi_core.storage.posix import PosixStorage
+from hudi_core.view.committed_files import TableListing
 from hudi_core.view.storage_lister import StorageLister
-from hudi_core.view.table_listing import TableListing
 from tests.tables import new_table
 
 Item = TypeVar("Item")

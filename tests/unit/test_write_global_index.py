@@ -12,7 +12,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import DuplicateRecordKeyError, SchemaError
 from hudi_core.index.locating import FileCandidates
-from hudi_core.write.incoming_rows import keep_stored_partition_columns
+from hudi_core.write.merge_handle import keep_stored_partition_columns
 from tests.calls import calls_of
 from tests.tables import new_table, pairs
 

@@ -12,11 +12,25 @@ import pyarrow as pa
 import pyarrow.types as pt
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.functions import col, lit, struct, transform, transform_values, when
-from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from hudi_core.schema.alignment import counterpart, same_by_name
 from hudi_core.schema.arrow_types import children, is_list, with_children
+
+# --- Spark schemas as Arrow schemas --------------------------------------------------------------
+
+
+def to_arrow(schema: StructType) -> pa.Schema:
+    """Return a Spark schema as an Arrow schema.
+
+    Timestamps with a zone are in UTC.
+    """
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+# --- columns -------------------------------------------------------------------------------------
+
 
 _TIME_TYPE: Final = "spark.sql.timeType.enabled"
 

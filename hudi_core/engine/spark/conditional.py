@@ -20,10 +20,9 @@ from pyspark.sql.types import (
 )
 
 from hudi_core.engine.base import Engine
-from hudi_core.engine.spark.columns import quoted, quoted_name
+from hudi_core.engine.spark.columns import quoted, quoted_name, to_arrow
 from hudi_core.engine.spark.engine import SparkEngine
 from hudi_core.engine.spark.scan import read_batches
-from hudi_core.engine.spark.schema import to_arrow
 from hudi_core.errors import SchemaError
 
 T = TypeVar("T")

@@ -26,8 +26,8 @@ from hudi_core.engine.spark.columns import (
     readable,
     reads_alike,
     table_columns,
+    to_arrow,
 )
-from hudi_core.engine.spark.schema import to_arrow
 from hudi_core.engine.spark.shipping import guarded
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.schema.table_schema import COMMIT_TIME

@@ -12,8 +12,7 @@ No Python package reads or writes HFiles: clients of HBase talk to its servers, 
 """
 
 from hudi_core.metadata.hfile.layout import Codec
-from hudi_core.metadata.hfile.reader import HFileReader
-from hudi_core.metadata.hfile.source import ReadRange
+from hudi_core.metadata.hfile.reader import HFileReader, ReadRange
 from hudi_core.metadata.hfile.writer import HFileOptions, write_hfile
 
 __all__ = ["Codec", "HFileOptions", "HFileReader", "ReadRange", "write_hfile"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.hfile import file_info
-from hudi_core.metadata.hfile.block import decode_block
-from hudi_core.metadata.hfile.cells import Cells, decode_cells
+from hudi_core.metadata.hfile.block import Cells, decode_block, decode_cells
 from hudi_core.metadata.hfile.index import (
     IndexEntry,
     decode_lower_index,
@@ -41,8 +40,55 @@ from hudi_core.metadata.hfile.many_cells import (
     find_keys,
     first_key,
 )
-from hudi_core.metadata.hfile.source import ReadRange, Window
 from hudi_core.metadata.hfile.trailer import TRAILER_BYTES, decode_trailer
+
+# --- sources of bytes ----------------------------------------------------------------------------
+
+
+TAIL_BYTES: Final = 4 * TRAILER_BYTES
+"""Bytes fetched at once from the end: in most files more than trailer, indexes and file info."""
+
+
+class ReadRange(Protocol):
+    """Reads a part of a file."""
+
+    def __call__(self, offset: int, length: int) -> bytes:
+        """Return ``length`` bytes from ``offset`` on; fewer only where the file ends."""
+        ...
+
+
+class Window:
+    """The bytes of one HFile, its end held in memory."""
+
+    def __init__(self, read: ReadRange, offset: int, length: int, path: str) -> None:
+        self._read, self._offset, self.length, self._path = read, offset, length, path
+        if length < TRAILER_BYTES:
+            raise damaged(path, f"{length} bytes are too few for an HFile")
+        self._tail_begin = max(0, length - TAIL_BYTES)
+        self._tail = self._fetch(self._tail_begin, length - self._tail_begin)
+
+    def take(self, begin: int, length: int) -> bytes:
+        """Return some bytes, by their place in the HFile."""
+        if begin < 0 or length < 0 or begin + length > self.length:
+            raise damaged(self._path, f"it has no {length} bytes from byte {begin} on")
+        missing = self._tail_begin - begin
+        if missing <= 0:
+            return self._tail[-missing : length - missing]
+        if length <= missing:
+            return self._fetch(begin, length)
+        return self._fetch(begin, missing) + self._tail[: length - missing]
+
+    def _fetch(self, begin: int, length: int) -> bytes:
+        data = self._read(self._offset + begin, length)
+        if len(data) != length:
+            raise damaged(
+                self._path, f"it ends {length - len(data)} bytes before the end it should have"
+            )
+        return data
+
+
+# --- the reader ----------------------------------------------------------------------------------
+
 
 _READ_BYTES: Final = 4 * 1024 * 1024
 """Blocks that follow each other are fetched together, up to so many bytes."""

@@ -10,8 +10,7 @@ from typing import Final
 from hudi_core.errors import RecordKeyError
 from hudi_core.hashing.bloom import TYPE_CODE
 from hudi_core.metadata.hfile import file_info
-from hudi_core.metadata.hfile.block import encode_block
-from hudi_core.metadata.hfile.cells import encode_cell
+from hudi_core.metadata.hfile.block import encode_block, encode_cell
 from hudi_core.metadata.hfile.index import IndexEntry, encode_index, index_key
 from hudi_core.metadata.hfile.layout import (
     DATA_MAGIC,

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from hudi_core.errors import TableServiceError
-from hudi_core.metadata.changes import PartitionChange
-from hudi_core.metadata.comparison import compare_files
+from hudi_core.metadata.file_lists import compare_files
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
 from hudi_core.metadata.lister import MetadataLister
 from hudi_core.metadata.partition_types import FILES
@@ -19,7 +18,13 @@ from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Removal
-from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord, RecordType
+from hudi_core.metadata.records import (
+    FileEntry,
+    FileList,
+    MetadataRecord,
+    PartitionChange,
+    RecordType,
+)
 from hudi_core.model.difference import Difference
 from hudi_core.model.files import BaseFileName, FileStatus, PartitionPath, join_path
 

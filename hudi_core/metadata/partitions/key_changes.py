@@ -2,25 +2,248 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+
+from hudi_core.base_file.footer import read_columns
 from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.write import WriteConfig
-from hudi_core.metadata.changes import PartitionChange
-from hudi_core.metadata.key_delta import KeyDelta, changes_of_files
-from hudi_core.metadata.key_records import DataFile
-from hudi_core.metadata.partition_types import RECORD_INDEX, secondary_indexes
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.group_reader import GroupReader
+from hudi_core.metadata.key_changes import (
+    DELETED,
+    INSERTED,
+    changes_between,
+    keys_of,
+    location_changes,
+)
+from hudi_core.metadata.key_records import DataFile, index_millis, value_texts
+from hudi_core.metadata.keys import secondary_key
+from hudi_core.metadata.partition_types import RECORD_INDEX, secondary_indexes, shards_of
 from hudi_core.metadata.partitions.work import Commit
+from hudi_core.metadata.records import (
+    MetadataRecord,
+    PartitionChange,
+    RecordLocation,
+    RecordType,
+    SecondaryEntry,
+)
+from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.unique_keys import (
+    group_of,
     has_repeated_keys,
     has_unique_keys,
+    held_keys,
     is_noted,
     with_repeated_keys,
     without_note,
 )
-from hudi_core.model.commit import WriteOperation
-from hudi_core.model.files import FileGroupId
+from hudi_core.model.commit import WriteOperation, WriteStatus
+from hudi_core.model.files import FileGroupId, PartitionPath
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.schema.table_schema import RECORD_KEY
+from hudi_core.storage.data_files import data_filesystem
+
+# --- keys that come and go with a commit ---------------------------------------------------------
+
+# Tasks spill it for the files that they write. What has to be read are the files of groups that a
+# write takes out of the table as a whole, and files whose tasks knew nothing of an index: it was
+# added when the write was under way.
+
+
+_MAX_COMPARED: Final = 1_000
+"""Of more keys that the index knows already, their places are not compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDelta:
+    """What a write does to the keys of its files.
+
+    ``replaced`` are the files of the groups that the write takes out of the table.
+    """
+
+    client: TableMetaClient
+    time: InstantTime
+    files: tuple[tuple[DataFile, pa.Table], ...]
+    replaced: tuple[DataFile, ...]
+
+    def by_partition(self) -> dict[PartitionPath, KeyDelta]:
+        """Key changes by partition."""
+        files: dict[PartitionPath, list[tuple[DataFile, pa.Table]]] = {}
+        replaced: dict[PartitionPath, list[DataFile]] = {}
+        for pair in self.files:
+            files.setdefault(pair[0].partition_path, []).append(pair)
+        for file in self.replaced:
+            replaced.setdefault(file.partition_path, []).append(file)
+        return {
+            path: replace(
+                self, files=tuple(files.get(path, ())), replaced=tuple(replaced.get(path, ()))
+            )
+            for path in sorted(files.keys() | replaced.keys())
+        }
+
+    def locations(self, *, is_partitioned: bool) -> PartitionChange:
+        """Changes that the write makes to the record index."""
+        if is_partitioned:
+            own = self.by_partition().items()
+            return PartitionChange(
+                owned={path: one.locations(is_partitioned=False) for path, one in own}
+            )
+        millis = index_millis(self.time, self.client.config)
+        tables = [
+            (RecordLocation(file.partition_path, file.file_id, millis), table)
+            for file, table in self.files
+        ]
+        gone = [rows.column(RECORD_KEY).combine_chunks() for rows in self._replaced([RECORD_KEY])]
+        return location_changes(tables, gone)
+
+    def repeats(self, snapshot: MetadataSnapshot, change: PartitionChange) -> bool:
+        """Whether a key ends up in several file groups.
+
+        As far as the record index knows where keys were.
+        """
+        groups = snapshot.groups_by_owner(RECORD_INDEX)
+        if not change.owned:
+            return self._repeats(groups.get(None, ()), change.new)
+        return any(
+            one._repeats(groups.get(path, ()), change.owned[path].new)
+            for path, one in self.by_partition().items()
+        )
+
+    def _repeats(self, groups: Sequence[GroupReader], distinct: int) -> bool:
+        came = [keys_of(table, INSERTED) for _, table in self.files]
+        total = pa.concat_arrays([pa.array([], pa.string()), *came])
+        if not len(total):
+            return False
+        if distinct < len(total):
+            came = [pc.unique(keys) for keys in came]  # a file may have rows of one key
+            total = pa.concat_arrays(came)
+            if distinct < len(total):
+                return True
+        if not any(layer.reader for group in groups for layer in group.layers):
+            return False  # nothing was there before
+        gone = [keys_of(table, DELETED) for _, table in self.files]
+        gone += [
+            rows.column(RECORD_KEY).cast(pa.string()).combine_chunks()
+            for rows in self._replaced([RECORD_KEY])
+        ]
+        left = pa.concat_arrays([pa.array([], pa.string()), *gone])
+        stays = np.arange(len(total))
+        if len(left):
+            stays = np.flatnonzero(pc.invert(pc.is_in(total, value_set=left)))
+        sought = total.take(pa.array(stays)) if len(left) else total
+        stays = stays[held_keys(groups, sought)]
+        if len(stays) > _MAX_COMPARED:
+            return True
+        files = np.repeat(np.arange(len(came)), [len(keys) for keys in came])[stays].tolist()
+        keys = total.take(pa.array(stays))
+        shards = shards_of(keys, len(groups)).tolist() if groups else []
+        for key, shard, number in zip(keys.to_pylist(), shards, files, strict=True):
+            record, file = groups[shard].lookup([key]).get(key), self.files[number][0]
+            where = None if record is None else record.payload
+            # a group may take in a key that it has: all of its rows are in one place
+            if not isinstance(where, RecordLocation) or file.group != group_of(where):
+                return True
+        return False
+
+    def values(self, column: str) -> PartitionChange:
+        """Changes that the write makes to the secondary index of a column."""
+        new: dict[str, None] = {}
+        old: dict[str, None] = {}
+        for _, table in self.files:
+            change = table.column("change").to_numpy()
+            new |= self._entries(table, "key", f"after.{column}", change >= 0)
+            old |= self._entries(table, "key", f"before.{column}", change <= 0)
+        for rows in self._replaced([RECORD_KEY, column]):
+            old |= self._entries(rows, RECORD_KEY, column, np.ones(rows.num_rows, bool))
+        gone = [key for key in old if key not in new]
+        # what was there already, with the same value in another file, is repeated: it is no error
+        return PartitionChange((*_entries(new, False), *_entries(gone, True)))
+
+    def _entries(
+        self, rows: pa.Table, key: str, column: str, chosen: np.ndarray
+    ) -> dict[str, None]:
+        some = rows.filter(pa.array(chosen))
+        texts = value_texts(some.column(column), column, self.client.base_path)
+        keys = some.column(key).to_pylist()
+        return dict.fromkeys(map(secondary_key, texts, keys))
+
+    def _replaced(self, columns: Sequence[str]) -> list[pa.Table]:
+        def one(file: DataFile) -> pa.Table:
+            return read_columns(self.client, file.path, columns)
+
+        return list(self.client.run_map(one, list(self.replaced)))
+
+
+def _entries(keys: Sequence[str] | dict[str, None], is_deleted: bool) -> list[MetadataRecord]:
+    entry = SecondaryEntry(is_deleted)
+    return [MetadataRecord(key, RecordType.SECONDARY_INDEX, entry) for key in keys]
+
+
+def changes_of_files(
+    client: TableMetaClient,
+    new: Sequence[tuple[WriteStatus, DataFile]],
+    columns: Sequence[str],
+    before: Callable[[], Mapping[FileGroupId, DataFile]],
+) -> tuple[tuple[DataFile, pa.Table], ...]:
+    """What became of the keys of each new file.
+
+    From what its task spilled. Where a task spilled nothing, or lacks a column, the file is read,
+    and the one before it.
+    """
+
+    def spilled(status: WriteStatus) -> pa.Table | None:
+        return _spilled(client, status.changed_keys, columns)
+
+    def reread(pair: tuple[DataFile | None, DataFile]) -> pa.Table:
+        names = [RECORD_KEY, *columns]
+        last, file = pair
+        old = None if last is None else read_columns(client, last.path, names)
+        return changes_between(old, read_columns(client, file.path, names))
+
+    files = [file for _, file in new]
+    tables = dict(zip(files, client.run_map(spilled, [one for one, _ in new]), strict=True))
+    unknown = [file for file, table in tables.items() if table is None]
+    if unknown:
+        old = before()
+        pairs = [(old.get(file.group), file) for file in unknown]
+        tables |= zip(unknown, client.run_map(reread, pairs), strict=True)
+    return tuple(tables.items())
+
+
+def _spilled(
+    client: TableMetaClient, spilled: pa.Table | str | None, columns: Sequence[str]
+) -> pa.Table | None:
+    """What a task spilled of keys and these columns, or ``None``."""
+    if spilled is None:
+        return None
+    table = _read(client, spilled)
+    return table if {f"after.{name}" for name in columns} <= {*table.column_names} else None
+
+
+def _read(client: TableMetaClient, left: pa.Table | str) -> pa.Table:
+    if not isinstance(left, str):
+        return left
+    filesystem, root = data_filesystem(client.base_path, client.storage_options)
+    path = f"{root}/{left}"
+    local = isinstance(filesystem, pafs.LocalFileSystem)
+    try:
+        with pa.memory_map(path) if local else filesystem.open_input_file(path) as source:
+            table = pa.ipc.open_file(source).read_all()
+    except (OSError, pa.ArrowInvalid) as error:
+        raise CorruptMetadataError(f"{client.base_path}/{left}", str(error)) from error
+    return table
+
+
+# --- changes of key indexes ----------------------------------------------------------------------
 
 
 @dataclass(eq=False)

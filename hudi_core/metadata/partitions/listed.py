@@ -12,9 +12,8 @@ from hudi_core.metadata.partitions.work import Work, data_files
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import BaseFile, FileStatus, LogFileName, PartitionPath
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.view.committed_files import CommittedFiles, CommittedListing
+from hudi_core.view.committed_files import CommittedFiles, CommittedListing, TableListing
 from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.table_listing import TableListing
 
 
 @dataclass(eq=False)

@@ -13,7 +13,6 @@ from hudi_core.config.key_settings import why_unmade
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
-from hudi_core.metadata.changes import PartitionChange
 from hudi_core.metadata.index_definitions import IndexDefinitions, with_index
 from hudi_core.metadata.key_records import all_locations
 from hudi_core.metadata.keys import partition_path
@@ -25,7 +24,7 @@ from hudi_core.metadata.partitions.key_changes import KeyChanges
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Work
-from hudi_core.metadata.records import MetadataRecord, RecordLocation
+from hudi_core.metadata.records import MetadataRecord, PartitionChange, RecordLocation
 from hudi_core.metadata.table import metadata_storage
 from hudi_core.metadata.unique_keys import with_repeated_keys
 from hudi_core.model.difference import Difference

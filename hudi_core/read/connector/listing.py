@@ -7,18 +7,21 @@ table names is read.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from typing import Any, Final
 
 import pyarrow as pa
 
+from hudi_core.config.table import TableConfig
 from hudi_core.model.files import FileSlice, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.connector.domain import Domain, Range
-from hudi_core.read.connector.files_mark import files_mark
 from hudi_core.read.connector.predicate import TupleDomain
 from hudi_core.read.filters import Filter
 from hudi_core.read.incremental import IncrementalQuery
@@ -169,3 +172,41 @@ def _written_at(plan: ReadPlan) -> TupleDomain:
     kind = plan.schema.field(COMMIT_TIME).type
     domain = Domain.of(kind, [Range.of(str(time)) for time in times])
     return TupleDomain.of_domains({COMMIT_TIME: domain})
+
+
+# --- what properties say of a table's files, as splits carry it ----------------------------------
+
+# A worker reads splits by a table that it has opened before. By the mark it knows whether that is
+# the table as it was when the scan was planned.
+
+
+_DIGITS: Final = 16
+
+
+def files_mark(config: TableConfig) -> str:
+    """Mark of how files are found, and record keys had.
+
+    It changes with a move of the files, a rewriting of keys, and a table that takes another one's
+    place; not with what is of no account to a reader of files, such as partitions of the metadata
+    table or, where keys are stored, columns. Options do not count: other processes have others.
+    """
+    facts: list[Any] = [
+        config.name,
+        config.placement.properties,
+        config.populate_meta_fields,
+        config.virtual_keys,
+        config.keeps_virtual_keys,
+        config.keys_differ_by_file,
+    ]
+    if config.makes_keys or config.keys_differ_by_file:
+        # keys are made of columns, which a worker looks up in the timeline
+        facts += [
+            config.record_key_fields,
+            config.keygen_name,
+            config.key_concatenator,
+            config.version,
+            config.timeline_path,
+            config.field_ids,
+        ]
+    text = json.dumps(facts, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]

@@ -17,7 +17,7 @@ import pyarrow as pa
 from hudi_core.errors import DataFileError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import FileId, PartitionPath
-from hudi_core.read.connector.columns import HIDDEN_COLUMNS
+from hudi_core.read.connector.metadata import HIDDEN_COLUMNS
 from hudi_core.read.connector.predicate import TupleDomain
 from hudi_core.read.connector.splits import Split
 from hudi_core.read.filters import require_columns
@@ -55,7 +55,7 @@ class PageSources:
     table itself and the options of this process say.
 
     ``client_of`` opens a table and raises ``OutdatedScanError`` where its mark (see
-    :func:`~hudi_core.read.connector.files_mark.files_mark`) differs from the given one;
+    :func:`~hudi_core.read.connector.listing.files_mark`) differs from the given one;
     ``require_mark`` raises it where the table at a place has another mark by now. ``formats`` are
     keyed by the end of a base file's name.
     """

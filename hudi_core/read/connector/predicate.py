@@ -28,7 +28,6 @@ from hudi_core.read.connector.domain import (
     value_of,
 )
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
-from hudi_core.read.matching import can_match
 from hudi_core.read.predicate import (
     And,
     Anything,
@@ -38,6 +37,7 @@ from hudi_core.read.predicate import (
     OneOf,
     Or,
     Predicate,
+    can_match,
     one_of,
 )
 

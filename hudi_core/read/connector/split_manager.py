@@ -13,13 +13,13 @@ from hudi_core.config.connector import ConnectorConfig
 from hudi_core.errors import SchemaError
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.read.connector.files_mark import files_mark
 from hudi_core.read.connector.handles import QueryKind, TableHandle
 from hudi_core.read.connector.listing import (
     FileListing,
     IncrementalListing,
     ReadOptimizedListing,
     SnapshotListing,
+    files_mark,
 )
 from hudi_core.read.connector.loader import LoadLimits, SplitLoad
 from hudi_core.read.connector.metadata import ConnectorMetadata
@@ -62,7 +62,7 @@ class ScanState(NamedTuple):
 
     ``finished`` is the latest completion time of the writes requested up to ``instant``: where it
     is later than before, a write has come into the state since. ``mark`` is described at
-    :func:`~hudi_core.read.connector.files_mark.files_mark`.
+    :func:`~hudi_core.read.connector.listing.files_mark`.
     """
 
     instant: InstantTime | None
