@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from hudi_core.hookspecs.marks import Called, hook
-from hudi_core.hookspecs.writes import B_contra, Changes, R_co
+from hudi_core.hookspecs.writes import B_contra, ChangesFormat, R_co
 from hudi_core.model.actions import (
     CleanerPlan,
     CleanMetadata,
@@ -233,12 +233,12 @@ class Takes(Protocol[B_contra, R_co]):
 class ServiceCalls:
     """Table services, as the host has them."""
 
-    before_clean: Called[Changes[CleanerPlan, None]]
-    complete_clean: Called[Changes[CleanMetadata, FormatCommit]]
+    before_clean: Called[ChangesFormat[CleanerPlan, None]]
+    complete_clean: Called[ChangesFormat[CleanMetadata, FormatCommit]]
     archive_instants: Called[Takes[Sequence[Instant], None]]
     before_rollback: Called[Takes[Instant, None]]
-    complete_rollback: Called[Changes[RollbackMetadata, FormatCommit]]
-    complete_savepoint: Called[Changes[SavepointMetadata, FormatCommit]]
+    complete_rollback: Called[ChangesFormat[RollbackMetadata, FormatCommit]]
+    complete_savepoint: Called[ChangesFormat[SavepointMetadata, FormatCommit]]
     complete_delete_savepoint: Called[Takes[Instant, FormatCommit]]
-    before_restore: Called[Changes[RestorePlan, None]]
-    complete_restore: Called[Changes[RestoreMetadata, FormatCommit]]
+    before_restore: Called[ChangesFormat[RestorePlan, None]]
+    complete_restore: Called[ChangesFormat[RestoreMetadata, FormatCommit]]

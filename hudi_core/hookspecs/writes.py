@@ -110,7 +110,7 @@ class Publishes(Protocol[B_contra]):
     ) -> FormatCommit: ...
 
 
-class Changes(Protocol[B_contra, R_co]):
+class ChangesFormat(Protocol[B_contra, R_co]):
     """Makes a change of an instant, or before it."""
 
     def __call__(
@@ -128,4 +128,4 @@ class WriteCalls:
 
     complete_write: Called[Publishes[CommitMetadata]]
     complete_clustering: Called[Publishes[ReplaceCommitMetadata]]
-    complete_schema_change: Called[Changes[CommitMetadata, FormatCommit]]
+    complete_schema_change: Called[ChangesFormat[CommitMetadata, FormatCommit]]
