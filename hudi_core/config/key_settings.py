@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from hudi_core.config.extension_points import KEY_GENERATOR_POINT
+from hudi_core.config.key import shown_value
 from hudi_core.config.key_generators import (
     KEY_GENERATORS,
     fields_of,
@@ -28,13 +29,11 @@ from hudi_core.config.stored import (
     Property,
     Setting,
     StoredReader,
-    require_same,
-    shown_value,
 )
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
-from hudi_core.config.time_zone import UTC, process_zone, stored_zone
+from hudi_core.config.time_zone import UTC, stored_zone
 from hudi_core.config.timebased import (
     TimeBased,
     TimeKeys,
@@ -336,8 +335,8 @@ def _against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
         *((key, keygen) for key in _GENERATOR_KEYS),
         (TableKeys.virtual_columns, stored.record_key_fields),
     ):
-        require_same(options, key, value, stored.raw)
-    return _with_encoding(options, _with_time(options, _with_zone(stored)))
+        key.require_same(options, value, stored.raw)
+    return _with_encoding(options, _with_time(options, stored))
 
 
 def _generated_as(
@@ -375,13 +374,6 @@ def _written_as(options: Mapping[str, str], stored: TableConfig) -> tuple[str, .
     return given if typed and same else typed or stored.partition_fields
 
 
-def _with_zone(stored: TableConfig) -> TableConfig:
-    """Take the zone of this process where nothing names one."""
-    if stored.timezone != "LOCAL" or stored.local_zone is not None:
-        return stored
-    return replace(stored, local_zone=process_zone())
-
-
 def _with_time(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
     """Take TIMESTAMP partition rules from options where none are stored."""
     if stored.time_based is not None:
@@ -413,20 +405,17 @@ def _with_encoding(options: Mapping[str, str], stored: TableConfig) -> TableConf
     return replace(stored, complex_keygen_new_encoding=given)
 
 
+_COMPARED: Final = tuple(
+    name
+    for key in (
+        TableKeys.partition_path,
+        *_GENERATOR_KEYS,
+        TableKeys.virtual_columns,
+        TableKeys.complex_new_encoding,
+        *TimeKeys.keys,
+    )
+    for name in key.names
+)
 KEYS: Final = Setting(
-    _new_keys,
-    _stored_keys,
-    _properties,
-    _against,
-    lambda _: (
-        name
-        for key in (
-            TableKeys.partition_path,
-            *_GENERATOR_KEYS,
-            TableKeys.virtual_columns,
-            TableKeys.complex_new_encoding,
-            *TimeKeys.keys,
-        )
-        for name in key.names
-    ),
+    _new_keys, _stored_keys, _properties, _against, _COMPARED, lambda _: _COMPARED
 )

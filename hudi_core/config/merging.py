@@ -28,7 +28,7 @@ from hudi_core.config.merge_keys import (
 )
 from hudi_core.config.merge_rules import DEBEZIUM_UNAVAILABLE, payload_rule
 from hudi_core.config.named_generators import NamedMerger, stored_name
-from hudi_core.config.stored import Made, Property, Setting, StoredReader, require_same
+from hudi_core.config.stored import Made, Property, Setting, StoredReader
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import InvalidOptionError, OptionConflictError
@@ -399,7 +399,7 @@ def _given_marker(options: Mapping[str, str]) -> DeleteMarker | None:
 
 
 def _against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
-    require_same(options, TableKeys.ordering, stored.ordering_fields, stored.raw)
+    TableKeys.ordering.require_same(options, stored.ordering_fields, stored.raw)
     MergeKeys.mergers.read(options)
     _require_same_ordering(options, stored.ordering_fields)
     payload = TableKeys.payload_class.read(options)
@@ -454,7 +454,7 @@ def _marker_for(options: Mapping[str, str], stored: TableConfig) -> DeleteMarker
     return stored.delete_marker
 
 
-_COMPARED: Final = frozenset(
+_COMPARED: Final = tuple(
     name
     for key in (
         TableKeys.ordering,
@@ -465,4 +465,6 @@ _COMPARED: Final = frozenset(
     )
     for name in key.names
 )
-MERGING: Final = Setting(_new_merging, _stored_merging, _properties, _against, lambda _: _COMPARED)
+MERGING: Final = Setting(
+    _new_merging, _stored_merging, _properties, _against, _COMPARED, lambda _: _COMPARED
+)
