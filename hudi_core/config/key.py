@@ -135,7 +135,7 @@ class ConfigKey(Generic[T_co]):
             object.__setattr__(self, name, value)
 
     def accept_former(self, begin: str, former: str) -> None:
-        """Take a former name as an alias, by what names begin with now and before."""
+        """Take the name in earlier releases as an alias."""
         if self.key.startswith(begin):
             alias = former + self.key.removeprefix(begin)
             object.__setattr__(self, "aliases", (*self.aliases, alias))
