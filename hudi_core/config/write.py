@@ -277,15 +277,7 @@ class WriteConfig(Options, group=Group.WRITE):
             key.read(options)
         derived: dict[str, Any] = {
             "insert_duplicates": _insert_duplicates(options),
-            "index": IndexConfig.from_options(options),
             "partial_update_mode": MergeKeys.partial_update_mode.read(options),
-            "schema": SchemaConfig.from_options(options),
-            "lock": LockConfig.from_options(options),
-            "metadata": MetadataConfig.from_options(options),
-            "services": ServicesConfig.from_options(options),
-            "clustering": ClusteringConfig.from_options(options),
-            "validators": ValidatorsConfig.from_options(options),
-            "ttl": TtlConfig.from_options(options),
             "fsync": StoreKeys.fsync.read(options),
             "extras": commit_extras(options),
         }
