@@ -14,7 +14,6 @@ from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import integer
 from hudi_core.config.stored import Property, Setting, property_text
 from hudi_core.config.table import TableConfig
-from hudi_core.errors import InvalidOptionError
 from hudi_core.model.buckets import Buckets
 
 
@@ -99,8 +98,7 @@ def buckets_of(options: Mapping[str, str], record_key: tuple[str, ...]) -> Bucke
     if IndexConfig.index_type.read(options) is not IndexType.BUCKET:
         return None
     if not record_key:
-        raise InvalidOptionError(
-            IndexConfig.index_type.key,
+        raise IndexConfig.index_type.refused(
             IndexType.BUCKET.value,
             "buckets are computed from the record key, and the table has none",
             "Name a record key, or use another index.",
@@ -108,8 +106,7 @@ def buckets_of(options: Mapping[str, str], record_key: tuple[str, ...]) -> Bucke
     fields = IndexConfig.bucket_fields.read(options)
     others = [name for name in fields if name not in record_key]
     if others:
-        raise InvalidOptionError(
-            IndexConfig.bucket_fields.key,
+        raise IndexConfig.bucket_fields.refused(
             ",".join(fields),
             f"{', '.join(others)} is no record key field",
             f"Name some of: {', '.join(record_key)}.",

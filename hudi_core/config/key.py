@@ -181,6 +181,10 @@ class ConfigKey(Generic[T_co]):
         hint = "docs/configuration.md describes the option."
         return parsed(self.parse, self.choices, (name, text), hint, is_secret=self.secret)
 
+    def refused(self, value: object, reason: str, hint: str) -> InvalidOptionError:
+        """The error of a value that cannot be used."""
+        return InvalidOptionError(self.key, value, reason, hint)
+
     def require_same(
         self, options: Mapping[str, str], value: object, raw: Mapping[str, str]
     ) -> None:

@@ -93,8 +93,7 @@ def _key_generator(
     by_class = TableKeys.key_generator_class.read(options)
     by_type = TableKeys.key_generator.read(options) or TableKeys.virtual_generator.read(options)
     if by_class and by_type and by_class != by_type:
-        raise InvalidOptionError(
-            TableKeys.key_generator.key,
+        raise TableKeys.key_generator.refused(
             str(by_type),
             f"{TableKeys.key_generator_class.key} names a generator of type {by_class}",
             "Give one of the two.",
@@ -108,8 +107,7 @@ def _key_generator(
         return chosen
     if chosen not in KEY_GENERATORS:
         names = (*KEY_GENERATORS, *(each.name for each in KEY_GENERATOR_POINT.installed()))
-        raise InvalidOptionError(
-            key.key,
+        raise key.refused(
             options[next(name for name in key.names if name in options)],
             "it is not supported for writing",
             f"Supported: {', '.join(names)}.",
@@ -119,8 +117,7 @@ def _key_generator(
     # Hudi's option of the type gives way to the fields; to its class the fields do
     drops_fields = chosen is KeyGeneratorType.NON_PARTITION and by_class is not None
     if not drops_fields and not KEY_GENERATORS[chosen].fits(record_key, partition):
-        raise InvalidOptionError(
-            key.key,
+        raise key.refused(
             options[next(name for name in key.names if name in options)],
             f"{len(record_key)} record key and {len(partition)} partition fields do not fit it",
             f"Drop the option; {inferred} fits.",
@@ -136,8 +133,7 @@ def _named_key_generator(
     with named_by(*given):
         named = NamedKeyGenerator.chosen(name, options)
     if not record_key:
-        raise InvalidOptionError(
-            TableKeys.key_generator.key,
+        raise TableKeys.key_generator.refused(
             name,
             "it makes keys of the values of rows, and the table has no record key",
             f"Name columns in {TableKeys.record_key_fields.key}.",
@@ -147,8 +143,7 @@ def _named_key_generator(
 
 def _require_types(stated: tuple[str, ...], types: tuple[str, ...]) -> None:
     if not set(types) <= set(FIELD_TYPES):
-        raise InvalidOptionError(
-            TableKeys.partition_path.key,
+        raise TableKeys.partition_path.refused(
             ",".join(stated),
             "the CUSTOM key generator needs a type for each field, SIMPLE or TIMESTAMP",
             "Write it as city:SIMPLE,ts:TIMESTAMP.",
@@ -168,8 +163,7 @@ def _new_time_based(
 def _new_encoding(options: Mapping[str, str], version: int) -> bool:
     wanted = TableKeys.complex_new_encoding.read(options)
     if wanted and version >= 9:
-        raise InvalidOptionError(
-            TableKeys.complex_new_encoding.key,
+        raise TableKeys.complex_new_encoding.refused(
             "true",
             f"tables of version {version} always prefix the value with the field",
             "Drop the option, or create a table of version 8.",
@@ -181,15 +175,13 @@ def require_possible_keys(config: TableConfig) -> None:
     """Refuse a new table whose virtual keys cannot be."""
     if config.makes_keys and not config.record_key_fields:
         switch = TableKeys.virtual_keys if config.virtual_keys else TableKeys.populate_meta_fields
-        raise InvalidOptionError(
-            switch.key,
+        raise switch.refused(
             str(config.virtual_keys).lower(),
             f"the table has no record key, and {_NO_KEY}",
             f"Set {TableKeys.record_key_fields.key}, or leave it out.",
         )
     if config.virtual_keys and not config.populate_meta_fields:
-        raise InvalidOptionError(
-            TableKeys.virtual_keys.key,
+        raise TableKeys.virtual_keys.refused(
             "true",
             f"with {TableKeys.populate_meta_fields.key}=false no meta column is stored anyway",
             "Give one of the two.",
@@ -201,8 +193,7 @@ def require_possible_keys(config: TableConfig) -> None:
         (TableKeys.keeps_virtual_keys, config.keeps_virtual_keys),
     ):
         if value:
-            raise InvalidOptionError(
-                key.key,
+            raise key.refused(
                 str(value).lower(),
                 "it is about virtual keys, which the table does not have",
                 f"Set {TableKeys.virtual_keys.key}=true as well, or leave it out.",
@@ -303,8 +294,7 @@ def key_form(config: TableConfig) -> KeyForm:
     if config.consistent_timestamps:
         zone = config.local_zone or (None if config.timezone == "LOCAL" else UTC)
         if zone is None:
-            raise InvalidOptionError(
-                TableKeys.local_zone.key,
+            raise TableKeys.local_zone.refused(
                 None,
                 "keys spell timestamps as clocks show them, and this process's zone has no name",
                 "Set it to the zone of the table's other writers.",

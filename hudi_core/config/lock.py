@@ -143,8 +143,7 @@ class LockConfig(Options, group=Group.LOCK):
             _require_no_server(options)
         least = _RENEWALS * config.renew_s
         if config.lease_s < least:
-            raise InvalidOptionError(
-                cls.lease_s.key,
+            raise cls.lease_s.refused(
                 str(config.lease_s),
                 f"a lease must last for {_RENEWALS} renewals, one every {config.renew_s} s",
                 f"Give at least {least}, or renew more often with {cls.renew_s.key}.",

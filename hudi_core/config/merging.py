@@ -190,8 +190,7 @@ def _partial_update(
     given, value = key.read(options), MergeKeys.unavailable_value.read(options)
     if version < FIRST_WITHOUT_PAYLOADS:
         if given not in _OF_WRITE:
-            raise InvalidOptionError(
-                key.key,
+            raise key.refused(
                 given.value,
                 f"tables of version {version} cannot keep it",
                 f"Create a table of version 9, or name a payload class in "
@@ -200,14 +199,11 @@ def _partial_update(
         return PartialUpdateMode.NONE, value
     own = payload_rule(payload).partial
     if own is not PartialUpdateMode.NONE and given not in (*_OF_WRITE, own):
-        raise InvalidOptionError(
-            key.key, given.value, f"the payload class means {own}", "Give only one of them."
-        )
+        raise key.refused(given.value, f"the payload class means {own}", "Give only one of them.")
     mode = own if given in _OF_WRITE else given
     if mode is PartialUpdateMode.FILL_UNAVAILABLE and value is None:
         if payload is not PayloadKind.POSTGRES_DEBEZIUM:
-            raise InvalidOptionError(
-                key.key,
+            raise key.refused(
                 given.value,
                 f"it needs {MergeKeys.unavailable_value.key}",
                 "Set it to the string that marks a value that was not sent.",
@@ -372,8 +368,7 @@ def _require_same_ordering(options: Mapping[str, str], fields: tuple[str, ...]) 
     """
     key = MergeKeys.payload_ordering
     if key.is_given(options) and key.read(options) not in ((), fields):
-        raise InvalidOptionError(
-            key.key,
+        raise key.refused(
             options[key.key],
             f"the table orders by {','.join(fields) or 'no field'}",
             "Name the ordering fields by hoodie.table.ordering.fields, when the table is created.",

@@ -260,14 +260,14 @@ def _zones_of(options: Mapping[str, str]) -> tuple[str | None, str | None]:
 
 
 def _missing(key: ConfigKey[Any], reason: str) -> InvalidOptionError:
-    return InvalidOptionError(key.key, None, f"it is missing, and {reason}", f"Set {key.key}.")
+    return key.refused(None, f"it is missing, and {reason}", f"Set {key.key}.")
 
 
 def _pattern(key: ConfigKey[Any], parse: Any, text: str) -> DatePattern:
     try:
         found: DatePattern = parse(text)
     except ValueError as error:
-        raise InvalidOptionError(
-            key.key, text, str(error), "docs/partitions.md lists the letters of formats."
+        raise key.refused(
+            text, str(error), "docs/partitions.md lists the letters of formats."
         ) from error
     return found
