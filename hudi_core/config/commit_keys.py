@@ -72,8 +72,7 @@ def commit_extras(options: Mapping[str, str]) -> CommitExtras:
 def _metadata(options: Mapping[str, str], begin: str) -> Mapping[str, str]:
     found = {name: text for name, text in options.items() if name.startswith(begin)}
     for name in filter(is_secret_name, found):
-        raise InvalidOptionError(
-            CommitConfig.metadata_prefix.key,
+        raise CommitConfig.metadata_prefix.refused(
             begin,
             f"{name} would be kept with the table, for all its readers to see",
             "Choose a prefix that no credential has.",

@@ -10,7 +10,6 @@ from hudi_core.config.key import Group
 from hudi_core.config.lock_servers import thrift_uris
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import integer, number
-from hudi_core.errors import InvalidOptionError
 
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]?B)")
 _UNITS: Final = {"B": 1, "kB": 1 << 10, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
@@ -109,8 +108,7 @@ class ConnectorConfig(Options, group=Group.CONNECTOR):
         """See :meth:`Options.from_options`; batches do not shrink."""
         config = cls._read(options)
         if config.max_partition_batch < config.min_partition_batch:
-            raise InvalidOptionError(
-                cls.max_partition_batch.key,
+            raise cls.max_partition_batch.refused(
                 config.max_partition_batch,
                 f"it is less than {cls.min_partition_batch.key}={config.min_partition_batch}",
                 "Give a greater one.",

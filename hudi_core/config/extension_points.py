@@ -6,9 +6,10 @@ before anything runs; these are class attributes of the bases here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from enum import StrEnum
+from typing import ClassVar, Final, TypeVar
 
 from hudi_core.config.key import is_secret_name
 from hudi_core.config.key_generators import KEY_GENERATOR_CLASSES, KEY_GENERATORS
@@ -17,6 +18,8 @@ from hudi_core.config.placement import STORAGE_POINT
 from hudi_core.errors import InvalidOptionError
 from hudi_core.extension.registry import ExtensionPoint
 from hudi_core.model.format import Granularity
+
+Kind = TypeVar("Kind", bound=StrEnum)
 
 KEY_GENERATOR_POINT: Final = ExtensionPoint(
     "hudi.key_generators",
@@ -117,22 +120,17 @@ def index_type(text: str) -> IndexType | NamedIndex:
     return NamedIndex(name, INDEX_POINT.load(name, IndexTraits).is_global)
 
 
-def lock_kind(text: str) -> LockKind | str | None:
-    """Parse a lock provider: a name, or Hudi's Java class."""
-    if not text:
-        return None
-    name = LOCK_POINT.name(text)
-    LOCK_POINT.require(name)
-    return LockKind(name) if name in LOCK_POINT.built_in else name
+def member_of(point: ExtensionPoint, built_in: type[Kind]) -> Callable[[str], Kind | str | None]:
+    """Return a parser of names and of Hudi's Java classes for them."""
 
+    def parse(text: str) -> Kind | str | None:
+        if not text:
+            return None
+        name = point.name(text)
+        point.require(name)
+        return built_in(name) if name in point.built_in else name
 
-def conflict_granularity(text: str) -> Granularity | str | None:
-    """Parse a conflict strategy: a name, or Hudi's Java class."""
-    if not text:
-        return None
-    name = CONFLICT_POINT.name(text)
-    CONFLICT_POINT.require(name)
-    return Granularity(name) if name in CONFLICT_POINT.built_in else name
+    return parse
 
 
 def kept_options(point: ExtensionPoint, name: str, options: Mapping[str, str]) -> dict[str, str]:

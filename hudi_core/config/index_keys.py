@@ -12,9 +12,8 @@ from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import IndexType
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import integer
-from hudi_core.config.stored import Property, Setting, property_text, require_same
+from hudi_core.config.stored import Property, Setting, property_text
 from hudi_core.config.table import TableConfig
-from hudi_core.errors import InvalidOptionError
 from hudi_core.model.buckets import Buckets
 
 
@@ -99,8 +98,7 @@ def buckets_of(options: Mapping[str, str], record_key: tuple[str, ...]) -> Bucke
     if IndexConfig.index_type.read(options) is not IndexType.BUCKET:
         return None
     if not record_key:
-        raise InvalidOptionError(
-            IndexConfig.index_type.key,
+        raise IndexConfig.index_type.refused(
             IndexType.BUCKET.value,
             "buckets are computed from the record key, and the table has none",
             "Name a record key, or use another index.",
@@ -108,8 +106,7 @@ def buckets_of(options: Mapping[str, str], record_key: tuple[str, ...]) -> Bucke
     fields = IndexConfig.bucket_fields.read(options)
     others = [name for name in fields if name not in record_key]
     if others:
-        raise InvalidOptionError(
-            IndexConfig.bucket_fields.key,
+        raise IndexConfig.bucket_fields.refused(
             ",".join(fields),
             f"{', '.join(others)} is no record key field",
             f"Name some of: {', '.join(record_key)}.",
@@ -156,7 +153,7 @@ def _against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
         buckets = buckets_of(options, stored.record_key_fields)
         return stored if buckets is None else replace(stored, buckets=buckets)
     for key, value in _stated(stored.buckets):
-        require_same(options, key, value, stored.raw)
+        key.require_same(options, value, stored.raw)
     return stored
 
 
@@ -167,6 +164,12 @@ BUCKETS: Final = Setting(
     },
     lambda config: bucket_properties(config.buckets),
     _against,
+    (
+        *IndexConfig.index_type.names,
+        *IndexConfig.bucket_number.names,
+        *IndexConfig.bucket_fields.names,
+        *IndexConfig.bucket_engine.names,
+    ),
     # an index other than buckets leaves no trace in a table, and may change from write to write
     lambda stored: (IndexConfig.index_type.key, *(key.key for key, _ in _stated(stored.buckets))),
 )

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
 from hudi_core.config.parsers import boolean, names, text_or_none
-from hudi_core.errors import InvalidOptionError
+from hudi_core.errors import InvalidOptionError, OptionConflictError
 from hudi_core.extension.registry import named_by
 
 T = TypeVar("T")
@@ -135,7 +135,7 @@ class ConfigKey(Generic[T_co]):
             object.__setattr__(self, name, value)
 
     def accept_former(self, begin: str, former: str) -> None:
-        """Take the name with which options that begin so began before as one more alias."""
+        """Take the name in earlier releases as an alias."""
         if self.key.startswith(begin):
             alias = former + self.key.removeprefix(begin)
             object.__setattr__(self, "aliases", (*self.aliases, alias))
@@ -181,8 +181,35 @@ class ConfigKey(Generic[T_co]):
         hint = "docs/configuration.md describes the option."
         return parsed(self.parse, self.choices, (name, text), hint, is_secret=self.secret)
 
+    def refused(self, value: object, reason: str, hint: str) -> InvalidOptionError:
+        """The error of a value that cannot be used."""
+        return InvalidOptionError(self.key, value, reason, hint)
+
+    def require_same(
+        self, options: Mapping[str, str], value: object, raw: Mapping[str, str]
+    ) -> None:
+        """Refuse an option that contradicts the value of a table."""
+        found = self.find(options)
+        if found is None:
+            return
+        given = self.parse_as(*found)
+        if given is not None and given != value:
+            raise OptionConflictError(*found, raw.get(self.key, shown_value(value)))
+
     def _shown(self, text: str) -> str:
         return _HIDDEN if self.secret else text
+
+
+def shown_value(value: object) -> object:
+    """A value as errors show it."""
+    match value:
+        case tuple():
+            return ",".join(value)
+        case bool():
+            return "true" if value else "false"
+        case StrEnum():
+            return str(value)  # without the name of its class
+    return value
 
 
 def _parser_of(default: object) -> Callable[[str], Any]:

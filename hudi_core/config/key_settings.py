@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from hudi_core.config.extension_points import KEY_GENERATOR_POINT
+from hudi_core.config.key import shown_value
 from hudi_core.config.key_generators import (
     KEY_GENERATORS,
     fields_of,
@@ -28,13 +29,11 @@ from hudi_core.config.stored import (
     Property,
     Setting,
     StoredReader,
-    require_same,
-    shown_value,
 )
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
-from hudi_core.config.time_zone import UTC, process_zone, stored_zone
+from hudi_core.config.time_zone import UTC, stored_zone
 from hudi_core.config.timebased import (
     TimeBased,
     TimeKeys,
@@ -94,8 +93,7 @@ def _key_generator(
     by_class = TableKeys.key_generator_class.read(options)
     by_type = TableKeys.key_generator.read(options) or TableKeys.virtual_generator.read(options)
     if by_class and by_type and by_class != by_type:
-        raise InvalidOptionError(
-            TableKeys.key_generator.key,
+        raise TableKeys.key_generator.refused(
             str(by_type),
             f"{TableKeys.key_generator_class.key} names a generator of type {by_class}",
             "Give one of the two.",
@@ -109,8 +107,7 @@ def _key_generator(
         return chosen
     if chosen not in KEY_GENERATORS:
         names = (*KEY_GENERATORS, *(each.name for each in KEY_GENERATOR_POINT.installed()))
-        raise InvalidOptionError(
-            key.key,
+        raise key.refused(
             options[next(name for name in key.names if name in options)],
             "it is not supported for writing",
             f"Supported: {', '.join(names)}.",
@@ -120,8 +117,7 @@ def _key_generator(
     # Hudi's option of the type gives way to the fields; to its class the fields do
     drops_fields = chosen is KeyGeneratorType.NON_PARTITION and by_class is not None
     if not drops_fields and not KEY_GENERATORS[chosen].fits(record_key, partition):
-        raise InvalidOptionError(
-            key.key,
+        raise key.refused(
             options[next(name for name in key.names if name in options)],
             f"{len(record_key)} record key and {len(partition)} partition fields do not fit it",
             f"Drop the option; {inferred} fits.",
@@ -137,8 +133,7 @@ def _named_key_generator(
     with named_by(*given):
         named = NamedKeyGenerator.chosen(name, options)
     if not record_key:
-        raise InvalidOptionError(
-            TableKeys.key_generator.key,
+        raise TableKeys.key_generator.refused(
             name,
             "it makes keys of the values of rows, and the table has no record key",
             f"Name columns in {TableKeys.record_key_fields.key}.",
@@ -148,8 +143,7 @@ def _named_key_generator(
 
 def _require_types(stated: tuple[str, ...], types: tuple[str, ...]) -> None:
     if not set(types) <= set(FIELD_TYPES):
-        raise InvalidOptionError(
-            TableKeys.partition_path.key,
+        raise TableKeys.partition_path.refused(
             ",".join(stated),
             "the CUSTOM key generator needs a type for each field, SIMPLE or TIMESTAMP",
             "Write it as city:SIMPLE,ts:TIMESTAMP.",
@@ -169,8 +163,7 @@ def _new_time_based(
 def _new_encoding(options: Mapping[str, str], version: int) -> bool:
     wanted = TableKeys.complex_new_encoding.read(options)
     if wanted and version >= 9:
-        raise InvalidOptionError(
-            TableKeys.complex_new_encoding.key,
+        raise TableKeys.complex_new_encoding.refused(
             "true",
             f"tables of version {version} always prefix the value with the field",
             "Drop the option, or create a table of version 8.",
@@ -182,15 +175,13 @@ def require_possible_keys(config: TableConfig) -> None:
     """Refuse a new table whose virtual keys cannot be."""
     if config.makes_keys and not config.record_key_fields:
         switch = TableKeys.virtual_keys if config.virtual_keys else TableKeys.populate_meta_fields
-        raise InvalidOptionError(
-            switch.key,
+        raise switch.refused(
             str(config.virtual_keys).lower(),
             f"the table has no record key, and {_NO_KEY}",
             f"Set {TableKeys.record_key_fields.key}, or leave it out.",
         )
     if config.virtual_keys and not config.populate_meta_fields:
-        raise InvalidOptionError(
-            TableKeys.virtual_keys.key,
+        raise TableKeys.virtual_keys.refused(
             "true",
             f"with {TableKeys.populate_meta_fields.key}=false no meta column is stored anyway",
             "Give one of the two.",
@@ -202,8 +193,7 @@ def require_possible_keys(config: TableConfig) -> None:
         (TableKeys.keeps_virtual_keys, config.keeps_virtual_keys),
     ):
         if value:
-            raise InvalidOptionError(
-                key.key,
+            raise key.refused(
                 str(value).lower(),
                 "it is about virtual keys, which the table does not have",
                 f"Set {TableKeys.virtual_keys.key}=true as well, or leave it out.",
@@ -304,8 +294,7 @@ def key_form(config: TableConfig) -> KeyForm:
     if config.consistent_timestamps:
         zone = config.local_zone or (None if config.timezone == "LOCAL" else UTC)
         if zone is None:
-            raise InvalidOptionError(
-                TableKeys.local_zone.key,
+            raise TableKeys.local_zone.refused(
                 None,
                 "keys spell timestamps as clocks show them, and this process's zone has no name",
                 "Set it to the zone of the table's other writers.",
@@ -336,8 +325,8 @@ def _against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
         *((key, keygen) for key in _GENERATOR_KEYS),
         (TableKeys.virtual_columns, stored.record_key_fields),
     ):
-        require_same(options, key, value, stored.raw)
-    return _with_encoding(options, _with_time(options, _with_zone(stored)))
+        key.require_same(options, value, stored.raw)
+    return _with_encoding(options, _with_time(options, stored))
 
 
 def _generated_as(
@@ -375,13 +364,6 @@ def _written_as(options: Mapping[str, str], stored: TableConfig) -> tuple[str, .
     return given if typed and same else typed or stored.partition_fields
 
 
-def _with_zone(stored: TableConfig) -> TableConfig:
-    """Take the zone of this process where nothing names one."""
-    if stored.timezone != "LOCAL" or stored.local_zone is not None:
-        return stored
-    return replace(stored, local_zone=process_zone())
-
-
 def _with_time(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
     """Take TIMESTAMP partition rules from options where none are stored."""
     if stored.time_based is not None:
@@ -413,20 +395,17 @@ def _with_encoding(options: Mapping[str, str], stored: TableConfig) -> TableConf
     return replace(stored, complex_keygen_new_encoding=given)
 
 
+_COMPARED: Final = tuple(
+    name
+    for key in (
+        TableKeys.partition_path,
+        *_GENERATOR_KEYS,
+        TableKeys.virtual_columns,
+        TableKeys.complex_new_encoding,
+        *TimeKeys.keys,
+    )
+    for name in key.names
+)
 KEYS: Final = Setting(
-    _new_keys,
-    _stored_keys,
-    _properties,
-    _against,
-    lambda _: (
-        name
-        for key in (
-            TableKeys.partition_path,
-            *_GENERATOR_KEYS,
-            TableKeys.virtual_columns,
-            TableKeys.complex_new_encoding,
-            *TimeKeys.keys,
-        )
-        for name in key.names
-    ),
+    _new_keys, _stored_keys, _properties, _against, _COMPARED, lambda _: _COMPARED
 )

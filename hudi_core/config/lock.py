@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Final, Self
 
-from hudi_core.config.extension_points import LOCK_POINT, conflict_granularity, lock_kind
+from hudi_core.config.extension_points import CONFLICT_POINT, LOCK_POINT, member_of
 from hudi_core.config.key import ConfigKey, GivenOptions, Group
 from hudi_core.config.kinds import ConcurrencyMode, LockKind
 from hudi_core.config.lock_servers import DynamoLockConfig, HiveLockConfig, ZookeeperLockConfig
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import integer
 from hudi_core.errors import InvalidOptionError
+from hudi_core.model.format import Granularity
 
 _PREFIX: Final = "hoodie.write.lock."
 _RENEWALS: Final = 10
@@ -45,7 +46,7 @@ class LockConfig(Options, group=Group.LOCK):
     """Whether several writers may work on the table at a time. They must share a lock."""
     provider: Option[LockKind | str | None] = Option(
         "hoodie.write.lock.provider",
-        parse=lock_kind,
+        parse=member_of(LOCK_POINT, LockKind),
         default_text="file_system on local paths; in object stores in_process for SINGLE_WRITER "
         "and the native format, else storage; with it the lock that the table's format offers",
         hudi_default="ZookeeperBasedLockProvider",
@@ -68,7 +69,7 @@ class LockConfig(Options, group=Group.LOCK):
     `hoodie.write.lock.<name>.`."""
     conflict_strategy = ConfigKey(
         "hoodie.write.lock.conflict.resolution.strategy",
-        parse=conflict_granularity,
+        parse=member_of(CONFLICT_POINT, Granularity),
         default_text="what the table's format asks for, else file_group",
         hudi_default="SimpleConcurrentFileWritesConflictResolutionStrategy",
         reason="A table format may need a coarser one.",
@@ -137,16 +138,12 @@ class LockConfig(Options, group=Group.LOCK):
                 if provider is not None and not isinstance(provider, LockKind)
                 else {}
             ),
-            zookeeper=ZookeeperLockConfig.from_options(options),
-            dynamodb=DynamoLockConfig.from_options(options),
-            hive=HiveLockConfig.from_options(options),
         )
         if config.provider is None:
             _require_no_server(options)
         least = _RENEWALS * config.renew_s
         if config.lease_s < least:
-            raise InvalidOptionError(
-                cls.lease_s.key,
+            raise cls.lease_s.refused(
                 str(config.lease_s),
                 f"a lease must last for {_RENEWALS} renewals, one every {config.renew_s} s",
                 f"Give at least {least}, or renew more often with {cls.renew_s.key}.",

@@ -28,7 +28,7 @@ from hudi_core.config.merge_keys import (
 )
 from hudi_core.config.merge_rules import DEBEZIUM_UNAVAILABLE, payload_rule
 from hudi_core.config.named_generators import NamedMerger, stored_name
-from hudi_core.config.stored import Made, Property, Setting, StoredReader, require_same
+from hudi_core.config.stored import Made, Property, Setting, StoredReader
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import InvalidOptionError, OptionConflictError
@@ -190,8 +190,7 @@ def _partial_update(
     given, value = key.read(options), MergeKeys.unavailable_value.read(options)
     if version < FIRST_WITHOUT_PAYLOADS:
         if given not in _OF_WRITE:
-            raise InvalidOptionError(
-                key.key,
+            raise key.refused(
                 given.value,
                 f"tables of version {version} cannot keep it",
                 f"Create a table of version 9, or name a payload class in "
@@ -200,14 +199,11 @@ def _partial_update(
         return PartialUpdateMode.NONE, value
     own = payload_rule(payload).partial
     if own is not PartialUpdateMode.NONE and given not in (*_OF_WRITE, own):
-        raise InvalidOptionError(
-            key.key, given.value, f"the payload class means {own}", "Give only one of them."
-        )
+        raise key.refused(given.value, f"the payload class means {own}", "Give only one of them.")
     mode = own if given in _OF_WRITE else given
     if mode is PartialUpdateMode.FILL_UNAVAILABLE and value is None:
         if payload is not PayloadKind.POSTGRES_DEBEZIUM:
-            raise InvalidOptionError(
-                key.key,
+            raise key.refused(
                 given.value,
                 f"it needs {MergeKeys.unavailable_value.key}",
                 "Set it to the string that marks a value that was not sent.",
@@ -372,8 +368,7 @@ def _require_same_ordering(options: Mapping[str, str], fields: tuple[str, ...]) 
     """
     key = MergeKeys.payload_ordering
     if key.is_given(options) and key.read(options) not in ((), fields):
-        raise InvalidOptionError(
-            key.key,
+        raise key.refused(
             options[key.key],
             f"the table orders by {','.join(fields) or 'no field'}",
             "Name the ordering fields by hoodie.table.ordering.fields, when the table is created.",
@@ -399,7 +394,7 @@ def _given_marker(options: Mapping[str, str]) -> DeleteMarker | None:
 
 
 def _against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
-    require_same(options, TableKeys.ordering, stored.ordering_fields, stored.raw)
+    TableKeys.ordering.require_same(options, stored.ordering_fields, stored.raw)
     MergeKeys.mergers.read(options)
     _require_same_ordering(options, stored.ordering_fields)
     payload = TableKeys.payload_class.read(options)
@@ -454,7 +449,7 @@ def _marker_for(options: Mapping[str, str], stored: TableConfig) -> DeleteMarker
     return stored.delete_marker
 
 
-_COMPARED: Final = frozenset(
+_COMPARED: Final = tuple(
     name
     for key in (
         TableKeys.ordering,
@@ -465,4 +460,6 @@ _COMPARED: Final = frozenset(
     )
     for name in key.names
 )
-MERGING: Final = Setting(_new_merging, _stored_merging, _properties, _against, lambda _: _COMPARED)
+MERGING: Final = Setting(
+    _new_merging, _stored_merging, _properties, _against, _COMPARED, lambda _: _COMPARED
+)

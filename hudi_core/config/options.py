@@ -44,6 +44,8 @@ class Options:
     by_attribute: ClassVar[Mapping[str, ConfigKey[Any]]]
     _fields: ClassVar[Mapping[str, str]]
     """Attributes of fields by the names of their options."""
+    _groups: ClassVar[Mapping[str, type[Options]]]
+    """Fields that hold the options of another part."""
 
     def __init_subclass__(cls, group: Group, former: tuple[str, str] | None = None) -> None:
         declared = {name: key for name, key in vars(cls).items() if isinstance(key, ConfigKey)}
@@ -63,6 +65,9 @@ class Options:
             if isinstance(key, Option):
                 setattr(cls, name, field(default=key.default))
         dataclass(frozen=True)(cls)
+        cls._groups = {
+            name: type(one) for name, one in vars(cls).items() if isinstance(one, Options)
+        }
         for name, key in declared.items():
             setattr(cls, name, key)
 
@@ -73,14 +78,16 @@ class Options:
 
     @classmethod
     def _read(cls, options: Mapping[str, str], **derived: Any) -> Self:
-        """The values of a user's options.
+        """The values of a user's options, those of other parts included.
 
         The options of fields in ``derived`` are not read.
         """
         # few of an options class are given: the others are the defaults of its fields
         given = {cls._fields[name] for name in options.keys() & cls._fields.keys()}
         given.difference_update(derived)
-        values = {
+        values: dict[str, Any] = {
             name: key.read(options) for name, key in cls.by_attribute.items() if name in given
         }
+        for name, group in cls._groups.items():
+            values[name] = group.from_options(options)
         return cls(**values, **derived)

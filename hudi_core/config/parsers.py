@@ -99,7 +99,10 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def member(kind: type[Member], spell: Callable[[str], str] = str.upper) -> Callable[[str], Member]:
-    """Return a parser of the members of an enum, as ``spell`` writes them."""
+    """Return a parser of the members of an enum.
+
+    ``spell`` writes a text as members are written.
+    """
 
     def parse(text: str) -> Member:
         word = spell(text)
@@ -111,7 +114,7 @@ def member(kind: type[Member], spell: Callable[[str], str] = str.upper) -> Calla
 
 
 def meanings_of(known: Mapping[str, Meant]) -> Callable[[str], tuple[Meant, ...]]:
-    """Return a parser of a list of words for what they mean, each once."""
+    """Return a parser of words, separated by commas, into their meanings."""
 
     def parse(text: str) -> tuple[Meant, ...]:
         given = names(text)

@@ -157,8 +157,7 @@ def placement_of(options: Mapping[str, str]) -> Placement:
     paths, rules = PlacementKeys.path.read(options), PlacementKeys.partitions.read(options)
     strategy = PlacementKeys.strategy.read(options)
     if strategy != DEFAULT_STRATEGY and not paths:
-        raise InvalidOptionError(
-            PlacementKeys.strategy.key,
+        raise PlacementKeys.strategy.refused(
             strategy,
             f"it needs a storage path, and {PlacementKeys.path.key} is missing",
             f"Set {PlacementKeys.path.key} to a bucket of its own, such as s3://bucket.",
@@ -248,7 +247,7 @@ def _unusable(
     key: ConfigKey[object], options: Mapping[str, str], reason: str
 ) -> InvalidOptionError:
     hint = f"Name in {PlacementKeys.partitions.key} a pattern for each of several paths."
-    return InvalidOptionError(key.key, options.get(key.key), reason, hint)
+    return key.refused(options.get(key.key), reason, hint)
 
 
 def require_same_placement(options: Mapping[str, str], stored: Placement) -> None:

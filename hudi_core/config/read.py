@@ -9,7 +9,7 @@ from hudi_core.config.foreign import OptionTreatment, foreign_options
 from hudi_core.config.key import Group
 from hudi_core.config.kinds import IncrementalFormat, QueryType
 from hudi_core.config.options import Option, Options
-from hudi_core.errors import InvalidInstantTimeError, InvalidOptionError
+from hudi_core.errors import InvalidInstantTimeError
 from hudi_core.model.instant_time import EARLIEST, parse_query_time
 
 __all__ = ["QueryType", "ReadConfig"]
@@ -110,8 +110,7 @@ class ReadConfig(Options, group=Group.READ):
         config = cls._read(options)
         kind = config.query_type
         if kind is QueryType.INCREMENTAL and config.begin is None:
-            raise InvalidOptionError(
-                cls.begin.key,
+            raise cls.begin.refused(
                 None,
                 "an incremental read needs a begin",
                 "Give a time, or `earliest`.",
@@ -127,8 +126,7 @@ class ReadConfig(Options, group=Group.READ):
             ),
         ):
             if is_stray:
-                raise InvalidOptionError(
-                    key.key,
+                raise key.refused(
                     options[key.key],
                     f"it has no meaning for {cls.query_type.key}={kind}",
                     f"Drop it, or set {cls.query_type.key}.",

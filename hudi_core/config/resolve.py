@@ -74,8 +74,7 @@ def resolve_table_config(options: Mapping[str, str], stored: TableConfig | None)
 def require_metadata_table(options: Mapping[str, str], placement: Placement) -> None:
     """Refuse options without which the files of a table are unknown."""
     if not placement.is_default and MetadataConfig.from_options(options).is_refused:
-        raise InvalidOptionError(
-            MetadataConfig.enabled.key,
+        raise MetadataConfig.enabled.refused(
             "false",
             "the table's data files lie below storage paths, and only its metadata table lists "
             "them",

@@ -9,7 +9,6 @@ from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import CleanPolicy
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import integer
-from hudi_core.errors import InvalidOptionError
 
 _COUNT: Final = integer(1)
 
@@ -96,8 +95,7 @@ class ServicesConfig(Options, group=Group.SERVICES):
         cls.clean_trigger_strategy.read(options)
         config = super().from_options(options)
         if config.keep_max_commits <= config.keep_min_commits:
-            raise InvalidOptionError(
-                cls.keep_max_commits.key,
+            raise cls.keep_max_commits.refused(
                 str(config.keep_max_commits),
                 f"it is not more than {cls.keep_min_commits.key}={config.keep_min_commits}",
                 "Give both, the maximum greater than the minimum.",

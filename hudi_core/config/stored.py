@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hudi_core.config.key import ConfigKey
-from hudi_core.errors import CorruptMetadataError, InvalidOptionError, OptionConflictError
+from hudi_core.config.key import ConfigKey, shown_value
+from hudi_core.errors import CorruptMetadataError, InvalidOptionError
 
 if TYPE_CHECKING:
     from hudi_core.config.table import TableConfig
@@ -53,13 +52,15 @@ class Setting:
     ``as_new`` makes its fields of a user's options, ``as_stored`` of stored properties, both after
     the fields that are one property each. ``properties`` are those that store it. ``against``
     refuses options that contradict the table, and returns the table with what options say of it
-    where it does not; ``compared`` are the names that it looks at.
+    where it does not. It is asked where an option is given whose name begins with one of ``reads``;
+    ``compared`` are names that it compares itself.
     """
 
     as_new: Callable[[Mapping[str, str], Made], Made]
     as_stored: Callable[[StoredReader, Made], Made]
     properties: Callable[[TableConfig], Iterable[Property]]
     against: Callable[[Mapping[str, str], TableConfig], TableConfig]
+    reads: tuple[str, ...]
     compared: Callable[[TableConfig], Iterable[str]]
 
 
@@ -125,27 +126,3 @@ class Stored(ConfigKey[T]):
         if text != self.usual or name in raw or (self.is_stated and not raw):
             return name, text
         return name, None
-
-
-def require_same(
-    options: Mapping[str, str], key: ConfigKey[Any], value: object, raw: Mapping[str, str]
-) -> None:
-    """Refuse an option that contradicts the value of a table."""
-    found = key.find(options)
-    if found is None:
-        return
-    given = key.parse_as(*found)
-    if given is not None and given != value:
-        raise OptionConflictError(*found, raw.get(key.key, shown_value(value)))
-
-
-def shown_value(value: object) -> object:
-    """A value as errors show it."""
-    match value:
-        case tuple():
-            return ",".join(value)
-        case bool():
-            return "true" if value else "false"
-        case StrEnum():
-            return str(value)  # without the name of its class
-    return value

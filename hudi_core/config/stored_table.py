@@ -15,16 +15,18 @@ from hudi_core.config.index_keys import BUCKETS
 from hudi_core.config.key_settings import KEYS, require_possible_keys
 from hudi_core.config.merging import MERGING
 from hudi_core.config.placement import (
+    STRATEGY_PREFIX,
     PlacementKeys,
     new_placement,
     placement_of,
     require_same_placement,
 )
 from hudi_core.config.properties import CHECKSUM_KEY, FILE_NAME, table_checksum
-from hudi_core.config.stored import Property, Setting, StoredReader, require_same
+from hudi_core.config.stored import Property, Setting, StoredReader
 from hudi_core.config.stored_keys import CHOSEN_ROWS, ROWS, ManagedKeys
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import READABLE_VERSIONS, WRITABLE_VERSIONS, TableKeys
+from hudi_core.config.time_zone import process_zone
 from hudi_core.errors import (
     CorruptMetadataError,
     InvalidOptionError,
@@ -38,7 +40,7 @@ _META_PATH: Final = f"/.hoodie/{FILE_NAME}"
 def _same_meta_columns(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
     if not stored.virtual_keys:  # else other engines alone read it
         row = TableKeys.populate_meta_fields
-        require_same(options, row, stored.populate_meta_fields, stored.raw)
+        row.require_same(options, stored.populate_meta_fields, stored.raw)
     return stored
 
 
@@ -52,6 +54,7 @@ META_COLUMNS: Final = Setting(
         TableKeys.populate_meta_fields.property_of(config.tells_meta_columns, config.raw)
     ],
     _same_meta_columns,
+    TableKeys.populate_meta_fields.names,
     lambda _: TableKeys.populate_meta_fields.names,
 )
 
@@ -66,6 +69,7 @@ PLACEMENT: Final = Setting(
     lambda read, _: {"placement": read(placement_of)},
     lambda config: config.placement.properties.items(),
     _same_placement,
+    (STRATEGY_PREFIX, *(key.key for key in PlacementKeys.keys)),
     lambda stored: (*stored.placement.properties, *(key.key for key in PlacementKeys.keys)),
 )
 
@@ -78,6 +82,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
 }
 """The parts that are more than a property each, by the fields at whose place they are stored."""
 _BY_ROW: Final = {name: row for name, row in ROWS.items() if name not in SETTINGS}
+_COMPARED_ROWS: Final = {name: row for name, row in CHOSEN_ROWS.items() if name not in SETTINGS}
+_MANAGED: Final = frozenset(name for key in ManagedKeys.keys for name in key.names)
 _SPELLED_BY_ROW: Final = {name: row for name, row in _BY_ROW.items() if not row.is_open}
 
 
@@ -95,12 +101,11 @@ def new_table_config(options: Mapping[str, str]) -> TableConfig:
     config = TableConfig(**made, initial_version=made["version"])
     require_possible_keys(config)
     properties = properties_of(config)
-    for key in ManagedKeys.keys:
-        for name in key.names:
-            if name in options and options[name].strip() != properties.get(name):
-                raise InvalidOptionError(
-                    name, options[name], "the table keeps it itself", "Drop the option."
-                )
+    for name in filter(_MANAGED.__contains__, options):
+        if options[name].strip() != properties.get(name):
+            raise InvalidOptionError(
+                name, options[name], "the table keeps it itself", "Drop the option."
+            )
     return config
 
 
@@ -200,23 +205,28 @@ def checked_against(options: Mapping[str, str], stored: TableConfig) -> TableCon
     Options that contradict it are refused.
     """
     taken: dict[str, Any] = {}
-    compared: set[str] = set()
-    for name, row in CHOSEN_ROWS.items():
-        if name in SETTINGS:
-            continue
-        compared.update(row.names)
+    for name, row in _COMPARED_ROWS.items():
         value = getattr(stored, name)
         if not (row.is_open and value is None):
-            require_same(options, row, value, stored.raw)
+            row.require_same(options, value, stored.raw)
         elif row.is_given(options):
             taken[name] = row.read(options)
+    if stored.timezone == "LOCAL" and taken.get("local_zone", stored.local_zone) is None:
+        taken["local_zone"] = process_zone()
+    for name in (_MANAGED | stored.raw.keys()) & options.keys():
+        was = stored.raw.get(name)
+        same = was is not None and was.strip().lower() == options[name].strip().lower()
+        if not same and name not in _compared(stored):
+            raise OptionConflictError(name, options[name], was)
     found = replace(stored, **taken) if taken else stored
     for setting in SETTINGS.values():
-        compared.update(setting.compared(stored))
-        found = setting.against(options, found)
-    stored_only = {name for key in ManagedKeys.keys for name in key.names}
-    for name in (stored_only | stored.raw.keys()) & options.keys() - compared:
-        was = stored.raw.get(name)
-        if was is None or was.strip().lower() != options[name].strip().lower():
-            raise OptionConflictError(name, options[name], was)
+        if any(name.startswith(setting.reads) for name in options):
+            found = setting.against(options, found)
     return found
+
+
+def _compared(stored: TableConfig) -> set[str]:
+    """The names that are compared by what they mean."""
+    settings = (setting.compared(stored) for setting in SETTINGS.values())
+    rows = (row.names for row in _COMPARED_ROWS.values())
+    return {name for names in (*settings, *rows) for name in names}

@@ -9,7 +9,6 @@ from hudi_core.config.key import Group
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import integer, optional
 from hudi_core.config.read import ReadConfig, begin_time
-from hudi_core.errors import InvalidOptionError
 from hudi_core.model.instant_time import EARLIEST
 
 LATEST: Final = "latest"
@@ -95,8 +94,7 @@ class StreamSourceConfig(Options, group=Group.READ):
         """See :meth:`Options.from_options`; a stream has no begin, end or past state."""
         for key in (ReadConfig.begin, ReadConfig.end, ReadConfig.as_of):
             if key.is_given(options):
-                raise InvalidOptionError(
-                    key.key,
+                raise key.refused(
                     key.read(options),
                     "a stream goes on for ever",
                     f"Use {cls.start.key} to say where it begins.",

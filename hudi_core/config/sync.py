@@ -15,7 +15,6 @@ from hudi_core.config.parsers import (
     names,
     optional_flag,
 )
-from hudi_core.errors import InvalidOptionError
 
 _HIVE: Final = "hoodie.datasource.hive_sync."
 _META: Final = "hoodie.meta.sync."
@@ -234,8 +233,7 @@ class SyncConfig(Options, group=Group.SYNC):
         """See :meth:`Options.from_options`; JDBC is refused."""
         config = cls._read(options)
         if config.use_jdbc and not cls.mode.is_given(options):
-            raise InvalidOptionError(
-                cls.use_jdbc.key,
+            raise cls.use_jdbc.refused(
                 "true",
                 "there is no way to a Hive server here",
                 f"Give {cls.mode.key}=hms and {cls.uris.key}.",

@@ -168,9 +168,6 @@ class TimeKeys(
     """Hudi's name for what parses strings; no other class can be named, and none is loaded."""
 
 
-_ZONES: Final = (TimeKeys.input_zone, TimeKeys.output_zone, TimeKeys.zone)
-
-
 def time_based(options: Mapping[str, str]) -> TimeBased:
     """Return the TIMESTAMP partition rules of options or stored properties."""
     kind = TimeKeys.timestamp_type.read(options)
@@ -191,15 +188,15 @@ def time_based(options: Mapping[str, str]) -> TimeBased:
     output = TimeKeys.output_format.read(options)
     if not output:
         raise _missing(TimeKeys.output_format, "TIMESTAMP partition fields need it")
-    both = TimeKeys.zone.is_given(options)
+    input_zone, output_zone = _zones_of(options)
     return TimeBased(
         unit=TimeKeys.scalar_unit.read(options)
         if kind is TimestampType.SCALAR
         else _UNITS.get(kind),
         inputs=inputs,
         output=_pattern(TimeKeys.output_format, DatePattern.to_write, output),
-        input_zone=TimeKeys.zone.read(options) if both else TimeKeys.input_zone.read(options),
-        output_zone=TimeKeys.zone.read(options) if both else TimeKeys.output_zone.read(options),
+        input_zone=input_zone,
+        output_zone=output_zone,
         properties=tuple(
             (key.key, given[1]) for key in TimeKeys.keys if (given := key.find(options)) is not None
         ),
@@ -228,49 +225,49 @@ def chosen_time_based(options: Mapping[str, str]) -> TimeBased:
 def conflicting(options: Mapping[str, str], stored: TimeBased) -> tuple[str, str] | None:
     """Return an option, and its string, that contradicts the table."""
     kept = dict(stored.properties)
+    inputs, outputs = _zones_of(kept)
+    # a zone that the table does not store comes from those who know it
+    zones = {
+        TimeKeys.input_zone: {inputs} - {None},
+        TimeKeys.output_zone: {outputs} - {None},
+        TimeKeys.zone: {inputs, outputs} - {None},
+    }
     for key in TimeKeys.keys:
         found = key.find(options)
         if found is None:
             continue
         meant = key.parse_as(*found)
-        if key in (TimeKeys.input_zone, TimeKeys.output_zone) and TimeKeys.zone.is_given(kept):
-            stored_value = TimeKeys.zone.read(kept)
-        elif key is TimeKeys.zone and not TimeKeys.zone.is_given(kept):
-            zones = {TimeKeys.input_zone.read(kept), TimeKeys.output_zone.read(kept)} - {None}
-            if zones - {meant}:
-                return found
-            continue
-        else:
-            stored_value = key.read(kept)
-        # a zone that the table does not store comes from those who know it
-        if meant != stored_value and not (stored_value is None and key in _ZONES):
+        if (zones[key] if key in zones else {key.read(kept)}) - {meant}:
             return found
     return None
 
 
 def with_zones_of(options: Mapping[str, str], stored: TimeBased) -> TimeBased:
     """Return the rules with zones from options where none are stored."""
-    both = TimeKeys.zone.is_given(options)
-    zones = {
-        key: (TimeKeys.zone if both else key).read(options)
-        for key in (TimeKeys.input_zone, TimeKeys.output_zone)
-    }
+    inputs, outputs = _zones_of(options)
     return replace(
         stored,
-        input_zone=stored.input_zone or zones[TimeKeys.input_zone],
-        output_zone=stored.output_zone or zones[TimeKeys.output_zone],
+        input_zone=stored.input_zone or inputs,
+        output_zone=stored.output_zone or outputs,
     )
 
 
+def _zones_of(options: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """The zones of what is read and of what is written."""
+    if TimeKeys.zone.is_given(options):
+        return (TimeKeys.zone.read(options),) * 2
+    return TimeKeys.input_zone.read(options), TimeKeys.output_zone.read(options)
+
+
 def _missing(key: ConfigKey[Any], reason: str) -> InvalidOptionError:
-    return InvalidOptionError(key.key, None, f"it is missing, and {reason}", f"Set {key.key}.")
+    return key.refused(None, f"it is missing, and {reason}", f"Set {key.key}.")
 
 
 def _pattern(key: ConfigKey[Any], parse: Any, text: str) -> DatePattern:
     try:
         found: DatePattern = parse(text)
     except ValueError as error:
-        raise InvalidOptionError(
-            key.key, text, str(error), "docs/partitions.md lists the letters of formats."
+        raise key.refused(
+            text, str(error), "docs/partitions.md lists the letters of formats."
         ) from error
     return found

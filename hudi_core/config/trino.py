@@ -121,8 +121,7 @@ class TrinoConfig(Options, group=Group.TRINO):
         config = cls._read(options)
         for needy in (cls.client_ca_file, cls.private_key_file):
             if needy.is_given(options) and config.certificate_file is None:
-                raise InvalidOptionError(
-                    needy.key,
+                raise needy.refused(
                     options[needy.key],
                     f"there is no TLS without {cls.certificate_file.key}",
                     f"Give {cls.certificate_file.key} too.",

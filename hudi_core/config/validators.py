@@ -138,7 +138,7 @@ class ValidatorsConfig(Options, group=Group.WRITE):
         for kind, key in asked.items():
             if kind in config.kinds and kind not in given:
                 reason, hint = f"{kind.value} has no query", f"Give {key}."
-                raise InvalidOptionError(cls.kinds.key, kind.value, reason, hint)
+                raise cls.kinds.refused(kind.value, reason, hint)
             if kind in given and kind not in config.kinds:
                 reason, hint = "no validator runs it", f"Add {kind.value} to {cls.kinds.key}."
                 raise InvalidOptionError(key, options.get(key, ""), reason, hint)

@@ -28,7 +28,6 @@ from hudi_core.config.sql import OverwriteMode, SqlConfig
 from hudi_core.config.storage import StoreKeys
 from hudi_core.config.ttl import TtlConfig
 from hudi_core.config.validators import ValidatorsConfig
-from hudi_core.errors import InvalidOptionError
 from hudi_core.model.extra_metadata import CommitExtras
 from hudi_core.model.operation import OPERATIONS, UPSERT, Operation
 
@@ -267,8 +266,7 @@ class WriteConfig(Options, group=Group.WRITE):
         """See :meth:`Options.from_options`; what this release does not do is refused."""
         foreign_options().refuse(options, OptionTreatment.REFUSED_IN_WRITES)
         if SqlConfig.overwrite_mode.read(options) is OverwriteMode.STATIC:
-            raise InvalidOptionError(
-                SqlConfig.overwrite_mode.key,
+            raise SqlConfig.overwrite_mode.refused(
                 OverwriteMode.STATIC.value,
                 "an operation that overwrites drops the partitions that the rows belong to",
                 "Drop the option, or use INSERT OVERWRITE by hudi.sql. Accepted: DYNAMIC.",
@@ -277,15 +275,7 @@ class WriteConfig(Options, group=Group.WRITE):
             key.read(options)
         derived: dict[str, Any] = {
             "insert_duplicates": _insert_duplicates(options),
-            "index": IndexConfig.from_options(options),
             "partial_update_mode": MergeKeys.partial_update_mode.read(options),
-            "schema": SchemaConfig.from_options(options),
-            "lock": LockConfig.from_options(options),
-            "metadata": MetadataConfig.from_options(options),
-            "services": ServicesConfig.from_options(options),
-            "clustering": ClusteringConfig.from_options(options),
-            "validators": ValidatorsConfig.from_options(options),
-            "ttl": TtlConfig.from_options(options),
             "fsync": StoreKeys.fsync.read(options),
             "extras": commit_extras(options),
         }
@@ -299,8 +289,7 @@ def _insert_duplicates(options: Mapping[str, str]) -> InsertDuplicates:
     if not drops.read(options):
         return policy.read(options)
     if policy.is_given(options) and policy.read(options) is not InsertDuplicates.DROP:
-        raise InvalidOptionError(
-            drops.key,
+        raise drops.refused(
             "true",
             f"{policy.key}={policy.read(options)} says otherwise",
             f"Give only {policy.key}.",

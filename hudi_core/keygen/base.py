@@ -115,8 +115,7 @@ class KeyColumns:
             return no_keys(batch)
         (column,) = self.record_key
         keys = self.text(batch, column)
-        missing = pc.fill_null(pc.equal(pc.binary_length(keys), 0), True)
-        self._require_keys(missing)
+        self._require_keys(is_missing(keys))
         return keys
 
     def joined_key(self, batch: pa.RecordBatch) -> pa.StringArray:
@@ -128,7 +127,7 @@ class KeyColumns:
         before = ""
         for column in self.record_key:
             value = self.text(batch, column)
-            empty = pc.fill_null(pc.equal(pc.binary_length(value), 0), True)
+            empty = is_missing(value)
             self._require_whole(value)
             missing = pc.and_(missing, empty)
             if pc.any(empty, min_count=0).as_py():
@@ -205,6 +204,11 @@ def _occurrences(keys: pa.StringArray, sought: bytes) -> npt.NDArray[np.int64]:
         counted[np.minimum(lasts, len(starts))] - counted[np.minimum(bounds[:-1], len(starts))]
     )
     return found
+
+
+def is_missing(strings: pa.StringArray) -> pa.BooleanArray:
+    """Return which strings are null or empty."""
+    return pc.fill_null(pc.equal(pc.binary_length(strings), 0), True)
 
 
 def no_keys(batch: pa.RecordBatch) -> pa.StringArray:

@@ -13,7 +13,6 @@ import pyarrow.types as pt
 
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys
-from hudi_core.errors import InvalidOptionError
 from hudi_core.schema.table_schema import TableSchema
 
 
@@ -30,8 +29,7 @@ def require_consent(config: TableConfig, schema: TableSchema, options: Mapping[s
     if config.key_concatenator is not None and len(config.record_key_fields) > 1:
         reasons.append(f"{TableKeys.key_concatenator.key} is known here alone")
     if reasons:
-        raise InvalidOptionError(
-            key.key,
+        raise key.refused(
             "false",
             f"other engines would make other keys of the same rows ({'; '.join(reasons)}), and add "
             "them again in silence",

@@ -13,7 +13,7 @@ from hudi_core.config.extension_points import KEY_GENERATOR_POINT, KeyGeneratorT
 from hudi_core.config.named_generators import NamedKeyGenerator
 from hudi_core.errors import PluginContractError, RecordKeyError
 from hudi_core.extension.guard import Guard
-from hudi_core.keygen.base import KeyColumns
+from hudi_core.keygen.base import KeyColumns, is_missing
 from hudi_core.keygen.partitions import (
     FieldStrings,
     Indices,
@@ -78,8 +78,7 @@ class NamedKeys:
         """Return the record key of every row."""
         keys = self.guard.call("record_keys", lambda: self.generator.record_keys(batch))
         self._require_texts("record_keys", keys, batch)
-        empty = pc.fill_null(pc.equal(pc.binary_length(keys), 0), True)
-        missing = pc.sum(empty, min_count=0).as_py()
+        missing = pc.sum(is_missing(keys), min_count=0).as_py()
         if missing:
             names = tuple(column.name for column in self.columns.record_key)
             raise RecordKeyError(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_core.schema.arrow_types import FIELD_ID, children, field_id, is_list, with_children
-from hudi_core.schema.casting import list_offsets, map_entries, null_mask
+from hudi_core.schema.casting import null_mask, with_values
 from hudi_core.schema.widening import widened
 
 _AVRO_SCHEMA: Final = b"parquet.avro.schema"
@@ -113,17 +113,13 @@ def _same_below(stored: pa.DataType, wanted: pa.DataType) -> bool:
 def _aligned(array: pa.Array, stored: pa.DataType, wanted: pa.DataType) -> pa.Array:
     if pt.is_struct(stored) and pt.is_struct(wanted):
         return _aligned_struct(array, list(stored), wanted)
-    if pt.is_map(stored) and pt.is_map(wanted):
-        entries = map_entries(array)
-        flat = entries.flatten()
-        keys = _aligned(flat.field(0), stored.key_type, wanted.key_type)
-        items = _aligned(flat.field(1), stored.item_type, wanted.item_type)
-        offsets = list_offsets(entries)
-        return pa.MapArray.from_arrays(offsets, keys, items, type=wanted, mask=null_mask(array))
-    if is_list(stored) and is_list(wanted):
-        values = _aligned(array.flatten(), stored.value_type, wanted.value_type)
-        offsets = list_offsets(array)
-        return pa.ListArray.from_arrays(offsets, values, type=wanted, mask=null_mask(array))
+    both_maps = pt.is_map(stored) and pt.is_map(wanted)
+    if both_maps or (is_list(stored) and is_list(wanted)):
+        pairs = [
+            (mine.field.type, theirs.field.type)
+            for mine, theirs in zip(children(stored), children(wanted), strict=True)
+        ]
+        return with_values(array, lambda values, at: _aligned(values, *pairs[at]), wanted)
     return array if array.type == wanted else widened(array, wanted)
 
 

@@ -7,15 +7,14 @@ last row of a list view.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.errors import SchemaError
 from hudi_core.schema.arrow_types import (
-    LIST_ELEMENT,
-    MAP_KEY,
-    MAP_VALUE,
     children,
     is_bytes,
     is_list,
@@ -63,10 +62,16 @@ def _cast(array: pa.Array, stored: pa.DataType, path: str, widely: bool, grows: 
     given = array.type
     if pt.is_struct(given) and pt.is_struct(stored):
         return _cast_struct(array, stored, path, widely)
-    if pt.is_map(given) and pt.is_map(stored):
-        return _cast_map(array, stored, path, widely)
-    if is_list(given) and pt.is_list(stored):
-        return _cast_list(array, stored, path, widely)
+    both_maps = pt.is_map(given) and pt.is_map(stored)
+    if both_maps or (is_list(given) and pt.is_list(stored)):
+        below = children(stored)
+        return with_values(
+            array,
+            lambda values, at: cast_array(
+                values, below[at].field, f"{path}.{below[at].suffix}", widely=widely
+            ),
+            stored,
+        )
     wide = promotion(given, stored) if widely else None
     if wide is not None and wide.by_option:
         return widened(array, stored)
@@ -211,21 +216,25 @@ def _cast_struct(array: pa.StructArray, kind: pa.DataType, path: str, widely: bo
     return pa.StructArray.from_arrays(columns, fields=list(kind), mask=mask)
 
 
-def _cast_list(array: pa.Array, kind: pa.DataType, path: str, widely: bool) -> pa.Array:
-    # flatten() leaves out what null lists hide, so that lengths alone say where lists begin
-    values = array.flatten()
-    element = cast_array(values, kind.value_field, f"{path}.{LIST_ELEMENT}", widely=widely)
-    return pa.ListArray.from_arrays(list_offsets(array), element, type=kind, mask=null_mask(array))
+def with_values(
+    array: pa.Array,
+    change: Callable[[pa.Array, int], pa.Array],
+    kind: pa.DataType | None = None,
+) -> pa.Array:
+    """Return a list or map whose values are changed.
 
-
-def _cast_map(array: pa.MapArray, kind: pa.DataType, path: str, widely: bool) -> pa.Array:
+    ``change`` gets the elements of lists; of maps the keys and then the items, with the numbers 0
+    and 1. ``kind`` is the type of the result, by default as its values give it.
+    """
+    mask = null_mask(array)
+    if not pt.is_map(array.type):
+        # flatten() leaves out what null lists hide, so that lengths alone say where lists begin
+        values = change(array.flatten(), 0)
+        return pa.ListArray.from_arrays(list_offsets(array), values, type=kind, mask=mask)
     entries = map_entries(array)
     flat = entries.flatten()
-    keys = cast_array(flat.field(0), kind.key_field, f"{path}.{MAP_KEY}", widely=widely)
-    items = cast_array(flat.field(1), kind.item_field, f"{path}.{MAP_VALUE}", widely=widely)
-    return pa.MapArray.from_arrays(
-        list_offsets(entries), keys, items, type=kind, mask=null_mask(array)
-    )
+    both = [change(flat.field(at), at) for at in range(2)]
+    return pa.MapArray.from_arrays(list_offsets(entries), *both, type=kind, mask=mask)
 
 
 def map_entries(array: pa.MapArray) -> pa.ListArray:

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.schema.arrow_types import children
-from hudi_core.schema.casting import list_offsets, map_entries, null_mask
+from hudi_core.schema.casting import null_mask, with_values
 
 
 def without_nanoseconds(array: pa.Array) -> pa.Array:
@@ -37,13 +37,7 @@ def _nested(array: pa.Array) -> pa.Array:
         below = [without_nanoseconds(array.field(n)) for n in range(kind.num_fields)]
         names = [field.name for field in kind]
         return pa.StructArray.from_arrays(below, names=names, mask=null_mask(array))
-    if pt.is_map(kind):
-        entries = map_entries(array)
-        flat = entries.flatten()
-        below = [without_nanoseconds(flat.field(n)) for n in range(2)]
-        return pa.MapArray.from_arrays(list_offsets(entries), *below, mask=null_mask(array))
-    values = without_nanoseconds(array.flatten())
-    return pa.ListArray.from_arrays(list_offsets(array), values, mask=null_mask(array))
+    return with_values(array, lambda values, _: without_nanoseconds(values))
 
 
 def _has_nanoseconds(kind: pa.DataType) -> bool:

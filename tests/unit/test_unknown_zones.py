@@ -14,7 +14,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.config.time_zone import time_zone
 from hudi_core.config.timebased import TimeUnit
 from hudi_core.errors import InvalidOptionError, OptionConflictError, UnsupportedTableError
-from hudi_core.keygen.timestamps import counts_of
+from hudi_core.keygen.timestamp import counts_of
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.filters import to_filter
 from hudi_core.read.partition_pruning import PartitionPruner

@@ -1,4 +1,4 @@
-"""The Avro schemas of instant files, derived from the values that they hold.
+"""The Avro schemas of instant files, derived from their values.
 
 Names, order and unions are those of Hudi 1.x (``hudi-format`` section 3); readers written in Java
 resolve by them. A field that may be ``None`` is a union with null, which is its default; what Hudi
