@@ -1,8 +1,10 @@
-"""Declarations of options: parsing, aliases, choices, secrets."""
+"""Declarations of options: parsing, aliases, choices, secrets, and their pages."""
 
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
@@ -13,11 +15,13 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.config import parsers
-from hudi_core.config.catalog import ALL_KEYS, DECLARED_NAMES
+from hudi_core.config.catalog import ALL_KEYS, DECLARED_NAMES, known_names
+from hudi_core.config.docs import deviations, main, render
 from hudi_core.config.key import ConfigKey, Group, Secret, is_secret_name
 from hudi_core.config.options import Option, Options
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.errors import InvalidOptionError
+from hudi_core.plugin import option_page
 
 SIZE = ConfigKey(
     key="hoodie.size",
@@ -199,3 +203,69 @@ def test_no_member_of_a_table_shows_a_secret(tmp_path: Path) -> None:
     assert "fs.s3a.secret.key" in held
     assert "canary" not in f"{made.__dict__} {held} {found.__dict__} {found!r} {found.options}"
     assert found.options["fs.s3a.secret.key"] == "canary"
+
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def test_the_reference_is_fresh() -> None:
+    advice = "run `python -m hudi_core.config.docs` in the repository's root"
+    assert (DOCS / "configuration.md").read_text(encoding="utf-8") == render(), advice
+    assert (DOCS / "deviations.md").read_text(encoding="utf-8").endswith(f"\n\n{deviations()}"), (
+        advice
+    )
+
+
+def test_the_reference_of_the_formats_is_fresh() -> None:
+    advice = "run `python -m hudi_core.plugin.option_page` in the repository's root"
+    assert (DOCS / "formats.md").read_text(encoding="utf-8") == option_page.render(), advice
+
+
+def test_every_name_is_listed() -> None:
+    text = render()
+    assert not [name for name in known_names() if f"`{name}`" not in text]
+
+
+@pytest.mark.parametrize("key", ALL_KEYS, ids=lambda key: key.key)
+def test_deviations_are_listed_with_their_reasons(key: ConfigKey[object]) -> None:
+    listed = f"| `{key.key}` |" in deviations()
+    assert listed is (key.hudi_default is not None)
+    if key.reason:
+        assert key.reason in deviations()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hoodie.write.table.version",
+        "hoodie.table.timeline.timezone",
+        "hoodie.parquet.compression.codec",
+        "parquet.compression.codec.zstd.level",
+        "hoodie.index.bloom.num_entries",
+        "hoodie.fs.fsync",
+        "hoodie.write.lock.provider",
+    ],
+)
+def test_the_known_deviations_are_among_them(name: str) -> None:
+    assert f"`{name}`" in deviations()
+
+
+def test_tables_are_well_formed() -> None:
+    for block in render().split("\n\n"):
+        rows = [line for line in block.splitlines() if line.startswith("|")]
+        widths = {line.replace("\\|", "").count("|") for line in rows}
+        assert len(widths) <= 1, rows[0]
+
+
+def test_the_generator_keeps_what_is_written_by_hand(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "deviations.md").write_text(
+        "# By hand\n\n## Defaults of options\nold\n", encoding="utf-8"
+    )
+    subprocess.run([sys.executable, "-m", "hudi_core.config.docs"], cwd=tmp_path, check=True)
+    assert (docs / "configuration.md").read_text(encoding="utf-8") == render()
+    expected = f"# By hand\n\n{deviations()}"
+    assert (docs / "deviations.md").read_text(encoding="utf-8") == expected
+    assert main([str(docs)]) == 0
+    assert (docs / "deviations.md").read_text(encoding="utf-8") == expected
