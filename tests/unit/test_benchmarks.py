@@ -259,10 +259,9 @@ def test_a_step_may_take_a_tenth_or_a_tenth_of_a_second() -> None:
 
 def test_all_who_answer_a_question_find_the_same(tmp_path: Path) -> None:
     cases = ("listing", "planning", "lookups", "cached-lookups", "bloom")[: None if IS_WHOLE else 3]
-    answers, _, page = answers_of(
-        *(tmp_path, "metadata.py", "--scale", "0.002", "--cases", *cases),
-        page=PAGE.replace("results", "metadata"),
-    )
+    sizes = ("--scale", "0.002", "--cases", *cases)
+    given = PAGE.replace("results", "metadata")
+    answers, _, page = answers_of(tmp_path, "metadata.py", *sizes, page=given)
     assert answers["listing", "open, list one partition"] == 100
     assert answers["listing", "storage, by pyarrow"] == 202
     assert {answer for (case, _), answer in answers.items() if case == "planning"} == {20}

@@ -99,20 +99,15 @@ class Table(FileIndex):
         action = Action.REPLACECOMMIT if gone is not None else Action.COMMIT
         action = Action.DELTACOMMIT if logs else action
         completion = at(ordinal + 5 if done is None else done)
-        instant = Instant(
-            at(ordinal), action, state, completion if state is State.COMPLETED else None
-        )
+        is_done = state is State.COMPLETED
+        instant = Instant(at(ordinal), action, state, completion if is_done else None)
         self.instants.append(instant)
-        for path, ids in (base or {}).items():
-            names = {f"{one}-0_0-0-0_{at(ordinal)}.parquet" for one in ids}
-            self.files.setdefault(path, set()).update(names)
-        for path, ids in (logs or {}).items():
-            names = {f".{one}-0_{at(ordinal)}.log.1_0-0-0" for one in ids}
-            self.files.setdefault(path, set()).update(names)
+        for of, name in ((base, "{}-0_0-0-0_{}.parquet"), (logs, ".{}-0_{}.log.1_0-0-0")):
+            for path, ids in (of or {}).items():
+                names = {name.format(one, at(ordinal)) for one in ids}
+                self.files.setdefault(path, set()).update(names)
         stats = {str(path): (WriteStat(),) for path in {**(base or {}), **(logs or {})}}
-        self.metadata[instant] = (
-            CommitMetadata(stats) if gone is None else ReplaceCommitMetadata(stats)
-        )
+        self.metadata[instant] = CommitMetadata(stats)
         if gone is not None:
             ids_of = {path: tuple(f"{one}-0" for one in ids) for path, ids in gone.items()}
             self.metadata[instant] = ReplaceCommitMetadata(
@@ -124,22 +119,16 @@ class Table(FileIndex):
         self,
         rules: CleanRules,
         needed: Needed = NOTHING,
-        partitions: Sequence[PartitionPath] | None = None,
         now: datetime = LATE,
         since: InstantTime = EARLIEST,
     ) -> dict[PartitionPath, PartitionClean]:
         retention = never_back(retain(self.timeline, rules, now), self.timeline, since)
         view, replaced = self.view(), self.replaced()
-        wanted = self.list_partitions() if partitions is None else partitions
-        return {
-            path: clean_partition(
-                PartitionFiles(view.file_groups([path]), self.list_files([path])[path]),
-                replaced,
-                retention,
-                needed,
-            )
-            for path in wanted
-        }
+        found = {}
+        for path in self.list_partitions():
+            files = PartitionFiles(view.file_groups([path]), self.list_files([path])[path])
+            found[path] = clean_partition(files, replaced, retention, needed)
+        return found
 
     def delete(self, plan: Mapping[PartitionPath, PartitionClean]) -> None:
         for path, one in plan.items():
@@ -163,28 +152,20 @@ def updated(times: int) -> Table:
 
 
 def test_latest_commits_keep_what_a_reader_as_of_any_of_them_sees() -> None:
-    table = updated(6)
-    assert (
-        retain(table.timeline, CleanRules(commits_retained=2), LATE).earliest == (table.instants[4])
-    )
+    table, rules = updated(6), CleanRules(commits_retained=2)
+    assert retain(table.timeline, rules, LATE).earliest == table.instants[4]
     # 50 is retained; a reader that began right before it still sees 40
-    assert instants_of(table.plan(CleanRules(commits_retained=2))[P].paths) == ["10", "20", "30"]
-
-
-@pytest.mark.parametrize("retained", [6, 7])
-def test_as_many_commits_as_are_retained_are_not_cleaned(retained: int) -> None:
-    assert updated(6).plan(CleanRules(commits_retained=retained))[P] == PartitionClean()
+    assert instants_of(table.plan(rules)[P].paths) == ["10", "20", "30"]
+    for enough in (6, 7):
+        assert updated(6).plan(CleanRules(commits_retained=enough))[P] == PartitionClean()
 
 
 def test_latest_versions_keep_slices_of_each_group() -> None:
     table = updated(4)
     table.write(50, {P: ["b"]})
-    rules = CleanRules(VERSIONS, file_versions_retained=3)
-    assert instants_of(table.plan(rules)[P].paths) == ["10"]
-    one = CleanRules(VERSIONS, file_versions_retained=1)
-    assert instants_of(table.plan(one)[P].paths) == ["10", "20", "30"]
-    none = CleanRules(VERSIONS, file_versions_retained=0)
-    assert instants_of(table.plan(none)[P].paths) == ["10", "20", "30"]
+    for count, gone in ((3, ["10"]), (1, ["10", "20", "30"]), (0, ["10", "20", "30"])):
+        rules = CleanRules(VERSIONS, file_versions_retained=count)
+        assert instants_of(table.plan(rules)[P].paths) == gone
 
 
 def test_the_log_of_a_file_goes_with_it() -> None:
@@ -221,13 +202,10 @@ def test_nothing_goes_that_a_pending_write_may_read() -> None:
 
 def test_slices_go_with_their_logs_and_lost_attempts() -> None:
     table = Table()
-    table.write(10, {P: ["a"]})
+    for time in (10, 30, 50):
+        table.write(time, {P: ["a"]})
+        table.write(time + 10, logs={P: ["a"]})
     table.files[P].add(f"a-0_0-0-1_{at(10)}.parquet")
-    table.write(20, logs={P: ["a"]})
-    table.write(30, {P: ["a"]})
-    table.write(40, logs={P: ["a"]})
-    table.write(50, {P: ["a"]})
-    table.write(60, logs={P: ["a"]})
     paths = table.plan(CleanRules(VERSIONS, file_versions_retained=2))[P].paths
     assert paths == (
         f"p/.a-0_{at(20)}.log.1_0-0-0",
@@ -274,9 +252,7 @@ def test_replaced_groups_stay_until_nobody_reads_them() -> None:
 
 
 def test_replaced_groups_lose_slices_that_nobody_reads() -> None:
-    table = Table()
-    for time in (10, 20, 30, 40):
-        table.write(time, {P: ["a"]})
+    table = updated(4)
     table.write(50, {P: ["b"]}, gone={"p": ("a",)})
     plan = table.plan(CleanRules(commits_retained=2))
     assert plan[P].paths == tuple(f"p/a-0_0-0-0_{at(time)}.parquet" for time in (10, 20))
@@ -285,6 +261,12 @@ def test_replaced_groups_lose_slices_that_nobody_reads() -> None:
 def test_under_versions_replaced_groups_go_at_once() -> None:
     plan = replaced_table().plan(CleanRules(VERSIONS))
     assert [len(plan[P].paths), len(plan[Q].paths), plan[Q].drop] == [1, 1, True]
+    # the folder of a table without partitions is never dropped
+    table, root = Table(), PartitionPath("")
+    table.write(10, {root: ["a"]})
+    table.write(20, gone={"": ("a",)})
+    expected = PartitionClean((f"a-0_0-0-0_{at(10)}.parquet",), False, at(20))
+    assert table.plan(CleanRules(VERSIONS))[root] == expected
 
 
 @pytest.mark.parametrize("stays", ["pending", "savepoint"])
@@ -303,21 +285,7 @@ def test_a_partition_with_a_file_left_is_not_dropped(stays: str) -> None:
     assert plan[Q] == PartitionClean((f"q/c-0_0-0-0_{at(10)}.parquet",), False, at(20))
 
 
-def test_the_folder_of_a_table_without_partitions_is_never_dropped() -> None:
-    table = Table()
-    root = PartitionPath("")
-    table.write(10, {root: ["a"]})
-    table.write(20, gone={"": ("a",)})
-    plan = table.plan(CleanRules(VERSIONS))
-    assert plan[root] == PartitionClean((f"a-0_0-0-0_{at(10)}.parquet",), False, at(20))
-
-
 # --- clean: which partitions ---------------------------------------------------------------------
-
-
-def last(earliest: int, *saved: int) -> CleanMetadata:
-    extra = {SAVEPOINTED_KEY: ",".join(at(n) for n in saved)} if saved else None
-    return CleanMetadata(at(1), 0, 0, at(earliest) if earliest else "", extra_metadata=extra)
 
 
 def test_only_partitions_touched_since_the_last_clean_are_looked_at() -> None:
@@ -332,14 +300,16 @@ def test_only_partitions_touched_since_the_last_clean_are_looked_at() -> None:
         read = table.metadata.__getitem__
         return partitions_to_clean(table.timeline, retention, clean, savepoints, read)
 
+    def last(earliest: int, *saved: int) -> CleanMetadata:
+        extra = {SAVEPOINTED_KEY: ",".join(at(n) for n in saved)} if saved else None
+        return CleanMetadata(at(1), 0, 0, at(earliest) if earliest else "", extra_metadata=extra)
+
     assert touched(last(40)) == {"x", "y", "z", "r"}
     assert touched(last(80)) == set()
     assert touched(last(40, 20), [at(20)]) == {"x", "y", "z", "r"}
     # all of them: no clean to go on from, its end archived, a savepoint deleted since
-    assert touched(None) is None
-    assert touched(last(0)) is None
-    assert touched(last(5)) is None
-    assert touched(last(40, 20), []) is None
+    for clean in (None, last(0), last(5), last(40, 20)):
+        assert touched(clean) is None
 
 
 def test_the_plan_is_hudis_with_absolute_paths() -> None:
@@ -350,15 +320,12 @@ def test_the_plan_is_hudis_with_absolute_paths() -> None:
     retention = retain(table.timeline, rules, LATE)
     plan = make_clean_plan("/lake/t", retention, table.plan(rules), table.timeline, [at(50)])
     assert plan is not None
-    assert plan.earliest_instant_to_retain is not None
-    named = plan.earliest_instant_to_retain
-    assert (named.timestamp, named.action, named.state) == (at(40), "commit", "COMPLETED")
+    named, paths = plan.earliest_instant_to_retain, plan.file_paths_to_be_deleted_per_partition
+    assert named == ActionInstant(at(40), "commit", "COMPLETED")
     assert plan.last_completed_commit_timestamp == at(50)
     assert (plan.policy, plan.version) == ("KEEP_LATEST_COMMITS", 2)
-    paths = plan.file_paths_to_be_deleted_per_partition
-    assert paths is not None
-    assert {path: [one.file_path for one in files] for path, files in paths.items()} == {
-        "p": [f"/lake/t/p/a-0_0-0-0_{at(10)}.parquet", f"/lake/t/p/b-0_0-0-0_{at(10)}.parquet"],
+    assert {path: [one.file_path for one in files] for path, files in (paths or {}).items()} == {
+        "p": [f"/lake/t/p/{one}-0_0-0-0_{at(10)}.parquet" for one in "ab"],
         "q": [f"/lake/t/q/c-0_0-0-0_{at(10)}.parquet"],
     }
     assert plan.partitions_to_be_deleted == ("q",)
@@ -458,25 +425,15 @@ def test_any_clean_keeps_every_view_it_promises_and_little_else(
         alive = {one.file_id[:-2] for one in table.view().latest_slices([path])}
         gone = {str(path): tuple(sorted(alive))} if kind == "replace" else None
         state = State.INFLIGHT if kind == "pending" else State.COMPLETED
-        written = {path: ids}
-        table.write(
-            10 * (n + 1),
-            None if kind == "log" else written,
-            written if kind == "log" else None,
-            gone,
-            state,
-        )
+        base, logs = ({}, {path: ids}) if kind == "log" else ({path: ids}, {})
+        table.write(10 * (n + 1), base, logs, gone, state)
         if n not in cleans and n < len(steps) - 1:
             continue
         now = to_datetime(at(10 * n))
         retention = retain(table.timeline, rules, now)
         times = [one.requested_time for one in table.timeline.completed_writes()]
-        promised = [
-            time
-            for time in times
-            if retention.earliest and time >= retention.earliest.requested_time
-        ]
-        promised += times[-1:]
+        first = retention.earliest.requested_time if retention.earliest else "9"
+        promised = [*(time for time in times if time >= first), *times[-1:]]
         before = {time: view_as_of(table, time) for time in promised}
         read = table.metadata.__getitem__
         looked_at = partitions_to_clean(table.timeline, retention, clean, [], read)
@@ -501,28 +458,23 @@ NEW = f"a-0_0-0-0_{at(20)}.parquet"
 
 
 def plan_of(*paths: str | None, partition: str = "p=1", drop: tuple[str, ...] = ()) -> CleanerPlan:
+    files = {partition: tuple(CleanFileInfo(path, False) for path in paths)}
     return CleanerPlan(
         ActionInstant(at(20), "commit", "COMPLETED"),
         at(30),
         "KEEP_LATEST_COMMITS",
         {},
-        file_paths_to_be_deleted_per_partition={
-            partition: tuple(CleanFileInfo(path, False) for path in paths)
-        },
+        file_paths_to_be_deleted_per_partition=files,
         partitions_to_be_deleted=drop,
         extra_metadata={"who": "asked"},
     )
 
 
 def fill(root: Path) -> None:
-    for path in [
-        *(root / "p=1" / name for name in (*OLD, LOG, NEW)),
-        root / "q=2" / OLD[0],
-        root / "p=1" / ".hoodie_partition_metadata",
-        root / "q=2" / ".hoodie_partition_metadata",
-    ]:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("data")
+    for partition, names in (("p=1", (*OLD, LOG, NEW)), ("q=2", OLD[:1])):
+        (root / partition).mkdir(parents=True)
+        for name in (*names, ".hoodie_partition_metadata"):
+            (root / partition / name).write_text("data")
 
 
 @pytest.fixture
@@ -550,12 +502,14 @@ def left(root: Path) -> set[str]:
     return {name for name in names if not name.startswith(".hoodie/")}
 
 
-AFTER = {f"p=1/{OLD[2]}", f"p=1/{NEW}", "p=1/.hoodie_partition_metadata"}
+AFTER = {f"p=1/{name}" for name in (OLD[2], NEW, ".hoodie_partition_metadata")}
 
 
 def test_a_clean_deletes_what_its_plan_names_and_says_so(client: TableMetaClient) -> None:
     root = Path(client.storage.root)
-    requested = request_clean(client, at(50), whole_plan(str(root)))
+    plan = whole_plan(str(root))
+    requested = request_clean(client, at(50), plan)
+    assert decode_cleaner_plan(client.active.read(requested), "x") == plan
     assert left(root) > AFTER
     done = finish(client, requested)
     assert left(root) == AFTER
@@ -576,26 +530,15 @@ def test_a_clean_deletes_what_its_plan_names_and_says_so(client: TableMetaClient
     assert (first.is_partition_deleted, second.is_partition_deleted) == (False, True)
 
 
-def test_a_partition_that_is_filled_again_keeps_its_mark(client: TableMetaClient) -> None:
+def test_what_changed_since_the_plan(client: TableMetaClient) -> None:
     root = Path(client.storage.root)
     requested = request_clean(client, at(50), whole_plan(str(root)))
     (root / "q=2" / NEW).write_text("of a running write")
-    finish(client, requested)
-    assert left(root) == {*AFTER, f"q=2/{NEW}", "q=2/.hoodie_partition_metadata"}
-
-
-def test_files_that_are_gone_count_as_deleted(client: TableMetaClient) -> None:
-    root = Path(client.storage.root)
-    requested = request_clean(client, at(50), whole_plan(str(root)))
     (root / "p=1" / OLD[1]).unlink()
     metadata = decode_clean(client.active.read(finish(client, requested)), "x")
-    assert metadata.total_files_deleted == 4
-
-
-def test_the_plan_survives_the_store(client: TableMetaClient) -> None:
-    plan = whole_plan(client.storage.root)
-    requested = request_clean(client, at(50), plan)
-    assert decode_cleaner_plan(client.active.read(requested), "x") == plan
+    assert metadata.total_files_deleted == 4, "files that are gone count as deleted"
+    mark = "q=2/.hoodie_partition_metadata"
+    assert left(root) == {*AFTER, f"q=2/{NEW}", mark}, "a partition that is filled again has one"
 
 
 def test_the_work_is_shared_out(client: TableMetaClient, tmp_path: Path) -> None:
@@ -675,34 +618,17 @@ def test_bootstrapped_files_are_refused(client: TableMetaClient) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        None,
-        "",
-        "/elsewhere/p=1/{old}",
-        "{root}/../p=1/{old}",
-        "{root}/p=1/../p=1/{old}",
-        "{root}/p=1/../../{old}",
-        "{root}2/p=1/{old}",
-        "{root}/q=2/{old}",
-        "{root}/{old}",
-        "{root}/p=1/x/{old}",
-        "{root}/p=1/.hoodie_partition_metadata",
-        "{root}/p=1/plain.parquet",
-        "{root}/.hoodie/hoodie.properties",
-        "{root}/.hoodie/timeline/{old}",
-        "p=1/{old}",
-        "file:p=1/{old}",
-        "s3a://bucket{root}/p=1/{old}",
-        "{root}/p=1/{old}\0",
-        "{root}/p=1//{old}",
+        *(None, "", "{root}/{old}", "{root}2/p=1/{old}", "{root}/q=2/{old}", "p=1/{old}"),
+        *("/elsewhere/p=1/{old}", "{root}/../p=1/{old}", "{root}/p=1/../p=1/{old}"),
+        *("{root}/p=1/../../{old}", "{root}/p=1/x/{old}", "{root}/p=1//{old}", "file:p=1/{old}"),
+        *("{root}/p=1/.hoodie_partition_metadata", "{root}/p=1/plain.parquet"),
+        *("{root}/.hoodie/hoodie.properties", "{root}/.hoodie/timeline/{old}"),
+        *("s3a://bucket{root}/p=1/{old}", "{root}/p=1/{old}\0"),
     ],
 )
 def test_a_forged_plan_deletes_nothing(client: TableMetaClient, path: str | None) -> None:
     root = client.storage.root
-    whole = left(Path(root))
-    spelled = path and path.format(root=root, old=OLD[0])
-    plan = plan_of(f"{root}/p=1/{OLD[1]}", spelled)
-    refuse(client, plan)
-    assert left(Path(root)) == whole
+    refuse(client, plan_of(f"{root}/p=1/{OLD[1]}", path and path.format(root=root, old=OLD[0])))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -210,10 +211,10 @@ def test_archived_instants_come_on_demand(tmp_path: Path) -> None:
 
 def test_texts_of_the_table_are_escaped() -> None:
     evil = '<script>alert(1)</script>"&'
-    texts = ("instant", "action", "operation", "state")
-    texts += ("format_state", "format_version", "seen_as", "explanation")
-    counts = ("rows_inserted", "rows_updated", "rows_deleted", "files_added", "files_removed")
-    row = dict.fromkeys(texts, evil) | dict.fromkeys((*counts, "bytes_written"), 1)
+    texts = ["instant", "action", "operation", "state"]
+    texts += ["format_state", "format_version", "seen_as", "explanation"]
+    counts = ["rows_inserted", "rows_updated", "rows_deleted", "files_added", "files_removed"]
+    row: dict[str, Any] = dict.fromkeys(texts, evil) | dict.fromkeys([*counts, "bytes_written"], 1)
     row |= {"completion_time": None, "archived": False, "at": 1.0, "seconds": None}
     facts = dict.fromkeys(("name", "path", "format", "zone"), evil)
     text = timeline_page(facts, [row, {**row, "at": 2.0}])

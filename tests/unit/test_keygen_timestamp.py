@@ -35,85 +35,66 @@ from tests.unit.timestamp_tables import (
 # --- numbers -------------------------------------------------------------------
 
 
+BERLIN, TOKYO, EAST = (
+    {"output_zone": "Europe/Berlin"},
+    {"zone": "Asia/Tokyo"},
+    {"zone": "GMT+8:00"},
+)
+HOURS, GMT_DAYS = "yyyy-MM-dd-HH", {"zone": "GMT", "unit": "days"}
+NUMBERS: dict[str, list[tuple[dict[str, str], str, int | None, str]]] = {
+    "EPOCHMILLISECONDS": [
+        # what Hudi's own tests expect
+        (EAST, "yyyy-MM-dd hh", 1578283932000, "2020-01-06 12"),
+        ({"zone": "GMT"}, "yyyy-MM-dd hh", 1578283932000, "2020-01-06 04"),
+        (EAST, "yyyy-MM-dd hh", None, "1970-01-01 08"),
+        ({}, "yyyy/MM/dd", -62_135_596_800_000, "0001/01/01"),
+    ],
+    "EPOCHMICROSECONDS": [
+        (EAST, "yyyy-MM-dd hh", 1578283932123456, "2020-01-06 12"),
+        # before 1970, where parts of a millisecond are dropped towards it
+        ({}, "yyyy/MM/dd", -999, "1970/01/01"),
+        ({}, "yyyy/MM/dd", -1000, "1969/12/31"),
+        ({}, "yyyy-MM-dd HH.mm.ss.SSS", -1001, "1969-12-31 23.59.59.999"),
+        # the last of the years 1 to 9999
+        ({}, "yyyy-MM-dd HH", 253_402_300_799_999_999, "9999-12-31 23"),
+    ],
+    "SCALAR": [
+        (GMT_DAYS, "yyyy-MM-dd hh", 20000, "2024-10-04 12"),
+        (GMT_DAYS, "yyyy-MM-dd hh", None, "1970-01-02 12"),
+        ({"zone": "GMT", **DAYS}, "yyyy-MM-dd", 18736, "2021-04-19"),
+        ({}, "yyyy/MM/dd", 1705311000, "2024/01/15"),
+        ({"unit": "NANOSECONDS"}, "ss.SSS", 1_999_999_999, "01.999"),
+        ({"unit": "NANOSECONDS"}, "yyyy", -999_999, "1970"),
+        ({"unit": "MINUTES"}, "yyyy/MM/dd/HH/mm", 61, "1970/01/01/01/01"),
+        ({"unit": "hours"}, "yyyy/MM/dd/HH/mm", 25, "1970/01/02/01/00"),
+        ({"unit": "HOURS"}, "yyyy-MM-dd HH", 70_389_527, "9999-12-31 23"),
+        (DAYS, "yyyy-MM", 2_932_896, "9999-12"),
+        (DAYS, "yyyy-DDD", -719_162, "0001-001"),
+    ],
+    "UNIX_TIMESTAMP": [
+        ({}, "yyyy/MM/dd", 1705311000, "2024/01/15"),
+        ({}, "yyyy/MM/dd/HH", -1, "1969/12/31/23"),
+        ({}, "yyyy/MM/dd", -11_676_096_000, "1600/01/01"),
+        # what clocks of a zone show at the ends of the years
+        ({"zone": "GMT+9:00"}, "yyyy/MM/dd", 253_402_300_799, "10000/01/01"),
+        (TOKYO, "EEE e DDD MMM yy xxxx-ww", 253_402_300_799, "Sat 6 001 Jan 00 9999-52"),
+        ({"zone": "GMT-5:00"}, "yyyy/MM/dd", -62_135_596_800, "0000/12/31"),
+        ({"zone": "GMT-5:00"}, "YYYY EEE", -62_135_596_800, "0001 Sun"),
+        # zones with rules: an hour is there twice in Berlin's autumn
+        (BERLIN, HOURS, 1729988999, "2024-10-27-02"),
+        (BERLIN, HOURS, 1729992599, "2024-10-27-02"),
+        (BERLIN, HOURS, 1711846800, "2024-03-31-03"),
+        ({"output_zone": "GMT+05:30"}, "yyyy-MM-dd", 1705257000, "2024-01-15"),
+        ({"output_zone": "GMT-0330"}, "yyyy-MM-dd", 1705289399, "2024-01-14"),
+        ({"output_zone": "EST"}, "yyyy-MM-dd HH", 1719800000, "2024-06-30 22"),
+        ({"input_zone": "Asia/Tokyo"}, "yyyy/MM/dd", 1705330800, "2024/01/15"),
+    ],
+}
+
+
 @pytest.mark.parametrize(
     ("kind", "more", "output", "value", "path"),
-    [
-        # what Hudi's own tests expect
-        (
-            "EPOCHMILLISECONDS",
-            {"zone": "GMT+8:00"},
-            "yyyy-MM-dd hh",
-            1578283932000,
-            "2020-01-06 12",
-        ),
-        ("EPOCHMILLISECONDS", {"zone": "GMT"}, "yyyy-MM-dd hh", 1578283932000, "2020-01-06 04"),
-        ("EPOCHMILLISECONDS", {"zone": "GMT+8:00"}, "yyyy-MM-dd hh", None, "1970-01-01 08"),
-        (
-            "EPOCHMICROSECONDS",
-            {"zone": "GMT+8:00"},
-            "yyyy-MM-dd hh",
-            1578283932123456,
-            "2020-01-06 12",
-        ),
-        ("SCALAR", {"zone": "GMT", "unit": "days"}, "yyyy-MM-dd hh", 20000, "2024-10-04 12"),
-        ("SCALAR", {"zone": "GMT", "unit": "days"}, "yyyy-MM-dd hh", None, "1970-01-02 12"),
-        ("SCALAR", {"zone": "GMT", **DAYS}, "yyyy-MM-dd", 18736, "2021-04-19"),
-        ("UNIX_TIMESTAMP", {}, "yyyy/MM/dd", 1705311000, "2024/01/15"),
-        # units
-        ("SCALAR", {}, "yyyy/MM/dd", 1705311000, "2024/01/15"),
-        ("SCALAR", {"unit": "NANOSECONDS"}, "ss.SSS", 1_999_999_999, "01.999"),
-        ("SCALAR", {"unit": "MINUTES"}, "yyyy/MM/dd/HH/mm", 61, "1970/01/01/01/01"),
-        ("SCALAR", {"unit": "hours"}, "yyyy/MM/dd/HH/mm", 25, "1970/01/02/01/00"),
-        # before 1970, where parts of a millisecond are dropped towards it
-        ("UNIX_TIMESTAMP", {}, "yyyy/MM/dd/HH", -1, "1969/12/31/23"),
-        ("UNIX_TIMESTAMP", {}, "yyyy/MM/dd", -11_676_096_000, "1600/01/01"),
-        ("EPOCHMICROSECONDS", {}, "yyyy/MM/dd", -999, "1970/01/01"),
-        ("EPOCHMICROSECONDS", {}, "yyyy/MM/dd", -1000, "1969/12/31"),
-        ("EPOCHMICROSECONDS", {}, "yyyy-MM-dd HH.mm.ss.SSS", -1001, "1969-12-31 23.59.59.999"),
-        ("SCALAR", {"unit": "NANOSECONDS"}, "yyyy", -999_999, "1970"),
-        # the first and the last of the years 1 to 9999, and what clocks of a zone show then
-        ("EPOCHMICROSECONDS", {}, "yyyy-MM-dd HH", 253_402_300_799_999_999, "9999-12-31 23"),
-        ("EPOCHMILLISECONDS", {}, "yyyy/MM/dd", -62_135_596_800_000, "0001/01/01"),
-        ("SCALAR", DAYS, "yyyy-MM", 2_932_896, "9999-12"),
-        ("SCALAR", DAYS, "yyyy-DDD", -719_162, "0001-001"),
-        ("SCALAR", {"unit": "HOURS"}, "yyyy-MM-dd HH", 70_389_527, "9999-12-31 23"),
-        ("UNIX_TIMESTAMP", {"zone": "GMT+9:00"}, "yyyy/MM/dd", 253_402_300_799, "10000/01/01"),
-        (
-            "UNIX_TIMESTAMP",
-            {"output_zone": "Asia/Tokyo"},
-            "EEE e DDD MMM yy xxxx-ww",
-            253_402_300_799,
-            "Sat 6 001 Jan 00 9999-52",
-        ),
-        ("UNIX_TIMESTAMP", {"zone": "GMT-5:00"}, "yyyy/MM/dd", -62_135_596_800, "0000/12/31"),
-        ("UNIX_TIMESTAMP", {"zone": "GMT-5:00"}, "YYYY EEE", -62_135_596_800, "0001 Sun"),
-        # zones with rules: an hour is there twice in Berlin's autumn
-        (
-            "UNIX_TIMESTAMP",
-            {"output_zone": "Europe/Berlin"},
-            "yyyy-MM-dd-HH",
-            1729988999,
-            "2024-10-27-02",
-        ),
-        (
-            "UNIX_TIMESTAMP",
-            {"output_zone": "Europe/Berlin"},
-            "yyyy-MM-dd-HH",
-            1729992599,
-            "2024-10-27-02",
-        ),
-        (
-            "UNIX_TIMESTAMP",
-            {"output_zone": "Europe/Berlin"},
-            "yyyy-MM-dd-HH",
-            1711846800,
-            "2024-03-31-03",
-        ),
-        ("UNIX_TIMESTAMP", {"output_zone": "GMT+05:30"}, "yyyy-MM-dd", 1705257000, "2024-01-15"),
-        ("UNIX_TIMESTAMP", {"output_zone": "GMT-0330"}, "yyyy-MM-dd", 1705289399, "2024-01-14"),
-        ("UNIX_TIMESTAMP", {"output_zone": "EST"}, "yyyy-MM-dd HH", 1719800000, "2024-06-30 22"),
-        ("UNIX_TIMESTAMP", {"input_zone": "Asia/Tokyo"}, "yyyy/MM/dd", 1705330800, "2024/01/15"),
-    ],
+    [(kind, *one) for kind, cases in NUMBERS.items() for one in cases],
 )
 def test_numbers(
     kind: str, more: dict[str, str], output: str, value: int | None, path: str
@@ -154,10 +135,13 @@ def test_letters_of_formats(output: str, path: str) -> None:
 
 
 def test_hours_at_midnight_and_noon() -> None:
-    assert paths("UNIX_TIMESTAMP", "HH kk KK hh a", [0, 43_200]) == [
-        "00 24 00 12 AM",
-        "12 12 00 12 PM",
-    ]
+    found = paths("UNIX_TIMESTAMP", "HH kk KK hh a", [0, 43_200])
+    assert found == ["00 24 00 12 AM", "12 12 00 12 PM"]
+
+
+MICROS, LAST = pa.timestamp("us", "UTC"), dt.datetime(2024, 1, 15, 23, 59, 59, 999_999, UTC)
+NINE_IN_TOKYO = dt.datetime(2024, 1, 15, 15, tzinfo=UTC)
+MONEY, LARGE = pa.decimal128(20, 4), Decimal("1578283932123456.9999")
 
 
 @pytest.mark.parametrize(
@@ -169,34 +153,16 @@ def test_hours_at_midnight_and_noon() -> None:
         (pa.float64(), "UNIX_TIMESTAMP", {}, float("nan"), "1970/01/01"),
         (pa.float32(), "SCALAR", DAYS, 19737.5, "2024/01/15"),
         (pa.float64(), "SCALAR", DAYS, None, "1970/01/02"),
-        (
-            pa.decimal128(20, 4),
-            "EPOCHMICROSECONDS",
-            {},
-            Decimal("1578283932123456.9999"),
-            "2020/01/06",
-        ),
-        (pa.decimal128(20, 4), "SCALAR", DAYS, Decimal("-0.9999"), "1970/01/01"),
-        (pa.decimal128(20, 4), "SCALAR", DAYS, None, "1970/01/02"),
+        (MONEY, "EPOCHMICROSECONDS", {}, LARGE, "2020/01/06"),
+        (MONEY, "SCALAR", DAYS, Decimal("-0.9999"), "1970/01/01"),
+        (MONEY, "SCALAR", DAYS, None, "1970/01/02"),
         (pa.date32(), "SCALAR", DAYS, dt.date(1969, 12, 31), "1969/12/31"),
         (pa.date32(), "SCALAR", DAYS, dt.date(2024, 2, 29), "2024/02/29"),
         (pa.date32(), "SCALAR", DAYS, None, "1970/01/02"),
-        (
-            pa.timestamp("us", "UTC"),
-            "EPOCHMICROSECONDS",
-            {},
-            dt.datetime(2024, 1, 15, 23, 59, 59, 999_999, UTC),
-            "2024/01/15",
-        ),
+        (MICROS, "EPOCHMICROSECONDS", {}, LAST, "2024/01/15"),
         (pa.timestamp("us"), "EPOCHMICROSECONDS", {}, dt.datetime(2024, 1, 15), "2024/01/15"),  # noqa: DTZ001
         (pa.timestamp("us"), "SCALAR", {"unit": "MICROSECONDS"}, None, "1970/01/01"),
-        (
-            pa.timestamp("us", "UTC"),
-            "EPOCHMICROSECONDS",
-            {"output_zone": "Asia/Tokyo"},
-            dt.datetime(2024, 1, 15, 15, tzinfo=UTC),
-            "2024/01/16",
-        ),
+        (MICROS, "EPOCHMICROSECONDS", TOKYO, NINE_IN_TOKYO, "2024/01/16"),
     ],
 )
 def test_columns_of_other_types(
@@ -208,28 +174,19 @@ def test_columns_of_other_types(
 # --- texts ---------------------------------------------------------------------
 
 
+IN_UTC, TO_MINUTES, TWELVE = {"output_zone": "UTC"}, "yyyy-MM-dd HH:mm", "yyyy-MM-dd hh:mm:ss"
+
+
 @pytest.mark.parametrize(
     ("inputs", "more", "output", "value", "path"),
     [
         # what Hudi's own tests expect
-        (
-            "yyyy-MM-dd hh:mm:ss",
-            {"zone": "GMT+8:00"},
-            "yyyy-MM-dd hh",
-            "2020-01-06 12:12:12",
-            "2020-01-06 12",
-        ),
-        (
-            "yyyy-MM-dd hh:mm:ss",
-            {"zone": "GMT"},
-            "yyyy-MM-dd hh:mm:ss",
-            None,
-            "1970-01-01 12:00:00",
-        ),
-        (ISO, {"output_zone": "UTC"}, "yyyyMMddHH", "2020-04-01T13:01:33.428Z", "2020040113"),
-        (ISO, {"output_zone": "UTC"}, "yyyyMMddHH", "2020-04-01T13:01:33Z", "2020040113"),
-        (ISO, {"output_zone": "UTC"}, "yyyyMMddHH", "2020-04-01T13:01:33-05:00", "2020040118"),
-        (ISO, {"output_zone": "UTC"}, "yyyyMMddHH", "2020-04-01T13:01:33.123-05:00", "2020040118"),
+        (TWELVE, EAST, "yyyy-MM-dd hh", "2020-01-06 12:12:12", "2020-01-06 12"),
+        (TWELVE, {"zone": "GMT"}, TWELVE, None, "1970-01-01 12:00:00"),
+        (ISO, IN_UTC, "yyyyMMddHH", "2020-04-01T13:01:33.428Z", "2020040113"),
+        (ISO, IN_UTC, "yyyyMMddHH", "2020-04-01T13:01:33Z", "2020040113"),
+        (ISO, IN_UTC, "yyyyMMddHH", "2020-04-01T13:01:33-05:00", "2020040118"),
+        (ISO, IN_UTC, "yyyyMMddHH", "2020-04-01T13:01:33.123-05:00", "2020040118"),
         (ISO, {"output_zone": "EST"}, "yyyyMMddHH", "2020-04-01T13:01:33.123Z", "2020040109"),
         (f"{ISO},yyyyMMdd", {"input_zone": "UTC"}, "MM/dd/yyyy", "20200401", "04/01/2020"),
         # offsets, in all their forms
@@ -239,21 +196,9 @@ def test_columns_of_other_types(
         (ISO, {}, "HH:mm", "2020-04-01t13:01:33Z", "13:01"),
         (ISO, {"input_zone": "Asia/Tokyo"}, "HH:mm", "2020-04-01T13:01:33Z", "13:01"),
         # zones of what has no offset
-        (
-            "yyyy-MM-dd HH:mm",
-            {"input_zone": "Asia/Tokyo"},
-            "yyyy-MM-dd HH",
-            "2024-01-15 08:30",
-            "2024-01-14 23",
-        ),
-        (
-            "yyyy-MM-dd HH:mm",
-            {"zone": "Asia/Tokyo"},
-            "yyyy-MM-dd HH",
-            "2024-01-15 08:30",
-            "2024-01-15 08",
-        ),
-        ("yyyy-MM-dd HH:mm", {"input_zone": "Europe/Berlin"}, "HH", "2024-10-27 02:30", "00"),
+        (TO_MINUTES, {"input_zone": "Asia/Tokyo"}, HOURS, "2024-01-15 08:30", "2024-01-14-23"),
+        (TO_MINUTES, TOKYO, HOURS, "2024-01-15 08:30", "2024-01-15-08"),
+        (TO_MINUTES, {"input_zone": "Europe/Berlin"}, "HH", "2024-10-27 02:30", "00"),
         # fields with fewer digits, and fields that are not there
         ("yyyy-MM-dd", {}, "yyyy/MM/dd", "2024-1-5", "2024/01/05"),
         ("yyyy-MM", {}, "yyyy/MM/dd", "2024-03", "2024/03/01"),
@@ -274,24 +219,12 @@ def test_columns_of_other_types(
         # the ends of the years that dates have, also where clocks elsewhere show others
         ("yyyy-MM-dd", {}, "yyyy/MM/dd", "9999-12-31", "9999/12/31"),
         ("yyyy-MM-dd", {}, "yyyy", "0001-01-01", "0001"),
-        ("yyyy-MM-dd", {"zone": "Asia/Tokyo"}, "yyyy/MM/dd", "0001-01-01", "0001/01/01"),
-        (
-            "yyyy-MM-dd-HH",
-            {"zone": "America/New_York"},
-            "yyyy/MM/dd",
-            "9999-12-31-23",
-            "9999/12/31",
-        ),
-        (ISO, {"output_zone": "UTC"}, "yyyy/MM/dd", "9999-12-31T23:59:59-05:00", "10000/01/01"),
+        ("yyyy-MM-dd", TOKYO, "yyyy/MM/dd", "0001-01-01", "0001/01/01"),
+        (HOURS, {"zone": "America/New_York"}, "yyyy/MM/dd", "9999-12-31-23", "9999/12/31"),
+        (ISO, IN_UTC, "yyyy/MM/dd", "9999-12-31T23:59:59-05:00", "10000/01/01"),
         # no text
         ("yyyy-MM-dd", {}, "yyyy/MM/dd", None, "1970/01/01"),
-        (
-            "yyyy-MM-dd'T'HH:mmZ",
-            {"output_zone": "Asia/Tokyo"},
-            "yyyy/MM/dd HH",
-            None,
-            "1970/01/01 09",
-        ),
+        ("yyyy-MM-dd'T'HH:mmZ", {"output_zone": "Asia/Tokyo"}, HOURS, None, "1970-01-01-09"),
     ],
 )
 def test_texts(
@@ -303,15 +236,8 @@ def test_texts(
 
 def test_texts_of_several_forms_in_one_batch() -> None:
     values = ["2024-01-05", None, "20240105", "2024-01-05T23:00:00-05:00", "2024-01-05"]
-    inputs = f"yyyyMMdd,yyyy-MM-dd,{ISO}"
-
-    assert paths("MIXED", "yyyy/MM/dd", values, inputs=inputs) == [
-        "2024/01/05",
-        "1970/01/01",
-        "2024/01/05",
-        "2024/01/06",
-        "2024/01/05",
-    ]
+    found = paths("MIXED", "dd", values, inputs=f"yyyyMMdd,yyyy-MM-dd,{ISO}")
+    assert found == ["05", "01", "05", "06", "05"]
 
 
 def test_without_any_zone_a_text_keeps_its_own_offset() -> None:
@@ -360,15 +286,10 @@ def test_a_batch_without_rows() -> None:
 
 
 def custom(fields: str, keys: str = "id", **more: str) -> TableConfig:
-    given = options("UNIX_TIMESTAMP", "yyyy/MM/dd", **more)
-    return new_table_config(
-        {
-            **given,
-            "hoodie.datasource.write.keygenerator.type": "CUSTOM",
-            "hoodie.datasource.write.partitionpath.field": fields,
-            "hoodie.datasource.write.recordkey.field": keys,
-        }
-    )
+
+    changes = {"keygenerator.type": "CUSTOM", "partitionpath.field": fields}
+    named = {f"{WRITE}{name}": text for name, text in (changes | {"recordkey.field": keys}).items()}
+    return new_table_config({**options("UNIX_TIMESTAMP", "yyyy/MM/dd", **more), **named})
 
 
 @pytest.mark.parametrize(
@@ -388,11 +309,10 @@ def test_fields_of_their_own_kinds(fields: str, hive: str, path: str) -> None:
 
 
 def test_a_field_without_a_value_has_its_own_folder_or_that_of_1970() -> None:
-    batch = pa.record_batch(
-        {"id": ["a"], "ts": pa.nulls(1, pa.int64()), "city": pa.nulls(1, "str")}
-    )
+    some = {"id": ["a"], "ts": pa.nulls(1, pa.int64()), "city": pa.nulls(1, "str")}
     keygen = of_config(custom("city:SIMPLE,ts:TIMESTAMP"), pa.int64())
-    assert keygen.partition_paths(batch).to_pylist() == ["__HIVE_DEFAULT_PARTITION__/1970/01/01"]
+    found = keygen.partition_paths(pa.record_batch(some))
+    assert found.to_pylist() == ["__HIVE_DEFAULT_PARTITION__/1970/01/01"]
 
 
 def test_keys_of_a_custom_generator() -> None:
@@ -408,6 +328,11 @@ def test_keys_of_a_custom_generator() -> None:
 # --- what is refused -----------------------------------------------------------
 
 
+FLOAT_DAYS, TO_DAYS = {"unit": "DAYS", "arrow": pa.float64()}, {"inputs": "yyyy-MM-dd"}
+IN_BERLIN = {"inputs": TO_MINUTES, "input_zone": "Europe/Berlin"}
+SKIPPED = "'2024-03-31 02:30', which clocks of Europe/Berlin skip"
+
+
 @pytest.mark.parametrize(
     ("kind", "more", "value", "words"),
     [
@@ -415,14 +340,14 @@ def test_keys_of_a_custom_generator() -> None:
         ("UNIX_TIMESTAMP", {}, 2**63 - 1, "years 1 to 9999"),
         ("EPOCHMILLISECONDS", {}, -62_135_596_800_001, "years 1 to 9999"),
         ("SCALAR", DAYS, 3_000_000, "counted in days"),
-        ("SCALAR", {"unit": "DAYS", "arrow": pa.float64()}, 1e300, "years 1 to 9999"),
-        ("SCALAR", {"unit": "DAYS", "arrow": pa.float64()}, float("inf"), "years 1 to 9999"),
+        ("SCALAR", FLOAT_DAYS, 1e300, "years 1 to 9999"),
+        ("SCALAR", FLOAT_DAYS, float("inf"), "years 1 to 9999"),
         ("SCALAR", {"arrow": pa.decimal128(38, 0)}, Decimal(10**30), "too large for a timestamp"),
-        ("DATE_STRING", {"inputs": "yyyy-MM-dd"}, "", "''.*not of the format 'yyyy-MM-dd'"),
-        ("DATE_STRING", {"inputs": "yyyy-MM-dd"}, "2024-01-05 ", "not of the format"),
-        ("DATE_STRING", {"inputs": "yyyy-MM-dd"}, "2024-02-30", "'2024-02-30', which is no date"),
-        ("DATE_STRING", {"inputs": "yyyy-MM-dd"}, "2024-13-01", "which is no date"),
-        ("DATE_STRING", {"inputs": "yyyy-MM-dd"}, "0-01-01", "which is no date"),
+        ("DATE_STRING", TO_DAYS, "", "''.*not of the format 'yyyy-MM-dd'"),
+        ("DATE_STRING", TO_DAYS, "2024-01-05 ", "not of the format"),
+        ("DATE_STRING", TO_DAYS, "2024-02-30", "'2024-02-30', which is no date"),
+        ("DATE_STRING", TO_DAYS, "2024-13-01", "which is no date"),
+        ("DATE_STRING", TO_DAYS, "0-01-01", "which is no date"),
         ("DATE_STRING", {"inputs": "yyyyDDD"}, "2023366", "which is no date"),
         ("DATE_STRING", {"inputs": "yyyyMMdd"}, "202410", "not of the format"),
         ("DATE_STRING", {"inputs": "yyyy HH"}, "2024 24", "which is no date"),
@@ -430,12 +355,7 @@ def test_keys_of_a_custom_generator() -> None:
         ("EPOCHMICROSECONDS", {}, -62_135_596_800_000_001, "years 1 to 9999"),
         ("SCALAR", DAYS, 2_932_897, "years 1 to 9999"),
         ("SCALAR", DAYS, -719_163, "years 1 to 9999"),
-        (
-            "DATE_STRING",
-            {"inputs": "yyyy-MM-dd HH:mm", "input_zone": "Europe/Berlin"},
-            "2024-03-31 02:30",
-            "'2024-03-31 02:30', which clocks of Europe/Berlin skip",
-        ),
+        ("DATE_STRING", IN_BERLIN, "2024-03-31 02:30", SKIPPED),
     ],
 )
 def test_values_that_are_no_moments(
@@ -478,41 +398,45 @@ def test_numbers_that_became_texts_are_taken_in_tables_that_are_there() -> None:
             paths("UNIX_TIMESTAMP", "yyyy", [None, wrong], arrow=pa.string())
 
 
+WRITE = "hoodie.datasource.write."
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({f"{PREFIX}output.dateformat": ""}, "output.dateformat=None .*missing"),
-        ({f"{PREFIX}output.dateformat": "yyyy/QQ"}, "letter 'Q'"),
-        ({f"{PREFIX}output.dateformat": "yyyyZ"}, "letter 'Z'"),
-        ({f"{PREFIX}output.dateformat": "yyyy'T"}, "quote .* not closed"),
-        ({f"{PREFIX}output.dateformat": "--"}, "has no field"),
-        ({f"{PREFIX}output.dateformat": "y" * 257}, "at most 256"),
+        *(
+            ({f"{PREFIX}output.dateformat": text}, words)
+            for text, words in (
+                ("", "output.dateformat=None .*missing"),
+                ("yyyy/QQ", "letter 'Q'"),
+                ("yyyyZ", "letter 'Z'"),
+                ("yyyy'T", "quote .* not closed"),
+                ("--", "has no field"),
+                ("y" * 257, "at most 256"),
+            )
+        ),
+        *(
+            ({f"{PREFIX}output.timezone": text}, "no such time zone")
+            for text in ("Mars/Base", "../../etc/passwd", "America", "+08:00")
+        ),
         ({f"{PREFIX}timestamp.type": "NANOS"}, "none of UNIX_TIMESTAMP, "),
         ({f"{PREFIX}timestamp.type": "DATE_STRING"}, "input.dateformat=None .*missing"),
-        (
-            {f"{PREFIX}timestamp.scalar.time.unit": "WEEKS", f"{PREFIX}timestamp.type": "SCALAR"},
-            "Supported: NANOSECONDS",
-        ),
-        ({f"{PREFIX}output.timezone": "Mars/Base"}, "no such time zone"),
-        ({f"{PREFIX}output.timezone": "../../etc/passwd"}, "no such time zone"),
-        ({f"{PREFIX}output.timezone": "America"}, "no such time zone"),
-        ({f"{PREFIX}output.timezone": "+08:00"}, "no such time zone"),
         ({f"{PREFIX}timezone": "GMT+24:00"}, "less than a day"),
         ({"hoodie.keygen.datetime.parser.class": "com.example.Parser"}, "no class is loaded"),
-        (
-            {
-                f"{PREFIX}input.dateformat.list.delimiter.regex": "(a+)+$",
-                f"{PREFIX}timestamp.type": "DATE_STRING",
-            },
-            "single character",
-        ),
-        ({"hoodie.datasource.write.recordkey.field": "id,city"}, "2 record key"),
-        ({"hoodie.datasource.write.partitionpath.field": "ts,city"}, "2 partition fields"),
+        ({f"{WRITE}recordkey.field": "id,city"}, "2 record key"),
+        ({f"{WRITE}partitionpath.field": "ts,city"}, "2 partition fields"),
     ],
 )
 def test_settings_that_cannot_be_used(changes: dict[str, str], words: str) -> None:
     with pytest.raises(InvalidOptionError, match=words):
         new_table_config({**options("UNIX_TIMESTAMP", "yyyy"), **changes})
+
+
+def test_units_and_delimiters_that_cannot_be_used() -> None:
+    with pytest.raises(InvalidOptionError, match="Supported: NANOSECONDS"):
+        new_table_config(options("SCALAR", "yyyy", unit="WEEKS"))
+    with pytest.raises(InvalidOptionError, match="single character"):
+        new_table_config(options("DATE_STRING", "yyyy", delimiter="(a+)+$"))
 
 
 @pytest.mark.parametrize(
@@ -536,10 +460,8 @@ def test_formats_that_cannot_be_read(inputs: str, words: str) -> None:
 
 def test_a_table_stores_what_hudi_stores_and_its_zones() -> None:
     given = options("SCALAR", "yyyy/MM/dd", unit="days", output_zone="GMT+8")
-    old = {
-        name.replace("hoodie.keygen", "hoodie.deltastreamer.keygen"): given[name] for name in given
-    }
-    for each in (given, old):
+    old = "hoodie.deltastreamer.keygen"
+    for each in (given, {name.replace("hoodie.keygen", old): given[name] for name in given}):
         stored = properties_of(new_table_config(each))
         assert {name: stored[name] for name in stored if name.startswith(PREFIX)} == {
             f"{PREFIX}timestamp.type": "SCALAR",
@@ -558,10 +480,8 @@ def test_a_custom_generator_stores_its_fields_with_their_types() -> None:
     stored = properties_of(custom("city:simple, ts:Timestamp"))
     assert stored["hoodie.table.partition.fields"] == "city:SIMPLE,ts:TIMESTAMP"
     again = stored_config(stored)
-    assert (again.partition_fields, again.partition_types) == (
-        ("city", "ts"),
-        ("SIMPLE", "TIMESTAMP"),
-    )
+    assert again.partition_fields == ("city", "ts")
+    assert again.partition_types == ("SIMPLE", "TIMESTAMP")
     assert again == custom("city:SIMPLE,ts:TIMESTAMP")
 
 
