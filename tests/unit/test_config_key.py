@@ -10,10 +10,8 @@ from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import Self
 
-import pyarrow as pa
 import pytest
 
-import hudi_core as hudi
 from hudi_core.config import parsers
 from hudi_core.config.catalog import ALL_KEYS, DECLARED_NAMES, known_names
 from hudi_core.config.docs import deviations, main, render
@@ -22,16 +20,17 @@ from hudi_core.config.options import Option, Options
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.errors import InvalidOptionError
 from hudi_core.plugin import option_page
+from tests.tables import new_table, rows
 
 SIZE = ConfigKey(
-    key="hoodie.size",
+    "hoodie.size",
     aliases=("hoodie.old.size",),
     default=7,
     parse=parsers.integer(1, 10),
-    doc="A size.",
+    doc="Size.",
 )
 COLOUR = ConfigKey(
-    key="hoodie.colour", default="RED", parse=str, choices=("RED", "BLUE"), doc="A colour."
+    "hoodie.colour", default="RED", parse=str, choices=("RED", "BLUE"), doc="Colour."
 )
 
 
@@ -42,6 +41,8 @@ def test_default_key_and_alias() -> None:
     assert SIZE.read({"hoodie.old.size": "4", "hoodie.size": "4"}) == 4
     assert SIZE.is_given({"hoodie.old.size": "4"})
     assert not SIZE.is_given({"hoodie.siz": "4"})
+    with pytest.raises(InvalidOptionError, match=r"hoodie\.size='3' names the same option"):
+        SIZE.read({"hoodie.old.size": "4", "hoodie.size": "3"})
 
 
 class Shape(Options, group=Group.WRITE):
@@ -70,11 +71,6 @@ def test_a_field_is_the_declaration_of_its_option() -> None:
         given.size = 5  # type: ignore[misc]
     with pytest.raises(InvalidOptionError, match="less than 1"):
         Shape.from_options({"hoodie.size": "0"})
-
-
-def test_names_that_contradict_each_other() -> None:
-    with pytest.raises(InvalidOptionError, match=r"hoodie\.size='3' names the same option"):
-        SIZE.read({"hoodie.old.size": "4", "hoodie.size": "3"})
 
 
 @pytest.mark.parametrize(
@@ -133,36 +129,25 @@ def test_a_bad_secret_does_not_show_in_the_error() -> None:
     def refuse(text: str) -> Secret:
         raise ValueError("it is too short")
 
-    key = ConfigKey(key="k", aliases=("l",), default=Secret(""), parse=refuse, doc="", secret=True)
-    with pytest.raises(InvalidOptionError) as caught:
-        key.read({"k": "canary"})
-    assert "canary" not in f"{caught.value} {caught.value!r} {caught.value.facts}"
-    with pytest.raises(InvalidOptionError) as caught:
-        key.read({"k": "canary", "l": "canary2"})
-    assert "canary" not in f"{caught.value} {caught.value!r} {caught.value.facts}"
+    key = ConfigKey("k", aliases=("l",), default=Secret(""), parse=refuse, doc="", secret=True)
+    for given in ({"k": "canary"}, {"k": "canary", "l": "canary2"}):
+        with pytest.raises(InvalidOptionError) as caught:
+            key.read(given)
+        assert "canary" not in f"{caught.value} {caught.value!r} {caught.value.facts}"
 
 
 @pytest.mark.parametrize(
-    ("name", "secret"),
+    ("secret", "names"),
     [
-        ("fs.s3a.secret.key", True),
-        ("fs.s3a.access.key", True),
-        ("aws_access_key_id", True),
-        ("AWS_SESSION_TOKEN", True),
-        ("fs.azure.account.key.me.dfs.core.windows.net", True),
-        ("fs.azure.sas.fixed.token", True),
-        ("hoodie.table.format.iceberg.catalog.credential", True),
-        ("db.password", True),
-        ("parquet.encryption.key.list", True),
-        ("hoodie.table.recordkey.fields", False),
-        ("hoodie.table.keygenerator.type", False),
-        ("hoodie.datasource.write.recordkey.field", False),
-        ("hoodie.table.schema.last-column-id", False),
-        ("hoodie.sastre", False),
+        (True, "fs.s3a.secret.key fs.s3a.access.key aws_access_key_id AWS_SESSION_TOKEN"),
+        (True, "fs.azure.account.key.me.dfs.core.windows.net fs.azure.sas.fixed.token db.password"),
+        (True, "hoodie.table.format.iceberg.catalog.credential parquet.encryption.key.list"),
+        (False, "hoodie.table.recordkey.fields hoodie.table.keygenerator.type hoodie.sastre"),
+        (False, "hoodie.datasource.write.recordkey.field hoodie.table.schema.last-column-id"),
     ],
 )
-def test_names_of_secrets(name: str, secret: bool) -> None:
-    assert is_secret_name(name) is secret
+def test_names_of_secrets(secret: bool, names: str) -> None:
+    assert [is_secret_name(name) for name in names.split()] == [secret] * len(names.split())
 
 
 def test_every_secret_option_is_recognised_by_its_name() -> None:
@@ -187,6 +172,9 @@ def test_every_declaration_is_complete(key: ConfigKey[object]) -> None:
     if key.choices:
         # the default is one of the values a user may give
         assert any(key.read({key.key: choice}) == key.default for choice in key.choices)
+    # deviations are listed with their reasons
+    assert (f"| `{key.key}` |" in deviations()) is (key.hudi_default is not None)
+    assert not key.reason or key.reason in deviations()
 
 
 def test_a_deviation_needs_a_reason() -> None:
@@ -196,9 +184,8 @@ def test_a_deviation_needs_a_reason() -> None:
 
 def test_no_member_of_a_table_shows_a_secret(tmp_path: Path) -> None:
     options = {"fs.s3a.secret.key": "canary", "fs.s3a.access.key": "canary"}
-    rows = pa.table({"id": [1]})
-    made = hudi.Table.create(str(tmp_path / "t"), rows.schema, record_key="id", options=options)
-    made.upsert(rows, options=options)
+    made = new_table(tmp_path / "t", rows(1).schema, options)
+    made.upsert(rows(1), options=options)
     found, held = made._session.opened.client, repr(made._session.__dict__)
     assert "fs.s3a.secret.key" in held
     assert "canary" not in f"{made.__dict__} {held} {found.__dict__} {found!r} {found.options}"
@@ -208,15 +195,11 @@ def test_no_member_of_a_table_shows_a_secret(tmp_path: Path) -> None:
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def test_the_reference_is_fresh() -> None:
+def test_the_references_are_fresh() -> None:
     advice = "run `python -m hudi_core.config.docs` in the repository's root"
     assert (DOCS / "configuration.md").read_text(encoding="utf-8") == render(), advice
-    assert (DOCS / "deviations.md").read_text(encoding="utf-8").endswith(f"\n\n{deviations()}"), (
-        advice
-    )
-
-
-def test_the_reference_of_the_formats_is_fresh() -> None:
+    by_hand = (DOCS / "deviations.md").read_text(encoding="utf-8")
+    assert by_hand.endswith(f"\n\n{deviations()}"), advice
     advice = "run `python -m hudi_core.plugin.option_page` in the repository's root"
     assert (DOCS / "formats.md").read_text(encoding="utf-8") == option_page.render(), advice
 
@@ -226,28 +209,13 @@ def test_every_name_is_listed() -> None:
     assert not [name for name in known_names() if f"`{name}`" not in text]
 
 
-@pytest.mark.parametrize("key", ALL_KEYS, ids=lambda key: key.key)
-def test_deviations_are_listed_with_their_reasons(key: ConfigKey[object]) -> None:
-    listed = f"| `{key.key}` |" in deviations()
-    assert listed is (key.hudi_default is not None)
-    if key.reason:
-        assert key.reason in deviations()
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "hoodie.write.table.version",
-        "hoodie.table.timeline.timezone",
-        "hoodie.parquet.compression.codec",
-        "parquet.compression.codec.zstd.level",
-        "hoodie.index.bloom.num_entries",
-        "hoodie.fs.fsync",
-        "hoodie.write.lock.provider",
-    ],
-)
-def test_the_known_deviations_are_among_them(name: str) -> None:
-    assert f"`{name}`" in deviations()
+def test_the_known_deviations_are_among_them() -> None:
+    known = (
+        "hoodie.write.table.version hoodie.table.timeline.timezone hoodie.index.bloom.num_entries"
+    )
+    known += " hoodie.parquet.compression.codec parquet.compression.codec.zstd.level"
+    known += " hoodie.fs.fsync hoodie.write.lock.provider"
+    assert [name for name in known.split() if f"`{name}`" not in deviations()] == []
 
 
 def test_tables_are_well_formed() -> None:
@@ -260,12 +228,11 @@ def test_tables_are_well_formed() -> None:
 def test_the_generator_keeps_what_is_written_by_hand(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
-    (docs / "deviations.md").write_text(
-        "# By hand\n\n## Defaults of options\nold\n", encoding="utf-8"
-    )
+    by_hand = docs / "deviations.md"
+    by_hand.write_text("# By hand\n\n## Defaults of options\nold\n", encoding="utf-8")
     subprocess.run([sys.executable, "-m", "hudi_core.config.docs"], cwd=tmp_path, check=True)
     assert (docs / "configuration.md").read_text(encoding="utf-8") == render()
     expected = f"# By hand\n\n{deviations()}"
-    assert (docs / "deviations.md").read_text(encoding="utf-8") == expected
+    assert by_hand.read_text(encoding="utf-8") == expected
     assert main([str(docs)]) == 0
-    assert (docs / "deviations.md").read_text(encoding="utf-8") == expected
+    assert by_hand.read_text(encoding="utf-8") == expected
