@@ -40,9 +40,9 @@ __all__ = ["KeyGeneratorType", "MergeMode", "TableConfig", "TableType"]
 class TableConfig:
     """The configuration of a table, in the order of ``hoodie.properties``.
 
-    :mod:`hudi_core.config.stored_table` reads it, :mod:`hudi_core.config.stored_form` writes it and
-    :mod:`hudi_core.config.support` judges it. A field that is one property is described where that
-    is declared, in :class:`~hudi_core.config.table_keys.TableKeys` or
+    :mod:`hudi_core.config.stored_table` reads and writes it, :mod:`hudi_core.config.support` judges
+    it. A field that is one property is described where that is declared, in
+    :class:`~hudi_core.config.table_keys.TableKeys` or
     :class:`~hudi_core.config.stored_keys.ManagedKeys`.
 
     ``populate_meta_fields``: files hold all meta columns, or all but the key where that is virtual.

@@ -13,9 +13,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import hudi_core as hudi
 from hudi_core.cli import app
 from hudi_core.cli.examples import EXAMPLES, HEADING
+from tests.tables import new_table
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "city": ["Rome", "Oslo"], "fare": [12.5, 9.0]})
 ELSEWHERE = ("sync ", "serve-trino", "metadata set")
@@ -80,8 +80,4 @@ def prepare(name: str, line: str) -> None:
     if name == "metadata create":
         options = {"hoodie.metadata.enable": "false"}
     for path in ("trips", "arrived") if name != "ingest" else ("trips",):
-        table = hudi.Table.create(
-            path, ROWS.schema, record_key="id", partition_by="city", options=options
-        )
-        table.insert(ROWS)
-        table.upsert(ROWS)
+        new_table(path, ROWS, options).upsert(ROWS)

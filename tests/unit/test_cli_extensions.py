@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from hudi_core.cli import app
 from hudi_core.errors import CommandConflictError, CommandLoadError
+from tests.cli_runs import run
 
 Install = Callable[..., None]
 
@@ -39,10 +38,6 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     yield install
     for module in modules:
         sys.modules.pop(module, None)
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments)
 
 
 GOOD = """
@@ -95,17 +90,10 @@ def warn() -> None:
 
 def test_commands_and_groups_of_other_distributions_run(install: Install) -> None:
     install("good", {"polish": "single", "lineage": "group"}, GOOD)
-
     assert run("polish", "here").stdout == "polished here\n"
     assert run("lineage", "files").stdout == "files\n"
     assert "--install-completion" not in run("polish", "--help").stdout
-
-
-def test_the_list_names_them_with_their_help(install: Install) -> None:
-    install("good", {"polish": "single", "lineage": "group"}, GOOD)
-
     listed = run("--help")
-
     assert listed.exit_code == 0
     assert "Clean a table." in listed.stdout
     assert "Look into metadata." in listed.stdout
@@ -180,25 +168,23 @@ def test_an_own_command_is_not_replaced(install: Install) -> None:
 @pytest.mark.parametrize(
     ("command", "code", "message"),
     [
-        (["polish", "x", "--fail"], 1, "error: Nothing can be polished. Wait.\n"),
-        (["polish"], 2, None),
-        (["polish", "x", "--no-such-option"], 2, None),
-        (["lineage", "unknown"], 3, "error: The commit may have happened. Look at the timeline.\n"),
-        (["lineage", "incomplete"], 1, "error: It was taken back. Write again.\n"),
-        (["lineage", "invalid"], 4, ""),
-        (["lineage", "defect"], 1, "error: unexpected KeyError: 'some\\nkey'\n"),
-        (["lineage", "pipe"], 1, ""),
-        (["lineage", "warn"], 0, "warning: this option is old\n"),
-        (["no-such-command"], 2, None),
+        ("polish x --fail", 1, "error: Nothing can be polished. Wait.\n"),
+        ("polish", 2, None),
+        ("polish x --no-such-option", 2, None),
+        ("lineage unknown", 3, "error: The commit may have happened. Look at the timeline.\n"),
+        ("lineage incomplete", 1, "error: It was taken back. Write again.\n"),
+        ("lineage invalid", 4, ""),
+        ("lineage defect", 1, "error: unexpected KeyError: 'some\\nkey'\n"),
+        ("lineage pipe", 1, ""),
+        ("lineage warn", 0, "warning: this option is old\n"),
+        ("no-such-command", 2, None),
     ],
 )
 def test_exit_codes_and_messages(
-    install: Install, command: list[str], code: int, message: str | None
+    install: Install, command: str, code: int, message: str | None
 ) -> None:
     install("good", {"polish": "single", "lineage": "group"}, GOOD)
-
-    used = run(*command)
-
+    used = run(*command.split())
     assert used.exit_code == code
     assert used.stdout == ""
     if message is None:  # typer's own words
@@ -210,22 +196,20 @@ def test_exit_codes_and_messages(
 @pytest.mark.parametrize(
     ("command", "code", "kind"),
     [
-        (["lineage", "unknown", "--json"], 3, "CommitStateUnknownError"),
-        (["lineage", "defect", "--json"], 1, "KeyError"),
-        (["timeline", "no-such-table", "--json"], 1, "NotATableError"),
-        (["timeline", "here", "--json", "--no-such-option"], 2, "NoSuchOption"),
-        (["timeline", "--json"], 2, "MissingParameter"),
-        (["no-such-command", "--json"], 2, "UsageError"),
-        (["--no-such-option", "timeline", "--json"], 2, "NoSuchOption"),
+        ("lineage unknown --json", 3, "CommitStateUnknownError"),
+        ("lineage defect --json", 1, "KeyError"),
+        ("timeline no-such-table --json", 1, "NotATableError"),
+        ("timeline here --json --no-such-option", 2, "NoSuchOption"),
+        ("timeline --json", 2, "MissingParameter"),
+        ("no-such-command --json", 2, "UsageError"),
+        ("--no-such-option timeline --json", 2, "NoSuchOption"),
     ],
 )
 def test_an_error_is_json_where_that_is_wanted(
-    install: Install, command: list[str], code: int, kind: str
+    install: Install, command: str, code: int, kind: str
 ) -> None:
     install("good", {"lineage": "group"}, GOOD)
-
-    used = run(*command)
-
+    used = run(*command.split())
     assert used.exit_code == code
     told = json.loads(used.stdout)
     assert told.keys() == {"error"}

@@ -2,75 +2,64 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from typer.testing import CliRunner, Result
 
-import hudi_core as hudi
-from hudi_core.cli import app
+from tests.cli_runs import run, run_json
+from tests.tables import new_table, rows
 
-SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("fare", pa.int64())])
 DURATION = re.compile(r" \(duration=[0-9]+\.[0-9]{2}sec\)$")
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["metadata", *map(str, arguments)])
-
-
-def lines(*arguments: str | Path) -> list[str]:
+def told(command: str, *arguments: str | Path) -> list[str]:
     """Return what a command writes, without durations, which are there."""
-    result = run(*arguments)
+    result = run("metadata", command, *arguments)
     assert result.exit_code == 0, result.stderr
     found = [line.strip() for line in result.stdout.splitlines() if line.strip()]
-    assert any(DURATION.search(line) for line in found) or arguments[0] == "stats"
+    assert any(DURATION.search(line) for line in found) or command == "stats"
     return [DURATION.sub("", line) for line in found]
 
 
 def document(*arguments: str | Path, code: int = 0) -> Any:
-    result = run(*arguments, "--json")
-    assert result.exit_code == code, result.stderr
-    found = json.loads(result.stdout)
+    found = run_json("metadata", *arguments, code=code)
     assert found.pop("duration_s") >= 0
     assert found.pop("metadata_table").endswith("/.hoodie/metadata")
     return found
 
 
+def refused(*arguments: str | Path) -> str:
+    """Return the error of a command that cannot be carried out."""
+    result = run("metadata", *arguments)
+    assert result.exit_code == 1
+    return result.stderr
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    table = hudi.Table.create(
-        str(tmp_path / "trips"),
-        SCHEMA,
-        name="trips",
-        record_key="id",
-        partition_by="city",
-        options={"hoodie.fs.fsync": "false", "hoodie.metadata.enable": "false"},
-    )
-    rows = [{"id": f"{city}-{n}", "city": city, "fare": n} for city in "ab" for n in range(2)]
-    table.insert(pa.Table.from_pylist(rows, SCHEMA))
+    some = rows("a-0", "a-1", "b-0", "b-1", city=[*"aabb"], fare=1)
+    new_table(tmp_path / "trips", some, {"hoodie.metadata.enable": "false"}, name="trips")
     return tmp_path / "trips"
 
 
 def test_the_life_of_a_metadata_table(path: Path) -> None:
     where = f"{path}/.hoodie/metadata"
-    assert lines("create", path) == [
+    assert told("create", path) == [
         f"Created Metadata Table in {where}",
         "Partitions: column_stats, files, partition_stats",
     ]
-    assert lines("init", path, "--readonly") == [f"Opened Metadata Table in {where}"]
-    assert lines("init", path) == [f"Initialized Metadata Table in {where}"]
-    assert lines("validate", path) == [
+    assert told("init", path, "--readonly") == [f"Opened Metadata Table in {where}"]
+    assert told("init", path) == [f"Initialized Metadata Table in {where}"]
+    assert told("validate", path) == [
         "The metadata table is right; compared: files, column_stats, partition_stats"
     ]
-    [added] = lines("index", path, "record_index")
+    [added] = told("index", path, "record_index")
     assert re.fullmatch(rf"Indexed record_index of {where}; the indexing is [0-9]{{17}}", added)
-    [dropped] = lines("drop", path, "partition_stats")
+    [dropped] = told("drop", path, "partition_stats")
     assert dropped.startswith(f"Dropped partition_stats of {where}; the indexing is ")
-    deleted, kept = lines("delete", path, "--backup")
+    deleted, kept = told("delete", path, "--backup")
     assert deleted == f"Deleted Metadata Table in {where}"
     folder = Path(kept.removeprefix("Its files are in "))
     assert (folder / ".hoodie/hoodie.properties").exists()
@@ -91,8 +80,8 @@ def test_the_same_for_programs(path: Path) -> None:
 
 
 def test_stats_have_the_names_of_the_rfc(path: Path) -> None:
-    assert run("stats", path).exit_code == 1
-    run("create", path)
+    assert refused("stats", path)
+    run("metadata", "create", path)
     found = document("stats", path)
     sizes = found.pop("partitions")
     total = found["totalBaseFileSizeInBytes"]
@@ -106,7 +95,7 @@ def test_stats_have_the_names_of_the_rfc(path: Path) -> None:
         "totalLogFileSizeInBytes": found["totalLogFileSizeInBytes"],
         "baseFileCount": 4,
     }
-    shown = [re.split(r"  +", line) for line in lines("stats", path)]
+    shown = [re.split(r"  +", line) for line in told("stats", path)]
     assert [line for line in shown if len(line) == 2][:4] == [
         ["Base path", str(path)],
         ["partitionCount", "2"],
@@ -118,29 +107,24 @@ def test_stats_have_the_names_of_the_rfc(path: Path) -> None:
 def test_lists_say_who_tells(path: Path) -> None:
     listed = document("list-partitions", path)
     assert listed == {"source": "storage", "partitions": ["a", "b"]}
-    assert lines("list-partitions", path)[-1] == "2 partitions, listed from the storage"
-    stored = document("list-files", path, "--partition", "a")
+    assert told("list-partitions", path)[-1] == "2 partitions, listed from the storage"
+    files = ("list-files", path, "--partition")
+    stored = document(*files, "a")
     assert (stored["source"], stored["partition"]) == ("storage", "a")
-    run("create", path)
+    run("metadata", "create", path)
     assert document("list-partitions", path) == {**listed, "source": "metadata table"}
-    known = document("list-files", path, "--partition", "a")
-    assert known["source"] == "metadata table"
-    assert known["files"] == stored["files"]
-    assert lines("list-files", path, "--partition", "a")[-1] == (
-        "1 files, listed from the metadata table"
-    )
-    result = run("list-files", path, "--partition", "c")
-    assert result.exit_code == 1
-    assert "no partition 'c'" in result.stderr
+    assert document(*files, "a") == {**stored, "source": "metadata table"}
+    assert told(*files, "a")[-1] == "1 files, listed from the metadata table"
+    assert "no partition 'c'" in refused(*files, "c")
 
 
 def test_a_wrong_metadata_table_fails_with_a_code_of_its_own(path: Path) -> None:
-    run("create", path)
+    run("metadata", "create", path)
     file = next(path.glob("a/*.parquet"))
     size = file.stat().st_size
     with file.open("ab") as data:
         data.write(b"x")
-    result = run("validate", path, "--validate-all-file-groups")
+    result = run("metadata", "validate", path, "--validate-all-file-groups")
     assert result.exit_code == 4
     finding, summary = result.stdout.splitlines()
     assert finding == (
@@ -149,26 +133,20 @@ def test_a_wrong_metadata_table_fails_with_a_code_of_its_own(path: Path) -> None
     )
     assert summary.startswith("The metadata table has 1 differences; compared: files")
     found = document("validate", path, "--validate-all-file-groups", code=4)
-    assert found == {
-        "valid": False,
-        "findings": [
-            {
-                "partition": "files",
-                "subject": f"{file.name} of partition 'a'",
-                "expected": f"{size + 1} bytes",
-                "listed": f"{size} bytes",
-            }
-        ],
-        "checked": {"files": 2},
-        "skipped": {},
-        "unreadable": {},
+    difference = {
+        "partition": "files",
+        "subject": f"{file.name} of partition 'a'",
+        "expected": f"{size + 1} bytes",
+        "listed": f"{size} bytes",
     }
+    assert [found.pop(name) for name in ("valid", "findings")] == [False, [difference]]
+    assert found == {"checked": {"files": 2}, "skipped": {}, "unreadable": {}}
     # the footer is not where it was
     whole = document("validate", path, code=4)
     assert {*whole["unreadable"]} == {"column_stats", "partition_stats"}
     assert file.name in whole["unreadable"]["column_stats"]
-    assert whole["findings"] == found["findings"]
-    alone = run("validate", path, "--validate-partition-stats")
+    assert whole["findings"] == [difference]
+    alone = run("metadata", "validate", path, "--validate-partition-stats")
     assert alone.exit_code == 4
     assert alone.stdout.startswith("partition_stats could not be compared: A data file ")
     only_b = document("validate", path, "--validate-all-file-groups", "--partition", "b/")
@@ -176,31 +154,26 @@ def test_a_wrong_metadata_table_fails_with_a_code_of_its_own(path: Path) -> None
 
 
 def test_places_of_keys(path: Path) -> None:
-    run("create", path)
+    run("metadata", "create", path)
     asked = ("lookup-record-index", path, "--record-key", "a-1", "--record-key", "none")
-    result = run(*asked)
-    assert result.exit_code == 1
-    assert "hudi metadata index PATH record_index" in result.stderr
-    run("index", path, "record_index")
+    assert "hudi metadata index PATH record_index" in refused(*asked)
+    run("metadata", "index", path, "record_index")
     found, missing = document(*asked)["locations"]
     file = next(path.glob("a/*.parquet")).name
     assert (found["record_key"], found["partition"]) == ("a-1", "a")
     assert file.startswith(f"{found['file_group']}_")
     assert file.endswith(f"_{found['instant']}.parquet")
     assert missing == {"record_key": "none", "partition": None, "file_group": None, "instant": None}
-    assert lines(*asked)[-1] == "1 of 2 keys found"
+    assert told(*asked)[-1] == "1 of 2 keys found"
 
 
 def test_what_cannot_be_done_is_said(path: Path) -> None:
+    missing = f"There is no metadata table at {path}/.hoodie/metadata"
     for command in (("init",), ("init", "--readonly"), ("delete",), ("validate",)):
-        result = run(command[0], path, *command[1:])
-        assert result.exit_code == 1
-        assert f"There is no metadata table at {path}/.hoodie/metadata" in result.stderr
-    result = run("set", path, "--metadataDir", "/elsewhere")
-    assert result.exit_code == 1
-    assert "readers look for it" in result.stderr
-    run("create", path)
-    assert "already" in run("create", path).stderr
-    assert run("drop", path, "files").exit_code == 1
-    assert run("index", path, "no_such").exit_code == 1
-    assert run("validate", path.parent).exit_code == 1
+        assert missing in refused(command[0], path, *command[1:])
+    assert "readers look for it" in refused("set", path, "--metadataDir", "/elsewhere")
+    run("metadata", "create", path)
+    assert "already" in refused("create", path)
+    assert refused("drop", path, "files")
+    assert refused("index", path, "no_such")
+    assert refused("validate", path.parent)

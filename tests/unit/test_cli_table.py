@@ -1,4 +1,4 @@
-"""The commands on real tables: create, show, timeline, rollback, formats."""
+"""The commands on tables: create, show, timeline, rollback, head, count, drop."""
 
 from __future__ import annotations
 
@@ -6,19 +6,29 @@ import json
 import re
 import subprocess
 import sys
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+import typer
 from rich.console import Console
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import hudi_core as hudi
-from hudi_core.cli import app
+from hudi_core.cli.where import parse_where
+from hudi_core.errors import ConcurrentWriterError
+from hudi_core.txn.heartbeat import FOLDER
+from tests.cli_runs import run, run_json
+from tests.tables import FORMATS, new_table, pairs, rows
 
+TRIPS = pa.schema(
+    [("id", pa.int64()), ("city", pa.string()), ("fare", pa.float64()), ("ts", pa.int64())]
+)
 AVRO = {
     "type": "record",
     "name": "trip",
@@ -31,39 +41,13 @@ AVRO = {
 }
 
 
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def run_json(*arguments: str | Path) -> Any:
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
-
-
 def trips(*ids: int, city: str = "Rome") -> pa.Table:
-    count = len(ids)
-    return pa.table(
-        {
-            "id": pa.array(ids, pa.int64()),
-            "city": pa.array([city] * count, pa.string()),
-            "fare": pa.array([1.5] * count, pa.float64()),
-            "ts": pa.array([1] * count, pa.int64()),
-        }
-    )
+    return rows(*ids, schema=TRIPS, city=city, fare=1.5, ts=1)
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    made = hudi.Table.create(
-        str(tmp_path / "trips"),
-        trips().schema,
-        name="trips",
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-    )
-    made.insert(trips(1, 2))
+    made = new_table(tmp_path / "trips", trips(1, 2), name="trips")
     made.insert(trips(3, city="Oslo"))
     return made
 
@@ -88,14 +72,12 @@ def schema_file(tmp_path: Path) -> Path:
 
 def test_create_from_an_avro_schema(tmp_path: Path, schema_file: Path) -> None:
     path = tmp_path / "trips"
-
     made = run(
         *("table", "create", path, "--name", "journeys", "--record-key", "id, ts"),
         *("--partition-by", "city", "--ordering-field", "ts", "--format", "native"),
         *("--schema", schema_file),
         *("--option", "hoodie.datasource.write.hive_style_partitioning=true"),
     )
-
     assert made.exit_code == 0, made.stderr
     assert made.stderr == ""
     assert made.stdout == f"Created journeys at {path}: 4 columns, format native.\n"
@@ -105,22 +87,14 @@ def test_create_from_an_avro_schema(tmp_path: Path, schema_file: Path) -> None:
     assert table.config.partition_fields == ("city",)
     assert table.config.ordering_fields == ("ts",)
     assert table.config.hive_style
-    assert [(field.name, field.type) for field in table.schema] == [
-        ("id", pa.int64()),
-        ("city", pa.string()),
-        ("fare", pa.float64()),
-        ("ts", pa.int64()),
-    ]
+    assert [(one.name, one.type) for one in table.schema] == [(one.name, one.type) for one in TRIPS]
 
 
 def test_create_from_a_parquet_file(tmp_path: Path) -> None:
     source = tmp_path / "source.parquet"
     pq.write_table(trips(1), source)
-
-    document = run_json(
-        *("table", "create", tmp_path / "made", "--record-key", "id", "--schema-from", source)
-    )
-
+    named = ("--record-key", "id", "--schema-from", source)
+    document = run_json("table", "create", tmp_path / "made", *named)
     assert document["name"] == "made"
     assert document["partition_by"] == []
     names = [column["name"] for column in document["columns"]]
@@ -144,48 +118,40 @@ BAD_SCHEMAS = {
 }
 
 
+def refused(made: Result, path: Path, *, code: int = 1) -> str:
+    """What a refused creation says on one line, having made nothing."""
+    assert (made.exit_code, made.stdout) == (code, "")
+    assert not path.exists()
+    if code == 1:
+        assert made.stderr.startswith("error: ")
+        assert made.stderr.count("\n") == 1
+    return made.stderr
+
+
 @pytest.mark.parametrize("data", BAD_SCHEMAS.values(), ids=BAD_SCHEMAS.keys())
 @pytest.mark.parametrize("option", ["--schema", "--schema-from"])
 def test_a_bad_schema_file_is_refused(tmp_path: Path, option: str, data: bytes | None) -> None:
     source = tmp_path / "bad"
     if data is not None:
         source.write_bytes(data)
-
     made = run("table", "create", tmp_path / "t", "--record-key", "id", option, source)
-
-    assert made.exit_code == 1
-    assert made.stdout == ""
-    assert made.stderr.startswith("error: ")
-    assert made.stderr.count("\n") == 1
-    assert "unexpected" not in made.stderr
-    assert not (tmp_path / "t").exists()
+    assert "unexpected" not in refused(made, tmp_path / "t")
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        [],
-        ["--schema", "a.json", "--schema-from", "b.parquet"],
-        ["--schema", "SCHEMA", "--option", "novalue"],
-        ["--schema", "SCHEMA", "--option", "=x"],
-        ["--schema", "SCHEMA", "-o", "a=1", "-o", "a=2"],
+        "",
+        "--schema a.json --schema-from b.parquet",
+        "--schema SCHEMA --option hunter2",
+        "--schema SCHEMA --option =x",
+        "--schema SCHEMA -o a=1 -o a=2",
     ],
 )
-def test_wrong_usage_of_create(tmp_path: Path, schema_file: Path, wrong: list[str]) -> None:
-    arguments = [str(schema_file) if word == "SCHEMA" else word for word in wrong]
-
+def test_wrong_usage_of_create(tmp_path: Path, schema_file: Path, wrong: str) -> None:
+    arguments = wrong.replace("SCHEMA", str(schema_file)).split()
     made = run("table", "create", tmp_path / "t", "--record-key", "id", *arguments)
-
-    assert made.exit_code == 2
-    assert made.stdout == ""
-    assert not (tmp_path / "t").exists()
-
-
-def test_a_secret_in_a_malformed_option_is_not_shown(tmp_path: Path, schema_file: Path) -> None:
-    made = run("table", "create", tmp_path / "t", "--schema", schema_file, "-o", "hunter2")
-
-    assert made.exit_code == 2
-    assert "hunter2" not in made.stderr
+    assert "hunter2" not in refused(made, tmp_path / "t", code=2), "it may be a secret"
 
 
 @pytest.mark.parametrize(
@@ -200,13 +166,7 @@ def test_what_the_table_refuses_is_one_message(
     tmp_path: Path, schema_file: Path, arguments: list[str], words: str
 ) -> None:
     made = run("table", "create", tmp_path / "t", "--schema", schema_file, *arguments)
-
-    assert made.exit_code == 1
-    assert made.stdout == ""
-    assert words in made.stderr
-    assert made.stderr.startswith("error: ")
-    assert made.stderr.count("\n") == 1
-    assert not (tmp_path / "t").exists()
+    assert words in refused(made, tmp_path / "t")
 
 
 def test_an_unknown_option_is_a_warning(tmp_path: Path, schema_file: Path) -> None:
@@ -222,8 +182,7 @@ def test_an_unknown_option_is_a_warning(tmp_path: Path, schema_file: Path) -> No
 
 
 def test_a_table_is_not_created_twice(table: hudi.Table, schema_file: Path) -> None:
-    again = run(*("table", "create", table.path, "--record-key", "id", "--schema", schema_file))
-
+    again = run("table", "create", table.path, "--record-key", "id", "--schema", schema_file)
     assert again.exit_code == 1
     assert table.path in again.stderr
 
@@ -303,7 +262,6 @@ def test_a_path_without_table(tmp_path: Path, command: list[str]) -> None:
 
 def test_timeline(table: hudi.Table) -> None:
     document = run_json("timeline", table.path)
-
     assert document["path"] == table.path
     assert document["instants"] == [
         {
@@ -317,14 +275,9 @@ def test_timeline(table: hudi.Table) -> None:
     ]
     assert len(document["instants"]) == 2
     assert run_json("timeline", table.path, "--all") == document
-
-
-def test_timeline_for_people(table: hudi.Table) -> None:
-    shown = run("timeline", table.path)
-
-    assert shown.exit_code == 0
+    lines = run("timeline", table.path).stdout.splitlines()
     for instant in table.timeline.instants:
-        line = next(line for line in shown.stdout.splitlines() if instant.requested_time in line)
+        line = next(line for line in lines if instant.requested_time in line)
         words = [instant.requested_time, "commit", "completed", instant.completion_time]
         assert line.split() == words
 
@@ -332,14 +285,9 @@ def test_timeline_for_people(table: hudi.Table) -> None:
 def test_pending_instants_are_shown(table: hudi.Table) -> None:
     pending = "20300101000000000"
     (Path(table.path) / ".hoodie" / "timeline" / f"{pending}.commit.requested").touch()
-
     shown = run_json("timeline", table.path)["instants"][-1]
-
-    assert (shown["instant"], shown["state"], shown["completion_time"]) == (
-        pending,
-        "requested",
-        None,
-    )
+    names = ("instant", "state", "completion_time")
+    assert [shown[name] for name in names] == [pending, "requested", None]
     assert run_json("table", "show", table.path)["pending"] == 1
 
 
@@ -395,45 +343,35 @@ def archive(table: hudi.Table, requested: str, completed: str, action: str) -> N
 
 def test_rollback(table: hudi.Table) -> None:
     first, last = table.timeline.completed_writes()
-
     document = run_json("rollback", table.path, last.requested_time)
-
     assert document["path"] == table.path
     assert document["rolled_back"] == last.requested_time
     assert document["rollback"]["action"] == "rollback"
     assert document["rollback"]["state"] == "completed"
     assert table.timeline.completed_writes() == (first,)
-    assert sorted(table.to_arrow(columns=["id"]).column("id").to_pylist()) == [1, 2]
+    assert pairs(table.to_arrow("id")) == [(1,), (2,)]
     times = [instant.requested_time for instant in table.timeline.instants]
     assert times == [first.requested_time, document["rollback"]["instant"]]
-
-
-def test_rollback_for_people(table: hudi.Table) -> None:
-    last = table.timeline.completed_writes()[-1].requested_time
-
-    done = run("rollback", table.path, last)
-
-    assert done.exit_code == 0
-    assert done.stdout.startswith(f"Rolled back {last} of {table.path}; the rollback is ")
+    done = run("rollback", table.path, first.requested_time)
+    said = f"Rolled back {first.requested_time} of {table.path}; the rollback is "
+    assert (done.exit_code, done.stdout.startswith(said)) == (0, True)
 
 
 def test_a_rollback_says_what_would_go_and_deletes_just_that(table: hudi.Table) -> None:
     last = table.timeline.completed_writes()[-1].requested_time
     root = Path(table.path)
-    before = {str(one.relative_to(root)) for one in root.rglob("*") if one.is_file()}
-
+    before = files(root)
     document = run_json("rollback", table.path, last, "--dry-run")
     shown = run("rollback", table.path, last, "--dry-run")
-
-    assert {str(one.relative_to(root)) for one in root.rglob("*") if one.is_file()} == before
+    assert files(root) == before
     assert document["target"] == last
     assert document["files"]
     assert f"would roll back {last} and delete {len(document['files'])} file" in shown.stdout
     assert all(one in shown.stdout for one in document["files"])
     table.rollback(last)
-    there = {str(one.relative_to(root)) for one in root.rglob("*.parquet")}
-    gone = {one for one in before - there if one.endswith(".parquet")}
-    assert gone == set(document["files"])
+    gone = {*before} - {*files(root)}
+    data = {str(one.relative_to(root)) for one in gone if one.suffix == ".parquet"}
+    assert data == set(document["files"])
 
 
 def test_a_restore_needs_a_word(table: hudi.Table) -> None:
@@ -462,38 +400,14 @@ def test_a_terminal_shows_how_many_files_are_gone(
 def test_rollback_refuses_what_is_not_there_or_not_last(table: hudi.Table) -> None:
     first = table.timeline.completed_writes()[0].requested_time
     before = table.to_arrow()
-
-    for instant, words in (
-        ("20200101000000000", "20200101000000000"),
-        ("yesterday", "'yesterday'"),
-        (first, first),
-    ):
+    for instant in ("20200101000000000", "yesterday", first):
         done = run("rollback", table.path, instant, "--json")
         planned = run("rollback", table.path, instant, "--json", "--dry-run")
         assert planned.stdout == done.stdout
         assert done.exit_code == planned.exit_code == 1
         assert json.loads(done.stdout).keys() == {"error"}
-        assert words in done.stderr
+        assert (f"'{instant}'" if instant == "yesterday" else instant) in done.stderr
     assert table.to_arrow().equals(before)
-
-
-# --- formats
-
-
-def test_formats() -> None:
-    native = next(one for one in run_json("formats")["formats"] if one["name"] == "native")
-
-    assert native["distribution"] == "hudi-core"
-    assert native["error"] is None
-    assert "copy_on_write" in native["capabilities"]
-
-
-def test_formats_for_people() -> None:
-    shown = run("formats")
-
-    assert shown.exit_code == 0
-    assert "native" in shown.stdout
-    assert "copy on write" in shown.stdout
 
 
 # --- the program itself
@@ -520,3 +434,171 @@ def test_the_console_script(table: hudi.Table) -> None:
 
     assert call("timeline").returncode == 2
     assert call("--version").stdout.startswith("hudi-core ")
+
+
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2, 3, 4]),
+        "city": ["Rome", "Oslo", "St. John's", None],
+        "fare": [1.5, float("nan"), 3.0, None],
+        "price": pa.array([Decimal("1.50"), None, Decimal("3.25"), None], pa.decimal128(9, 2)),
+        "day": pa.array([date(2026, 1, n) for n in (1, 2, 3, 4)]),
+        "at": pa.array([datetime(2026, 1, n, tzinfo=UTC) for n in (1, 2, 3, 4)]),
+        "paid": [True, False, None, True],
+        "raw": [b"\x01", None, b"", b"\xff"],
+        "tags": [["a", "b"], [], None, ["c"]],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
+    return new_table(tmp_path_factory.mktemp("rows") / "t", ROWS, partition_by=None)
+
+
+WHERE = {
+    "city = 'Rome'": [1],
+    "city == 'St. John''s'": [3],
+    "city <> 'Rome'": [2, 3],
+    "city != 'Rome' and id < 3": [2],
+    '"city" IS NULL': [4],
+    "city is not null AND fare >= 1.5 AND price > 2": [3],
+    "id in (1, 4, 9)": [1, 4],
+    "id NOT IN (1, 4)": [2, 3],
+    "paid = TRUE": [1, 4],
+    "paid=false": [2],
+    "day > '2026-01-02'": [3, 4],
+    "at <= '2026-01-02T00:00:00'": [1, 2],
+    "price = 3.25": [3],
+    "fare > -1e0": [1, 3],
+}
+
+
+@pytest.mark.parametrize(("where", "ids"), WHERE.items(), ids=WHERE)
+def test_conditions_choose_rows(typed: hudi.Table, where: str, ids: list[int]) -> None:
+    found = typed.to_arrow(["id"], parse_where(where))
+    assert sorted(found["id"].to_pylist()) == ids
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        *("", "city", "city =", "city = Rome", "= 'Rome'", "'Rome' = city", "city = 'Rome"),
+        *("city = null", "city = 'a' OR city = 'b'", "city = 'a',", "city = 'a'; DROP TABLE t"),
+        *("city in ()", "city in ('a'", "city is 'a'", "id = 1.", "id = 1x", "id < (1)"),
+        *("not city = 'a'", "id = __import__('os')"),
+    ],
+)
+def test_other_conditions_are_wrong_usage(where: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        parse_where(where)
+
+
+def test_head(typed: hudi.Table) -> None:
+    document = run_json("table", "head", typed.path)
+    assert document["path"] == typed.path
+    assert document["columns"] == typed.schema.names
+    by_id = {row["id"]: row for row in document["rows"]}
+    texts = ("1.50", "2026-01-01", "2026-01-01T00:00:00+00:00", True, "01", ["a", "b"])
+    assert list(by_id[1].items()) == list(
+        zip(ROWS.column_names, (1, "Rome", 1.5, *texts), strict=True)
+    )
+    assert by_id[2]["fare"] == "nan"
+    assert by_id[4]["city"] is None
+
+
+def test_head_of_some_columns_and_rows(typed: hudi.Table) -> None:
+    words = ("table", "head", typed.path, "--columns", "city, id", "--where", "id >= 2")
+
+    assert len(run_json("table", "head", typed.path, "-n", "3")["rows"]) == 3
+    found = run_json(*words)
+    assert found["columns"] == ["city", "id"]
+    assert {row["id"] for row in found["rows"]} == {2, 3, 4}
+    shown = run(*words, "-n", "10")
+    assert shown.exit_code == 0
+    lines = [line.split() for line in shown.stdout.splitlines()]
+    assert ["null", "4"] in lines
+    assert ["city", "id"] in lines
+
+
+def test_count(typed: hudi.Table) -> None:
+    document = run_json("table", "count", typed.path)
+    assert document == {"path": typed.path, "where": None, "rows": 4}
+    where = "city = 'Rome'"
+    assert run_json("table", "count", typed.path, "--where", where)["rows"] == 1
+    assert run("table", "count", typed.path, "--where", where).stdout == "1\n"
+    assert typed.count(pc.field("city") == "Rome") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["count", "--where", "city = Rome"], 2, "lacks"),
+        (["head", "--where", "city ="], 2, "lacks"),
+        (["head", "-n", "0"], 2, "greater"),
+        (["count", "--where", "nope = 1"], 1, "nope"),
+        (["count", "--where", "id = 'x'"], 1, "does not fit"),
+        (["head", "--columns", "nope"], 1, "nope"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    typed: hudi.Table, arguments: list[str], code: int, words: str
+) -> None:
+    command, *rest = arguments
+    shown = run_json("table", command, typed.path, *rest, code=code)
+    assert words in shown["error"]["message"]
+
+
+# --- drop
+
+
+def files(path: Path) -> list[Path]:
+    locks = path / ".hoodie" / ".locks"
+    return [one for one in path.rglob("*") if one.is_file() and locks not in one.parents]
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_drop(tmp_path: Path, table_format: str) -> None:
+    path = tmp_path / "t"
+    new_table(path, trips(1), format=table_format)
+    there = files(path)
+    assert run_json("table", "drop", path, "--dry-run") == {
+        "path": str(path),
+        "dry_run": True,
+        "name": "t",
+        "format": table_format,
+        "files": len(there),
+        "bytes": sum(one.stat().st_size for one in there),
+    }
+    assert files(path) == there
+    done = run("table", "drop", path, "--yes")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith(f"Dropped t at {path} (format {table_format}): {len(there)} file")
+    assert files(path) == []
+    again = run_json("table", "drop", path, "--yes", code=1)
+    assert again["error"]["type"] == "NotATableError"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--yes", "--dry-run"]])
+def test_drop_asks_for_a_word(table: hudi.Table, arguments: list[str]) -> None:
+    there = files(Path(table.path))
+    shown = run("table", "drop", table.path, *arguments)
+    assert shown.exit_code == 2
+    assert "--yes" in shown.stderr
+    assert files(Path(table.path)) == there
+
+
+def test_a_table_that_is_written_is_not_dropped(table: hudi.Table) -> None:
+    path = Path(table.path)
+    beat = path / FOLDER / "20300101000000000"
+    beat.parent.mkdir(exist_ok=True)
+    beat.touch()
+    there = files(path)
+    for how in ("--yes", "--dry-run"):
+        assert run("table", "drop", table.path, how).exit_code == 1
+    for dry_run in (False, True):
+        with pytest.raises(ConcurrentWriterError):
+            table.drop(dry_run=dry_run)
+    assert files(path) == there
+    beat.unlink()
+    assert table.drop().files == len(there) - 1

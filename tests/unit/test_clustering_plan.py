@@ -28,9 +28,9 @@ PLAN = "hoodie.clustering.plan.strategy."
 
 
 def config(**options: object) -> ClusteringConfig:
-    return ClusteringConfig.from_options(
-        {PLAN + name.replace("_", "."): str(value) for name, value in options.items()}
-    )
+    mode = {"hoodie.clustering.plan.partition.filter.mode": str(options.pop("mode", "NONE"))}
+    named = {PLAN + name.replace("_", "."): str(value) for name, value in options.items()}
+    return ClusteringConfig.from_options(mode | named)
 
 
 def slices(sizes: Mapping[str, list[int]]) -> list[FileSlice]:
@@ -46,34 +46,30 @@ def slices(sizes: Mapping[str, list[int]]) -> list[FileSlice]:
     return found
 
 
-def planned(sizes: Mapping[str, list[int]], **options: object) -> list[tuple[str, list[int], int]]:
-    groups = plan_groups(slices(sizes), config(**options))
-    return [(one.partition_path, [file.size for file in one.files], one.outputs) for one in groups]
+A, B, C = ("a", [60, 50, 40, 30], 1), ("b", [70, 10], 1), ("c", [20], 1)
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, [("a", [60, 50, 40, 30], 1), ("b", [70, 10], 1)]),
+        ({}, [A, B]),
         ({"small_file_limit": 45}, [("a", [40, 30], 1)]),
-        (
-            {"max_bytes_per_group": 110},
-            [("a", [60, 50], 1), ("a", [40, 30], 1), ("b", [70, 10], 1)],
-        ),
-        ({"max_num_groups": 1}, [("a", [60, 50, 40, 30], 1)]),
-        ({"target_file_max_bytes": 60}, [("a", [60, 50, 40, 30], 3), ("b", [70, 10], 2)]),
-        ({"file_slices_sort_by": "instant_time"}, [("a", [50, 60, 30, 40], 1), ("b", [70, 10], 1)]),
-        ({"sort_columns": "x"}, [("a", [60, 50, 40, 30], 1), ("b", [70, 10], 1), ("c", [20], 1)]),
-        (
-            {"single_group_clustering_enabled": "true"},
-            [("a", [60, 50, 40, 30], 1), ("b", [70, 10], 1), ("c", [20], 1)],
-        ),
+        ({"max_bytes_per_group": 110}, [("a", [60, 50], 1), ("a", [40, 30], 1), B]),
+        ({"max_num_groups": 1}, [A]),
+        ({"target_file_max_bytes": 60}, [(*A[:2], 3), (*B[:2], 2)]),
+        ({"file_slices_sort_by": "instant_time"}, [("a", [50, 60, 30, 40], 1), B]),
+        ({"sort_columns": "x"}, [A, B, C]),
+        ({"single_group_clustering_enabled": "true"}, [A, B, C]),
     ],
 )
 def test_small_files_are_packed_into_groups(
     options: dict[str, object], expected: list[tuple[str, list[int], int]]
 ) -> None:
-    assert planned({"b": [70, 10], "a": [50, 60, 30, 40], "c": [20]}, **options) == expected
+    groups = plan_groups(
+        slices({"b": [70, 10], "a": [50, 60, 30, 40], "c": [20]}), config(**options)
+    )
+    found = [(one.partition_path, [file.size for file in one.files], one.outputs) for one in groups]
+    assert found == expected
 
 
 def test_busy_groups_and_large_files_are_left_out() -> None:
@@ -81,6 +77,10 @@ def test_busy_groups_and_large_files_are_left_out() -> None:
     [group] = plan_groups(found, config(small_file_limit=30))
     assert [file.size for file in group.files] == [20, 10]
     assert plan_groups(found, config(), {found[0].group, found[1].group}) == []
+
+
+LAST = {"daybased_lookback_partitions": 3, "daybased_skipfromlatest_partitions": 1}
+BETWEEN = {"cluster_begin_partition": "b", "cluster_end_partition": "d"}
 
 
 @pytest.mark.parametrize(
@@ -91,33 +91,15 @@ def test_busy_groups_and_large_files_are_left_out() -> None:
         ({"partition_regex_pattern": "[a-c]"}, "abc"),
         ({"partition_regex_pattern": "[a-c]", "partition_selected": "e"}, "e"),
         ({"mode": "RECENT_DAYS"}, "de"),
-        (
-            {
-                "mode": "recent_days",
-                "daybased_lookback_partitions": 3,
-                "daybased_skipfromlatest_partitions": 1,
-            },
-            "bcd",
-        ),
+        ({"mode": "recent_days", **LAST}, "bcd"),
         ({"mode": "RECENT_DAYS", "daybased_lookback_partitions": 0}, "abcde"),
-        (
-            {
-                "mode": "SELECTED_PARTITIONS",
-                "cluster_begin_partition": "b",
-                "cluster_end_partition": "d",
-            },
-            "bcd",
-        ),
+        ({"mode": "SELECTED_PARTITIONS", **BETWEEN}, "bcd"),
         ({"mode": "SELECTED_PARTITIONS"}, "abcde"),
         ({"mode": "DAY_ROLLING"}, "d"),
     ],
 )
 def test_partitions_are_chosen(options: dict[str, object], expected: str) -> None:
-    mode = {"hoodie.clustering.plan.partition.filter.mode": str(options.pop("mode", "NONE"))}
-    named = {PLAN + name.replace("_", "."): str(value) for name, value in options.items()}
-    found = chosen_partitions(
-        [PartitionPath(one) for one in "edcba"], ClusteringConfig.from_options(mode | named), 3
-    )
+    found = chosen_partitions([PartitionPath(one) for one in "edcba"], config(**options), 3)
     assert "".join(found) == expected
 
 
@@ -151,13 +133,8 @@ def test_curves_pass_every_point_once_and_hilbert_without_jumps(number: int, bit
 
 
 def test_bits_of_coordinates_fit_into_a_word() -> None:
-    assert [bits_per_coordinate(number, 1 << 40) for number in (1, 2, 3, 8, 70)] == [
-        32,
-        32,
-        21,
-        8,
-        1,
-    ]
+    found = [bits_per_coordinate(number, 1 << 40) for number in (1, 2, 3, 8, 70)]
+    assert found == [32, 32, 21, 8, 1]
     assert bits_per_coordinate(2, 5) == 3
     ranks = np.arange(1 << 10, dtype=np.uint64)
     spread = scaled(ranks, 32)

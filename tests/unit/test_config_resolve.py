@@ -22,19 +22,25 @@ STRATEGY = "hoodie.write.record.merge.strategy.id"
 MERGERS = "hoodie.write.record.merge.custom.implementation.classes"
 PARTIAL = "hoodie.table.partial.update.mode"
 VERSION = "hoodie.write.table.version"
+ENCODING = "hoodie.write.complex.keygen.new.encoding"
 POSTGRES = "debezium.PostgresDebeziumAvroPayload"
 MODEL = "org.apache.hudi.common.model."
-MINIMAL = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+LATEST = MODEL + "OverwriteWithLatestAvroPayload"
+EVENT, COMMIT = MergeMode.EVENT_TIME_ORDERING, MergeMode.COMMIT_TIME_ORDERING
+KEY = "hoodie.datasource.write.recordkey.field"
+VIRTUAL = "hoodie.recordkey.virtual."
+JAVA = "org.apache.hudi.keygen."
+MINIMAL = {"hoodie.table.name": "t", KEY: "id"}
 QUICKSTART = {
     "hoodie.table.name": "trips",
     "hoodie.datasource.write.table.name": "trips",
     "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
     "hoodie.datasource.write.operation": "upsert",
-    "hoodie.datasource.write.recordkey.field": "uuid",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    KEY: "uuid",
+    PARTITION: "city",
+    ORDERING: "ts",
     "hoodie.datasource.write.hive_style_partitioning": "true",
-    KEYGEN: "org.apache.hudi.keygen.SimpleKeyGenerator",
+    KEYGEN: f"{JAVA}SimpleKeyGenerator",
     "hoodie.upsert.shuffle.parallelism": "2",
     "hoodie.insert.shuffle.parallelism": "2",
     "hoodie.index.type": "SIMPLE",
@@ -42,10 +48,12 @@ QUICKSTART = {
 }
 
 
+def _given(**changes: str | None) -> dict[str, str]:
+    return {key: value for key, value in {**MINIMAL, **changes}.items() if value is not None}
+
+
 def _new(**changes: str | None) -> TableConfig:
-    merged = {**MINIMAL, **changes}
-    given = {key: value for key, value in merged.items() if value is not None}
-    return resolve_table_config(given, None)
+    return resolve_table_config(_given(**changes), None)
 
 
 def _stored(**changes: str | None) -> TableConfig:
@@ -101,18 +109,12 @@ def test_other_format_names_are_refused(name: str) -> None:
         ({PARTITION: "a"}, KeyGeneratorType.SIMPLE),
         ({PARTITION: "a,b"}, KeyGeneratorType.COMPLEX),
         ({PARTITION: ""}, KeyGeneratorType.NON_PARTITION),
-        ({"hoodie.datasource.write.recordkey.field": "a, b"}, KeyGeneratorType.NON_PARTITION),
-        (
-            {"hoodie.datasource.write.recordkey.field": "a,b", PARTITION: "c"},
-            KeyGeneratorType.COMPLEX,
-        ),
-        (
-            {KEYGEN: "org.apache.hudi.keygen.ComplexKeyGenerator", PARTITION: "c"},
-            KeyGeneratorType.COMPLEX,
-        ),
+        ({KEY: "a, b"}, KeyGeneratorType.NON_PARTITION),
+        ({KEY: "a,b", PARTITION: "c"}, KeyGeneratorType.COMPLEX),
+        ({KEYGEN: f"{JAVA}ComplexKeyGenerator", PARTITION: "c"}, KeyGeneratorType.COMPLEX),
         ({TYPE: "complex_avro", PARTITION: "c"}, KeyGeneratorType.COMPLEX),
         (
-            {KEYGEN: "org.apache.hudi.keygen.NonpartitionedKeyGenerator", TYPE: "NON_PARTITION"},
+            {KEYGEN: f"{JAVA}NonpartitionedKeyGenerator", TYPE: "NON_PARTITION"},
             KeyGeneratorType.NON_PARTITION,
         ),
     ],
@@ -124,21 +126,12 @@ def test_key_generators(changes: dict[str, str], kind: KeyGeneratorType) -> None
 @pytest.mark.parametrize(
     ("changes", "mode"),
     [
-        ({ORDERING: "ts"}, MergeMode.EVENT_TIME_ORDERING),
-        ({ORDERING: "ts", MODE: "COMMIT_TIME_ORDERING"}, MergeMode.COMMIT_TIME_ORDERING),
-        ({"hoodie.table.ordering.fields": "ts"}, MergeMode.EVENT_TIME_ORDERING),
-        (
-            {ORDERING: "ts", PAYLOAD: MODEL + "DefaultHoodieRecordPayload"},
-            MergeMode.EVENT_TIME_ORDERING,
-        ),
-        (
-            {ORDERING: "ts", PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload"},
-            MergeMode.COMMIT_TIME_ORDERING,
-        ),
-        (
-            {"hoodie.write.record.merge.strategy.id": "ce9acb64-bde0-424c-9b91-f6ebba25356d"},
-            MergeMode.COMMIT_TIME_ORDERING,
-        ),
+        ({ORDERING: "ts"}, EVENT),
+        ({ORDERING: "ts", MODE: "COMMIT_TIME_ORDERING"}, COMMIT),
+        ({"hoodie.table.ordering.fields": "ts"}, EVENT),
+        ({ORDERING: "ts", PAYLOAD: MODEL + "DefaultHoodieRecordPayload"}, EVENT),
+        ({ORDERING: "ts", PAYLOAD: LATEST}, COMMIT),
+        ({STRATEGY: "ce9acb64-bde0-424c-9b91-f6ebba25356d"}, COMMIT),
     ],
 )
 def test_merge_modes(changes: dict[str, str], mode: MergeMode) -> None:
@@ -150,24 +143,18 @@ def test_merge_modes(changes: dict[str, str], mode: MergeMode) -> None:
     [
         ({"hoodie.table.name": None}, r"hoodie\.table\.name=None"),
         ({"hoodie.table.name": "a\nb"}, "control character"),
-        ({"hoodie.datasource.write.recordkey.field": "a,a"}, "a twice"),
+        ({KEY: "a,a"}, "a twice"),
         ({ORDERING: "a,b,a"}, "names a twice"),
         ({"hoodie.datasource.write.table.type": "MERGE_ON_READ"}, "Supported: COPY_ON_WRITE"),
-        ({"hoodie.write.table.version": "6"}, "Supported: 8, 9"),
-        ({"hoodie.write.table.version": "10"}, "Supported: 8, 9"),
-        (
-            {
-                "hoodie.recordkey.virtual.enabled": "true",
-                "hoodie.recordkey.virtual.concatenator": ",",
-            },
-            "the key generator's own",
-        ),
+        ({VERSION: "6"}, "Supported: 8, 9"),
+        ({VERSION: "10"}, "Supported: 8, 9"),
+        ({f"{VIRTUAL}enabled": "true", f"{VIRTUAL}concatenator": ","}, "the key generator's own"),
         ({"hoodie.datasource.write.drop.partition.columns": "true"}, "Supported: false"),
         ({"hoodie.table.base.file.format": "ORC"}, "Supported: PARQUET"),
         ({"hoodie.table.timeline.timezone": "local"}, "Supported: UTC"),
         ({TYPE: "TIMESTAMP", PARTITION: "a"}, "timestamp.type=None .*missing"),
         ({TYPE: "TIMESTAMP"}, "0 partition fields"),
-        ({KEYGEN: "org.apache.hudi.keygen.CustomKeyGenerator"}, "0 partition fields"),
+        ({KEYGEN: f"{JAVA}CustomKeyGenerator"}, "0 partition fields"),
         ({TYPE: "CUSTOM", PARTITION: "a"}, "needs a type for each field"),
         ({PARTITION: "a:SIMPLE,b"}, "needs a type for each field"),
         ({PARTITION: "a:SIMPLE,b:DAILY"}, "needs a type for each field"),
@@ -175,10 +162,7 @@ def test_merge_modes(changes: dict[str, str], mode: MergeMode) -> None:
         ({KEYGEN: "os.system"}, "os.system.*Supported: SIMPLE"),
         ({TYPE: "SIMPLE", PARTITION: "a,b"}, "COMPLEX fits"),
         ({TYPE: "NON_PARTITION", PARTITION: "a"}, "SIMPLE fits"),
-        (
-            {TYPE: "COMPLEX", PARTITION: "a", KEYGEN: "org.apache.hudi.keygen.SimpleKeyGenerator"},
-            "type SIMPLE",
-        ),
+        ({TYPE: "COMPLEX", PARTITION: "a", KEYGEN: f"{JAVA}SimpleKeyGenerator"}, "type SIMPLE"),
         ({MODE: "CUSTOM"}, "not merged by code of others.*name a payload class"),
         ({STRATEGY: "1897ef5f-18bc-4557-939c-9d6a8afd1519"}, "strategy.id='1897ef5f.*by code of"),
         ({MERGERS: "com.example.Merger"}, r"by code of others \(com\.example\.Merger\)"),
@@ -192,22 +176,9 @@ def test_merge_modes(changes: dict[str, str], mode: MergeMode) -> None:
         ({"hoodie.payload.ordering.field": "ts"}, "orders by no field"),
         ({PARTIAL: "IGNORE_DEFAULTS"}, "version 8 cannot keep it"),
         ({PARTIAL: "FILL_UNAVAILABLE", VERSION: "9"}, "needs hoodie.write.partial.update.unav"),
-        (
-            {PARTIAL: "IGNORE_DEFAULTS", VERSION: "9", PAYLOAD: MODEL + POSTGRES},
-            "means FILL_UNAVAILABLE",
-        ),
-        (
-            {
-                ORDERING: "ts",
-                MODE: "EVENT_TIME_ORDERING",
-                PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload",
-            },
-            "means COMMIT_TIME_ORDERING",
-        ),
-        (
-            {"hoodie.write.complex.keygen.new.encoding": "true", "hoodie.table.version": "9"},
-            "version 9",
-        ),
+        ({PARTIAL: "IGNORE_DEFAULTS", VERSION: "9", PAYLOAD: MODEL + POSTGRES}, "means FILL_UNAV"),
+        ({ORDERING: "ts", MODE: "EVENT_TIME_ORDERING", PAYLOAD: LATEST}, "means COMMIT_TIME_ORDER"),
+        ({ENCODING: "true", "hoodie.table.version": "9"}, "version 9"),
         ({"hoodie.table.checksum": "1"}, "keeps it itself"),
         ({"hoodie.timeline.path": "elsewhere"}, "keeps it itself"),
         ({"hoodie.table.metadata.partitions": "files"}, "keeps it itself"),
@@ -221,40 +192,28 @@ def test_what_makes_no_table_is_refused(changes: dict[str, str | None], reason: 
 
 def test_an_unknown_generator_of_virtual_keys_is_refused() -> None:
     with pytest.raises(UnknownExtensionError, match=r"virtual\.class='NOPE'.*simple"):
-        _new(**{"hoodie.recordkey.virtual.class": "NOPE"})
+        _new(**{f"{VIRTUAL}class": "NOPE"})
 
 
-VIRTUAL = "hoodie.recordkey.virtual.class"
-
-
-@pytest.mark.parametrize("option", [TYPE, KEYGEN, VIRTUAL])
+@pytest.mark.parametrize("option", [TYPE, KEYGEN, f"{VIRTUAL}class"])
 @pytest.mark.parametrize(("keys", "partition"), [("id", None), ("id", "c"), ("id,x", "c")])
 @pytest.mark.parametrize("avro", ["", "Avro"])
 def test_hudis_class_names_a_generator_in_every_option(
     option: str, keys: str, partition: str | None, avro: str
 ) -> None:
-    names = {KEYGEN: None, "hoodie.datasource.write.recordkey.field": keys, PARTITION: partition}
+    names = {KEYGEN: None, KEY: keys, PARTITION: partition}
     kind = "Complex" if "," in keys else "Simple"
-    options = {**names, option: f"org.apache.hudi.keygen.{kind}{avro}KeyGenerator"}
+    options = {**names, option: f"{JAVA}{kind}{avro}KeyGenerator"}
     config = _new(**options)
-
     assert config == _new(**names)
-    given = {**MINIMAL, **options}
-    again = {key: value for key, value in given.items() if value is not None}
-    assert resolve_table_config(again, config) == config
+    assert resolve_table_config(_given(**options), config) == config
 
 
-@pytest.mark.parametrize("option", [TYPE, KEYGEN, VIRTUAL])
+@pytest.mark.parametrize("option", [TYPE, KEYGEN, f"{VIRTUAL}class"])
 def test_a_class_of_another_table_contradicts_it(option: str) -> None:
-    other = {KEYGEN: None, option: "org.apache.hudi.keygen.ComplexKeyGenerator"}
-    given = {**MINIMAL, PARTITION: "city", **other}
-    options = {key: value for key, value in given.items() if value is not None}
+    other = {KEYGEN: None, option: f"{JAVA}ComplexKeyGenerator"}
     with pytest.raises(OptionConflictError, match="created with 'SIMPLE'"):
-        resolve_table_config(options, _stored())
-
-
-def test_properties_a_table_keeps_may_be_repeated() -> None:
-    assert _new(**{"hoodie.timeline.path": "timeline", "hoodie.timeline.layout.version": "2"})
+        resolve_table_config(_given(**{PARTITION: "city", **other}), _stored())
 
 
 @pytest.mark.parametrize(
@@ -265,15 +224,15 @@ def test_properties_a_table_keeps_may_be_repeated() -> None:
         ("hoodie.table.type", "MERGE_ON_READ", "COPY_ON_WRITE"),
         ("hoodie.write.table.version", "9", 8),
         ("hoodie.table.format", "Iceberg", "native"),
-        ("hoodie.datasource.write.recordkey.field", "id,x", "id"),
+        (KEY, "id,x", "id"),
         ("hoodie.table.recordkey.fields", "x", "id"),
         (PARTITION, "", "city"),
         (ORDERING, "id", "ts"),
         ("hoodie.table.ordering.fields", "a,b", "ts"),
         (MODE, "COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"),
-        (PAYLOAD, MODEL + "OverwriteWithLatestAvroPayload", "EVENT_TIME_ORDERING"),
+        (PAYLOAD, LATEST, "EVENT_TIME_ORDERING"),
         (TYPE, "COMPLEX", "SIMPLE"),
-        (KEYGEN, "org.apache.hudi.keygen.NonpartitionedKeyGenerator", "SIMPLE"),
+        (KEYGEN, f"{JAVA}NonpartitionedKeyGenerator", "SIMPLE"),
         ("hoodie.datasource.write.hive_style_partitioning", "true", "false"),
         ("hoodie.datasource.write.partitionpath.urlencode", "true", "false"),
         ("hoodie.datasource.write.drop.partition.columns", "true", "false"),
@@ -310,13 +269,10 @@ def test_code_of_others_is_no_other_value_of_the_table(given: dict[str, str]) ->
     assert "MERGE INTO" in str(caught.value)
 
 
-def test_a_property_of_the_table_may_be_repeated_under_its_own_name() -> None:
+def test_a_property_may_be_repeated_under_its_own_name_and_not_changed() -> None:
+    assert _new(**{"hoodie.timeline.path": "timeline", "hoodie.timeline.layout.version": "2"})
     config = _stored()
     assert resolve_table_config(config.raw, config) == config
-
-
-def test_another_writers_property_may_not_be_changed() -> None:
-    config = _stored()
     foreign = stored_config({**config.raw, "hoodie.table.own": "1"})
     assert resolve_table_config({"hoodie.table.own": "1"}, foreign) == foreign
     with pytest.raises(OptionConflictError, match=r"hoodie\.table\.own='2'"):
@@ -324,7 +280,7 @@ def test_another_writers_property_may_not_be_changed() -> None:
 
 
 def test_the_key_encoding_of_a_table_of_version_8() -> None:
-    key = "hoodie.write.complex.keygen.new.encoding"
+    key = ENCODING
     table = _stored(**{PARTITION: "a,b", key: "true"})
     assert table.complex_keygen_new_encoding
     assert resolve_table_config({key: "true"}, table) == table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Mapping
 from dataclasses import fields, replace
 
 import pytest
@@ -25,16 +26,21 @@ EVENT_TIME = TableConfig(
     last_column_id=7,
     field_ids={"id": 6, "a.b": 7},
 )
-COMMON = {
+VERSION_8 = {
     "hoodie.table.name": "trips",
     "hoodie.database.name": "lake",
     "hoodie.table.type": "COPY_ON_WRITE",
+    "hoodie.table.version": "8",
+    "hoodie.table.initial.version": "8",
     "hoodie.timeline.layout.version": "2",
     "hoodie.table.format": "native",
     "hoodie.table.recordkey.fields": "id",
     "hoodie.table.partition.fields": "city",
     "hoodie.table.keygenerator.type": "SIMPLE",
     "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+    "hoodie.table.precombine.field": "ts",
+    "hoodie.compaction.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+    "hoodie.record.merge.strategy.id": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
     "hoodie.datasource.write.hive_style_partitioning": "false",
     "hoodie.datasource.write.partitionpath.urlencode": "false",
     "hoodie.datasource.write.drop.partition.columns": "false",
@@ -47,31 +53,24 @@ COMMON = {
     "hoodie.table.schema.field-ids": '{"id":6,"a.b":7}',
     "hoodie.table.checksum": str(table_checksum("lake", "trips")),
 }
-VERSION_8 = COMMON | {
-    "hoodie.table.version": "8",
-    "hoodie.table.initial.version": "8",
-    "hoodie.table.precombine.field": "ts",
-    "hoodie.compaction.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
-    "hoodie.record.merge.strategy.id": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
-}
-VERSION_9 = COMMON | {
+"""In the order in which a new table states them."""
+NOT_IN_9 = ("precombine.field", "payload.class", "strategy.id")
+VERSION_9 = {
+    **{key: text for key, text in VERSION_8.items() if not key.endswith(NOT_IN_9)},
     "hoodie.table.version": "9",
     "hoodie.table.initial.version": "9",
     "hoodie.table.ordering.fields": "ts",
 }
+KEYGEN = "hoodie.table.keygenerator."
+FIELD_IDS = "hoodie.table.schema.field-ids"
 
 
-def test_a_new_table_of_version_8() -> None:
-    assert properties_of(EVENT_TIME) == VERSION_8
-
-
-def test_a_new_table_of_version_9() -> None:
-    config = replace(EVENT_TIME, version=9, initial_version=9)
-    assert properties_of(config) == VERSION_9
+def test_a_new_table_states_its_properties_in_this_order() -> None:
+    assert list(properties_of(EVENT_TIME).items()) == list(VERSION_8.items())
+    assert properties_of(replace(EVENT_TIME, version=9, initial_version=9)) == VERSION_9
 
 
 def test_the_checksum_is_last() -> None:
-    assert list(properties_of(EVENT_TIME))[-1] == "hoodie.table.checksum"
     loaded = stored_config(dict(reversed(VERSION_8.items())))
     assert list(properties_of(loaded))[-1] == "hoodie.table.checksum"
 
@@ -113,14 +112,9 @@ def test_commit_time_without_partitions_and_database() -> None:
 def test_the_key_encoding_of_version_8_is_stored(
     version: int, new: bool, stored: str | None
 ) -> None:
-    config = replace(
-        EVENT_TIME,
-        version=version,
-        initial_version=version,
-        keygen_type=KeyGeneratorType.COMPLEX,
-        partition_fields=("a", "b"),
-        complex_keygen_new_encoding=new,
-    )
+    config = replace(EVENT_TIME, version=version, initial_version=version)
+    complex_ = {"keygen_type": KeyGeneratorType.COMPLEX, "partition_fields": ("a", "b")}
+    config = replace(config, complex_keygen_new_encoding=new, **complex_)  # type: ignore[arg-type]
     properties = properties_of(config)
     assert properties.get("hoodie.table.complex.keygen.encoding") == stored
     again = stored_config(properties)
@@ -139,36 +133,6 @@ def test_every_row_of_stored_properties_is_a_field_with_its_default() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_a_new_table_states_its_properties_in_this_order() -> None:
-    assert list(properties_of(EVENT_TIME)) == [
-        "hoodie.table.name",
-        "hoodie.database.name",
-        "hoodie.table.type",
-        "hoodie.table.version",
-        "hoodie.table.initial.version",
-        "hoodie.timeline.layout.version",
-        "hoodie.table.format",
-        "hoodie.table.recordkey.fields",
-        "hoodie.table.partition.fields",
-        "hoodie.table.keygenerator.type",
-        "hoodie.record.merge.mode",
-        "hoodie.table.precombine.field",
-        "hoodie.compaction.payload.class",
-        "hoodie.record.merge.strategy.id",
-        "hoodie.datasource.write.hive_style_partitioning",
-        "hoodie.datasource.write.partitionpath.urlencode",
-        "hoodie.datasource.write.drop.partition.columns",
-        "hoodie.timeline.path",
-        "hoodie.timeline.history.path",
-        "hoodie.archivelog.folder",
-        "hoodie.table.timeline.timezone",
-        "hoodie.table.create.schema",
-        "hoodie.table.schema.last-column-id",
-        "hoodie.table.schema.field-ids",
-        "hoodie.table.checksum",
-    ]
-
-
 def test_properties_of_others_are_kept() -> None:
     foreign = VERSION_8 | {"hoodie.table.index.defs.path": "x", "own.note": "é"}
     changed = replace(stored_config(foreign), last_column_id=9)
@@ -181,10 +145,8 @@ def test_raw_and_schema_stay_out_of_repr() -> None:
     assert "record" not in repr(config).replace("record_key_fields", "")
 
 
-def _changed(**changes: str | None) -> dict[str, str]:
-    names = {key.replace("__", "."): value for key, value in changes.items()}
-    merged = {**VERSION_8, **names}
-    return {key: value for key, value in merged.items() if value is not None}
+def changed(changes: Mapping[str, str | None]) -> dict[str, str]:
+    return {key: text for key, text in {**VERSION_8, **changes}.items() if text is not None}
 
 
 @pytest.mark.parametrize(
@@ -199,12 +161,12 @@ def _changed(**changes: str | None) -> dict[str, str]:
         ("hoodie.timeline.path", "../../elsewhere", "plain folder"),
         ("hoodie.timeline.history.path", "/etc", "plain folder"),
         ("hoodie.archivelog.folder", "a/../b", "plain folder"),
-        ("hoodie.table.schema.field-ids", "{", "not JSON"),
-        ("hoodie.table.schema.field-ids", "[" * 100_000, "not JSON"),
-        ("hoodie.table.schema.field-ids", "[1]", "not a JSON object"),
-        ("hoodie.table.schema.field-ids", '{"a":0}', "positive"),
-        ("hoodie.table.schema.field-ids", '{"a":true}', "positive"),
-        ("hoodie.table.schema.field-ids", '{"a":1,"b":1}', "same id"),
+        (FIELD_IDS, "{", "not JSON"),
+        (FIELD_IDS, "[" * 100_000, "not JSON"),
+        (FIELD_IDS, "[1]", "not a JSON object"),
+        (FIELD_IDS, '{"a":0}', "positive"),
+        (FIELD_IDS, '{"a":true}', "positive"),
+        (FIELD_IDS, '{"a":1,"b":1}', "same id"),
         ("hoodie.table.schema.last-column-id", "-1", "less than 0"),
         ("hoodie.record.merge.mode", "NEWEST", "no such merge mode"),
         ("hoodie.table.format", "os:system", "letter"),
@@ -213,22 +175,25 @@ def _changed(**changes: str | None) -> dict[str, str]:
 )
 def test_damage_is_named(key: str, value: str | None, reason: str) -> None:
     with pytest.raises(CorruptMetadataError, match=reason) as caught:
-        stored_config(_changed(**{key: value}), "/t/.hoodie/hoodie.properties")
+        stored_config(changed({key: value}), "/t/.hoodie/hoodie.properties")
     assert caught.value.path == "/t/.hoodie/hoodie.properties"
 
 
 @pytest.mark.parametrize(
-    ("changes", "feature"),
+    ("key", "value", "feature"),
     [
-        ({"hoodie.table.version": "10"}, "table version 10"),
-        ({"hoodie.table.version": "7"}, "table version 7"),
-        ({"hoodie.timeline.layout.version": "1"}, "timeline layout 1"),
+        ("hoodie.table.version", "10", "table version 10"),
+        ("hoodie.table.version", "7", "table version 7"),
+        ("hoodie.timeline.layout.version", "1", "timeline layout 1"),
     ],
 )
-def test_what_cannot_even_be_read_is_named(changes: dict[str, str | None], feature: str) -> None:
+def test_what_cannot_even_be_read_is_named(key: str, value: str, feature: str) -> None:
     with pytest.raises(UnsupportedTableError, match=feature) as caught:
-        stored_config(_changed(**changes), "/t/.hoodie/hoodie.properties")
+        stored_config(changed({key: value}), "/t/.hoodie/hoodie.properties")
     assert caught.value.base_path == "/t"
+
+
+GENERATED = {"hoodie.populate.meta.fields": "false", "hoodie.table.recordkey.fields": None}
 
 
 @pytest.mark.parametrize(
@@ -238,14 +203,10 @@ def test_what_cannot_even_be_read_is_named(changes: dict[str, str | None], featu
         ({"hoodie.bootstrap.base.path": "s3://x"}, "hoodie.bootstrap.base.path", False),
         ({"hoodie.table.base.file.format": "orc"}, "ORC", False),
         ({"hoodie.datasource.write.drop.partition.columns": "true"}, "drop.partition", False),
-        (
-            {"hoodie.populate.meta.fields": "false", "hoodie.table.recordkey.fields": None},
-            "generated when rows are written",
-            True,
-        ),
-        ({"hoodie.table.keygenerator.type": "TIMESTAMP"}, "TIMESTAMP", True),
-        ({"hoodie.table.keygenerator.type": "SPARK_SQL_UUID"}, "SPARK_SQL_UUID", True),
-        ({"hoodie.table.keygenerator.class": "os.system"}, r"os\.system", True),
+        (GENERATED, "generated when rows are written", True),
+        ({f"{KEYGEN}type": "TIMESTAMP"}, "TIMESTAMP", True),
+        ({f"{KEYGEN}type": "SPARK_SQL_UUID"}, "SPARK_SQL_UUID", True),
+        ({f"{KEYGEN}class": "os.system"}, r"os\.system", True),
         ({"hoodie.record.merge.mode": "CUSTOM"}, "CUSTOM", True),
         ({"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}, "partial", True),
     ],
@@ -253,7 +214,7 @@ def test_what_cannot_even_be_read_is_named(changes: dict[str, str | None], featu
 def test_what_cannot_be_written_is_named(
     changes: dict[str, str | None], feature: str, readable: bool
 ) -> None:
-    config = stored_config(_changed(**changes))
+    config = stored_config(changed(changes))
     with pytest.raises(UnsupportedTableError, match=feature) as caught:
         require_writable_table(config, "/t")
     assert caught.value.base_path == "/t"
@@ -265,44 +226,38 @@ def test_what_cannot_be_written_is_named(
 
 
 def test_a_plain_table_can_be_written() -> None:
-    for properties in (VERSION_8, VERSION_9):
+    for properties in (VERSION_8, VERSION_9, changed({"hoodie.table.cdc.enabled": "TRUE"})):
         require_writable_table(stored_config(properties), "/t")
-    with_logs = _changed(**{"hoodie.table.cdc.enabled": "TRUE"})
-    require_writable_table(stored_config(with_logs), "/t")
 
 
-def test_java_words_for_key_generators() -> None:
-    for changes, kind in (
-        ({"hoodie.table.keygenerator.type": "SIMPLE_AVRO"}, KeyGeneratorType.SIMPLE),
-        (
-            {
-                "hoodie.table.keygenerator.type": None,
-                "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
-            },
-            KeyGeneratorType.SIMPLE,
-        ),
-        ({"hoodie.table.keygenerator.type": None}, KeyGeneratorType.SIMPLE),
-        (
-            {"hoodie.table.keygenerator.type": None, "hoodie.table.recordkey.fields": "a,b"},
-            KeyGeneratorType.COMPLEX,
-        ),
-        (
-            {"hoodie.table.keygenerator.type": None, "hoodie.table.partition.fields": None},
-            KeyGeneratorType.NON_PARTITION,
-        ),
-    ):
-        assert stored_config(_changed(**changes)).keygen_type is kind
-    kept = _changed(**{"hoodie.table.keygenerator.type": "SIMPLE_AVRO"})
-    assert properties_of(stored_config(kept)) == kept
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"type": "SIMPLE_AVRO"}, KeyGeneratorType.SIMPLE),
+        ({"class": "org.apache.hudi.keygen.SimpleKeyGenerator"}, KeyGeneratorType.SIMPLE),
+        ({}, KeyGeneratorType.SIMPLE),
+        ({"record": "a,b"}, KeyGeneratorType.COMPLEX),
+        ({"partition": None}, KeyGeneratorType.NON_PARTITION),
+    ],
+)
+def test_java_words_for_key_generators(
+    changes: dict[str, str | None], kind: KeyGeneratorType
+) -> None:
+    names = {
+        "record": "hoodie.table.recordkey.fields",
+        "partition": "hoodie.table.partition.fields",
+    }
+    given = {names.get(name, f"{KEYGEN}{name}"): text for name, text in changes.items()}
+    stored = changed({f"{KEYGEN}type": None, **given})
+    config = stored_config(stored)
+    assert config.keygen_type is kind
+    if "type" in changes:
+        assert properties_of(config) == stored
 
 
 def test_types_of_custom_partition_fields() -> None:
-    properties = _changed(
-        **{
-            "hoodie.table.keygenerator.type": "CUSTOM",
-            "hoodie.table.partition.fields": "city:SIMPLE,day:TIMESTAMP",
-        }
-    )
+    fields = {"hoodie.table.partition.fields": "city:SIMPLE,day:TIMESTAMP"}
+    properties = changed({f"{KEYGEN}type": "CUSTOM", **fields})
     config = stored_config(properties)
     assert config.partition_fields == ("city", "day")
     assert config.partition_types == ("SIMPLE", "TIMESTAMP")
@@ -310,28 +265,23 @@ def test_types_of_custom_partition_fields() -> None:
 
 
 def test_upper_case_format_names_are_one_format() -> None:
-    config = stored_config(_changed(**{"hoodie.table.format": "ICEBERG"}))
-    assert config.table_format == "iceberg"
+    config = stored_config(changed({"hoodie.table.format": "ICEBERG"}))
+    assert (config.table_format, config.table_type) == ("iceberg", TableType.COPY_ON_WRITE)
 
 
 def test_merge_mode_of_older_tables() -> None:
-    without = {"hoodie.record.merge.mode": None, "hoodie.record.merge.strategy.id": None}
-    by_payload = _changed(**without)
-    assert stored_config(by_payload).merge_mode is MergeMode.EVENT_TIME_ORDERING
-    none = without | {"hoodie.compaction.payload.class": None}
-    by_field = _changed(**none)
-    assert stored_config(by_field).merge_mode is MergeMode.EVENT_TIME_ORDERING
-    plain = _changed(**none, **{"hoodie.table.precombine.field": None})
-    assert stored_config(plain).merge_mode is MergeMode.COMMIT_TIME_ORDERING
-    own = _changed(**without | {"hoodie.compaction.payload.class": "com.example.Mine"})
-    assert stored_config(own).merge_mode is MergeMode.CUSTOM
+    old = {"hoodie.record.merge.mode": None, "hoodie.record.merge.strategy.id": None}
+    none = {"hoodie.compaction.payload.class": None}
+    for more, mode in (
+        ({}, MergeMode.EVENT_TIME_ORDERING),
+        (none, MergeMode.EVENT_TIME_ORDERING),
+        ({**none, "hoodie.table.precombine.field": None}, MergeMode.COMMIT_TIME_ORDERING),
+        ({"hoodie.compaction.payload.class": "com.example.Mine"}, MergeMode.CUSTOM),
+    ):
+        assert stored_config(changed({**old, **more})).merge_mode is mode
 
 
 def test_a_table_that_names_no_zone_is_local() -> None:
-    config = stored_config(_changed(**{"hoodie.table.timeline.timezone": None}))
+    config = stored_config(changed({"hoodie.table.timeline.timezone": None}))
     assert config.timezone == "LOCAL"
     assert "hoodie.table.timeline.timezone" not in properties_of(config)
-
-
-def test_table_type_is_an_enum() -> None:
-    assert stored_config(VERSION_8).table_type is TableType.COPY_ON_WRITE

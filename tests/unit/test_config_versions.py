@@ -13,7 +13,6 @@ from hudi_core.errors import UnsupportedTableError
 MODEL: Final = "org.apache.hudi.common.model."
 EVENT: Final = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 COMMIT: Final = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
-BY_PAYLOAD: Final = "00000000-0000-0000-0000-000000000000"
 MODE: Final = "hoodie.record.merge.mode"
 STRATEGY: Final = "hoodie.record.merge.strategy.id"
 OLD_STRATEGY: Final = "hoodie.compaction.record.merger.strategy"
@@ -88,29 +87,23 @@ BY_EVENT: Final = {MODE: "EVENT_TIME_ORDERING", STRATEGY: EVENT, OLD_STRATEGY: E
 BY_COMMIT: Final = {MODE: "COMMIT_TIME_ORDERING", STRATEGY: COMMIT, OLD_STRATEGY: COMMIT}
 
 
+BY_PAYLOAD = dict.fromkeys((STRATEGY, OLD_STRATEGY), "00000000-0000-0000-0000-000000000000")
+DEFAULT, LATEST = "DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload"
+
+
 @pytest.mark.parametrize(
-    ("payload", "expected"),
+    ("payload", "expected", "stored"),
     [
-        (None, {**BY_EVENT, PAYLOAD: MODEL + "DefaultHoodieRecordPayload"}),
-        ("DefaultHoodieRecordPayload", {**BY_EVENT, PAYLOAD: MODEL + "DefaultHoodieRecordPayload"}),
-        (
-            "OverwriteWithLatestAvroPayload",
-            {**BY_COMMIT, PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload"},
-        ),
-        ("EventTimeAvroPayload", {**BY_COMMIT, PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload"}),
-        (
-            "PartialUpdateAvroPayload",
-            {
-                MODE: "CUSTOM",
-                STRATEGY: BY_PAYLOAD,
-                OLD_STRATEGY: BY_PAYLOAD,
-                PAYLOAD: MODEL + "PartialUpdateAvroPayload",
-            },
-        ),
+        (None, BY_EVENT, DEFAULT),
+        (DEFAULT, BY_EVENT, DEFAULT),
+        (LATEST, BY_COMMIT, LATEST),
+        ("EventTimeAvroPayload", BY_COMMIT, LATEST),
+        ("PartialUpdateAvroPayload", {MODE: "CUSTOM", **BY_PAYLOAD}, "PartialUpdateAvroPayload"),
     ],
 )
-def test_merging_from_6_to_8(payload: str | None, expected: dict[str, str]) -> None:
-    assert merging(properties_in(old(payload), 8, "t")) == {**expected, PRECOMBINE: "ts"}
+def test_merging_from_6_to_8(payload: str | None, expected: dict[str, str], stored: str) -> None:
+    kept = {PRECOMBINE: "ts", PAYLOAD: MODEL + stored}
+    assert merging(properties_in(old(payload), 8, "t")) == {**expected, **kept}
 
 
 def test_a_payload_class_of_the_first_releases() -> None:
@@ -119,47 +112,30 @@ def test_a_payload_class_of_the_first_releases() -> None:
     assert made[PAYLOAD] == MODEL + "OverwriteWithLatestAvroPayload"
 
 
-@pytest.mark.parametrize(
-    ("payload", "expected"),
-    [
-        (None, {MODE: "EVENT_TIME_ORDERING", OLD_STRATEGY: EVENT}),
-        ("OverwriteWithLatestAvroPayload", {MODE: "COMMIT_TIME_ORDERING", OLD_STRATEGY: COMMIT}),
-        ("EventTimeAvroPayload", {MODE: "EVENT_TIME_ORDERING", OLD_STRATEGY: EVENT}),
-        (
-            "PartialUpdateAvroPayload",
-            {MODE: "EVENT_TIME_ORDERING", OLD_STRATEGY: EVENT, PARTIAL: "IGNORE_DEFAULTS"},
-        ),
-        (
-            "OverwriteNonDefaultsWithLatestAvroPayload",
-            {MODE: "COMMIT_TIME_ORDERING", OLD_STRATEGY: COMMIT, PARTIAL: "IGNORE_DEFAULTS"},
-        ),
-        (
-            "AWSDmsAvroPayload",
-            {
-                MODE: "COMMIT_TIME_ORDERING",
-                OLD_STRATEGY: COMMIT,
-                MARKER + "field": "Op",
-                MARKER + "marker": "D",
-            },
-        ),
-    ],
-)
-def test_merging_from_6_to_9(payload: str | None, expected: dict[str, str]) -> None:
+EVENT_9 = {key: BY_EVENT[key] for key in (MODE, OLD_STRATEGY)}
+COMMIT_9 = {key: BY_COMMIT[key] for key in (MODE, OLD_STRATEGY)}
+PARTLY = {PARTIAL: "IGNORE_DEFAULTS"}
+AWS = {MARKER + "field": "Op", MARKER + "marker": "D"}
+PAYLOADS = {
+    DEFAULT: EVENT_9,
+    LATEST: COMMIT_9,
+    "EventTimeAvroPayload": EVENT_9,
+    "PartialUpdateAvroPayload": EVENT_9 | PARTLY,
+    "OverwriteNonDefaultsWithLatestAvroPayload": COMMIT_9 | PARTLY,
+    "AWSDmsAvroPayload": COMMIT_9 | AWS,
+}
+
+
+@pytest.mark.parametrize("payload", [None, *PAYLOADS])
+def test_merging_from_6_to_9(payload: str | None) -> None:
     made = merging(properties_in(old(payload), 9, "t"))
-    legacy = MODEL + (payload or "DefaultHoodieRecordPayload")
-    assert made == {**expected, LEGACY: legacy, ORDERING: "ts"}
+    name = payload or DEFAULT
+    assert made == {**PAYLOADS[name], LEGACY: MODEL + name, ORDERING: "ts"}
 
 
 @pytest.mark.parametrize(
     "payload",
-    [
-        "DefaultHoodieRecordPayload",
-        "OverwriteWithLatestAvroPayload",
-        "PartialUpdateAvroPayload",
-        "OverwriteNonDefaultsWithLatestAvroPayload",
-        "AWSDmsAvroPayload",
-        "debezium.PostgresDebeziumAvroPayload",
-    ],
+    [*sorted(PAYLOADS.keys() - {"EventTimeAvroPayload"}), "debezium.PostgresDebeziumAvroPayload"],
 )
 def test_down_to_8_gives_what_was_there(payload: str) -> None:
     before = properties_in(old(payload), 8, "t")

@@ -27,6 +27,13 @@ from hudi_core.errors import InvalidOptionError, UnknownExtensionError
 from hudi_core.model.instant_time import EARLIEST
 from hudi_core.model.operation import BULK_INSERT, UPSERT
 
+SORTS_BY = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
+DELETES = "hoodie.datasource.write.partitions.to.delete"
+QUERY, BEGIN = "hoodie.datasource.query.type", "hoodie.datasource.read.begin.instanttime"
+END, CHANGES = (
+    "hoodie.datasource.read.end.instanttime",
+    "hoodie.datasource.query.incremental.format",
+)
 LOCKS = "org.apache.hudi.client.transaction.lock."
 AWS = "org.apache.hudi.aws.transaction.lock."
 HIVE = "org.apache.hudi.hive.transaction.lock."
@@ -122,18 +129,8 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
         ("hoodie.table.partial.update.mode", "keep_values", "partial_update_mode", "KEEP_VALUES"),
         ("hoodie.bulkinsert.shuffle.parallelism", "7", "bulk_insert_parallelism", 7),
         ("hoodie.bulkinsert.sort.mode", "global_sort", "bulk_insert_sort_mode", "GLOBAL_SORT"),
-        (
-            "hoodie.bulkinsert.user.defined.partitioner.sort.columns",
-            "a, b",
-            "bulk_insert_sort_columns",
-            ("a", "b"),
-        ),
-        (
-            "hoodie.datasource.write.partitions.to.delete",
-            "rome,oslo",
-            "partitions_to_delete",
-            ("rome", "oslo"),
-        ),
+        (SORTS_BY, "a, b", "bulk_insert_sort_columns", ("a", "b")),
+        (DELETES, "rome,oslo", "partitions_to_delete", ("rome", "oslo")),
     ],
 )
 def test_every_option_reaches_its_attribute(
@@ -169,12 +166,12 @@ def test_what_is_not_supported_names_what_is(key: str, text: str, reason: str) -
     assert (caught.value.key, caught.value.value) == (key, text)
 
 
-@pytest.mark.parametrize("text", ["FLINK_STATE", "HBASE"])
-def test_an_index_that_nobody_provides(text: str) -> None:
+def test_an_index_that_nobody_provides() -> None:
     known = "bloom, bucket, global_bloom, global_record_level_index, global_simple, record_index"
-    with pytest.raises(UnknownExtensionError, match=known) as caught:
-        WriteConfig.from_options({"hoodie.index.type": text})
-    assert caught.value.name == text.lower()
+    for text in ("FLINK_STATE", "HBASE"):
+        with pytest.raises(UnknownExtensionError, match=known) as caught:
+            WriteConfig.from_options({"hoodie.index.type": text})
+        assert caught.value.name == text.lower()
 
 
 @pytest.mark.parametrize(
@@ -198,10 +195,8 @@ def test_lock_providers(text: str, kind: LockKind | None) -> None:
 
 
 def test_a_lease_lasts_for_ten_renewals() -> None:
-    lease, renew = (
-        "hoodie.write.lock.storage.validity.timeout.secs",
-        "hoodie.write.lock.storage.renew.interval.secs",
-    )
+    storage = "hoodie.write.lock.storage."
+    lease, renew = f"{storage}validity.timeout.secs", f"{storage}renew.interval.secs"
     config = LockConfig.from_options({lease: "20", renew: "2"})
     assert (config.lease_s, config.renew_s) == (20, 2)
     with pytest.raises(InvalidOptionError, match="Give at least 30") as caught:
@@ -211,28 +206,15 @@ def test_a_lease_lasts_for_ten_renewals() -> None:
 
 def test_reads() -> None:
     assert ReadConfig.from_options({}) == ReadConfig()
-    as_of = ReadConfig.from_options({"as.of.instant": "2026-01-02T03:04:05.678+01:00"})
-    assert as_of == ReadConfig(QueryType.SNAPSHOT, as_of=as_of.as_of)
-    assert as_of.as_of == "2026-01-02T03:04:05.678+01:00"  # which zone it is for the table to tell
-    changes = {
-        "hoodie.datasource.query.type": "incremental",
-        "hoodie.datasource.read.begin.instanttime": "20260101000000000",
-        "hoodie.datasource.read.end.instanttime": "2026-02-01",
-    }
+    moment = "2026-01-02T03:04:05.678+01:00"  # which zone it is for the table to tell
+    as_of = ReadConfig.from_options({"as.of.instant": moment})
+    assert as_of == ReadConfig(QueryType.SNAPSHOT, as_of=moment)  # type: ignore[arg-type]
+    changes = {QUERY: "incremental", BEGIN: "20260101000000000", END: "2026-02-01"}
     between = ReadConfig.from_options(changes)
     assert between.query_type is QueryType.INCREMENTAL
     assert (between.begin, between.end) == ("20260101000000000", "2026-02-01")
-
-
-@pytest.mark.parametrize("text", ["earliest", "000", "0", "00000000000000000"])
-def test_the_begin_of_time(text: str) -> None:
-    config = ReadConfig.from_options(
-        {
-            "hoodie.datasource.query.type": "incremental",
-            "hoodie.datasource.read.begin.instanttime": text,
-        }
-    )
-    assert config.begin == EARLIEST
+    for text in ("earliest", "000", "0", "00000000000000000"):
+        assert ReadConfig.from_options({QUERY: "incremental", BEGIN: text}).begin == EARLIEST
 
 
 @pytest.mark.parametrize(
@@ -240,20 +222,13 @@ def test_the_begin_of_time(text: str) -> None:
     [
         ({"as.of.instant": "yesterday"}, "as.of.instant='yesterday'.*no known form"),
         ({"as.of.instant": "20261399000000000"}, "date and time"),
-        ({"hoodie.datasource.query.type": "read_optimized"}, "Supported: snapshot, incremental"),
-        ({"hoodie.datasource.query.type": "incremental"}, "needs a begin"),
-        ({"hoodie.datasource.read.begin.instanttime": "000"}, "no meaning"),
-        ({"hoodie.datasource.read.end.instanttime": "2026-01-01"}, "no meaning"),
-        (
-            {
-                "hoodie.datasource.query.type": "incremental",
-                "hoodie.datasource.read.begin.instanttime": "000",
-                "as.of.instant": "2026-01-01",
-            },
-            "no meaning",
-        ),
-        ({"hoodie.datasource.query.incremental.format": "cdc"}, "no meaning"),
-        ({"hoodie.datasource.query.incremental.format": "before"}, "Supported: latest_state, cdc"),
+        ({QUERY: "read_optimized"}, "Supported: snapshot, incremental"),
+        ({QUERY: "incremental"}, "needs a begin"),
+        ({BEGIN: "000"}, "no meaning"),
+        ({END: "2026-01-01"}, "no meaning"),
+        ({QUERY: "incremental", BEGIN: "000", "as.of.instant": "2026-01-01"}, "no meaning"),
+        ({CHANGES: "cdc"}, "no meaning"),
+        ({CHANGES: "before"}, "Supported: latest_state, cdc"),
     ],
 )
 def test_reads_that_make_no_sense(options: dict[str, str], reason: str) -> None:

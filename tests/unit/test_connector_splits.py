@@ -1,23 +1,41 @@
-"""Splits: how files are cut and weighed, and that nothing of one is lost on its way."""
+"""Splits and their scans: each row once, and nothing of a split is lost on its way."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
+from hudi import HudiTableBuilder
 
+import hudi_core as hudi
 from hudi_core.config.connector import ConnectorConfig
-from hudi_core.errors import InvalidOptionError, SchemaError
+from hudi_core.connector import Connector
+from hudi_core.errors import (
+    DataFileError,
+    InvalidOptionError,
+    NotATableError,
+    SchemaError,
+    UnsafePathError,
+    UnsupportedTableError,
+)
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.connector.listing import ScannedFile
 from hudi_core.read.connector.partitions import PartitionInfo, PartitionKey, partition_info
 from hudi_core.read.connector.predicate import ALL, NONE, TupleDomain
+from hudi_core.read.connector.split_source import SplitSource
 from hudi_core.read.connector.splits import Split, SplitFactory
 from hudi_core.read.plan import PlannedSlice
+from tests.foreign import by_hudi_rs
+from tests.hudi_tables import COPY_ON_WRITE, MERGE_ON_READ
 
 MB = 1 << 20
 SCHEMA = pa.schema(
@@ -162,3 +180,304 @@ def test_a_partition_has_the_name_of_a_metastore() -> None:
     info = partition_info(PartitionPath("2026/a b"), {"day": "2026-01-31", "who": "a/b", "n": None})
     assert info.name == "day=2026-01-31/who=a%2Fb/n=__HIVE_DEFAULT_PARTITION__"
     assert partition_info(PartitionPath("odd"), {}).name == "odd"
+
+
+SMALL = {"hudi.target-split-size": "3kB"}
+FARES = pa.schema(
+    [
+        pa.field("id", pa.int64()),
+        pa.field("city", pa.string(), metadata={"doc": "where it was"}),
+        pa.field("fare", pa.float64()),
+        pa.field("tags", pa.list_(pa.string())),
+    ]
+)
+CITIES = ("Rome", "Oslo", "a=b", "naïve")
+ENCODED = {"hoodie.datasource.write.partitionpath.urlencode": True}
+
+
+def rows(ids: Sequence[int], fare: float = 0.5) -> pa.Table:
+    return pa.Table.from_pylist(
+        [
+            {"id": n, "city": CITIES[n % 4], "fare": fare * n, "tags": ["x" * (n % 7)] * (n % 3)}
+            for n in ids
+        ],
+        FARES,
+    )
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
+    """A table with several row groups in each file, and versions of them."""
+    made = hudi.Table.create(
+        tmp_path_factory.mktemp("connector") / "t",
+        FARES,
+        record_key="id",
+        partition_by="city",
+        options={**ENCODED, "hoodie.parquet.block.size": 6_000},
+    )
+    made.insert(rows(range(4000)), options={"hoodie.parquet.block.size": 6_000})
+    made.upsert(rows(range(400), 2.0), options={"hoodie.parquet.block.size": 6_000})
+    made.delete(rows([8, 9]))
+    return made
+
+
+def bag(found: pa.Table) -> Counter[str]:
+    return Counter(map(str, found.to_pylist()))
+
+
+def read(connector: Connector, splits: SplitSource, columns: Any = None) -> pa.Table:
+    """The rows of all splits, each of which has travelled."""
+    with splits:
+        parts = [connector.read(split.to_json(), columns).read_all() for split in splits]
+    return pa.concat_tables(parts)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        None,
+        [("city", "=", "Rome")],
+        [("city", "in", ["Oslo", "a=b"]), ("id", "<", 100)],
+        [("id", ">=", 3990)],
+        [("fare", ">", 100.0), ("fare", "<=", 300.0)],
+        (pc.field("id") < 5) | (pc.field("id") == 77),
+        [("_hoodie_commit_time", ">", "2")],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("options", [{}, SMALL], ids=["large", "small"])
+def test_the_splits_hold_each_row_once(
+    table: hudi.Table, wanted: Any, options: dict[str, str]
+) -> None:
+    connector = Connector(options)
+    found = read(connector, connector.scan(table.path, wanted))
+    expected = table.to_arrow(filter=wanted)
+    assert found.schema.equals(expected.schema, check_metadata=True)
+    assert bag(found) == bag(expected)
+
+
+def test_files_have_several_splits_with_rows(table: hudi.Table) -> None:
+    connector = Connector(SMALL)
+    with connector.scan(table.path, [("city", "=", "Rome")]) as source:
+        splits = list(source)
+    assert len({split.path for split in splits}) == 1
+    counts = [connector.read(split, "id").read_all().num_rows for split in splits]
+    assert sum(count > 0 for count in counts) > 2
+    groups = pq.read_metadata(splits[0].path)
+    assert (
+        sum(counts)
+        == groups.num_rows
+        == sum(groups.row_group(n).num_rows for n in range(groups.num_row_groups))
+    )
+
+
+def test_partitions_that_cannot_match_are_not_listed(table: hudi.Table) -> None:
+    connector = Connector()
+    with connector.scan(table.path, [("city", "=", "Oslo")]) as source:
+        [split] = list(source)
+        assert source.progress.partitions == 1
+    assert split.partition == "city=Oslo"
+    assert dict(split.partition_keys) == {"city": "Oslo"}
+    for nobody in ([("id", "<", 0)], [("city", "is null", None)]):
+        with connector.scan(table.path, nobody) as source:
+            assert list(source) == []
+
+
+def test_columns_and_a_further_predicate(table: hudi.Table) -> None:
+    connector = Connector()
+    further = TupleDomain.of([("id", "<", 50)], FARES)
+    with connector.scan(table.path, [("city", "=", "Rome")]) as source:
+        [split] = list(source)
+    found = connector.read(split, ["fare", "id"], further).read_all()
+    expected = table.to_arrow(["fare", "id"], [("city", "=", "Rome"), ("id", "<", 50)])
+    assert found.column_names == ["fare", "id"]
+    assert bag(found) == bag(expected)
+    assert connector.read(split, "id", NONE).read_all().num_rows == 0
+    assert sum(batch.num_rows for batch in connector.read(split, [])) == 999
+    assert max(batch.num_rows for batch in connector.read(split, "id", batch_rows=7)) == 7
+    with pytest.raises(SchemaError, match="no column"):
+        connector.read(split, ["nothing"])
+
+
+def test_hidden_columns_tell_where_a_row_is(table: hudi.Table) -> None:
+    connector = Connector({"hudi.columns-to-hide": "Fare"})
+    with connector.scan(table.path, [("city", "=", "a=b")]) as source:
+        [split] = list(source)
+    asked = ["$partition", "id", "$path", "$file_size", "$file_modified_time"]
+    [row] = (
+        connector.read(split, asked, TupleDomain.of([("id", "=", 2)], FARES)).read_all().to_pylist()
+    )
+    stat = Path(split.path).stat()
+    assert (row["$partition"], row["id"]) == ("city=a%3Db", 2)
+    assert (row["$path"], row["$file_size"]) == (split.path, stat.st_size)
+    assert abs(row["$file_modified_time"].timestamp() - stat.st_mtime) < 0.002
+    assert connector.read(split, ["$path"]).read_all().num_rows == 1000
+    columns = {column.name: column for column in connector.columns(table.path)}
+    assert list(columns)[:5] == table.to_arrow().column_names[:5]
+    assert list(columns)[-4:] == ["$path", "$file_size", "$file_modified_time", "$partition"]
+    hidden = {name for name, column in columns.items() if column.is_hidden}
+    assert hidden == {*list(columns)[-4:], "fare"}
+    assert columns["city"].is_partition_key
+    assert columns["city"].comment == "where it was"
+    assert not columns["$path"].is_stored
+
+
+def test_a_table_without_partitions(tmp_path: Path) -> None:
+    made = hudi.Table.create(tmp_path / "t", FARES, record_key="id")
+    connector = Connector()
+    with connector.scan(made.path) as source:
+        assert list(source) == [], "nothing is written yet"
+    made.insert(rows(range(10)))
+    assert bag(read(connector, connector.scan(made.path))) == bag(made.to_arrow())
+    assert "$partition" not in {column.name for column in connector.columns(made.path)}
+
+
+def test_rows_without_a_partition_value(tmp_path: Path) -> None:
+    made = hudi.Table.create(tmp_path / "t", FARES, record_key="id", partition_by="city")
+    made.insert(rows([1, 2]).set_column(1, FARES.field("city"), pa.array([None, "Rome"])))
+    connector = Connector()
+    for wanted in ([("city", "is null", None)], [("city", "=", "Rome")], None):
+        found = read(connector, connector.scan(made.path, wanted), ["id", "city", "$partition"])
+        assert bag(found.select(["id", "city"])) == bag(made.to_arrow(["id", "city"], wanted))
+    names = dict(zip(*found.select(["id", "$partition"]).to_pydict().values(), strict=True))
+    assert names == {1: "city=__HIVE_DEFAULT_PARTITION__", 2: "city=Rome"}
+
+
+def test_past_states(table: hudi.Table) -> None:
+    connector = Connector(SMALL)
+    for instant in table.timeline.completed_writes():
+        found = read(connector, connector.scan(table.path, [("id", "<", 20)], as_of=instant))
+        assert bag(found) == bag(table.to_arrow(filter=[("id", "<", 20)], as_of=instant))
+
+
+def test_changed_rows(table: hudi.Table) -> None:
+    connector = Connector(SMALL)
+    first, second, _ = table.timeline.completed_writes()
+    for begin, end in ((None, None), (first, None), (first, second), (None, first)):
+        for wanted in (None, [("city", "=", "Rome")], [("id", "in", [4, 401])]):
+            scan = connector.scan(table.path, wanted, kind="incremental", begin=begin, end=end)
+            with scan:
+                splits = list(scan)
+            parts = [connector.read(one.to_json()).read_all() for one in splits]
+            expected = table.incremental(begin, end, filter=wanted)
+            assert bag(pa.concat_tables([expected.slice(0, 0), *parts])) == bag(expected)
+
+
+def test_files_from_before_columns_changed(tmp_path: Path) -> None:
+    made = hudi.Table.create(tmp_path / "t", FARES, record_key="id", options=ENCODED)
+    made.insert(rows(range(100)), options={"hoodie.parquet.block.size": 2_000})
+    made.alter(rename={"fare": "price"}, add_columns=[pa.field("note", pa.string())])
+    made.insert(
+        pa.Table.from_pylist(
+            [{"id": 200, "city": "Rome", "price": 7.5, "tags": [], "note": "new"}], made.schema
+        ),
+        options={"hoodie.parquet.small.file.limit": 0},
+    )
+    connector = Connector(SMALL)
+    for wanted in (None, [("price", ">", 20.0)], [("note", "=", "new")]):
+        assert bag(read(connector, connector.scan(made.path, wanted))) == bag(
+            made.to_arrow(filter=wanted)
+        )
+
+
+def test_a_scan_that_needs_a_partition_filter(table: hudi.Table) -> None:
+    connector = Connector({"hudi.query-partition-filter-required": True})
+    with pytest.raises(SchemaError, match="limits no partition column"):
+        connector.scan(table.path, [("id", "=", 1)])
+    for wanted in ([("city", "=", "Rome")], [("_hoodie_partition_path", "=", "Rome")]):
+        with connector.scan(table.path, wanted) as source:
+            assert len(list(source)) == 1
+
+
+def test_nothing_is_planned_that_nobody_wants(table: hudi.Table) -> None:
+    connector = Connector()
+    for kind in ("snapshot", "incremental", "read_optimized"):
+        with connector.scan(table.path, NONE, kind=kind) as source:
+            assert list(source) == []
+            assert source.progress.partitions == 0
+
+
+def test_the_storage_is_listed_where_options_ask_for_it(table: hudi.Table) -> None:
+    connector = Connector({"hudi.metadata-enabled": False})
+    assert bag(read(connector, connector.scan(table.path))) == bag(table.to_arrow())
+
+
+def test_no_table_at_a_path(tmp_path: Path) -> None:
+    with pytest.raises(NotATableError):
+        Connector().scan(tmp_path / "nothing")
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def split(table: hudi.Table) -> Split:
+    with Connector().scan(table.path, [("city", "=", "Rome")]) as source:
+        return next(iter(source))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"file": "a/f-0_0-1-2_20260101000000000.orc"}, "ORC"),
+        ({"file": "a/f-0_0-1-2_20260101000000000.avro"}, "Avro"),
+        ({"file": "a/f-0_0-1-2_20260101000000000.hfile"}, "HFile"),
+        ({"file": "a/f-0_0-1-2_20260101000000000.lance"}, "Lance"),
+        ({"file": "a/f-0"}, "no known format"),
+        ({"log_files": (".f-0_20260101000000000.log.1_0-1-0",)}, "MERGE_ON_READ"),
+    ],
+    ids=str,
+)
+def test_what_has_no_page_source_is_refused(
+    split: Split, change: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(UnsupportedTableError, match=reason):
+        Connector().read(replace(split, **change))
+
+
+@pytest.mark.parametrize("file", ["../other/x.parquet", "/etc/x.parquet", "a//x.parquet"])
+def test_a_split_names_no_file_outside_of_its_table(split: Split, file: str) -> None:
+    with pytest.raises(UnsafePathError):
+        Connector().read(replace(split, file=file))
+
+
+def test_the_place_in_a_split_is_not_trusted(split: Split, tmp_path: Path) -> None:
+    document = json.loads(split.to_json()) | {"path": str(tmp_path / "elsewhere.parquet")}
+    assert Connector().read(json.dumps(document)).read_all().num_rows == 999
+
+
+def test_a_file_that_is_gone(split: Split) -> None:
+    gone = split.file.replace("_2", "_3", 1)
+    for start in (0, 1):
+        with pytest.raises(DataFileError):
+            Connector().read(replace(split, file=gone, start=start)).read_all()
+
+
+# --- tables that Apache Hudi wrote ---------------------------------------------------------------
+
+RealTables = Callable[[str], Path]
+
+
+def keys(found: list[dict[str, Any]]) -> Counter[str]:
+    names = ("_hoodie_record_key", "_hoodie_commit_time", "_hoodie_file_name")
+    return Counter(str([row[name] for name in names]) for row in found)
+
+
+@pytest.mark.parametrize("name", COPY_ON_WRITE)
+@pytest.mark.parametrize("kind", ["snapshot", "read_optimized"])
+def test_tables_of_hudis(real_tables: RealTables, name: str, kind: str) -> None:
+    path, connector = real_tables(name), Connector()
+    found = read(connector, connector.scan(path, kind=kind))
+    assert keys(found.to_pylist()) == keys(by_hudi_rs(path))
+
+
+@pytest.mark.parametrize("name", MERGE_ON_READ)
+def test_base_files_of_tables_with_logs(real_tables: RealTables, name: str) -> None:
+    path, connector = real_tables(name), Connector()
+    found = read(connector, connector.scan(path, kind="read_optimized"))
+    judge = HudiTableBuilder.from_base_uri(str(path))
+    judge = judge.with_option("hoodie.read.use.read_optimized.mode", "true")
+    expected = [row for batch in judge.build().read() for row in batch.to_pylist()]
+    assert keys(found.to_pylist()) == keys(expected)
+    with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
+        connector.scan(path)

@@ -1,58 +1,74 @@
-"""Tables that are damaged, forged, or more than this release knows: named, and left as they are."""
+"""Tables that are damaged, forged, or more than this release knows: named, and left."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import CorruptMetadataError, HudiError, NotATableError, UnsupportedTableError
+from hudi_core.actions.rollback import make_plan, relative_files
+from hudi_core.config.storage_move import StorageMove
+from hudi_core.errors import (
+    CorruptMetadataError,
+    HudiError,
+    NotATableError,
+    SchemaError,
+    UnsupportedTableError,
+)
+from hudi_core.metadata.recorded import _decoded
 from hudi_core.model.actions import InstantInfo, RollbackPlan, RollbackRequest
+from hudi_core.model.files import PartitionPath
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import parse_instant_time
+from hudi_core.read.connector.predicate import TupleDomain
+from hudi_core.read.connector.splits import Split
+from hudi_core.services.adoption_record import AdoptionRecord
+from hudi_core.storage.claims import Claim
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import update_properties
-from hudi_core.timeline.serde import encode
+from hudi_core.timeline.serde import decode_record, encode
+from hudi_core.txn.creation import creation_folders
+from tests.tables import new_table, rows
 from tests.unit.refusals import refused
 
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
-DEAD = "20260101000000000"
+DEAD = parse_instant_time("20260101000000000")
 """Instant of a writer that died, long before anything else in the table."""
-
-
-def rows(*ids: str) -> pa.Table:
-    return pa.table({"id": list(ids), "part": ["x"] * len(ids)}, schema=SCHEMA)
+OWN = f"{uuid.UUID(int=7)}-0_0-0-0_{DEAD}.parquet"
+OF_ANOTHER = OWN.replace(DEAD, "20260102000000000")
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Give a table with one committed row, in a folder with something else in it."""
     (tmp_path / "victim.parquet").write_text("not yours")
-    path = tmp_path / "table"
-    table = hudi.Table.create(
-        str(path),
-        SCHEMA,
-        name="damaged",
-        record_key="id",
-        partition_by="part",
-        options={"hoodie.fs.fsync": "false"},
-    )
-    table.insert(rows("a"))
-    return path
+    new_table(tmp_path / "table", rows("a", part="x"), name="damaged")
+    return tmp_path / "table"
 
 
 def ids(path: Path) -> list[str]:
-    return sorted(hudi.Table.open(str(path)).to_arrow().column("id").to_pylist())
+    return sorted(hudi.Table.open(path).to_arrow("id").column(0).to_pylist())
 
 
 def upsert(path: Path, *new: str) -> None:
-    hudi.Table.open(str(path)).upsert(rows(*new))
+    hudi.Table.open(path).upsert(rows(*new, part="x"))
+
+
+def overwrite(path: Path, mode: Any = "append") -> None:
+    hudi.write(rows("b", part="x"), path, mode)
 
 
 def committed(path: Path) -> Path:
     return next((path / ".hoodie/timeline").glob("*.commit"))
+
+
+def committed_file(path: Path) -> Path:
+    return next((path / "x").glob("*.parquet"))
 
 
 # --- hoodie.properties
@@ -72,20 +88,15 @@ def test_damaged_properties(damage: Callable[[bytes], bytes], path: Path) -> Non
     properties = path / ".hoodie/hoodie.properties"
     whole = properties.read_bytes()
     properties.write_bytes(damage(whole))
-    for action in (
-        lambda: hudi.Table.open(str(path)),
-        lambda: hudi.write(rows("b"), str(path)),
-        lambda: hudi.write(rows("b"), str(path), "overwrite"),
-    ):
+    for action in (hudi.Table.open, overwrite, lambda path: overwrite(path, "overwrite")):
         with refused(path, CorruptMetadataError, "hoodie.properties", "backup"):
-            action()
-
+            action(path)
     # a change of the properties that was cut off leaves the backup
     (path / ".hoodie/hoodie.properties.backup").write_bytes(whole)
     assert ids(path) == ["a"]
     upsert(path, "b")
     assert ids(path) == ["a", "b"]
-    assert hudi.Table.open(str(path)).config.name == "damaged"
+    assert hudi.Table.open(path).config.name == "damaged"
 
 
 def test_missing_properties(path: Path) -> None:
@@ -96,7 +107,7 @@ def test_missing_properties(path: Path) -> None:
     for left in (path / ".hoodie").glob("hoodie.properties*"):
         left.unlink()
     with refused(path, NotATableError, "hoodie.properties"):
-        hudi.Table.open(str(path))
+        hudi.Table.open(path)
 
 
 # --- the timeline
@@ -107,13 +118,9 @@ def test_missing_properties(path: Path) -> None:
 def test_a_damaged_instant_is_named(damage: Callable[[bytes], bytes], path: Path) -> None:
     instant = committed(path)
     instant.write_bytes(damage(instant.read_bytes()))
-    for action in (
-        lambda: ids(path),
-        lambda: upsert(path, "b"),
-        lambda: hudi.Table.open(str(path)).incremental(),
-    ):
+    for action in (ids, upsert, lambda path: hudi.Table.open(path).incremental()):
         with refused(path, CorruptMetadataError, instant.name):
-            action()
+            action(path)
 
 
 def test_a_damaged_plan_is_named(path: Path) -> None:
@@ -125,23 +132,21 @@ def test_a_damaged_plan_is_named(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("action", "state"),
     [
-        f"{DEAD}.compaction.requested",
-        f"{DEAD}.logcompaction.inflight",
-        f"{DEAD}.deltacommit.inflight",
-        f"{DEAD}.indexing.requested",
-        f"{DEAD}.frobnication.requested",
+        ("compaction", "requested"),
+        ("logcompaction", "inflight"),
+        ("deltacommit", "inflight"),
+        ("indexing", "requested"),
+        ("frobnication", "requested"),
     ],
 )
-def test_pending_actions_of_others_stop_writers(name: str, path: Path) -> None:
-    (path / ".hoodie/timeline" / name).touch()
-    action = name.split(".")[1]
+def test_pending_actions_of_others_stop_writers(action: str, state: str, path: Path) -> None:
+    (path / f".hoodie/timeline/{DEAD}.{action}.{state}").touch()
     with refused(path, UnsupportedTableError, DEAD, action, "finish or roll"):
         upsert(path, "b")
-    last = committed(path).name[:17]
     with refused(path, UnsupportedTableError, DEAD, action):
-        hudi.Table.open(str(path)).rollback(last)
+        hudi.Table.open(path).rollback(committed(path).name[:17])
     assert ids(path) == ["a"]
 
 
@@ -155,27 +160,28 @@ def test_a_restore_without_its_plan_is_named(path: Path) -> None:
 # --- features
 # -------------------------------------------------------------------------------------
 
-FEATURES = [
-    ("hoodie.table.type", "MERGE_ON_READ", True),
-    ("hoodie.bootstrap.base.path", "/elsewhere", True),
-    ("hoodie.table.base.file.format", "ORC", True),
-    ("hoodie.table.metadata.partitions", "expr_index_a,files", False),
-    ("hoodie.table.metadata.partitions.inflight", "expr_index_a", False),
-    ("hoodie.record.merge.mode", "CUSTOM", False),
-]
 
-
-@pytest.mark.parametrize(("key", "value", "unreadable"), FEATURES)
+@pytest.mark.parametrize(
+    ("key", "value", "unreadable"),
+    [
+        ("hoodie.table.type", "MERGE_ON_READ", True),
+        ("hoodie.bootstrap.base.path", "/elsewhere", True),
+        ("hoodie.table.base.file.format", "ORC", True),
+        ("hoodie.table.metadata.partitions", "expr_index_a,files", False),
+        ("hoodie.table.metadata.partitions.inflight", "expr_index_a", False),
+        ("hoodie.record.merge.mode", "CUSTOM", False),
+    ],
+)
 def test_features_that_are_not_written(key: str, value: str, unreadable: bool, path: Path) -> None:
     update_properties(PosixStorage(str(path)), {key: value})
     words = value.split(",", maxsplit=1)[0] if key != "hoodie.bootstrap.base.path" else key
     for operation in ("insert", "bulk_insert", "upsert", "delete"):
         with refused(path, UnsupportedTableError, str(path), words):
-            getattr(hudi.Table.open(str(path)), operation)(rows("b"))
+            getattr(hudi.Table.open(path), operation)(rows("b", part="x"))
     with refused(path, UnsupportedTableError, words):
-        hudi.write(rows("b"), str(path))
+        overwrite(path)
     with refused(path, UnsupportedTableError, words):
-        hudi.Table.open(str(path)).rollback(committed(path).name[:17])
+        hudi.Table.open(path).rollback(committed(path).name[:17])
     if unreadable:
         with refused(path, UnsupportedTableError, words):
             ids(path)
@@ -194,15 +200,12 @@ def test_tables_that_cannot_even_be_opened(
     key: str, value: str, error: type[HudiError], path: Path
 ) -> None:
     properties = path / ".hoodie/hoodie.properties"
-    lines = [
-        line
-        for line in properties.read_text().splitlines()
-        if not line.startswith((f"{key}=", "#", "hoodie.table.precombine"))
-    ]
-    properties.write_text("\n".join([*lines, f"{key}={value.replace(':', chr(92) + ':')}", ""]))
-    for action in (lambda: hudi.Table.open(str(path)), lambda: hudi.write(rows("b"), str(path))):
+    lines = properties.read_text().splitlines()
+    others = [line for line in lines if not line.startswith((f"{key}=", "#"))]
+    properties.write_text("\n".join([*others, f"{key}={value.replace(':', chr(92) + ':')}", ""]))
+    for action in (hudi.Table.open, overwrite):
         with refused(path, error, value):
-            action()
+            action(path)
 
 
 # --- forgeries
@@ -214,19 +217,25 @@ def dead_writer(path: Path) -> Path:
     timeline = path / ".hoodie/timeline"
     (timeline / f"{DEAD}.commit.requested").touch()
     (timeline / f"{DEAD}.inflight").touch()
-    file = path / "x" / f"{uuid.UUID(int=7)}-0_0-0-0_{DEAD}.parquet"
-    file.write_text("half")
-    return file
+    (path / "x" / OWN).write_text("half")
+    return path / "x" / OWN
 
 
-def plan_of(*paths: str) -> bytes:
-    request = RollbackRequest("x", None, DEAD, paths)
-    return encode(RollbackPlan(InstantInfo(DEAD, "commit"), (request,)))
+def plan_of(*paths: str) -> RollbackPlan:
+    return RollbackPlan(InstantInfo(DEAD, "commit"), (RollbackRequest("x", None, DEAD, paths),))
 
 
-def test_the_dead_writer_of_these_tests_is_rolled_back(path: Path) -> None:
+def put_plan(path: Path, *paths: str) -> Path:
+    """Leave a rollback of the dead writer that somebody requested."""
+    plan = path / f".hoodie/timeline/{DEAD[:-1]}9.rollback.requested"
+    plan.write_bytes(encode(plan_of(*paths)))
+    return plan
+
+
+@pytest.mark.parametrize("scheme", ["", "file:", "file://"])
+def test_a_rollback_of_the_dead_writer_is_finished(scheme: str, path: Path) -> None:
     file = dead_writer(path)
-    (path / f".hoodie/timeline/{DEAD[:-1]}9.rollback.requested").write_bytes(plan_of(str(file)))
+    put_plan(path, f"{scheme}{file}")
     upsert(path, "b")
     assert not file.exists()
     assert ids(path) == ["a", "b"]
@@ -236,30 +245,20 @@ def test_the_dead_writer_of_these_tests_is_rolled_back(path: Path) -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        "{outside}/victim.parquet",
-        "{table}/../victim.parquet",
-        "{table}/x/../../victim.parquet",
-        "{table}/x/./{own}",
-        "{table}//x/{own}",
-        "{table}/.hoodie/hoodie.properties",
-        "{table}/.hoodie/{own}",
-        "{table}/x/{committed}",
-        "{table}",
-        "/etc/passwd",
-        "x/{own}",
-        "{table}2/x/{own}",
+        *("{outside}/victim.parquet", "{table}/../victim.parquet", "/etc/passwd"),
+        *("{table}/x/../../victim.parquet", "{table}/x/./{own}", "{table}//x/{own}"),
+        *("{table}/.hoodie/hoodie.properties", "{table}/.hoodie/{own}", "{table}/x/{committed}"),
+        *("{table}", "x/{own}", "{table}2/x/{own}"),
     ],
 )
 @pytest.mark.parametrize("state", ["requested", "inflight"])
 def test_a_forged_plan_deletes_nothing(target: str, state: str, path: Path) -> None:
+    data = committed_file(path)
     own = dead_writer(path)
-    data = next(file for file in (path / "x").glob("*.parquet") if file != own)
-    forged = target.format(outside=path.parent, table=path, own=own.name, committed=data.name)
-    timeline = path / ".hoodie/timeline"
-    # a plan that is right in all but one
-    (timeline / f"{DEAD[:-1]}9.rollback.requested").write_bytes(plan_of(str(own), forged))
+    forged = target.format(outside=path.parent, table=path, own=OWN, committed=data.name)
+    plan = put_plan(path, str(own), forged)  # right in all but one
     if state == "inflight":
-        (timeline / f"{DEAD[:-1]}9.rollback.inflight").touch()
+        plan.with_suffix(".inflight").touch()
     with refused(path.parent, CorruptMetadataError, "rollback.requested", forged, "Nothing"):
         upsert(path, "b")
     assert ids(path) == ["a"]
@@ -275,9 +274,8 @@ def test_a_forged_plan_deletes_nothing(target: str, state: str, path: Path) -> N
     ],
 )
 def test_a_forged_marker_deletes_nothing(marker: str, path: Path) -> None:
-    own = dead_writer(path)
-    data = next(file for file in (path / "x").glob("*.parquet") if file != own)
-    name = marker.format(own=own.name, committed=data.name)
+    name = marker.format(own=OWN, committed=committed_file(path).name)
+    dead_writer(path)
     forged = path / f".hoodie/.temp/{DEAD}" / name
     forged.parent.mkdir(parents=True)
     forged.touch()
@@ -300,10 +298,113 @@ def test_a_link_out_of_the_table_is_not_followed(how: str, path: Path) -> None:
         marker.parent.mkdir(parents=True)
         marker.touch()
     elif how == "plan":
-        plan = path / f".hoodie/timeline/{DEAD[:-1]}9.rollback.requested"
-        plan.write_bytes(plan_of(f"{path}/linked/{own.name}"))
+        put_plan(path, f"{path}/linked/{own.name}")
     try:
         upsert(path, "b")
     except HudiError as error:
         assert "linked" in str(error)  # noqa: PT017 - either way is right, if it is said why
     assert victim.read_text() == "not yours"
+
+
+# --- JSON that is nested without end
+
+DEEP = "[" * 100_000
+
+
+FILES: Any = SimpleNamespace(root="memory://table", read=lambda *_: DEEP.encode())
+"""A storage whose every file is such a text."""
+
+
+@pytest.mark.parametrize(
+    ("read", "error"),
+    [
+        (lambda: Split.from_json(DEEP), SchemaError),
+        (lambda: TupleDomain.from_json(DEEP, pa.schema([])), SchemaError),
+        (lambda: Claim.decode(DEEP.encode(), "claim"), CorruptMetadataError),
+        (lambda: AdoptionRecord.load(FILES), CorruptMetadataError),
+        (lambda: creation_folders(FILES), CorruptMetadataError),
+        # the parser of a stored property, whose caller names the file
+        (lambda: StorageMove.parse(DEEP), ValueError),
+    ],
+)
+def test_deep_json_is_damage(read: Callable[[], object], error: type[Exception]) -> None:
+    with pytest.raises(error) as found:
+        read()
+    assert "Recursion" not in str(found.value)
+
+
+def test_notes_of_somebody_else_are_nothing() -> None:
+    assert _decoded(DEEP) == {}
+
+
+LOCAL, S3, TOP, AZURE = (
+    "/lake/my table",
+    "s3://bucket/lake/t",
+    "s3://bucket",
+    "abfss://c@account.dfs.core.windows.net/t",
+)
+
+
+def test_hudi_takes_no_null_for_the_log_blocks_of_a_rollback() -> None:
+    """Its rollback ends with a NullPointerException, as `make interop` shows."""
+    target = Instant(DEAD, Action.COMMIT, State.INFLIGHT)
+    plan = make_plan(LOCAL, target, {PartitionPath("x"): [OWN], PartitionPath("y"): []})
+    stored = decode_record(encode(plan), "plan").fields["RollbackRequests"]
+    assert [one["logBlocksToBeDeleted"] for one in stored] == [{}, {}]
+
+
+@pytest.mark.parametrize(
+    ("root", "path"),
+    [
+        (LOCAL, f"{LOCAL}/x/{OWN}"),
+        (LOCAL, f"file:{LOCAL}/x/{OWN}"),
+        (LOCAL, f"file://{LOCAL}/x/{OWN}"),
+        (S3, f"{S3}/x/{OWN}"),
+        (S3, f"s3a://bucket/lake/t/x/{OWN}"),
+        (S3.replace("s3", "s3a"), f"{S3}/x/{OWN}"),
+        (TOP, f"s3a://bucket/x/{OWN}"),
+        (AZURE, f"{AZURE}/x/{OWN}"),
+        (AZURE, f"abfs://c/t/x/{OWN}"),
+        ("memory://m/t", f"memory://m/t/x/{OWN}"),
+        ("gs://bucket/t", f"gs://bucket/t/x/{OWN}"),
+    ],
+)
+def test_other_spellings_of_a_place(root: str, path: str) -> None:
+    assert relative_files(plan_of(path), root, DEAD, "plan") == [("x", f"x/{OWN}")]
+
+
+OUTSIDE = {
+    LOCAL: [
+        *("", "file:", "x/OWN", "file:x/OWN", "ROOT2/x/OWN", "/a/..ROOT/x/OWN", "file:ROOT"),
+        *("file:/a/..ROOT/x/OWN", "file:/lake/../ROOT/x/OWN", "file:/elsewhere/x/OWN"),
+        *("hdfs://hostROOT/x/OWN", "file://hostROOT/x/OWN", "s3a://bucketROOT/x/OWN"),
+        *("file:///ROOT/x/OWN", "file:ROOT/x/OWN/", "file:ROOT/x//OWN", "file:ROOT/x/OWN\0"),
+        *("file:ROOT2/x/OWN", "file:ROOT/../x/OWN", "file:ROOT/x/../x/OWN"),
+        *("file:ROOT/.hoodie/OWN", f"file:ROOT/x/{OF_ANOTHER}"),
+    ],
+    S3: [
+        *("s3a://other/lake/t/x/OWN", "s3a://bucket/lake/t2/x/OWN", "gs://bucket/lake/t/x/OWN"),
+        *("s3a://bucket/lake/t/../t/x/OWN", "s3a://user:secret@bucket/lake/t/x/OWN"),
+        "lake/t/x/OWN",
+    ],
+    TOP: ["s3a://bucket/.hoodie/OWN", "s3a://bucket//x/OWN"],
+    AZURE: [AZURE.replace("account", "other") + "/x/OWN"],
+}
+
+
+@pytest.mark.parametrize(
+    ("root", "path"), [(root, path) for root, paths in OUTSIDE.items() for path in paths]
+)
+def test_what_is_not_surely_inside_is_refused(root: str, path: str) -> None:
+    spelled = path.replace("ROOT", root).replace("OWN", OWN)
+    with pytest.raises(CorruptMetadataError, match="Nothing was deleted"):
+        relative_files(plan_of(spelled), root, DEAD, "plan")
+
+
+def test_relative_paths_are_refused_in_the_table_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in (f"x/{OWN}", f"file:x/{OWN}", f"./x/{OWN}"):
+        with pytest.raises(CorruptMetadataError):
+            relative_files(plan_of(path), str(tmp_path), DEAD, "plan")

@@ -25,28 +25,11 @@ RFC_93 = {
     "get_conflict_resolution_strategy": "getConflictResolutionStrategyClassName",
 }
 ADDED = {
-    "create",
-    "open",
-    "rebuild",
-    "close",
-    "get_options",
-    "check_schema",
-    "check_files",
-    "check_creation",
-    "get_metadata_folders",
-    "get_registration",
-    "check_write",
-    "check_restore",
-    "before_clean",
-    "before_rollback",
-    "before_restore",
-    "complete_savepoint",
-    "complete_delete_savepoint",
-    "complete_restore",
-    "complete_schema_change",
-    "find_publication",
-    "find_table",
-    "get_capabilities",
+    *("create", "open", "rebuild", "close", "find_publication", "find_table"),
+    *("get_options", "get_metadata_folders", "get_registration", "get_capabilities"),
+    *("check_schema", "check_files", "check_creation", "check_write", "check_restore"),
+    *("before_clean", "before_rollback", "before_restore", "complete_restore"),
+    *("complete_savepoint", "complete_delete_savepoint", "complete_schema_change"),
 }
 
 
@@ -59,21 +42,10 @@ def test_the_hooks_are_those_of_the_rfc_and_the_ones_the_protocol_needs() -> Non
 
 
 @pytest.mark.parametrize("hook", HOOKS)
-def test_every_hook_names_its_source_and_when_it_is_called(hook: str) -> None:
+def test_every_hook_says_its_source_its_time_and_who_must_have_it(hook: str) -> None:
     assert RFC_93.get(hook, "Added to RFC-93") in doc(hook)
     assert re.search(r"Called|When, lock", doc(hook))
-    assert re.search(r"lock", doc(hook))
-
-
-@pytest.mark.parametrize(
-    "hook", [hook for hook in HOOKS if hook.startswith(("complete", "before"))]
-)
-def test_every_hook_of_an_action_says_what_a_crash_means(hook: str) -> None:
-    assert "crash" in doc(hook)
-
-
-@pytest.mark.parametrize("hook", HOOKS)
-def test_every_hook_says_who_must_have_it(hook: str) -> None:
+    assert "lock" in doc(hook)
     first = (inspect.getdoc(HOOKS[hook].function) or "").split("\n\n")[0]
     if HOOKS[hook].is_optional:
         assert "Optional." in first
@@ -81,6 +53,11 @@ def test_every_hook_says_who_must_have_it(hook: str) -> None:
         assert "Required by" in first
     else:
         assert first.endswith("Required.")
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_every_hook_of_an_action_says_what_a_crash_means(hook: str) -> None:
+    assert "crash" in doc(hook) or not hook.startswith(("complete", "before"))
 
 
 @pytest.mark.parametrize("hook", [hook for hook in HOOKS if hook.startswith("complete")])
@@ -92,13 +69,10 @@ def test_hooks_of_an_action_take_the_arguments_of_the_rfc(hook: str) -> None:
 
 
 @pytest.mark.parametrize("hook", HOOKS)
-def test_what_a_hook_changes_is_compared_with_an_expected_version(hook: str) -> None:
+def test_arguments_are_given_by_name_among_them_the_expected_version(hook: str) -> None:
     changes = hook.startswith(("complete", "before", "archive"))
     assert ("expected_version" in HOOKS[hook].arguments) == changes
-
-
-@pytest.mark.parametrize("hook", HOOKS)
-def test_arguments_are_given_by_name_so_that_any_may_be_left_out(hook: str) -> None:
+    # so that a plugin may leave out any
     parameters = list(inspect.signature(HOOKS[hook].function).parameters.values())[1:]
     assert {one.kind for one in parameters} <= {inspect.Parameter.KEYWORD_ONLY}
     assert all(one.default is one.empty for one in parameters)
@@ -119,11 +93,8 @@ def test_plugin_authors_find_every_field_described() -> None:
 
 def test_contracts_have_a_version() -> None:
     assert parse_version(spi.SPI_VERSION) == (1, 0)
-    assert [parse_version(text) for text in ("0", "2.11", "1.", "one", "1.0.0", 1, None)] == [
-        (0, 0),
-        (2, 11),
-        *([None] * 5),
-    ]
+    assert [parse_version(text) for text in ("0", "2.11")] == [(0, 0), (2, 11)]
+    assert {parse_version(text) for text in ("1.", "one", "1.0.0", 1, None)} == {None}
 
 
 def test_plugin_authors_find_every_type_of_the_contract_in_the_spi() -> None:

@@ -24,7 +24,7 @@ from hudi_core.log_format import BlockType, HeaderKey, encode_log_block, read_lo
 from hudi_core.log_format.block import decode_avro_content, encode_avro_content
 from hudi_core.model.commit import WriteStat
 from hudi_core.model.files import FileGroupId
-from hudi_core.read import change_sources
+from hudi_core.read import incremental
 from hudi_core.read.change_log import ChangeLogs
 from hudi_core.read.file_changes import ChangeSource
 from hudi_core.read.window import WindowWrite
@@ -132,7 +132,7 @@ def sources(table: hudi.Table, begin: Any = None, end: Any = None) -> set[Change
 @pytest.fixture(autouse=True)
 def compares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logs are read only where files are gone, unless a test says otherwise."""
-    monkeypatch.setattr(change_sources, "SMALL_LOG", 10**12)
+    monkeypatch.setattr(incremental, "SMALL_LOG", 10**12)
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_a_history_of_all_types(tmp_path: Path, mode: str, monkeypatch: pytest.M
     compared = answers()
     assert sources(table, begin, ends[-1]) == {ChangeSource.FILES}
     assert set(compared[0]["op"].to_pylist()) == {"d", "u", "i"}
-    monkeypatch.setattr(change_sources, "SMALL_LOG", 0)
+    monkeypatch.setattr(incremental, "SMALL_LOG", 0)
     preferred = ChangeSource.LOGS_OR_FILES if mode == MODES[1] else ChangeSource.FILES
     assert sources(table, begin, ends[-1]) == {preferred}
     assert_same(answers(), compared)
@@ -183,7 +183,7 @@ def test_a_history_of_all_types(tmp_path: Path, mode: str, monkeypatch: pytest.M
     with pytest.raises(HistoryExpiredError):  # the logs of files that were cleaned are, too
         answers()
     begin = ends[-2]
-    monkeypatch.setattr(change_sources, "SMALL_LOG", 10**12)
+    monkeypatch.setattr(incremental, "SMALL_LOG", 10**12)
     wanted = ChangeSource.LOGS if mode == MODES[1] else ChangeSource.LOGS_AND_AFTER
     assert sources(table, begin, ends[-1]) == {wanted}
     times = [
@@ -248,7 +248,7 @@ def test_columns_that_changed_after_the_log(
         {"filter": [("n", ">", 1.5)]},
     ]
     compared = [table.changes(*window, **one) for one in wanted]
-    monkeypatch.setattr(change_sources, "SMALL_LOG", 0)
+    monkeypatch.setattr(incremental, "SMALL_LOG", 0)
     assert [table.changes(*window, **one) for one in wanted] == compared  # types are others now
     expire(table)
     assert ChangeSource.FILES not in sources(table, *window)
@@ -341,7 +341,7 @@ def test_rows_with_the_same_key(tmp_path: Path, mode: str, monkeypatch: pytest.M
     compared = table.changes(first.instant, second, images="struct")
     told = [(row["before"]["value"], row["after"]["id"]) for row in compared.to_pylist()]
     assert sorted(told) == [("a", 1), ("a", 3), ("again", 1)]
-    monkeypatch.setattr(change_sources, "SMALL_LOG", 0)
+    monkeypatch.setattr(incremental, "SMALL_LOG", 0)
     assert table.changes(first.instant, second, images="struct").equals(compared)
     table.upsert(simple(2))
     expire(table)
@@ -489,9 +489,9 @@ def test_small_logs_are_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return [(row["op"], row["after"]["id"]) for row in rows]
 
     assert told() == compared
-    monkeypatch.setattr(change_sources, "SMALL_LOG", 10**5)
+    monkeypatch.setattr(incremental, "SMALL_LOG", 10**5)
     assert sources(table, first) == {ChangeSource.FILES}
-    monkeypatch.setattr(change_sources, "SMALL_LOG", 0)
+    monkeypatch.setattr(incremental, "SMALL_LOG", 0)
     for log in Path(table.path).rglob(".*.cdc"):
         log.write_bytes(log.read_bytes()[:-1])
     assert told() == compared

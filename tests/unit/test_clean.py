@@ -1,15 +1,25 @@
-"""What cleans leave: every view they promise, and nothing more than that."""
+"""Cleans: what plans leave, and carrying them out through damage, crashes and forgeries."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_core.actions.clean import (
+    CleanWork,
+    complete_clean,
+    delete_cleaned,
+    pending_cleans,
+    request_clean,
+    start_clean,
+)
 from hudi_core.actions.clean_plan import (
     RETAINED_SINCE_KEY,
     SAVEPOINTED_KEY,
@@ -25,16 +35,19 @@ from hudi_core.actions.clean_plan import (
     retain,
 )
 from hudi_core.config.kinds import CleanPolicy
-from hudi_core.model.actions import CleanMetadata
+from hudi_core.errors import CorruptMetadataError, HudiError, TableServiceError, UnsafePathError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.model.actions import ActionInstant, CleanerPlan, CleanFileInfo, CleanMetadata
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileGroupId, FileId, FileStatus, PartitionPath, join_path
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import EARLIEST, InstantTime, to_datetime
+from hudi_core.timeline.serde import decode_clean, decode_cleaner_plan, encode
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups
-from tests.unit.mortal_tables import at
+from tests.unit.mortal_tables import DEATHS_APART, at, deaths, open_client
 
 COMMITS, VERSIONS, HOURS = CleanPolicy
 P, Q = PartitionPath("p"), PartitionPath("q")
@@ -86,20 +99,15 @@ class Table(FileIndex):
         action = Action.REPLACECOMMIT if gone is not None else Action.COMMIT
         action = Action.DELTACOMMIT if logs else action
         completion = at(ordinal + 5 if done is None else done)
-        instant = Instant(
-            at(ordinal), action, state, completion if state is State.COMPLETED else None
-        )
+        is_done = state is State.COMPLETED
+        instant = Instant(at(ordinal), action, state, completion if is_done else None)
         self.instants.append(instant)
-        for path, ids in (base or {}).items():
-            names = {f"{one}-0_0-0-0_{at(ordinal)}.parquet" for one in ids}
-            self.files.setdefault(path, set()).update(names)
-        for path, ids in (logs or {}).items():
-            names = {f".{one}-0_{at(ordinal)}.log.1_0-0-0" for one in ids}
-            self.files.setdefault(path, set()).update(names)
+        for of, name in ((base, "{}-0_0-0-0_{}.parquet"), (logs, ".{}-0_{}.log.1_0-0-0")):
+            for path, ids in (of or {}).items():
+                names = {name.format(one, at(ordinal)) for one in ids}
+                self.files.setdefault(path, set()).update(names)
         stats = {str(path): (WriteStat(),) for path in {**(base or {}), **(logs or {})}}
-        self.metadata[instant] = (
-            CommitMetadata(stats) if gone is None else ReplaceCommitMetadata(stats)
-        )
+        self.metadata[instant] = CommitMetadata(stats)
         if gone is not None:
             ids_of = {path: tuple(f"{one}-0" for one in ids) for path, ids in gone.items()}
             self.metadata[instant] = ReplaceCommitMetadata(
@@ -111,22 +119,16 @@ class Table(FileIndex):
         self,
         rules: CleanRules,
         needed: Needed = NOTHING,
-        partitions: Sequence[PartitionPath] | None = None,
         now: datetime = LATE,
         since: InstantTime = EARLIEST,
     ) -> dict[PartitionPath, PartitionClean]:
         retention = never_back(retain(self.timeline, rules, now), self.timeline, since)
         view, replaced = self.view(), self.replaced()
-        wanted = self.list_partitions() if partitions is None else partitions
-        return {
-            path: clean_partition(
-                PartitionFiles(view.file_groups([path]), self.list_files([path])[path]),
-                replaced,
-                retention,
-                needed,
-            )
-            for path in wanted
-        }
+        found = {}
+        for path in self.list_partitions():
+            files = PartitionFiles(view.file_groups([path]), self.list_files([path])[path])
+            found[path] = clean_partition(files, replaced, retention, needed)
+        return found
 
     def delete(self, plan: Mapping[PartitionPath, PartitionClean]) -> None:
         for path, one in plan.items():
@@ -150,28 +152,20 @@ def updated(times: int) -> Table:
 
 
 def test_latest_commits_keep_what_a_reader_as_of_any_of_them_sees() -> None:
-    table = updated(6)
-    assert (
-        retain(table.timeline, CleanRules(commits_retained=2), LATE).earliest == (table.instants[4])
-    )
+    table, rules = updated(6), CleanRules(commits_retained=2)
+    assert retain(table.timeline, rules, LATE).earliest == table.instants[4]
     # 50 is retained; a reader that began right before it still sees 40
-    assert instants_of(table.plan(CleanRules(commits_retained=2))[P].paths) == ["10", "20", "30"]
-
-
-@pytest.mark.parametrize("retained", [6, 7])
-def test_as_many_commits_as_are_retained_are_not_cleaned(retained: int) -> None:
-    assert updated(6).plan(CleanRules(commits_retained=retained))[P] == PartitionClean()
+    assert instants_of(table.plan(rules)[P].paths) == ["10", "20", "30"]
+    for enough in (6, 7):
+        assert updated(6).plan(CleanRules(commits_retained=enough))[P] == PartitionClean()
 
 
 def test_latest_versions_keep_slices_of_each_group() -> None:
     table = updated(4)
     table.write(50, {P: ["b"]})
-    rules = CleanRules(VERSIONS, file_versions_retained=3)
-    assert instants_of(table.plan(rules)[P].paths) == ["10"]
-    one = CleanRules(VERSIONS, file_versions_retained=1)
-    assert instants_of(table.plan(one)[P].paths) == ["10", "20", "30"]
-    none = CleanRules(VERSIONS, file_versions_retained=0)
-    assert instants_of(table.plan(none)[P].paths) == ["10", "20", "30"]
+    for count, gone in ((3, ["10"]), (1, ["10", "20", "30"]), (0, ["10", "20", "30"])):
+        rules = CleanRules(VERSIONS, file_versions_retained=count)
+        assert instants_of(table.plan(rules)[P].paths) == gone
 
 
 def test_the_log_of_a_file_goes_with_it() -> None:
@@ -208,13 +202,10 @@ def test_nothing_goes_that_a_pending_write_may_read() -> None:
 
 def test_slices_go_with_their_logs_and_lost_attempts() -> None:
     table = Table()
-    table.write(10, {P: ["a"]})
+    for time in (10, 30, 50):
+        table.write(time, {P: ["a"]})
+        table.write(time + 10, logs={P: ["a"]})
     table.files[P].add(f"a-0_0-0-1_{at(10)}.parquet")
-    table.write(20, logs={P: ["a"]})
-    table.write(30, {P: ["a"]})
-    table.write(40, logs={P: ["a"]})
-    table.write(50, {P: ["a"]})
-    table.write(60, logs={P: ["a"]})
     paths = table.plan(CleanRules(VERSIONS, file_versions_retained=2))[P].paths
     assert paths == (
         f"p/.a-0_{at(20)}.log.1_0-0-0",
@@ -261,9 +252,7 @@ def test_replaced_groups_stay_until_nobody_reads_them() -> None:
 
 
 def test_replaced_groups_lose_slices_that_nobody_reads() -> None:
-    table = Table()
-    for time in (10, 20, 30, 40):
-        table.write(time, {P: ["a"]})
+    table = updated(4)
     table.write(50, {P: ["b"]}, gone={"p": ("a",)})
     plan = table.plan(CleanRules(commits_retained=2))
     assert plan[P].paths == tuple(f"p/a-0_0-0-0_{at(time)}.parquet" for time in (10, 20))
@@ -272,6 +261,12 @@ def test_replaced_groups_lose_slices_that_nobody_reads() -> None:
 def test_under_versions_replaced_groups_go_at_once() -> None:
     plan = replaced_table().plan(CleanRules(VERSIONS))
     assert [len(plan[P].paths), len(plan[Q].paths), plan[Q].drop] == [1, 1, True]
+    # the folder of a table without partitions is never dropped
+    table, root = Table(), PartitionPath("")
+    table.write(10, {root: ["a"]})
+    table.write(20, gone={"": ("a",)})
+    expected = PartitionClean((f"a-0_0-0-0_{at(10)}.parquet",), False, at(20))
+    assert table.plan(CleanRules(VERSIONS))[root] == expected
 
 
 @pytest.mark.parametrize("stays", ["pending", "savepoint"])
@@ -290,21 +285,7 @@ def test_a_partition_with_a_file_left_is_not_dropped(stays: str) -> None:
     assert plan[Q] == PartitionClean((f"q/c-0_0-0-0_{at(10)}.parquet",), False, at(20))
 
 
-def test_the_folder_of_a_table_without_partitions_is_never_dropped() -> None:
-    table = Table()
-    root = PartitionPath("")
-    table.write(10, {root: ["a"]})
-    table.write(20, gone={"": ("a",)})
-    plan = table.plan(CleanRules(VERSIONS))
-    assert plan[root] == PartitionClean((f"a-0_0-0-0_{at(10)}.parquet",), False, at(20))
-
-
 # --- clean: which partitions ---------------------------------------------------------------------
-
-
-def last(earliest: int, *saved: int) -> CleanMetadata:
-    extra = {SAVEPOINTED_KEY: ",".join(at(n) for n in saved)} if saved else None
-    return CleanMetadata(at(1), 0, 0, at(earliest) if earliest else "", extra_metadata=extra)
 
 
 def test_only_partitions_touched_since_the_last_clean_are_looked_at() -> None:
@@ -319,14 +300,16 @@ def test_only_partitions_touched_since_the_last_clean_are_looked_at() -> None:
         read = table.metadata.__getitem__
         return partitions_to_clean(table.timeline, retention, clean, savepoints, read)
 
+    def last(earliest: int, *saved: int) -> CleanMetadata:
+        extra = {SAVEPOINTED_KEY: ",".join(at(n) for n in saved)} if saved else None
+        return CleanMetadata(at(1), 0, 0, at(earliest) if earliest else "", extra_metadata=extra)
+
     assert touched(last(40)) == {"x", "y", "z", "r"}
     assert touched(last(80)) == set()
     assert touched(last(40, 20), [at(20)]) == {"x", "y", "z", "r"}
     # all of them: no clean to go on from, its end archived, a savepoint deleted since
-    assert touched(None) is None
-    assert touched(last(0)) is None
-    assert touched(last(5)) is None
-    assert touched(last(40, 20), []) is None
+    for clean in (None, last(0), last(5), last(40, 20)):
+        assert touched(clean) is None
 
 
 def test_the_plan_is_hudis_with_absolute_paths() -> None:
@@ -337,15 +320,12 @@ def test_the_plan_is_hudis_with_absolute_paths() -> None:
     retention = retain(table.timeline, rules, LATE)
     plan = make_clean_plan("/lake/t", retention, table.plan(rules), table.timeline, [at(50)])
     assert plan is not None
-    assert plan.earliest_instant_to_retain is not None
-    named = plan.earliest_instant_to_retain
-    assert (named.timestamp, named.action, named.state) == (at(40), "commit", "COMPLETED")
+    named, paths = plan.earliest_instant_to_retain, plan.file_paths_to_be_deleted_per_partition
+    assert named == ActionInstant(at(40), "commit", "COMPLETED")
     assert plan.last_completed_commit_timestamp == at(50)
     assert (plan.policy, plan.version) == ("KEEP_LATEST_COMMITS", 2)
-    paths = plan.file_paths_to_be_deleted_per_partition
-    assert paths is not None
-    assert {path: [one.file_path for one in files] for path, files in paths.items()} == {
-        "p": [f"/lake/t/p/a-0_0-0-0_{at(10)}.parquet", f"/lake/t/p/b-0_0-0-0_{at(10)}.parquet"],
+    assert {path: [one.file_path for one in files] for path, files in (paths or {}).items()} == {
+        "p": [f"/lake/t/p/{one}-0_0-0-0_{at(10)}.parquet" for one in "ab"],
         "q": [f"/lake/t/q/c-0_0-0-0_{at(10)}.parquet"],
     }
     assert plan.partitions_to_be_deleted == ("q",)
@@ -445,25 +425,15 @@ def test_any_clean_keeps_every_view_it_promises_and_little_else(
         alive = {one.file_id[:-2] for one in table.view().latest_slices([path])}
         gone = {str(path): tuple(sorted(alive))} if kind == "replace" else None
         state = State.INFLIGHT if kind == "pending" else State.COMPLETED
-        written = {path: ids}
-        table.write(
-            10 * (n + 1),
-            None if kind == "log" else written,
-            written if kind == "log" else None,
-            gone,
-            state,
-        )
+        base, logs = ({}, {path: ids}) if kind == "log" else ({path: ids}, {})
+        table.write(10 * (n + 1), base, logs, gone, state)
         if n not in cleans and n < len(steps) - 1:
             continue
         now = to_datetime(at(10 * n))
         retention = retain(table.timeline, rules, now)
         times = [one.requested_time for one in table.timeline.completed_writes()]
-        promised = [
-            time
-            for time in times
-            if retention.earliest and time >= retention.earliest.requested_time
-        ]
-        promised += times[-1:]
+        first = retention.earliest.requested_time if retention.earliest else "9"
+        promised = [*(time for time in times if time >= first), *times[-1:]]
         before = {time: view_as_of(table, time) for time in promised}
         read = table.metadata.__getitem__
         looked_at = partitions_to_clean(table.timeline, retention, clean, [], read)
@@ -480,3 +450,225 @@ def test_any_clean_keeps_every_view_it_promises_and_little_else(
     if rules.policy is VERSIONS and not table.timeline.pending():
         groups = [one for one in table.view().file_groups() if one.id not in table.replaced()]
         assert all(len(one.slices) <= rules.file_versions_retained for one in groups)
+
+
+OLD = [f"{name}-0_0-0-0_{at(10)}.parquet" for name in "abc"]
+LOG = f".a-0_{at(12)}.log.1_0-0-0"
+NEW = f"a-0_0-0-0_{at(20)}.parquet"
+
+
+def plan_of(*paths: str | None, partition: str = "p=1", drop: tuple[str, ...] = ()) -> CleanerPlan:
+    files = {partition: tuple(CleanFileInfo(path, False) for path in paths)}
+    return CleanerPlan(
+        ActionInstant(at(20), "commit", "COMPLETED"),
+        at(30),
+        "KEEP_LATEST_COMMITS",
+        {},
+        file_paths_to_be_deleted_per_partition=files,
+        partitions_to_be_deleted=drop,
+        extra_metadata={"who": "asked"},
+    )
+
+
+def fill(root: Path) -> None:
+    for partition, names in (("p=1", (*OLD, LOG, NEW)), ("q=2", OLD[:1])):
+        (root / partition).mkdir(parents=True)
+        for name in (*names, ".hoodie_partition_metadata"):
+            (root / partition / name).write_text("data")
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> TableMetaClient:
+    fill(tmp_path / "t")
+    return open_client(tmp_path / "t")
+
+
+def whole_plan(root: str) -> CleanerPlan:
+    plan = plan_of(*(f"{root}/p=1/{name}" for name in (OLD[0], OLD[1], LOG)), drop=("q=2",))
+    files = dict(plan.file_paths_to_be_deleted_per_partition or {})
+    files["q=2"] = (CleanFileInfo(f"{root}/q=2/{OLD[0]}", False),)
+    return replace(plan, file_paths_to_be_deleted_per_partition=files)
+
+
+def finish(client: TableMetaClient, instant: Instant) -> Instant:
+    work = start_clean(client, instant)
+    assert isinstance(work, CleanWork)
+    return complete_clean(client, work, at(99), delete_cleaned(client, work))
+
+
+def left(root: Path) -> set[str]:
+    files = (file for file in root.rglob("*") if file.is_file())
+    names = {str(file.relative_to(root)) for file in files}
+    return {name for name in names if not name.startswith(".hoodie/")}
+
+
+AFTER = {f"p=1/{name}" for name in (OLD[2], NEW, ".hoodie_partition_metadata")}
+
+
+def test_a_clean_deletes_what_its_plan_names_and_says_so(client: TableMetaClient) -> None:
+    root = Path(client.storage.root)
+    plan = whole_plan(str(root))
+    requested = request_clean(client, at(50), plan)
+    assert decode_cleaner_plan(client.active.read(requested), "x") == plan
+    assert left(root) > AFTER
+    done = finish(client, requested)
+    assert left(root) == AFTER
+    assert sorted(file.name for file in (root / ".hoodie/timeline").iterdir()) == [
+        f"{at(50)}.clean.inflight",
+        f"{at(50)}.clean.requested",
+        f"{at(50)}_{at(99)}.clean",
+    ]
+    metadata = decode_clean(client.active.read(done), "x")
+    assert (metadata.start_clean_time, metadata.earliest_commit_to_retain) == (at(50), at(20))
+    assert metadata.last_completed_commit_timestamp == at(30)
+    assert (metadata.total_files_deleted, metadata.version) == (4, 2)
+    assert metadata.extra_metadata == {"who": "asked"}
+    first, second = metadata.partition_metadata["p=1"], metadata.partition_metadata["q=2"]
+    assert first.success_delete_files == first.delete_path_patterns == (OLD[0], OLD[1], LOG)
+    assert first.failed_delete_files == ()
+    assert (first.policy, first.partition_path) == ("KEEP_LATEST_COMMITS", "p=1")
+    assert (first.is_partition_deleted, second.is_partition_deleted) == (False, True)
+
+
+def test_what_changed_since_the_plan(client: TableMetaClient) -> None:
+    root = Path(client.storage.root)
+    requested = request_clean(client, at(50), whole_plan(str(root)))
+    (root / "q=2" / NEW).write_text("of a running write")
+    (root / "p=1" / OLD[1]).unlink()
+    metadata = decode_clean(client.active.read(finish(client, requested)), "x")
+    assert metadata.total_files_deleted == 4, "files that are gone count as deleted"
+    mark = "q=2/.hoodie_partition_metadata"
+    assert left(root) == {*AFTER, f"q=2/{NEW}", mark}, "a partition that is filled again has one"
+
+
+def test_the_work_is_shared_out(client: TableMetaClient, tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def run_map(function: Any, items: Sequence[Any]) -> Any:
+        asked.append(len(items))
+        return map(function, items)
+
+    shared = open_client(tmp_path / "t", run_map=run_map)
+    finish(shared, request_clean(shared, at(50), whole_plan(shared.storage.root)))
+    assert asked == [4, 1]
+    assert left(tmp_path / "t") == AFTER
+
+
+def test_a_crash_at_any_step_is_made_good(tmp_path: Path) -> None:
+    template = tmp_path / "template"
+    fill(template)
+
+    def act(dying: TableMetaClient) -> object:
+        pending = pending_cleans(dying.timeline())
+        if pending:
+            return finish(dying, pending[0])
+        return finish(dying, request_clean(dying, at(50), whole_plan(dying.storage.root)))
+
+    seen = 0
+    for path in deaths(template, tmp_path / "copies", act):
+        seen += 1
+        client = open_client(path)
+        survivors = left(path)
+        assert survivors >= AFTER
+        if client.timeline().first is None:
+            assert len(survivors) == len(AFTER) + 5
+        if not client.timeline().completed().instants:
+            act(client)
+        assert {name for name in left(path) if ".tmp" not in name} == AFTER
+        [clean] = client.timeline()
+        assert clean == Instant(at(50), Action.CLEAN, State.COMPLETED, at(99))
+        metadata = decode_clean(client.active.read(clean), "x")
+        assert metadata.total_files_deleted == 4
+    assert seen * DEATHS_APART > 30
+
+
+def test_an_empty_plan_is_dropped(client: TableMetaClient) -> None:
+    clean = client.active.create_requested(Instant(at(50), Action.CLEAN, State.REQUESTED))
+    clean = client.active.to_inflight(clean)
+    assert start_clean(client, clean) is None
+    assert client.timeline().instants == ()
+
+
+def test_plans_of_version_1_name_files_in_their_partition(client: TableMetaClient) -> None:
+    plan = replace(
+        plan_of(),
+        version=1,
+        files_to_be_deleted_per_partition={"p=1": (OLD[0],)},
+        file_paths_to_be_deleted_per_partition=None,
+        partitions_to_be_deleted=None,
+    )
+    finish(client, request_clean(client, at(50), plan))
+    assert f"p=1/{OLD[0]}" not in left(Path(client.storage.root))
+
+
+def test_other_spellings_of_the_table_are_accepted(client: TableMetaClient) -> None:
+    root = client.storage.root
+    plan = plan_of(f"file:{root}/p=1/{OLD[0]}", f"file://{root}/p=1/{OLD[1]}")
+    finish(client, request_clean(client, at(50), plan))
+    assert not {f"p=1/{OLD[0]}", f"p=1/{OLD[1]}"} & left(Path(root))
+
+
+def test_bootstrapped_files_are_refused(client: TableMetaClient) -> None:
+    info = CleanFileInfo("/elsewhere/x.parquet", True)
+    plan = replace(plan_of(), file_paths_to_be_deleted_per_partition={"p=1": (info,)})
+    with pytest.raises(TableServiceError, match="with Apache Hudi"):
+        request_clean(client, at(50), plan)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(None, "", "{root}/{old}", "{root}2/p=1/{old}", "{root}/q=2/{old}", "p=1/{old}"),
+        *("/elsewhere/p=1/{old}", "{root}/../p=1/{old}", "{root}/p=1/../p=1/{old}"),
+        *("{root}/p=1/../../{old}", "{root}/p=1/x/{old}", "{root}/p=1//{old}", "file:p=1/{old}"),
+        *("{root}/p=1/.hoodie_partition_metadata", "{root}/p=1/plain.parquet"),
+        *("{root}/.hoodie/hoodie.properties", "{root}/.hoodie/timeline/{old}"),
+        *("s3a://bucket{root}/p=1/{old}", "{root}/p=1/{old}\0"),
+    ],
+)
+def test_a_forged_plan_deletes_nothing(client: TableMetaClient, path: str | None) -> None:
+    root = client.storage.root
+    refuse(client, plan_of(f"{root}/p=1/{OLD[1]}", path and path.format(root=root, old=OLD[0])))
+
+
+@pytest.mark.parametrize(
+    "partition",
+    ["..", "../t/p=1", "/etc", ".hoodie", ".hoodie/timeline", "p=1/../..", "p=1//x", "."],
+)
+@pytest.mark.parametrize("place", ["files", "old files", "dropped"])
+def test_forged_partitions_are_refused(client: TableMetaClient, partition: str, place: str) -> None:
+    plan = plan_of(drop=(partition,) if place == "dropped" else ())
+    if place == "files":
+        path = f"{client.storage.root}/{partition}/{OLD[0]}"
+        plan = plan_of(path, partition=partition)
+    if place == "old files":
+        plan = replace(plan, files_to_be_deleted_per_partition={partition: (OLD[0],)})
+    refuse(client, plan)
+
+
+@pytest.mark.parametrize("name", ["../x", f"../q=2/{OLD[0]}", f"x/{OLD[0]}", "plain", ""])
+def test_forged_names_are_refused(client: TableMetaClient, name: str) -> None:
+    refuse(client, replace(plan_of(), files_to_be_deleted_per_partition={"p=1": (name,)}))
+
+
+def refuse(client: TableMetaClient, plan: CleanerPlan) -> None:
+    clean = Instant(at(50), Action.CLEAN, State.REQUESTED)
+    client.active.create_requested(clean, encode(plan))
+    whole = left(Path(client.storage.root))
+    with pytest.raises(CorruptMetadataError, match="Nothing was deleted") as caught:
+        start_clean(client, clean)
+    assert caught.value.path == f"{client.storage.root}/{client.active.path(clean)}"
+    assert left(Path(client.storage.root)) == whole
+    assert client.timeline().instants == (clean,)
+
+
+def test_a_link_out_of_the_table_is_not_followed(client: TableMetaClient, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / OLD[0]).write_text("not yours")
+    (tmp_path / "t" / "r=3").symlink_to(outside)
+    plan = plan_of(f"{client.storage.root}/r=3/{OLD[0]}", partition="r=3")
+    with pytest.raises(HudiError) as caught:
+        finish(client, request_clean(client, at(50), plan))
+    assert isinstance(caught.value, UnsafePathError)
+    assert (outside / OLD[0]).exists()

@@ -1,8 +1,9 @@
-"""Archiving: where instants go, byte by byte, and that none is lost or doubled by a crash."""
+"""Archiving: which instants leave, where they go byte by byte, and that a crash loses none."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from hudi_core.actions import archive as archiving
 from hudi_core.actions.archive import archive
+from hudi_core.actions.archive_plan import ArchiveRules, LastClean, plan_archive
 from hudi_core.errors import (
     AlreadyExistsError,
     CorruptMetadataError,
@@ -24,6 +26,7 @@ from hudi_core.errors import (
 )
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.archived import with_history
 from hudi_core.timeline.lsm_history import HistoryFileName
@@ -48,13 +51,25 @@ def names(path: Path) -> list[str]:
     return sorted(file.name for file in (path / HISTORY).iterdir())
 
 
-def history_rows(path: Path) -> int:
-    """Count the rows of the current version, as nobody's reader but DuckDB sees them."""
+def history(path: Path) -> dict[str, int]:
+    """Names and sizes of the files of the current version."""
     version = (path / HISTORY / "_version_").read_text()
     manifest = json.loads((path / HISTORY / f"manifest_{version}").read_text())
-    files = [str(path / HISTORY / entry["fileName"]) for entry in manifest["files"]]
+    return {entry["fileName"]: entry["fileLen"] for entry in manifest["files"]}
+
+
+def history_rows(path: Path) -> int:
+    """Count the rows of the current version, as nobody's reader but DuckDB sees them."""
+    files = [str(path / HISTORY / name) for name in history(path)]
     [[count]] = duckdb.execute(f"select count(*) from read_parquet({files})").fetchall()
     return int(count)
+
+
+def on(client: TableMetaClient, storage: PosixStorage) -> TableMetaClient:
+    """Another client of the table, with a storage of its own."""
+    other = open_client(Path(client.storage.root))
+    object.__setattr__(other, "storage", storage)
+    return other
 
 
 @pytest.fixture
@@ -66,37 +81,28 @@ def test_the_history_file_is_what_hudi_writes(client: TableMetaClient, tmp_path:
     commit = add(client, 10, body=b"first")
     clean = add(client, 20, Action.CLEAN, plan=b"clean plan", body=b"cleaned")
     assert archive(client, [clean, commit]) == (commit, clean)
-
-    assert names(tmp_path / "t") == [f"{at(10)}_{at(20)}_0.parquet", "_version_", "manifest_1"]
-    folder = tmp_path / "t" / HISTORY
-    assert (folder / "_version_").read_bytes() == b"1"
-    [file] = folder.glob("*.parquet")
-    size = file.stat().st_size
-    manifest = json.loads((folder / "manifest_1").read_text())
-    assert manifest == {"files": [{"fileName": file.name, "fileLen": size}]}
+    path = tmp_path / "t"
+    name = f"{at(10)}_{at(20)}_0.parquet"
+    assert names(path) == [name, "_version_", "manifest_1"]
+    file = path / HISTORY / name
+    assert (path / HISTORY / "_version_").read_bytes() == b"1"
+    assert history(path) == {name: file.stat().st_size}
     parquet = pq.ParquetFile(file)
-    columns = [
-        (column.name, column.physical_type, column.max_definition_level)
-        for column in map(parquet.schema.column, range(6))
+    columns = [parquet.schema.column(number) for number in range(6)]
+    assert [(one.name, one.physical_type, str(one.logical_type)) for one in columns] == [
+        ("instantTime", "BYTE_ARRAY", "String"),
+        ("completionTime", "BYTE_ARRAY", "String"),
+        ("action", "BYTE_ARRAY", "String"),
+        ("metadata", "BYTE_ARRAY", "None"),
+        ("plan", "BYTE_ARRAY", "None"),
+        ("version", "INT32", "None"),
     ]
-    assert columns == [
-        ("instantTime", "BYTE_ARRAY", 1),
-        ("completionTime", "BYTE_ARRAY", 1),
-        ("action", "BYTE_ARRAY", 1),
-        ("metadata", "BYTE_ARRAY", 1),
-        ("plan", "BYTE_ARRAY", 1),
-        ("version", "INT32", 0),
-    ]
-    kinds = [str(parquet.schema.column(n).logical_type) for n in range(5)]
-    assert kinds == ["String", "String", "String", "None", "None"]
+    assert [one.max_definition_level for one in columns] == [1, 1, 1, 1, 1, 0]
     assert set(parquet.metadata.metadata) == {b"parquet.avro.schema"}
     avro = json.loads(parquet.metadata.metadata[b"parquet.avro.schema"])
-    assert (avro["namespace"], avro["name"]) == (
-        "org.apache.hudi.avro.model",
-        "HoodieLSMTimelineInstant",
-    )
-    rows = duckdb.execute(f"from '{file}'").fetchall()
-    assert rows == [
+    assert avro["namespace"] == "org.apache.hudi.avro.model"
+    assert avro["name"] == "HoodieLSMTimelineInstant"
+    assert duckdb.execute(f"from '{file}'").fetchall() == [
         (at(10), at(15), "commit", b"first", None, 1),
         (at(20), at(25), "clean", b"cleaned", b"clean plan", 1),
     ]
@@ -159,9 +165,8 @@ def test_pending_instants_are_refused(client: TableMetaClient, upto: State) -> N
 
 
 def test_savepoints_are_refused(client: TableMetaClient) -> None:
-    saved = client.active.complete(
-        Instant(at(10), Action.SAVEPOINT, State.INFLIGHT), at(20), b"saved"
-    )
+    pending = Instant(at(10), Action.SAVEPOINT, State.INFLIGHT)
+    saved = client.active.complete(pending, at(20), b"saved")
     with pytest.raises(TableServiceError, match="Delete the savepoint"):
         archive(client, [saved])
 
@@ -192,21 +197,14 @@ def test_ten_files_of_a_level_become_one_of_the_next(
     for n in range(1, 102):
         done.append(add(client, 10 * n))
         archive(client, done[-1:])
-        levels = [parsed.level for name in names(tmp_path / "t") if (parsed := parse_name(name))]
         # old versions keep their files for a while
-        assert len(levels) <= 40
+        assert sum(HistoryFileName.parse(name) is not None for name in names(tmp_path / "t")) <= 40
     last = client.archived.load()
     assert tuple(one.instant for one in last) == tuple(done) == whole(client)
-    version = (tmp_path / "t" / HISTORY / "_version_").read_text()
-    manifest = json.loads((tmp_path / "t" / HISTORY / f"manifest_{version}").read_text())
-    assert [entry["fileName"] for entry in manifest["files"]] == [
+    assert list(history(tmp_path / "t")) == [
         f"{at(10)}_{at(1000)}_2.parquet",
         f"{at(1010)}_{at(1010)}_0.parquet",
     ]
-
-
-def parse_name(name: str) -> HistoryFileName | None:
-    return HistoryFileName.parse(name)
 
 
 def test_files_are_not_merged_beyond_the_target_size(
@@ -216,8 +214,8 @@ def test_files_are_not_merged_beyond_the_target_size(
     for one in done:
         archive(client, [one], compaction_batch_size=2, target_file_bytes=10)
     assert whole(client) == tuple(done)
-    levels = {parsed.level for name in names(tmp_path / "t") if (parsed := parse_name(name))}
-    assert levels == {0}
+    files = [name for name in names(tmp_path / "t") if name.endswith(".parquet")]
+    assert {parsed.level for name in files if (parsed := HistoryFileName.parse(name))} == {0}
 
 
 def test_old_manifests_go_and_three_stay(client: TableMetaClient, tmp_path: Path) -> None:
@@ -243,9 +241,7 @@ def test_a_reader_of_an_old_version_still_finds_its_files(client: TableMetaClien
                     archive(client, [add(client, 10 * n)], compaction_batch_size=2)
             return data
 
-    slow = Slow(client.storage.root, fsync=False)
-    reader = open_client(Path(client.storage.root))
-    object.__setattr__(reader, "storage", slow)
+    reader = on(client, Slow(client.storage.root, fsync=False))
     assert reader.archived.load()[0].instant.requested_time == at(10)
 
 
@@ -327,8 +323,7 @@ def test_an_archiver_that_lost_its_lock_takes_nothing_away(
         for n in range(rounds):
             archive(client, [done[n + 1]])
 
-    late = open_client(Path(client.storage.root))
-    object.__setattr__(late, "storage", Rival(client.storage.root, before, rival))
+    late = on(client, Rival(client.storage.root, before, rival))
     with pytest.raises((AlreadyExistsError, PreconditionFailedError)) as caught:
         archive(late, done[8:10])
     assert isinstance(caught.value, StorageError)
@@ -374,8 +369,7 @@ def test_a_damaged_history_is_named_and_nothing_leaves_the_timeline(
 ) -> None:
     first, second = add(client, 10), add(client, 20)
     archive(client, [first])
-    folder = tmp_path / "t" / HISTORY
-    [file] = folder.glob(f"*{victim}")
+    [file] = (tmp_path / "t" / HISTORY).glob(f"*{victim}")
     file.unlink()
     again = add(client, 10) if victim == "parquet" else second
     with pytest.raises(CorruptMetadataError):
@@ -394,8 +388,7 @@ def test_cost_does_not_grow_with_the_history(client: TableMetaClient) -> None:
     for n in range(1, 30):
         archive(client, [add(client, 10 * n)], compaction_batch_size=100)
     storage = Counting(client.storage.root, fsync=False)
-    counted = open_client(Path(client.storage.root))
-    object.__setattr__(counted, "storage", storage)
+    counted = on(client, storage)
     archive(counted, [add(counted, 1000)], compaction_batch_size=100)
     assert [path for path in storage.read_paths if path.endswith(".parquet")] == []
     assert len(storage.read_paths) < 8
@@ -430,3 +423,174 @@ def test_any_pieces_in_any_order_add_up_to_the_same_timeline(
         assert whole(client) == Timeline.of(instants).instants
     assert client.active.load().instants == ()
     assert history_rows(path) == len(instants)
+
+
+def done(ordinal: int, action: Action = Action.COMMIT) -> Instant:
+    return Instant(at(ordinal), action, State.COMPLETED, at(ordinal + 5))
+
+
+def pending(ordinal: int, action: Action = Action.COMMIT) -> Instant:
+    return Instant(at(ordinal), action, State.INFLIGHT)
+
+
+def archived(
+    instants: Sequence[Instant],
+    rules: ArchiveRules | None = None,
+    last_clean: LastClean | None = None,
+    retained_from: Sequence[InstantTime] = (),
+    *more: Any,
+) -> list[int]:
+    rules = rules or ArchiveRules(2, 4)
+    chosen = plan_archive(Timeline.of(instants), rules, last_clean, retained_from, *more)
+    assert all(one in instants for one in chosen)
+    return [int(one.requested_time[-5:]) for one in chosen]
+
+
+SIX = [done(10 * n) for n in range(1, 7)]
+
+
+def test_archiving_begins_beyond_the_maximum_and_stops_at_the_minimum() -> None:
+    assert archived(SIX[:4]) == []
+    assert archived(SIX[:5]) == [10, 20, 30]
+    assert archived(SIX) == [10, 20, 30, 40]
+    assert len(archived([done(10 * n) for n in range(1, 31)], ArchiveRules())) == 0
+    assert len(archived([done(10 * n) for n in range(1, 32)], ArchiveRules())) == 11
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ([pending(35)], [10, 20]),
+        ([pending(35, Action.CLUSTERING)], [10, 20]),
+        ([pending(35, Action.ROLLBACK)], [10, 20]),
+        ([pending(5)], []),
+        ([pending(15)], []),
+        ([pending(65)], [10, 20, 30, 40]),
+        ([done(30, Action.SAVEPOINT)], [10, 20]),
+        ([done(10, Action.SAVEPOINT)], []),
+        ([done(25, Action.REPLACECOMMIT)], [10, 20]),
+        ([done(25, Action.CLEAN), done(27, Action.ROLLBACK)], [10, 20, 25, 27, 30, 40]),
+        ([done(45, Action.CLEAN), done(47, Action.ROLLBACK)], [10, 20, 30, 40]),
+        ([done(25, Action.INDEXING), done(26, Action.RESTORE)], [10, 20, 26, 30, 40]),
+        ([done(46, Action.RESTORE)], [10, 20, 30, 40]),
+    ],
+)
+def test_what_keeps_instants(more: list[Instant], expected: list[int]) -> None:
+    assert archived([*SIX, *more]) == expected
+
+
+def test_rollbacks_and_restores_count_and_leave_the_minimum_of_writes() -> None:
+    undone = [done(10 * n + 5, Action.ROLLBACK) for n in range(2, 4)]
+    restored = done(45, Action.RESTORE)
+    assert archived([*SIX[:3], *undone[:1]]) == []
+    assert archived([*SIX[:3], *undone]) == [10]
+    assert archived([*SIX[:5], *undone, restored]) == [10, 20, 25, 30]
+    # writes that stay keep the rollbacks beside them, however many these are
+    many = [done(10 + n, Action.ROLLBACK) for n in range(1, 10)]
+    assert archived([*SIX[:2], *many]) == []
+
+
+def test_cleans_go_at_their_own_pace_and_rollbacks_with_their_writes() -> None:
+    cleans = [done(10 * n + 5, Action.CLEAN) for n in range(1, 5)]
+    last = LastClean(cleans[-1], at(10))
+    undone = done(27, Action.ROLLBACK)
+    some = [*SIX[:4], *cleans, undone]
+    assert archived(some, ArchiveRules(2, 9, max_cleans=4), last) == []
+    assert archived(some, ArchiveRules(2, 9, max_cleans=3)) == [15, 25, 35, 45]
+    # the next clean goes on from the last one
+    rules, newest = ArchiveRules(2, 9, max_cleans=3), LastClean(cleans[-1], None)
+    assert archived(some, rules, newest) == [15, 25, 35]
+
+
+def test_beyond_savepoints_only_the_savepointed_stay() -> None:
+    rules = ArchiveRules(2, 4, beyond_savepoint=True)
+    saved, later = done(20, Action.SAVEPOINT), done(40, Action.SAVEPOINT)
+    assert archived([*SIX, saved], rules) == [10, 30, 40, 50]
+    # files that 35 replaced are kept by the savepoint and would come back without it
+    cleaned = LastClean(done(90, Action.CLEAN), at(60))
+    replace = done(35, Action.REPLACECOMMIT)
+    assert archived([*SIX, saved, replace], rules, cleaned) == [10, 30]
+    assert archived([*SIX, replace, later], rules, cleaned) == [10, 20, 30, 35, 50]
+
+
+def test_the_last_clean_bounds_and_stays() -> None:
+    clean = done(25, Action.CLEAN)
+    older = done(15, Action.CLEAN)
+    timeline = [*SIX, older, clean]
+    assert archived(timeline, last_clean=LastClean(clean, at(30))) == [10, 15, 20]
+    assert archived(timeline, last_clean=LastClean(clean, at(60))) == [10, 15, 20, 30, 40]
+    assert archived(timeline, last_clean=LastClean(clean, None)) == [10, 15, 20, 30, 40]
+
+
+@pytest.mark.parametrize(
+    ("clean", "earliest", "expected"),
+    [
+        # 25 completed at 30
+        (90, at(60), [10, 20, 25, 30]),
+        (90, None, [10, 20, 25, 30]),
+        (90, at(25), [10, 20]),
+        (28, None, [10, 20]),
+        (28, at(60), [10, 20]),
+    ],
+)
+def test_a_replacecommit_stays_until_its_groups_are_deleted(
+    clean: int, earliest: InstantTime | None, expected: list[int]
+) -> None:
+    cleaned = LastClean(done(clean, Action.CLEAN), earliest)
+    timeline = [*SIX, done(25, Action.REPLACECOMMIT)]
+    assert archived(timeline, ArchiveRules(3, 4), cleaned) == expected
+
+
+def test_a_replacecommit_stays_while_what_it_replaced_is_stored() -> None:
+    timeline = [*SIX, done(25, Action.REPLACECOMMIT), done(35, Action.REPLACECOMMIT)]
+    cleaned = LastClean(done(90, Action.CLEAN), at(60))
+    asked: list[int] = []
+
+    def archived_but(*stored: int) -> list[int]:
+        asked.clear()
+
+        def decides(write: Instant) -> bool:
+            asked.append(int(write.requested_time[-5:]))
+            return asked[-1] in stored
+
+        return archived(timeline, ArchiveRules(3, 4), cleaned, (), decides)
+
+    assert (archived_but(), asked) == ([10, 20, 25, 30, 35], [25, 35])
+    assert (archived_but(35), asked) == ([10, 20, 25, 30], [25, 35])
+    assert (archived_but(25, 35), asked) == ([10, 20], [25])
+    # a savepoint that the clean passed by may be deleted since
+    for saved, expected in ((20, [10, 20]), (30, [10, 20, 25, 30]), (50, [10, 20, 25, 30, 35])):
+        known = LastClean(cleaned.instant, cleaned.earliest_retained, {at(saved)})
+        assert archived(timeline, ArchiveRules(3, 4), known) == expected
+
+
+def test_bounds_from_elsewhere() -> None:
+    assert archived(SIX, retained_from=[at(30), at(50)]) == [10, 20]
+    assert archived(SIX, retained_from=[at(5)]) == []
+
+
+@pytest.mark.parametrize(("due", "expected"), [(2, [10, 20, 30, 40]), (3, [10, 20, 30]), (9, [10])])
+def test_deltacommits_that_the_next_compaction_counts_stay(due: int, expected: list[int]) -> None:
+    deltas = [done(10 * n, Action.DELTACOMMIT) for n in range(1, 7)]
+    deltas[1] = done(20)  # a compaction
+    rules = ArchiveRules(1, 4, compaction_delta_commits=due)
+    assert archived(deltas, rules) == expected
+    assert archived([*deltas[:1], *deltas[2:]], rules) == ([] if due == 9 else [10, *expected[2:]])
+
+
+def test_a_deltacommit_stays_that_completed_after_a_compaction_began() -> None:
+    deltas = [done(10 * n, Action.DELTACOMMIT) for n in range(1, 7)]
+    rules = ArchiveRules(1, 4)
+    # the third was requested at 30 and completed at 35
+    assert archived([*deltas, done(32)], rules) == [10, 20]
+    assert archived([*deltas, done(36)], rules) == [10, 20, 30, 36, 40, 50]
+    assert archived([*deltas, done(32), done(37)], rules) == [10, 20, 30, 32, 37, 40, 50]
+
+
+def test_the_rest_stays_what_it_was() -> None:
+    for count in range(1, 40):
+        instants = [done(10 * n) for n in range(1, count)]
+        chosen = plan_archive(Timeline.of(instants), ArchiveRules(), None)
+        left = Timeline.of(one for one in instants if one not in chosen)
+        assert all(left.is_committed(one.requested_time) for one in instants)
+        assert len(left) in {count - 1, 20}

@@ -1,0 +1,543 @@
+"""Clusterings: what readers and writers meet, what dead ones leave, and when one is due."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hudi_core as hudi
+from hudi_core.actions.clustering import plan_body, read_clustering
+from hudi_core.config.write import WriteConfig
+from hudi_core.errors import (
+    CommitConflictError,
+    ConcurrentWriterError,
+    CorruptMetadataError,
+    DataFileError,
+    InstantNotFoundError,
+    InvalidOptionError,
+    PendingClusteringError,
+    SchemaError,
+    TableServiceError,
+    UnknownPartitionError,
+)
+from hudi_core.model.commit import CommitMetadata
+from hudi_core.services.clustering import Clustering, ClusteringService
+from hudi_core.services.due_clustering import cluster_if_due
+from hudi_core.services.opening import open_table
+from hudi_core.txn.table_lock import table_lock
+from hudi_core.txn.transaction import Transaction
+from hudi_core.write import clustered_rows
+from tests.cli_runs import run, run_json
+from tests.foreign import by_hudi_rs
+from tests.tables import new_table
+
+SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("n", pa.int64())])
+
+
+OPTIONS = {
+    "hoodie.fs.fsync": "false",
+    "hoodie.metadata.enable": "false",
+    "hoodie.parquet.small.file.limit": "0",
+}
+
+
+def rows(*ids: str, n: int = 0) -> pa.Table:
+    """Rows whose keys begin with their partition."""
+    ranks = range(n + len(ids), n, -1)
+    return pa.table({"id": ids, "part": [one[0] for one in ids], "n": ranks}, SCHEMA)
+
+
+def made(path: Path, options: dict[str, str] | None = None) -> hudi.Table:
+    """A table of three files in partition ``a``, and two in ``b``."""
+    table = new_table(path, SCHEMA, {**OPTIONS, **(options or {})})
+    table.insert(rows("a1", "a2", "b1"))
+    table.insert(rows("a3", "a4", "b2"))
+    table.insert(rows("a5", "a6"))
+    return table
+
+
+def held(table: hudi.Table) -> list[dict[str, Any]]:
+    """All rows but for the names of their files."""
+    found = hudi.Table.open(table.path).to_arrow().drop_columns("_hoodie_file_name")
+    listed: list[dict[str, Any]] = found.sort_by("id").to_pylist()
+    return listed
+
+
+def files(table: hudi.Table) -> list[str]:
+    slices = hudi.Table.open(table.path).file_slices()
+    return [one.base_file.path for one in slices if one.base_file is not None]
+
+
+def on_timeline(table: hudi.Table, action: str) -> list[str]:
+    return sorted(one.name for one in Path(table.path, ".hoodie/timeline").glob(f"*.{action}*"))
+
+
+def on_disk(table: hudi.Table) -> set[str]:
+    return {str(one.relative_to(table.path)) for one in Path(table.path).rglob("[!.]*.parquet")}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hudi.Table:
+    return made(tmp_path / "t")
+
+
+META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
+
+
+# --- what is rewritten ----------------------------------------------------------------------------
+
+
+def test_rows_stay_and_files_become_few(table: hudi.Table) -> None:
+    before, done = held(table), table.cluster(sort_by="n")
+    assert (done.files, done.outputs, done.result and done.result.files) == (5, 2, 2)
+    assert held(table) == before
+    sorted_rows = table.to_arrow("n", filter=[("part", "=", "a")]).column("n").to_pylist()
+    assert sorted_rows == [1, 2, 2, 2, 3, 3]
+    assert sorted(row["id"] for row in by_hudi_rs(table.path)) == [row["id"] for row in before]
+    [completed] = on_timeline(table, "replacecommit")
+    assert completed.startswith(f"{done.instant}_")
+    names = [f"{done.instant}.clustering.{state}" for state in ("inflight", "requested")]
+    assert on_timeline(table, "clustering") == names
+    assert (Path(table.path) / ".hoodie/timeline" / names[0]).read_bytes() == b""
+    assert table.optimize() == Clustering(table.path)  # each partition has one file
+    assert table.validate(keys=True).is_valid
+
+
+def test_the_plan_is_hudis(table: hudi.Table) -> None:
+    instant = table.cluster(sort_by=["n", "id"], layout="z-order", schedule_only=True).instant
+    assert instant is not None
+    client = open_table(table.path, {}).client
+    [found] = client.timeline().pending()
+    assert (found.requested_time, found.action) == (instant, hudi.Action.CLUSTERING)
+    body = read_clustering(client, found).body
+    assert body.operation_type == "CLUSTER"
+    plan = body.clustering_plan
+    assert plan is not None
+    assert plan.strategy is not None
+    assert plan.input_groups is not None
+    assert plan.preserve_hoodie_metadata
+    assert plan.strategy.strategy_params == {
+        "hoodie.clustering.plan.strategy.sort.columns": "n,id",
+        "hoodie.layout.optimize.strategy": "ZORDER",
+    }
+    paths = [one.data_file_path or "" for group in plan.input_groups for one in group.slices or ()]
+    assert sorted(paths) == sorted(f"{table.path}/{file}" for file in files(table))
+
+
+def test_a_group_becomes_as_many_files_as_its_bytes_ask_for(table: hudi.Table) -> None:
+    size = sum(Path(table.path, file).stat().st_size for file in files(table) if file[0] == "a")
+    before = held(table)
+    target = {"hoodie.clustering.plan.strategy.target.file.max.bytes": str(size // 2 + 1)}
+    assert table.cluster(partitions="a", options=target).outputs == 2
+    assert len(files(table)) == 4
+    assert held(table) == before
+
+
+@pytest.mark.parametrize("layout", ["linear", "hilbert"])
+def test_large_groups_are_sorted_part_by_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
+) -> None:
+    """They come out as those that are sorted in memory."""
+
+    def clustered(name: str) -> list[Any]:
+        schema = pa.schema([*SCHEMA, ("word", pa.string()), ("in", pa.struct({"x": pa.float64()}))])
+        table = new_table(tmp_path / name, schema, OPTIONS, partition_by=None)
+        for number in range(4):
+            found = rows(*(f"a{number}-{one}" for one in range(50)), n=number)
+            words = pa.array([None if one == 7 else "wv"[one % 2] for one in range(50)])
+            inner = [{"x": one * number % 17 - 3.5} for one in range(50)]
+            table.insert(found.append_column("word", words).append_column("in", [inner]))
+        size = {"hoodie.clustering.plan.strategy.target.file.max.bytes": "4000"}
+        table.cluster(sort_by=["word", "in.x", "n", "id"], layout=layout, options=size)
+        assert len(files(table)) > 2
+        assert not list(Path(table.path, ".hoodie/.temp").glob("*/*"))
+        return [
+            table.to_arrow(filter=[("_hoodie_file_name", "=", one)]).drop_columns(META).to_pylist()
+            for one in files(table)
+        ]
+
+    whole = clustered("whole")
+    monkeypatch.setattr(clustered_rows, "_PART_BYTES", 9000)
+    assert sorted(clustered("parts"), key=str) == sorted(whole, key=str)
+
+
+def test_what_was_before_is_read_as_it_was(table: hudi.Table) -> None:
+    first = table.timeline.completed_writes()[0]
+    begin = first.completion_time
+    changed, past = table.incremental(begin=begin).num_rows, table.to_arrow(as_of=first).num_rows
+    done = table.cluster()
+    assert table.incremental(begin=begin).num_rows == changed
+    assert table.to_arrow(as_of=first).num_rows == past
+    assert done.result is not None
+    assert table.incremental(begin=done.result.instant.completion_time).num_rows == 0
+    table.upsert(rows("a1", n=5))
+    [row] = table.incremental(begin=done.result.instant.completion_time).to_pylist()
+    assert row["id"] == "a1"
+
+
+def test_indexes_follow_the_rows(tmp_path: Path) -> None:
+    indexes = ("enable", "record.index.enable", "index.bloom.filter.enable")
+    index = {f"hoodie.metadata.{name}": "true" for name in indexes}
+    table = made(tmp_path / "t", index | {"hoodie.index.type": "RECORD_INDEX"})
+    table.cluster(sort_by="n")
+    assert table.validate(keys=True).is_valid
+    assert table.upsert(rows("a1", "a6", "b2", n=9)).updated == 3
+    assert table.delete(rows("a2")).deleted == 1
+    assert table.validate(keys=True).is_valid
+
+
+def test_columns_that_came_later_are_in_the_new_files(table: hudi.Table) -> None:
+    table.alter(add_columns={"note": pa.string()}, rename={"n": "number"})
+    before = held(table)
+    table.cluster(sort_by="number")
+    assert held(table) == before
+
+
+def test_nothing_to_rewrite_leaves_no_trace(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", SCHEMA, OPTIONS, partition_by=None)
+    assert table.cluster() == table.cluster(schedule_only=True) == Clustering(table.path)
+    table.insert(rows("a1"))
+    assert table.optimize() == Clustering(table.path)
+    assert on_timeline(table, "clustering") == []
+
+
+def test_what_cannot_be_clustered_is_refused(tmp_path: Path, table: hudi.Table) -> None:
+    with pytest.raises(SchemaError, match="'nothing'"):
+        table.cluster(sort_by="nothing")
+    with pytest.raises(UnknownPartitionError, match="'c'"):
+        table.cluster(partitions=["a", "c"])
+    buckets = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    with pytest.raises(TableServiceError, match="buckets"):
+        made(tmp_path / "buckets", buckets).optimize()
+    assert on_timeline(table, "clustering") == []
+
+
+def test_a_clustering_can_be_rolled_back(table: hudi.Table) -> None:
+    before, there = held(table), on_disk(table)
+    done = table.cluster(sort_by="n")
+    assert done.instant is not None
+    table.rollback(done.instant)
+    assert held(table) == before
+    assert on_disk(table) == there
+    assert on_timeline(table, "clustering") == on_timeline(table, "replacecommit") == []
+    assert table.upsert(rows("a1", n=3)).updated == 1
+    assert table.cluster().files == 5
+
+
+def test_a_restore_takes_a_clustering_back(table: hudi.Table) -> None:
+    before, there, saved = held(table), on_disk(table), table.savepoint()
+    table.cluster(sort_by="n")
+    table.upsert(rows("a1", n=3))
+    planned = table.cluster(sort_by="n", schedule_only=True)
+    table.restore(saved.instant)
+    assert (held(table), on_disk(table)) == (before, there)
+    assert on_timeline(table, "clustering") == [f"{planned.instant}.clustering.requested"]
+    with pytest.raises(CommitConflictError):  # its files are gone
+        table.run_clusterings()
+    assert table.cluster().files == 5
+
+
+SMALL_FILES = {**OPTIONS, "hoodie.parquet.small.file.limit": "104857600"}
+
+
+ALLOW = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
+
+
+SEVERAL = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+
+
+# --- writers beside a plan ------------------------------------------------------------------------
+
+
+def test_a_plan_is_run_by_another_process_and_inserts_go_round_it(table: hudi.Table) -> None:
+    planned = table.cluster(partitions="a", schedule_only=True)
+    other = hudi.Table.open(table.path, SMALL_FILES)
+    other.insert(rows("a7", "b3"))  # into b's small file, and a new one of a
+    assert len(files(table)) == 6
+    before = held(table)
+    [done] = hudi.Table.open(table.path, OPTIONS).run_clusterings()
+    assert (done.instant, done.files) == (planned.instant, 3)
+    assert held(table) == before
+    assert len(files(table)) == 4
+    assert table.run_clusterings() == []
+    for instant in (done.instant, "20200101000000000"):
+        with pytest.raises(InstantNotFoundError):
+            table.run_clusterings(instant)
+
+
+WRITES: dict[str, Callable[[hudi.Table], Any]] = {
+    "upsert": lambda table: table.upsert(rows("a1", n=5)),
+    "delete": lambda table: table.delete(rows("a1")),
+    "insert_overwrite": lambda table: table.insert_overwrite(rows("a9")),
+    "insert_overwrite_table": lambda table: table.insert_overwrite_table(rows("b9")),
+    "delete_partitions": lambda table: table.delete_partitions(["a"]),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_changes_of_files_under_clustering_are_rejected_or_win(
+    table: hudi.Table, name: str
+) -> None:
+    instant = table.cluster(partitions="a", schedule_only=True).instant
+    before, there = held(table), on_disk(table)
+    with pytest.raises(PendingClusteringError, match=str(instant)):
+        WRITES[name](table)
+    assert held(table) == before
+    assert on_disk(table) == there
+    assert table.upsert(rows("b1", n=5)).updated == 1
+    WRITES[name](hudi.Table.open(table.path, OPTIONS | ALLOW))
+    after = held(table)
+    with pytest.raises(CommitConflictError, match=str(instant)):
+        table.run_clusterings()
+    assert held(table) == after
+    assert on_timeline(table, "clustering") == []
+
+
+def test_plans_do_not_share_files(table: hudi.Table) -> None:
+    table.cluster(partitions="a", schedule_only=True)
+    second = table.cluster(schedule_only=True)
+    assert [group.partition_path for group in second.groups] == ["b"]
+    assert table.cluster() == Clustering(table.path)
+    assert [one.files for one in table.run_clusterings()] == [3, 2]
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> None:
+    """Let something happen when a clustering has written its files."""
+    rewrite = ClusteringService._rewrite
+
+    def slow(self: ClusteringService, *arguments: Any) -> Any:
+        found = rewrite(self, *arguments)
+        monkeypatch.undo()
+        act()
+        return found
+
+    monkeypatch.setattr(ClusteringService, "_rewrite", slow)
+
+
+@pytest.mark.parametrize("is_scheduled", [False, True])
+def test_a_write_meanwhile_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_scheduled: bool
+) -> None:
+    table = made(tmp_path / "t", SEVERAL)
+    if is_scheduled:
+        table.cluster(schedule_only=True)
+    other = hudi.Table.open(table.path, OPTIONS | SEVERAL | ALLOW)
+    meanwhile(monkeypatch, lambda: other.upsert(rows("a1", n=5)))
+    with pytest.raises(CommitConflictError, match="file group"):
+        _ = table.run_clusterings() if is_scheduled else table.cluster()
+    assert on_timeline(table, "clustering") == []
+    assert len(on_disk(table)) == 6
+    assert next(row["n"] for row in held(table) if row["id"] == "a1") == 6
+
+
+def test_a_write_to_other_files_meanwhile_stands_beside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made(tmp_path / "t", SEVERAL)
+    other = hudi.Table.open(table.path, OPTIONS | SEVERAL)
+
+    def act() -> None:
+        with pytest.raises(PendingClusteringError):
+            other.upsert(rows("a1", n=5))
+        other.upsert(rows("a8", "b1", n=5))
+
+    meanwhile(monkeypatch, act)
+    table.cluster(partitions="a")
+    assert {row["id"]: row["n"] for row in held(table)}.items() >= {"a8": 7, "b1": 6}.items()
+    assert len(files(table)) == 4
+
+
+def test_a_clustering_at_work_stops_a_writer_without_a_lock(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def act() -> None:
+        with pytest.raises(ConcurrentWriterError):
+            hudi.Table.open(table.path, OPTIONS).insert(rows("a9"))
+
+    meanwhile(monkeypatch, act)
+    assert table.cluster().outputs == 2
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+
+def dying(monkeypatch: pytest.MonkeyPatch, table: hudi.Table, run: Callable[[], Any]) -> None:
+    """Leave a table as a clustering does that dies when its files are there."""
+    path, copy = Path(table.path), Path(f"{table.path}-then")
+    meanwhile(monkeypatch, lambda: shutil.copytree(path, copy))
+    run()
+    shutil.rmtree(path)
+    copy.rename(path)  # nobody holds the lock of this heartbeat
+
+
+def test_one_that_died_is_undone_with_its_plan(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, there = held(table), on_disk(table)
+    dying(monkeypatch, table, lambda: table.cluster(sort_by="n"))
+    assert on_disk(table) > there
+    assert held(table) == before
+    hudi.Table.open(table.path, OPTIONS).upsert(rows("a1", n=5))
+    assert on_timeline(table, "clustering") == []
+    assert len(on_timeline(table, "rollback")) == 3
+    assert len(on_disk(table)) == len(there) + 1
+
+
+def test_the_plan_of_a_scheduled_one_that_died_is_run_by_the_next(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, there = held(table), on_disk(table)
+    planned = table.cluster(sort_by="n", schedule_only=True)
+    dying(monkeypatch, table, table.run_clusterings)
+    other = hudi.Table.open(table.path, OPTIONS)
+    other.insert(rows("b9"))
+    [left] = on_timeline(table, "clustering")
+    assert left.endswith(".requested")
+    assert left[:17] > str(planned.instant)
+    assert len(on_disk(table)) == len(there) + 1
+    dying(monkeypatch, table, table.run_clusterings)
+    [done] = other.run_clusterings()
+    assert done.files == planned.files
+    assert len(on_disk(table)) == len(there) + 3
+    assert [row for row in held(table) if row["id"] != "b9"] == before
+
+
+def test_a_failure_leaves_the_plan_or_nothing(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Transaction, metadata: CommitMetadata, statuses: Any) -> Any:
+        raise DataFileError(table.path, "it is lost")
+
+    there = on_disk(table)
+    with monkeypatch.context() as patch:
+        patch.setattr(Transaction, "commit", fail)
+        with pytest.raises(DataFileError):
+            table.cluster()
+        assert on_timeline(table, "clustering") == []
+        table.cluster(schedule_only=True)
+        with pytest.raises(DataFileError):
+            table.run_clusterings()
+    assert on_disk(table) == there
+    [left] = on_timeline(table, "clustering")
+    assert left.endswith("requested")
+    assert table.run_clusterings()[0].files == 5
+
+
+# --- plans of others ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: f"/etc{path}",
+        lambda path: path.replace("/a/", "/a/../b/"),
+        lambda path: path.replace("/a/", "/b/"),
+        lambda path: path.replace("/a/", "/.hoodie/"),
+        lambda path: f"{path}.txt",
+        lambda _: "",
+    ],
+)
+def test_a_forged_plan_is_refused_and_nothing_changes(
+    table: hudi.Table, change: Callable[[str], str]
+) -> None:
+    planned = table.cluster(partitions="a", schedule_only=True)
+    [name] = on_timeline(table, "clustering")
+    client = open_table(table.path, OPTIONS).client
+    [pending] = client.timeline().pending()
+    plan = read_clustering(client, pending).plan
+    first, *rest = plan.input_groups or ()
+    one, *others = first.slices or ()
+    one = replace(one, data_file_path=change(one.data_file_path or ""))
+    forged = replace(plan, input_groups=(replace(first, slices=(one, *others)), *rest))
+    (Path(table.path) / ".hoodie/timeline" / name).write_bytes(plan_body(forged, at_once=False))
+    before, there = held(table), on_disk(table)
+    with pytest.raises(CorruptMetadataError, match=name):
+        table.run_clusterings()
+    assert (held(table), on_disk(table)) == (before, there)
+    table.insert(rows("a9"))
+    table.rollback(str(planned.instant))
+    assert on_disk(table) >= there
+
+
+def test_a_clustering_of_another_engine_is_left_alone(table: hudi.Table) -> None:
+    instant = table.cluster(partitions="a", schedule_only=True).instant
+    plan = Path(table.path, f".hoodie/timeline/{instant}.clustering.requested")
+    plan.with_suffix(".inflight").touch()
+    table.insert(rows("a9"))
+    with pytest.raises(PendingClusteringError):
+        table.upsert(rows("a1", n=5))
+    assert table.run_clusterings() == []
+    assert len(on_timeline(table, "clustering")) == 2
+    plan.unlink()
+    with pytest.raises(CorruptMetadataError, match=str(instant)):
+        table.insert(rows("a9"))
+    table.rollback(str(instant))
+    assert table.upsert(rows("a1", n=5)).updated == 1
+
+
+# --- after a commit -------------------------------------------------------------------------------
+
+
+def test_a_clustering_is_due_after_some_commits(table: hudi.Table) -> None:
+    def due(**options: str) -> list[tuple[bool, int]]:
+        """What is clustered after a commit: whether it was run, and how many files."""
+        named = {f"hoodie.clustering.{name.replace('_', '.')}": options[name] for name in options}
+        given = OPTIONS | named
+        opened, config = open_table(table.path, given), WriteConfig.from_options(given)
+        done = cluster_if_due(opened, table_lock(opened, config), config, hudi.LocalEngine(1))
+        return [(one.result is not None, one.files) for one in done]
+
+    assert due() == []
+    assert due(inline="true") == []
+    assert due(inline="true", inline_max_commits="3") == [(True, 5)]
+    table.insert(rows("a7"))
+    assert due(inline="true", inline_max_commits="2") == []
+    assert due(schedule_inline="true") == []
+    assert due(schedule_inline="true", async_max_commits="1") == [(False, 2)]
+    assert due(schedule_inline="true", async_max_commits="1") == []
+    assert due(inline="true") == [(True, 2)]
+
+
+def test_a_write_clusters_where_options_ask(table: hudi.Table) -> None:
+    sort = "hoodie.clustering.plan.strategy.sort.columns"
+    inline = {"hoodie.clustering.inline": "true", sort: "n"}
+    table.insert(rows("a7"), options=inline)
+    assert len(files(table)) == 2
+    assert len(on_timeline(table, "replacecommit")) == 1
+    table.upsert(rows("a1", n=7), options=inline)
+    assert len(on_timeline(table, "replacecommit")) == 1
+    with pytest.raises(InvalidOptionError):
+        table.insert(rows("a8"), options={"hoodie.layout.optimize.strategy": "peano"})
+    often = {"hoodie.clustering.inline.max.commits": "1", sort: "nothing"}
+    table.insert(rows("a8"), options=inline | often)  # the write stands
+    assert len(held(table)) == 10
+
+
+def test_the_commands_preview_schedule_and_run(table: hudi.Table) -> None:
+    given = ("cluster", table.path, "--sort-by", "n,id", "--layout", "hilbert")
+    preview = run_json(*given, "--dry-run")
+    [group] = preview["clusterings"][0]["groups"][:1]
+    assert (group["partition"], len(group["files"]), group["new_files"]) == ("a", 3, 1)
+    assert preview["clusterings"][0]["instant"] is None
+    assert "Nothing was changed" in run(*given, "--dry-run").stdout
+    [planned] = run_json(*given, "--schedule")["clusterings"]
+    assert planned["completed"] is None
+    named = ("--run", "--instant", planned["instant"])
+    [done] = run_json("cluster", table.path, *named)["clusterings"]
+    assert (done["files"], done["new_files"]) == (5, 2)
+    assert done["completed"] > done["instant"]
+    assert run_json("optimize", table.path)["clusterings"] == []
+    assert run("optimize", table.path).stdout.endswith("to rewrite.\n")
+    assert run("cluster", table.path, "--run", "--dry-run").exit_code == 2
+
+
+def test_progress_counts_groups(table: hudi.Table) -> None:
+    seen: list[tuple[int, int]] = []
+    table.optimize(progress=lambda done, total: seen.append((done, total)))
+    assert sorted(seen) == [(1, 2), (2, 2)]
