@@ -41,7 +41,6 @@ KEYS = {
     "hoodie.table.name": "trips",
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.fs.fsync": "false",
 }
 
 
@@ -74,7 +73,7 @@ def refused(tmp_path: Path, given: dict[str, str], kind: type[HudiError], said: 
     """Both doors refuse a table, and leave no file and no folder."""
     path = tmp_path / "t"
     with pytest.raises(kind, match=said):
-        hudi.Table.create(str(path), SCHEMA, options=given)
+        hudi.Table.create(path, SCHEMA, options=given)
     with pytest.raises(kind, match=said):
         hudi.write(ROWS, str(path), options=given)
     assert not path.exists()
@@ -180,8 +179,7 @@ def test_places_and_options_are_looked_at_first(
     refused(tmp_path, given, InvalidOptionError, said)
 
 
-def test_the_folder_of_the_table_may_be_named(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_the_folder_of_the_table_may_be_named(path: Path) -> None:
     hudi.write(ROWS, str(path), options=options("delta", **{f"{DELTA}location": f"{path}/"}))
     assert DeltaTable(str(path)).to_pyarrow_table().num_rows == 2
 
@@ -201,7 +199,7 @@ def test_a_table_is_there_when_its_properties_are(
         put(storage, name, data)
 
     monkeypatch.setattr(PosixStorage, "put_if_absent", look)
-    made = hudi.Table.create(str(path), SCHEMA, options=options(table_format))
+    made = hudi.Table.create(path, SCHEMA, options=options(table_format))
     after = set(files(path))
     assert after - set(seen[0]) == {PROPERTIES_PATH}
     assert set(seen[0]) - after == {CREATION_PATH}
@@ -263,9 +261,9 @@ def test_a_refusal_by_the_catalog_leaves_nothing(
     with monkeypatch.context() as patched:
         patched.setattr("iceberg_format.creation._whole", refuse)
         with pytest.raises(SchemaError, match="No such column"):
-            hudi.Table.create(str(tmp_path / "t"), SCHEMA, options=in_catalog(tmp_path))
+            hudi.Table.create(tmp_path / "t", SCHEMA, options=in_catalog(tmp_path))
     assert files(tmp_path / "t") == []
-    hudi.Table.create(str(tmp_path / "t"), SCHEMA, options=in_catalog(tmp_path))
+    hudi.Table.create(tmp_path / "t", SCHEMA, options=in_catalog(tmp_path))
 
 
 @pytest.mark.parametrize("how", ["dropped", "overwritten", "died"])
@@ -296,9 +294,8 @@ def test_a_name_that_a_catalog_still_has_is_the_new_tables(
 
 @pytest.mark.parametrize("table_format", FORMATS)
 def test_what_a_dead_creator_left_goes_and_nothing_else(
-    table_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table_format: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "t"
     with monkeypatch.context() as patched:
         patched.setattr(create, "write_new", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):

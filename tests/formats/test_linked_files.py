@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import hudi_core as hudi
 from hudi_core.errors import HudiError, UnsafePathError
 from tests.formats.service_tables import READERS, bag
-from tests.formats.two_steps import FAST, FORMATS, batch, new_table
+from tests.formats.two_steps import FORMATS, batch, new_table
 from tests.unit.refusals import files
 
 USES: dict[str, Callable[[hudi.Table], object]] = {
@@ -54,7 +54,7 @@ def test_a_link_out_of_the_table_is_not_read(
     linked(table, outside)
     for name, use in USES.items():
         with pytest.raises(HudiError, match="a symbolic link leads it") as caught:
-            use(hudi.Table.open(table.path, {**FAST, **options}))
+            use(hudi.Table.open(table.path, options))
         assert isinstance(caught.value, UnsafePathError), name
     assert str(outside) in str(caught.value)
 
@@ -67,7 +67,7 @@ def test_a_folder_that_leads_out_is_no_partition(tmp_path: Path) -> None:
     before = files(outside)
     for use in USES.values():
         with pytest.raises(UnsafePathError, match="a symbolic link leads it"):
-            use(hudi.Table.open(table.path, FAST))
+            use(hudi.Table.open(table.path))
     assert files(outside) == before
 
 

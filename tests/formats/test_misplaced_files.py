@@ -54,7 +54,7 @@ def another_engine(base: str) -> Iterator[hudi.Table]:
     before = dict(read_properties(storage))
     own = {key: value for key, value in before.items() if "hoodie.storage." not in key}
     put_properties(base, own)
-    yield hudi.Table.open(base, {"hoodie.fs.fsync": "false", **NO_GROWTH})
+    yield hudi.Table.open(base, {**NO_GROWTH})
     placing = before.keys() - own.keys()
     now = {**read_properties(storage), **{key: before[key] for key in placing}}
     put_properties(base, now)

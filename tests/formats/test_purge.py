@@ -16,6 +16,7 @@ from hudi_core.txn.begin import begin
 from hudi_core.txn.table_lock import table_lock
 from tests.formats.erasure import traces
 from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
+from tests.tables import TABLES
 
 CANARY = "zz-gone-51c0"
 INDEXED = {
@@ -24,7 +25,6 @@ INDEXED = {
     "hoodie.metadata.compact.max.delta.commits": "3",
     "hoodie.table.cdc.enabled": "true",
 }
-FORMATS = ("native", "iceberg", "delta")
 
 
 def written(path: Path, table_format: str) -> hudi.Table:
@@ -37,9 +37,8 @@ def written(path: Path, table_format: str) -> hudi.Table:
     return table
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_no_file_holds_a_deleted_row(tmp_path: Path, table_format: str) -> None:
-    path = tmp_path / "t"
+@pytest.mark.parametrize("table_format", TABLES)
+def test_no_file_holds_a_deleted_row(path: Path, table_format: str) -> None:
     table = written(path, table_format)
     assert len(traces(path, CANARY)) > 5
     before = bag(table.to_arrow(), SCHEMA.names)
@@ -47,15 +46,14 @@ def test_no_file_holds_a_deleted_row(tmp_path: Path, table_format: str) -> None:
     assert done.files
     assert traces(path, CANARY) == []
     assert agree(path) == before
-    assert hudi.Table.open(str(path)).validate(keys=True).differences == ()
+    assert hudi.Table.open(path).validate(keys=True).differences == ()
     table.upsert(batch(7, "a", "n"))
     agree(path)
     assert table.purge().instant is not None
-    assert hudi.Table.open(str(path)).validate().differences == ()
+    assert hudi.Table.open(path).validate().differences == ()
 
 
-def test_only_what_went_before_a_time_is_erased(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_only_what_went_before_a_time_is_erased(path: Path) -> None:
     table = written(path, "native")
     since = table.timeline.completed_writes()[-1]
     for ts in (7, 8):
@@ -67,8 +65,7 @@ def test_only_what_went_before_a_time_is_erased(tmp_path: Path) -> None:
         table.to_arrow(as_of=table.timeline.completed_writes()[0])
 
 
-def test_a_preview_names_what_goes_and_changes_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_a_preview_names_what_goes_and_changes_nothing(path: Path) -> None:
     table = written(path, "native")
     saved = table.savepoint()
     table.upsert(batch(7, "y"))
@@ -81,22 +78,19 @@ def test_a_preview_names_what_goes_and_changes_nothing(tmp_path: Path) -> None:
     assert planned.files == table.purge(savepoints=[saved.instant]).files
 
 
-def test_a_savepoint_that_holds_it_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    table = new_table(path)
-    table.upsert(batch(3, CANARY))
-    saved = table.savepoint().instant
-    table.delete(batch(4, CANARY))
+def test_a_savepoint_that_holds_it_is_named(path: Path, native: hudi.Table) -> None:
+    native.upsert(batch(3, CANARY))
+    saved = native.savepoint().instant
+    native.delete(batch(4, CANARY))
     with pytest.raises(TableServiceError, match=saved.requested_time):
-        table.purge()
+        native.purge()
     assert traces(path, CANARY)
-    table.purge(savepoints=[saved])
+    native.purge(savepoints=[saved])
     assert traces(path, CANARY) == []
-    assert table.savepoints == ()
+    assert native.savepoints == ()
 
 
-def test_nothing_is_erased_under_a_writer(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_nothing_is_erased_under_a_writer(path: Path) -> None:
     table = written(path, "native")
     opened, config = open_table(str(path), {}), WriteConfig.from_options({})
     running = begin(

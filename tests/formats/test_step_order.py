@@ -67,8 +67,8 @@ def taken() -> Iterator[list[Step]]:
 
 
 @pytest.fixture(params=FORMATS)
-def table(tmp_path: Path, request: pytest.FixtureRequest) -> hudi.Table:
-    return new_table(tmp_path / "t", str(request.param))
+def table(path: Path, request: pytest.FixtureRequest) -> hudi.Table:
+    return new_table(path, str(request.param))
 
 
 def test_a_write(table: hudi.Table) -> None:

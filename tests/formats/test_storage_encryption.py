@@ -154,12 +154,12 @@ CANNOT_READ, NOT_SENT, NO_CLIENT = "customer's key", "before they are sent", "ca
     ],
 )
 def test_what_no_client_can_ask_for_is_refused(
-    tmp_path: Path, given: dict[str, str], match: str
+    path: Path, given: dict[str, str], match: str
 ) -> None:
     with pytest.raises(InvalidOptionError, match=match) as refused:
-        hudi.Table.create(tmp_path / "t", many(range(1), 1), record_key="id", options=given)
+        hudi.Table.create(path, many(range(1), 1), record_key="id", options=given)
     assert "canary" not in str(refused.value) + repr(refused.value.facts)
-    assert not (tmp_path / "t").exists()
+    assert not path.exists()
 
 
 def test_options_of_one_bucket() -> None:

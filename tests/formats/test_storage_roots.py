@@ -252,7 +252,7 @@ def test_a_copy_of_a_table_does_not_touch_its_files(tmp_path: Path, table_format
     folder = Path(original.base)
     copy = folder.with_name("copied")
     shutil.copytree(folder, copy)
-    table = hudi.Table.open(str(copy))
+    table = hudi.Table.open(copy)
     assert ordered(table.to_arrow()) == rows
     last = table.timeline.completed_writes()[-1].requested_time
     for act in (
@@ -270,7 +270,7 @@ def test_a_copy_of_a_table_does_not_touch_its_files(tmp_path: Path, table_format
     claim.unlink()
     shutil.rmtree(copy)
     folder.rename(copy)
-    moved = hudi.Table.open(str(copy))
+    moved = hudi.Table.open(copy)
     before = moved.count()
     moved.delete(moved.to_arrow().slice(0, 1))
     assert moved.count() == before - 1

@@ -208,19 +208,18 @@ def test_lists_of_two_levels_are_named_and_rewritten(
 
 
 def test_a_conversion_names_lists_of_two_levels(
-    path: Path, caplog: pytest.LogCaptureFixture
+    path: Path, native: hudi.Table, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = new_table(path, "native")
-    table.delete(where="id = 'b'")  # its NaN, without which footers are as they are written
+    native.delete(where="id = 'b'")  # its NaN, without which footers are as they are written
     with other_engine(path, by_avro=True) as theirs:
         theirs.upsert(batch(5, "a", "x"))
-    assert table.validate().is_valid
+    assert native.validate().is_valid
     with caplog.at_level(logging.WARNING):
         hudi.Table.open(path).convert("iceberg")
     assert "2 data files of" in caplog.text
-    table = hudi.Table.open(path)
-    assert len(table.repair().rewritten) == 2
-    assert table.validate().is_valid
+    native = hudi.Table.open(path)
+    assert len(native.repair().rewritten) == 2
+    assert native.validate().is_valid
     agree(path)
 
 

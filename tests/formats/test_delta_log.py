@@ -1,9 +1,12 @@
-"""Paths of a Delta log: one spelling, which all engines read, remove and vacuum by."""
+"""Paths and files of a Delta log, and what readers see while another log takes its place."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,18 +18,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, write_deltalake
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
 import hudi_core as hudi
+from delta_format.handles import forget_handles
 from delta_format.paths import plain, spelled
-from hudi_core.errors import UnsupportedTableError
+from hudi_core.errors import CorruptMetadataError, HudiError, UnsafePathError, UnsupportedTableError
 from hudi_core.services.differences import Source
-from tests.formats.delta_steps import actions_of, version
-from tests.formats.two_steps import FAST
+from hudi_core.storage.posix import PosixStorage
+from tests import tables
+from tests.formats.delta_tables import actions_of, version
+from tests.formats.service_tables import READERS, bag
+from tests.formats.two_steps import batch, new_table
 from tests.readers import by_duckdb
+from tests.tables import rows_of
 from tests.unit.refusals import files
+from tests.unit.test_storage_checksums import beside, by_java, checksum, is_readable_by_java
 
-SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
+CITY_ROWS = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
 PLAIN: list[str | None] = [
     "São",
     "a b",
@@ -39,36 +49,32 @@ PLAIN: list[str | None] = [
     "{q}'|",
 ]
 ENCODED: list[str | None] = ["São Paulo/x", "50%", "a:b", "*y", None]
-TABLES: Mapping[str, tuple[list[str | None], str, str]] = {
+LAYOUTS: Mapping[str, tuple[list[str | None], str, str]] = {
     "plain": (PLAIN, "false", "false"),
     "encoded": (ENCODED, "true", "true"),
 }
 
 
-def rows(cities: Sequence[str | None], n: int, keys: Iterable[int] = (0,)) -> pa.Table:
-    given = [{"id": f"{city}-{key}", "city": city, "n": n} for city in cities for key in keys]
-    return pa.Table.from_pylist(given, SCHEMA)
+def of_cities(cities: Sequence[str | None], n: int, keys: Iterable[int] = (0,)) -> pa.Table:
+    return rows_of(CITY_ROWS, *((f"{city}-{key}", city, n) for city in cities for key in keys))
 
 
-def new_table(path: Path, hive: str = "false", encode: str = "false") -> hudi.Table:
+def by_city(path: Path, hive: str = "false", encode: str = "false") -> hudi.Table:
     options = {
-        **FAST,
         "hoodie.datasource.write.hive_style_partitioning": hive,
         "hoodie.datasource.write.partitionpath.urlencode": encode,
     }
-    return hudi.Table.create(
-        str(path), SCHEMA, record_key="id", partition_by="city", format="delta", options=options
-    )
+    return tables.new_table(path, CITY_ROWS, options, format="delta")
 
 
 def read_by_all(path: Path) -> dict[str, int]:
     """The rows, which all readers find."""
-    ours = hudi.Table.open(str(path)).to_arrow(columns=SCHEMA.names).to_pylist()
+    ours = hudi.Table.open(path).to_arrow(columns=CITY_ROWS.names).to_pylist()
     by_query = QueryBuilder().register("t", DeltaTable(str(path))).execute("select * from t")
     found = {
-        "deltalake": DeltaTable(str(path)).to_pyarrow_table(columns=SCHEMA.names).to_pylist(),
-        "datafusion": pa.table(by_query.read_all()).select(SCHEMA.names).to_pylist(),
-        "polars": pl.scan_delta(str(path)).select(SCHEMA.names).collect().to_dicts(),
+        "deltalake": DeltaTable(str(path)).to_pyarrow_table(columns=CITY_ROWS.names).to_pylist(),
+        "datafusion": pa.table(by_query.read_all()).select(CITY_ROWS.names).to_pylist(),
+        "polars": pl.scan_delta(str(path)).select(CITY_ROWS.names).collect().to_dicts(),
         "duckdb": by_duckdb.read_delta(path),
     }
     wanted = sorted((row["id"], row["city"], row["n"]) for row in ours)
@@ -96,7 +102,7 @@ def vacuum(path: Path, **given: Any) -> list[str]:
 
 
 def findings(path: Path) -> list[tuple[str, str | None]]:
-    found = hudi.Table.open(str(path)).validate()
+    found = hudi.Table.open(path).validate()
     return [(one.source, one.found) for one in found.differences]
 
 
@@ -125,14 +131,14 @@ def test_a_path_is_spelled_as_in_a_path_of_hadoop(path: str, text: str) -> None:
     assert plain(text) == path
 
 
-@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("kind", LAYOUTS)
 def test_every_engine_resolves_what_the_log_names(tmp_path: Path, kind: str) -> None:
-    cities, hive, encode = TABLES[kind]
-    table = new_table(tmp_path, hive, encode)
-    table.insert(rows(cities, 1, (0, 1)))
-    table.upsert(rows(cities, 2))
-    table.delete(rows(cities[:1], 0, (1,)))
-    table.insert_overwrite(rows(cities[1:2], 3))
+    cities, hive, encode = LAYOUTS[kind]
+    table = by_city(tmp_path, hive, encode)
+    table.insert(of_cities(cities, 1, (0, 1)))
+    table.upsert(of_cities(cities, 2))
+    table.delete(of_cities(cities[:1], 0, (1,)))
+    table.insert_overwrite(of_cities(cities[1:2], 3))
     held = {f"{city}-{key}": 2 - key for city in cities for key in (0, 1)}
     del held[f"{cities[0]}-1"], held[f"{cities[1]}-1"]
     held[f"{cities[1]}-0"] = 3
@@ -157,9 +163,9 @@ def test_every_engine_resolves_what_the_log_names(tmp_path: Path, kind: str) -> 
 
 
 def test_a_checkpoint_keeps_the_spelling(tmp_path: Path) -> None:
-    table = new_table(tmp_path)
+    table = by_city(tmp_path)
     for n in range(10):
-        table.upsert(rows(PLAIN, n))
+        table.upsert(of_cities(PLAIN, n))
     [checkpoint] = (tmp_path / "_delta_log").glob("*.checkpoint.parquet")
     stored = pq.read_table(checkpoint, columns=["add", "remove"])
     paths = [
@@ -171,16 +177,16 @@ def test_a_checkpoint_keeps_the_spelling(tmp_path: Path) -> None:
         if int(old.stem) < 9:
             old.unlink()
     assert set(read_by_all(tmp_path).values()) == {9}
-    table.upsert(rows(PLAIN, 10))
+    table.upsert(of_cities(PLAIN, 10))
     assert set(read_by_all(tmp_path).values()) == {10}
     assert findings(tmp_path) == []
 
 
 def test_an_undone_write_leaves_the_spelling_of_before(tmp_path: Path) -> None:
-    table = new_table(tmp_path)
-    table.insert(rows(PLAIN, 1))
+    table = by_city(tmp_path)
+    table.insert(of_cities(PLAIN, 1))
     before = named(tmp_path)
-    done = table.upsert(rows(PLAIN, 2))
+    done = table.upsert(of_cities(PLAIN, 2))
     table.rollback(done.instant)
     assert named(tmp_path) == before
     assert set(read_by_all(tmp_path).values()) == {1}
@@ -204,10 +210,10 @@ def by_an_earlier_release(path: Path) -> None:
 @pytest.fixture(scope="module")
 def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("earlier") / "table"
-    cities, hive, encode = TABLES["encoded"]
-    table = new_table(path, hive, encode)
-    table.insert(rows([*cities, "Rome"], 1, (0, 1)))
-    table.upsert(rows(cities[:1], 2))
+    cities, hive, encode = LAYOUTS["encoded"]
+    table = by_city(path, hive, encode)
+    table.insert(of_cities([*cities, "Rome"], 1, (0, 1)))
+    table.upsert(of_cities(cities[:1], 2))
     by_an_earlier_release(path)
     return path
 
@@ -218,9 +224,9 @@ def old(earlier: Path, tmp_path: Path) -> Path:
 
 
 def test_a_log_of_an_earlier_release_is_written_on_and_repaired(old: Path) -> None:
-    table = hudi.Table.open(str(old))
-    table.upsert(rows([*ENCODED, "Rome"], 3, (0,)))
-    table.delete(rows(["São Paulo/x"], 0, (1,)))
+    table = hudi.Table.open(old)
+    table.upsert(of_cities([*ENCODED, "Rome"], 3, (0,)))
+    table.delete(of_cities(["São Paulo/x"], 0, (1,)))
     held = read_by_all(old)
     wanted = {f"{city}-{key}": 3 - 2 * key for city in [*ENCODED, "Rome"] for key in (0, 1)}
     del wanted["São Paulo/x-1"]
@@ -234,7 +240,7 @@ def test_misspelled_files_are_named_and_repaired(old: Path) -> None:
     [odd] = (text for path, text in named(old).items() if text != spelled(path))
     assert findings(old) == [(Source.FORMAT, f"named as {odd}")]
 
-    repaired = hudi.Table.open(str(old)).repair()
+    repaired = hudi.Table.open(old).repair()
     assert repaired.left == ()
     assert findings(old) == []
     assert read_by_all(old) == held
@@ -243,16 +249,16 @@ def test_misspelled_files_are_named_and_repaired(old: Path) -> None:
     present = named(old).keys()
     assert not present & set(vacuum(old, full=True))
     assert read_by_all(old) == held
-    hudi.Table.open(str(old)).upsert(rows(ENCODED, 4))
+    hudi.Table.open(old).upsert(of_cities(ENCODED, 4))
     assert read_by_all(old) == held | {f"{city}-0": 4 for city in ENCODED}
 
 
 def test_a_clean_log_goes_on_through_a_repair(tmp_path: Path) -> None:
-    table = new_table(tmp_path)
-    table.insert(rows(PLAIN, 1))
+    table = by_city(tmp_path)
+    table.insert(of_cities(PLAIN, 1))
     before = version(tmp_path)
     compacted_by_spark(tmp_path, "São")
-    repaired = hudi.Table.open(str(tmp_path)).repair(discard=True)
+    repaired = hudi.Table.open(tmp_path).repair(discard=True)
     assert repaired.left == ()
     assert version(tmp_path) == before + 2
 
@@ -284,26 +290,26 @@ def compacted_by_spark(path: Path, city: str) -> None:
 
 @pytest.mark.parametrize("is_old", [True, False])
 def test_what_another_engine_has_added_goes_with_a_repair(tmp_path: Path, is_old: bool) -> None:
-    table = new_table(tmp_path)
-    table.insert(rows(["São", "Rome"], 1, range(5)))
+    table = by_city(tmp_path)
+    table.insert(of_cities(["São", "Rome"], 1, range(5)))
     if is_old:
         by_an_earlier_release(tmp_path)
     compacted_by_spark(tmp_path, "São")
     assert findings(tmp_path) != []
-    repaired = hudi.Table.open(str(tmp_path)).repair(discard=True)
+    repaired = hudi.Table.open(tmp_path).repair(discard=True)
     assert repaired.left == ()
     for file in tmp_path.rglob("part-*.parquet"):
         file.unlink()
     assert findings(tmp_path) == []
-    hudi.Table.open(str(tmp_path)).upsert(rows(["São"], 2, range(3)))
+    hudi.Table.open(tmp_path).upsert(of_cities(["São"], 2, range(3)))
     held = read_by_all(tmp_path)
     assert len(held) == 10
     assert sum(held.values()) == 13
 
 
 def test_a_file_that_is_named_twice_is_told(tmp_path: Path) -> None:
-    table = new_table(tmp_path)
-    table.insert(rows(["São"], 1))
+    table = by_city(tmp_path)
+    table.insert(of_cities(["São"], 1))
     [path] = named(tmp_path)
     add = AddAction(path, (tmp_path / path).stat().st_size, {"city": "São"}, 1, True, "{}")
     log = DeltaTable(str(tmp_path))
@@ -316,7 +322,7 @@ def test_a_file_that_is_named_twice_is_told(tmp_path: Path) -> None:
     )
     assert len(DeltaTable(str(tmp_path)).to_pyarrow_table()) == 2
     assert (Source.FORMAT, "named more than once") in findings(tmp_path)
-    assert hudi.Table.open(str(tmp_path)).repair().left == ()
+    assert hudi.Table.open(tmp_path).repair().left == ()
     assert read_by_all(tmp_path) == {"São-0": 1}
 
 
@@ -334,8 +340,8 @@ def declare(path: Path, change: Callable[[dict[str, Any]], None], kind: str) -> 
 
 
 def test_rules_that_are_not_known_are_not_broken(tmp_path: Path) -> None:
-    table = new_table(tmp_path)
-    table.insert(rows(["Rome"], 1))
+    table = by_city(tmp_path)
+    table.insert(of_cities(["Rome"], 1))
     rules: Mapping[str, Any] = {
         "minReaderVersion": 3,
         "minWriterVersion": 7,
@@ -345,32 +351,32 @@ def test_rules_that_are_not_known_are_not_broken(tmp_path: Path) -> None:
     declare(tmp_path, lambda protocol: protocol.update(rules), "protocol")
     before = files(tmp_path)
     with pytest.raises(UnsupportedTableError, match="deletionVectors, rowTracking"):
-        hudi.Table.open(str(tmp_path)).upsert(rows(["Rome"], 2))
+        hudi.Table.open(tmp_path).upsert(of_cities(["Rome"], 2))
     assert files(tmp_path) == before
     assert [source for source, _ in findings(tmp_path)] == [Source.FORMAT]
-    assert hudi.Table.open(str(tmp_path)).repair().left == ()
-    hudi.Table.open(str(tmp_path)).upsert(rows(["Rome"], 3))
+    assert hudi.Table.open(tmp_path).repair().left == ()
+    hudi.Table.open(tmp_path).upsert(of_cities(["Rome"], 3))
     assert read_by_all(tmp_path) == {"Rome-0": 3}
 
 
 def test_a_log_that_only_grows_is_refused_before_the_first_file(tmp_path: Path) -> None:
     path = tmp_path / "own"
-    new_table(path).insert(rows(["Rome"], 1))
+    by_city(path).insert(of_cities(["Rome"], 1))
     grows = {"delta.appendOnly": "true"}
     declare(path, lambda metadata: metadata["configuration"].update(grows), "metaData")
-    write_deltalake(tmp_path / "found", rows(["Rome"], 1), configuration=grows)
+    write_deltalake(tmp_path / "found", of_cities(["Rome"], 1), configuration=grows)
     before = files(tmp_path)
     with pytest.raises(UnsupportedTableError, match=r"delta\.appendOnly"):
-        hudi.Table.open(str(path)).insert(rows(["Oslo"], 1))
+        hudi.Table.open(path).insert(of_cities(["Oslo"], 1))
     with pytest.raises(UnsupportedTableError, match=r"delta\.appendOnly"):
-        hudi.Table.adopt(str(tmp_path / "found"), record_key="id")
+        hudi.Table.adopt(tmp_path / "found", record_key="id")
     assert files(tmp_path) == before
 
 
 @pytest.mark.parametrize("source", ["delta", "parquet"])
 def test_a_log_of_others_with_rules_is_not_replaced(tmp_path: Path, source: str) -> None:
     path = tmp_path / "found"
-    write_deltalake(path, rows(["Rome"], 1))
+    write_deltalake(path, of_cities(["Rome"], 1))
     rules: Mapping[str, Any] = {
         "minWriterVersion": 7,
         "writerFeatures": ["appendOnly", "invariants", "rowTracking", "domainMetadata"],
@@ -388,8 +394,8 @@ def test_a_log_of_others_with_rules_is_not_replaced(tmp_path: Path, source: str)
 
 
 def test_timestamps_without_zone_bring_their_feature(tmp_path: Path) -> None:
-    table = new_table(tmp_path)
-    table.insert(rows(["Rome"], 1))
+    table = by_city(tmp_path)
+    table.insert(of_cities(["Rome"], 1))
     protocol = DeltaTable(str(tmp_path)).protocol()
     assert (protocol.min_reader_version, protocol.min_writer_version) == (1, 2)
     table.alter(add_columns={"timestamps": pa.list_(pa.timestamp("us"))})
@@ -398,7 +404,7 @@ def test_timestamps_without_zone_bring_their_feature(tmp_path: Path) -> None:
     assert protocol.reader_features == ["timestampNtz"]
     assert sorted(protocol.writer_features or ()) == ["appendOnly", "invariants", "timestampNtz"]
     timestamps = pa.array([None], pa.list_(pa.timestamp("us")))
-    table.upsert(rows(["Rome"], 2).append_column("timestamps", timestamps))
+    table.upsert(of_cities(["Rome"], 2).append_column("timestamps", timestamps))
     assert read_by_all(tmp_path) == {"Rome-0": 2}
 
 
@@ -409,9 +415,209 @@ def test_a_checkpoint_that_fails_undoes_no_commit(
         raise OSError("The disk is full")
 
     monkeypatch.setattr(DeltaTable, "create_checkpoint", fails)
-    table = new_table(tmp_path)
+    table = by_city(tmp_path)
     for n in range(10):
-        table.upsert(rows(["Rome"], n))
+        table.upsert(of_cities(["Rome"], n))
     assert version(tmp_path) == 10
     assert not list((tmp_path / "_delta_log").glob("*.parquet"))
     assert read_by_all(tmp_path) == {"Rome-0": 9}
+
+
+# --- files that are not opened, and those that dead writers left ---
+
+
+USES: dict[str, Callable[[str], object]] = {
+    "read": lambda path: hudi.Table.open(path).to_arrow(),
+    "incremental": lambda path: hudi.Table.open(path).incremental(),
+    "insert": lambda path: hudi.Table.open(path).insert(batch(2, "a")),
+    "delete": lambda path: hudi.Table.open(path).delete(batch(2, "b")),
+    "alter": lambda path: hudi.Table.open(path).alter(add_columns={"more": pa.int64()}),
+    "validate": lambda path: hudi.Table.open(path).validate(),
+    "repair": lambda path: hudi.Table.open(path).repair(),
+    "away": lambda path: hudi.Table.open(path).convert("native"),
+}
+
+
+@pytest.mark.parametrize("what", ["folder", "version"])
+def test_a_link_out_of_the_table_is_not_opened(tmp_path: Path, what: str) -> None:
+    table = new_table(tmp_path / "t", "delta")
+    log = Path(table.path, "_delta_log")
+    linked = log if what == "folder" else log / f"{1:020}.json"
+    outside = tmp_path / "outside"
+    linked.rename(outside)
+    linked.symlink_to(outside)
+    before = files(tmp_path)
+    for name, use in USES.items():
+        with pytest.raises(HudiError, match="a symbolic link leads it") as caught:
+            use(table.path)
+        assert isinstance(caught.value, UnsafePathError), name
+    assert files(tmp_path) == before
+
+
+def test_a_linked_log_makes_no_table(tmp_path: Path) -> None:
+    found = tmp_path / "found"
+    write_deltalake(found, batch(1, "a"))
+    (found / "_delta_log").rename(tmp_path / "outside")
+    (found / "_delta_log").symlink_to(tmp_path / "outside")
+    native = new_table(tmp_path / "native", "native")
+    Path(native.path, "_delta_log").symlink_to(tmp_path / "outside")
+    outside = files(tmp_path / "outside")
+    with pytest.raises(UnsafePathError, match="a symbolic link leads it"):
+        hudi.Table.adopt(found, record_key="id")
+    with pytest.raises(UnsafePathError, match="a symbolic link leads it"):
+        native.convert("delta")
+    assert files(tmp_path / "outside") == outside
+    assert hudi.Table.open(native.path).format == "native"
+
+
+@pytest.mark.parametrize("name", ["next", "old", "checkpoint"])
+def test_a_file_that_is_too_large_is_not_opened(tmp_path: Path, name: str) -> None:
+    """It has holes: whoever reads it as a whole has no memory left."""
+    table = new_table(tmp_path / "t", "delta")
+    names = {
+        "next": f"{DeltaTable(table.path).version() + 1:020}.json",
+        "old": f"{0:020}.json",
+        "checkpoint": f"{0:020}.checkpoint.parquet",
+    }
+    path = Path(table.path, "_delta_log", names[name])
+    with path.open("ab") as file:
+        file.truncate(8 << 30)
+    # this process has had the log open before; a new one has not
+    for one in ("read", "insert") if name == "next" else ():
+        with pytest.raises(CorruptMetadataError, match=f"{names[name]}.*are more than"):
+            USES[one](table.path)
+    forget_handles()
+    with pytest.raises(CorruptMetadataError, match=f"{names[name]}.*are more than"):
+        USES["read"](table.path)
+    [found] = hudi.Table.open(table.path).validate().differences
+    assert (found.source, str(path) in str(found.found)) == (Source.FORMAT, True)
+    assert hudi.Table.open(table.path).repair().left == ()
+    assert not path.exists() or path.stat().st_size < 1 << 20
+    assert hudi.Table.open(table.path).to_arrow().num_rows == 3
+
+
+def test_what_dead_writers_left_goes_with_a_checkpoint(path: Path) -> None:
+    table = new_table(path, "delta")
+    log = Path(table.path, "_delta_log")
+    old = [f"{1:020}.json#1", f"{3:020}.checkpoint.parquet#12", "_last_checkpoint#1"]
+    kept = [f"{2:020}.json#1", "notes#", "a#b"]
+    for name in [*old, *kept]:
+        (log / name).write_text("{")
+    two_days_ago = time.time() - 2 * 86_400
+    for name in [*old, *kept[1:]]:
+        os.utime(log / name, (two_days_ago, two_days_ago))
+    # what Delta-Spark leaves beside a log is in use
+    (log / "_last_vacuum_info").write_text("{}")
+    (log / f".{0:020}.json.crc").write_text("")
+    assert table.validate().orphans == tuple(f"_delta_log/{name}" for name in sorted([*old, *kept]))
+    while DeltaTable(table.path).version() < 9:
+        assert all((log / name).exists() for name in old)
+        table.upsert(batch(2, "a"))
+    assert list(log.glob("*.checkpoint.parquet"))
+    assert not any((log / name).exists() for name in old)
+    assert all((log / name).exists() for name in kept)
+
+
+def with_checkpoints_every(table: hudi.Table, versions: str) -> hudi.Table:
+    """A table whose owner has set how often its log gets a checkpoint."""
+    every = {"delta.checkpointInterval": versions}
+    declare(Path(table.path), lambda found: found["configuration"].update(every), "metaData")
+    return hudi.Table.open(table.path)
+
+
+def test_checksums_of_a_log_do_not_stay_when_they_are_wrong(path: Path) -> None:
+    table = with_checkpoints_every(new_table(path, "delta"), "1")
+    table.upsert(batch(2, "a"))
+    last = path / "_delta_log/_last_checkpoint"
+    by_java(last, last.read_bytes())
+    assert table.validate().is_valid
+    table.upsert(batch(2, "b"))
+    assert is_readable_by_java(last)
+    # a release before this one
+    beside(last).write_bytes(checksum(b"as it was"))
+    [found] = table.validate().differences
+    assert found.source is Source.CHECKSUM
+    assert found.subject == "_delta_log/._last_checkpoint.crc"
+    assert table.repair().left == ()
+    assert is_readable_by_java(last)
+
+
+@pytest.mark.parametrize("versions", ["0", "-1", "often"])
+def test_a_number_of_versions_that_is_none_is_not_gone_by(
+    path: Path, versions: str, own_messages: Callable[[], list[str]]
+) -> None:
+    table = with_checkpoints_every(new_table(path, "delta"), versions)
+    table.upsert(batch(2, "a"))
+    assert DeltaTable(table.path).to_pyarrow_table().num_rows == table.count()
+    assert own_messages() == []
+    assert not (path / "_delta_log/_last_checkpoint").exists()
+
+
+# --- logs that cannot go on ---
+
+
+PLAIN_ROWS = pa.table({"id": ["a", "b", "c"], "city": ["rome", "rome", "oslo"], "n": [1, 2, 3]})
+
+Watch = Callable[[Path], list[Path]]
+
+
+def seen(path: Path) -> Counter[str] | None:
+    """Return what deltalake sees; ``None`` where it says that it cannot read the table."""
+    try:
+        found = DeltaTable(str(path)).to_pyarrow_table()
+    except (DeltaError, OSError):
+        return None
+    return bag(found, sorted(found.column_names))
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Watch:
+    """Return what begins to copy a table after each deletion of a file."""
+    real = PosixStorage.delete
+
+    def begin(path: Path) -> list[Path]:
+        copies: list[Path] = []
+
+        def delete(self: Any, name: str) -> None:
+            real(self, name)
+            copies.append(tmp_path / f"copy-{len(copies)}")
+            shutil.copytree(path, copies[-1])
+
+        monkeypatch.setattr(PosixStorage, "delete", delete)
+        return copies
+
+    return begin
+
+
+def test_a_table_that_gets_partitions_is_replaced_in_one_version(path: Path, watch: Watch) -> None:
+    owned = {"delta.deletedFileRetentionDuration": "interval 9 days"}
+    write_deltalake(path, PLAIN_ROWS.slice(0, 2), configuration=owned)
+    write_deltalake(path, PLAIN_ROWS.slice(2), mode="append")
+    before = seen(path)
+    copies = watch(path)
+    hudi.Table.adopt(path, record_key="id", partition_by="city", format="delta")
+    assert copies
+    assert all(seen(one) == before for one in copies)
+    table = DeltaTable(str(path))
+    assert table.metadata().partition_columns == ["city"]
+    assert owned.items() <= table.metadata().configuration.items()
+    assert [one["version"] for one in table.history()] == [2, 1, 0]
+    for read in READERS["delta"]:
+        assert bag(read(path), PLAIN_ROWS.column_names) == bag(PLAIN_ROWS, PLAIN_ROWS.column_names)
+    assert hudi.Table.open(path).validate().is_valid
+
+
+def test_a_damaged_log_shows_no_older_state_while_it_goes(path: Path, watch: Watch) -> None:
+    table = new_table(path, "delta")
+    for key in "cde":
+        table.insert(batch(2, key))
+    before = seen(path)
+    newest = max((path / "_delta_log").glob("*.json"))
+    newest.write_bytes(newest.read_bytes()[:40])
+    assert seen(path) is None
+    copies = watch(path)
+    assert hudi.Table.open(path).repair().left == ()
+    looks = [seen(one) for one in copies]
+    assert looks.count(None) >= 4
+    assert all(one in (None, before) for one in looks)
+    assert seen(path) == before

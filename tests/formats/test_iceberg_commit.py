@@ -1,24 +1,36 @@
-"""Every operation on an Iceberg table, judged by pyiceberg, polars and hudi-rs after each step."""
+"""Operations and commits of an Iceberg table, judged by pyiceberg, polars and hudi-rs."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io.pyarrow import parquet_files_to_data_files
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.types import DoubleType
 
 import hudi_core as hudi
-from hudi_core.errors import UnsupportedCapabilityError
+import hudi_core.txn.publication
+from hudi_core.errors import CommitStateUnknownError, CorruptMetadataError
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.table_handle import OpenTable
+from iceberg_format.catalog import FolderCatalog, TableState
 from tests.formats.iceberg_tables import (
     SCHEMA,
     Iceberg,
     agree,
     bag,
     create,
+    lose,
+    opened,
     ours,
     row,
     rows,
@@ -39,8 +51,7 @@ KINDS: dict[str, tuple[Any, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_reader_agrees_after_every_step(kind: str, tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_every_reader_agrees_after_every_step(kind: str, path: Path) -> None:
     partition_by, options = KINDS[kind]
     table = create(path, partition_by, **options)
     where = path / ".hoodie/iceberg" if "below" in kind else path
@@ -103,8 +114,7 @@ def test_partitions_are_deleted_by_one_snapshot_and_pruned_by_their_values(tmp_p
     assert agree(tmp_path / "t") == bag(rows(k for k in range(10) if k % 5 != 1))
 
 
-def test_columns_change_with_their_ids(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_columns_change_with_their_ids(path: Path) -> None:
     table = create(path)
     table.bulk_insert(rows(range(6)))
     ids = {field.name: field.field_id for field in Iceberg(path).table.schema().fields}
@@ -128,8 +138,7 @@ def test_columns_change_with_their_ids(tmp_path: Path) -> None:
     assert Iceberg(path).rows(["value"])["value"].null_count == 6
 
 
-def test_an_undone_schema_change_is_undone_in_iceberg(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_an_undone_schema_change_is_undone_in_iceberg(path: Path) -> None:
     table = create(path)
     table.bulk_insert(rows(range(3)))
     result = table.alter(add_columns={"extra": pa.int32()})
@@ -138,8 +147,7 @@ def test_an_undone_schema_change_is_undone_in_iceberg(tmp_path: Path) -> None:
     agree(path)
 
 
-def test_the_rows_of_an_undone_write_are_gone_and_its_snapshot_too(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_the_rows_of_an_undone_write_are_gone_and_its_snapshot_too(path: Path) -> None:
     table = create(path)
     table.bulk_insert(rows(range(6)))
     before = agree(path)
@@ -155,8 +163,7 @@ def test_the_rows_of_an_undone_write_are_gone_and_its_snapshot_too(tmp_path: Pat
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_bounds_and_counts_are_what_pyiceberg_takes_from_the_files(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_bounds_and_counts_are_what_pyiceberg_takes_from_the_files(path: Path) -> None:
     create(path).bulk_insert(rows(range(40)))
     table = Iceberg(path).table
     ours = {one.file.file_path: one.file for one in table.scan().plan_files()}
@@ -182,9 +189,8 @@ def test_bounds_and_counts_are_what_pyiceberg_takes_from_the_files(tmp_path: Pat
     assert {value in one.upper_bounds for one in with_nan} == {False}
 
 
-def test_no_file_is_said_to_hold_nothing_but_nan(tmp_path: Path) -> None:
+def test_no_file_is_said_to_hold_nothing_but_nan(path: Path) -> None:
     """Iceberg-Spark leaves such a file out of ``value > 3``, and Spark wants its rows."""
-    path = tmp_path / "t"
     table = create(path)
     table.bulk_insert(
         pa.Table.from_pylist(
@@ -205,13 +211,179 @@ def test_no_file_is_said_to_hold_nothing_but_nan(tmp_path: Path) -> None:
 
 def test_the_location_is_kept(tmp_path: Path) -> None:
     table = create(tmp_path / "t")
-    kept = hudi.Table.open(str(tmp_path / "t")).config.raw
+    kept = hudi.Table.open(tmp_path / "t").config.raw
     assert kept["hoodie.table.format.iceberg.location"] == f"file://{tmp_path}/t"
     assert table.config.raw == kept
 
 
-def test_what_iceberg_lacks_is_refused(tmp_path: Path) -> None:
-    table = create(tmp_path / "t")
-    with pytest.raises(UnsupportedCapabilityError, match="promote type"):
-        table.alter(promote={"inner.x": pa.float64()})
-    assert len(Iceberg(tmp_path / "t").table.metadata.snapshots) == 1
+# --- step 2: replayed, lost, raced ---
+
+
+Commit = Callable[..., TableState]
+NEVER = Instant(
+    InstantTime("20200101000000000"),
+    Action.COMMIT,
+    State.COMPLETED,
+    InstantTime("20200101000000001"),
+)
+"""A write that nobody knows of."""
+
+
+@dataclass
+class Faults:
+    """Stands between the plugin and the catalog's commit."""
+
+    commit: Commit
+    before: Callable[[TableState], None] | None = None
+    after: Exception | None = None
+    calls: int = 0
+
+    def __call__(
+        self,
+        catalog: FolderCatalog,
+        state: TableState,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> TableState:
+        self.calls += 1
+        if self.before is not None:
+            self.before(state)
+        made = self.commit(catalog, state, requirements, updates)
+        if self.after is not None:
+            raise self.after
+        return made
+
+
+@pytest.fixture
+def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
+    monkeypatch.setattr(hudi_core.txn.publication, "_PAUSE_S", 0)
+    made = Faults(FolderCatalog.commit)
+
+    def commit(*given: Any) -> TableState:
+        return made(*given)
+
+    monkeypatch.setattr(FolderCatalog, "commit", commit)
+    return made
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    where = tmp_path / "t"
+    create(where).bulk_insert(rows(range(8)))
+    return where
+
+
+def last(table: OpenTable) -> Instant:
+    return table.client.timeline().completed_writes()[-1]
+
+
+def replay(table: OpenTable, instant: Instant, statuses: Sequence[Any] = ()) -> str:
+    commit = table.client.read_commit(instant)
+    return table.host.complete_write(table.client, commit, instant, statuses).version
+
+
+def test_a_write_without_step_2_is_hidden_and_replayed_to_the_same_table(filled: Path) -> None:
+    table = hudi.Table.open(filled)
+    old = agree(filled)
+    result = table.upsert(rows([1, 2, 30], 2))
+    new, whole = agree(filled), Iceberg(filled)
+    files = {one.file.file_path: one.file for one in whole.table.scan().plan_files()}
+    lose(filled)
+    assert ours(filled) == old
+    assert bag(Iceberg(filled).rows(["id", "ts"])) != new
+    instant = last(opened(filled))
+    fenced = opened(filled).timeline().find(instant.requested_time)
+    assert fenced is not None
+    assert fenced.state is State.INFLIGHT
+    assert opened(filled).host.find_publication(opened(filled).client, instant) is None
+    assert replay(opened(filled), instant) == result.receipt.version
+    assert agree(filled) == new
+    again = {one.file.file_path: one.file for one in Iceberg(filled).table.scan().plan_files()}
+    assert again.keys() == files.keys()
+    fields = Iceberg(filled).table.schema().fields
+    floating = {one.field_id for one in fields if isinstance(one.field_type, DoubleType)}
+    for uri, file in files.items():
+        other = again[uri]
+        # of a column with NaN the footer, from which the replay has them, holds no bounds
+        for replayed, written in (
+            (other.lower_bounds, file.lower_bounds),
+            (other.upper_bounds, file.upper_bounds),
+        ):
+            assert replayed.items() <= written.items()
+            assert written.keys() - replayed.keys() <= floating
+        assert other.value_counts == file.value_counts
+        assert other.null_value_counts == file.null_value_counts
+        assert other.partition == file.partition
+        assert other.record_count == file.record_count
+    found = opened(filled).host.find_publication(opened(filled).client, instant)
+    assert found is not None
+    assert found.completion_time == instant.completion_time
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), TimeoutError("late"), ValueError("odd")])
+def test_an_error_before_the_commit_leaves_the_outcome_open(
+    filled: Path, faults: Faults, error: Exception
+) -> None:
+    def fail(state: TableState) -> None:
+        del state
+        raise error
+
+    old = agree(filled)
+    faults.before = fail
+    with pytest.raises(CommitStateUnknownError, match="may take place yet") as caught:
+        hudi.Table.open(filled).upsert(rows([1], 2))
+    assert caught.value.__cause__ is not None
+    assert caught.value.__cause__.__cause__ is error
+    assert faults.calls == 3
+    faults.before = None
+    assert ours(filled) == old
+    replay(opened(filled), last(opened(filled)))
+    assert agree(filled) == bag(pa.concat_tables([rows([0, 2, 3, 4, 5, 6, 7]), rows([1], 2)]))
+
+
+def test_the_loser_of_a_race_is_published_where_nothing_contradicts_it(
+    filled: Path, faults: Faults
+) -> None:
+    def be_first(state: TableState) -> None:
+        del state
+        faults.before = None
+        table = opened(filled)
+        table.host.before_rollback(table.client, NEVER)
+
+    faults.before = be_first
+    result = hudi.Table.open(filled).upsert(rows([1], 2))
+    assert faults.calls == 3
+    assert summary(Iceberg(filled).lineage[-1])["hudi.instant"] == result.instant.requested_time
+    agree(filled)
+
+
+def test_a_request_on_its_way_fails_once_its_instant_is_rolled_back(
+    filled: Path, faults: Faults
+) -> None:
+    held: list[tuple[Any, ...]] = []
+    send = faults.commit
+
+    def keep(*given: Any) -> TableState:
+        held.append(given)
+        return send(*given)
+
+    faults.commit = keep
+    table = opened(filled)
+    hudi.Table.open(filled).upsert(rows([1], 2))
+    late = held[-1]
+    lose(filled)
+    instant = last(table)
+    table.host.before_rollback(table.client, instant)
+    with pytest.raises(CommitFailedException, match="exists already"):
+        send(*late)
+    assert table.host.find_publication(table.client, instant) is None
+    table.host.before_rollback(table.client, instant)
+    assert [summary(one)["hudi.operation"] for one in Iceberg(filled).lineage] == ["BULK_INSERT"]
+
+
+@pytest.mark.parametrize("pattern", ["v*.metadata.json", "*-m0.avro", "snap-*.avro"])
+def test_damaged_metadata_is_named(filled: Path, pattern: str) -> None:
+    for file in (filled / "metadata").glob(pattern):
+        file.write_bytes(b"\x00damaged")
+    with pytest.raises(CorruptMetadataError, match="metadata/"):
+        hudi.Table.open(filled).to_arrow()

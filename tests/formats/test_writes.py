@@ -1,7 +1,4 @@
-"""Rows of which some lack columns that others have: an absent value is no null.
-
-Read back by readers of the formats' own.
-"""
+"""Rows that lack columns, rows of change data, and overwrites of named partitions."""
 
 from __future__ import annotations
 
@@ -16,15 +13,22 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
+from pyspark.sql import SparkSession
 
 import hudi_core as hudi
+from hudi_core.engine.base import Engine
+from hudi_core.engine.local import LocalEngine
+from hudi_core.engine.spark import SparkEngine
 from hudi_core.errors import PartitionValueError, RecordKeyError, SchemaError
+from hudi_core.model.commit import ReplaceCommitMetadata
+from tests.formats.service_tables import READERS, agree, batch
+from tests.merging_histories import SCHEMA, batches, by_hudi, held, kinds
+from tests.tables import TABLES, new_table
 
 Row = dict[str, Any]
-FORMATS = ("native", "iceberg,delta")
 FILL = {"hoodie.write.set.null.for.missing.columns": "true"}
 KEEP = {"hoodie.table.partial.update.mode": "KEEP_VALUES"}
-SCHEMA = pa.schema(
+PEOPLE = pa.schema(
     [
         ("id", pa.int64()),
         ("name", pa.string()),
@@ -37,19 +41,13 @@ B: Row = {"id": 2, "name": "B", "mail": "b@x", "s": {"a": 2, "b": 2}}
 
 
 def make(path: Path, table_format: str = "native", **options: str) -> hudi.Table:
-    table = hudi.Table.create(
-        path,
-        SCHEMA,
-        record_key="id",
-        ordering_field=options.pop("ordering", None),
-        format=table_format.split(","),
-        options={"hoodie.fs.fsync": "false", **options},
-    )
+    ordering = options.pop("ordering", None)
+    table = new_table(path, PEOPLE, options, ordering_field=ordering, format=table_format)
     table.insert([A, B])
     return table
 
 
-def held(table: hudi.Table) -> list[Row]:
+def rows_held(table: hudi.Table) -> list[Row]:
     """The rows by key, which all readers of the table's formats see."""
     names = table.schema.names
     rows: list[Row] = table.to_arrow(names).sort_by("id").to_pylist()
@@ -63,9 +61,9 @@ def held(table: hudi.Table) -> list[Row]:
     return rows
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_each_row_keeps_what_it_lacks(tmp_path: Path, table_format: str) -> None:
-    table = make(tmp_path / "t", table_format)
+@pytest.mark.parametrize("table_format", TABLES)
+def test_each_row_keeps_what_it_lacks(path: Path, table_format: str) -> None:
+    table = make(path, table_format)
     rows = [
         {"id": 2, "name": "B2"},
         {"id": 1, "mail": None, "tier": "gold"},
@@ -75,18 +73,18 @@ def test_each_row_keeps_what_it_lacks(tmp_path: Path, table_format: str) -> None
     ]
     done = table.upsert(rows, options=KEEP)
     assert (done.inserted, done.updated) == (1, 2)
-    assert held(table) == [
+    assert rows_held(table) == [
         {**A, "mail": None, "tier": "gold"},
         {**B, "name": "B2", "mail": "b2@x", "tier": None},
         {"id": 3, "name": "C", "mail": None, "s": None, "tier": "new"},
     ]
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_an_option_fills_no_more_than_what_is_absent(tmp_path: Path, table_format: str) -> None:
-    table = make(tmp_path / "t", table_format)
+@pytest.mark.parametrize("table_format", TABLES)
+def test_an_option_fills_no_more_than_what_is_absent(path: Path, table_format: str) -> None:
+    table = make(path, table_format)
     table.upsert([{"id": 9}, {**A, "name": "A2"}, {"id": 2, "s": {"a": 3}}], options=FILL)
-    assert held(table) == [
+    assert rows_held(table) == [
         {**A, "name": "A2"},
         {"id": 2, "name": None, "mail": None, "s": {"a": 3, "b": None}},
         {"id": 9, "name": None, "mail": None, "s": None},
@@ -113,9 +111,9 @@ KINDS: dict[str, Callable[[Sequence[Row]], Any]] = {
     ],
 )
 def test_a_row_that_lacks_a_stored_column_is_refused_by_name(
-    tmp_path: Path, kind: str, way: str
+    path: Path, kind: str, way: str
 ) -> None:
-    table = make(tmp_path / "t")
+    table = make(path)
     data = KINDS[kind](sparse())
     writes: dict[str, Callable[[Any], object]] = {
         "upsert": table.upsert,
@@ -128,7 +126,7 @@ def test_a_row_that_lacks_a_stored_column_is_refused_by_name(
     with pytest.raises(SchemaError, match=r"^Row 2 \(\{'id': 2.* lacks the column 'mail'"):
         writes[way](data)
     assert len(table.timeline.completed_writes()) == 1
-    assert held(table) == [A, B]
+    assert rows_held(table) == [A, B]
 
 
 @pytest.mark.parametrize(
@@ -140,27 +138,26 @@ def test_a_row_that_lacks_a_stored_column_is_refused_by_name(
     ],
 )
 def test_what_cannot_be_kept_is_refused_by_name(
-    tmp_path: Path, row: Row, error: type[SchemaError], reason: str
+    path: Path, row: Row, error: type[SchemaError], reason: str
 ) -> None:
-    table = make(tmp_path / "t", ordering="name")
+    table = make(path, ordering="name")
     with pytest.raises(error, match=rf"^Row 2 .* lacks the (record key )?{reason}"):
         table.upsert([A, row], options=KEEP)
-    assert held(table) == [A, B]
+    assert rows_held(table) == [A, B]
 
 
-def test_columns_that_the_table_lacks_are_taken_from_any_row(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
+def test_columns_that_the_table_lacks_are_taken_from_any_row(path: Path) -> None:
+    table = make(path)
     rows = [{**A, "tier": "gold"}, B, {**A, "name": "A2"}, {**B, "s": {"a": 1, "b": 1, "c": 1}}]
     table.upsert(rows)
-    assert held(table) == [
+    assert rows_held(table) == [
         {**A, "name": "A2", "tier": "gold", "s": {"a": 1, "b": 1, "c": None}},
         {**B, "tier": None, "s": {"a": 1, "b": 1, "c": 1}},
     ]
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_a_new_table_has_the_columns_of_all_rows(tmp_path: Path, mode: Any) -> None:
-    path = tmp_path / "t"
+def test_a_new_table_has_the_columns_of_all_rows(path: Path, mode: Any) -> None:
     options = {
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.partitionpath.field": "p",
@@ -180,23 +177,21 @@ def test_a_new_table_has_the_columns_of_all_rows(tmp_path: Path, mode: Any) -> N
     assert table.count() == 2
 
 
-def test_a_later_stored_row_takes_nothing(tmp_path: Path) -> None:
+def test_a_later_stored_row_takes_nothing(path: Path) -> None:
     """Neither does a row that was deleted and comes back keep what it had."""
-    table = make(tmp_path / "t", ordering="name")
+    table = make(path, ordering="name")
     rows = [
         {"id": 1, "name": "0", "mail": "late"},
         {"id": 2, "name": "C", "_hoodie_is_deleted": True},
         {"id": 2, "name": "D", "s": None},
     ]
     table.upsert(rows, options=KEEP)
-    assert held(table) == [A, {"id": 2, "name": "D", "mail": None, "s": None}]
+    assert rows_held(table) == [A, {"id": 2, "name": "D", "mail": None, "s": None}]
 
 
-def test_rows_that_may_move_are_refused(tmp_path: Path) -> None:
-    options = {**KEEP, "hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.fs.fsync": "false"}
-    table = hudi.Table.create(
-        tmp_path / "t", SCHEMA, record_key="id", partition_by="name", options=options
-    )
+def test_rows_that_may_move_are_refused(path: Path) -> None:
+    options = {**KEEP, "hoodie.index.type": "GLOBAL_SIMPLE"}
+    table = hudi.Table.create(path, PEOPLE, record_key="id", partition_by="name", options=options)
     table.insert([A, B])
     rows = [A, {"id": 2, "name": "A"}]
     with pytest.raises(SchemaError, match="lack the column 'mail', 's', and a row that moves"):
@@ -214,7 +209,7 @@ def test_rows_that_may_move_are_refused(tmp_path: Path) -> None:
 def test_a_delete_needs_no_more_than_keys(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
     assert table.delete([{"id": 1}, {"id": 2, "name": "B"}]).deleted == 2
-    parted = hudi.Table.create(tmp_path / "p", SCHEMA, record_key="id", partition_by="name")
+    parted = hudi.Table.create(tmp_path / "p", PEOPLE, record_key="id", partition_by="name")
     parted.insert([A, {**B, "name": None}])
     with pytest.raises(SchemaError, match=r"^Row 2 .* lacks the column 'name': a delete needs"):
         parted.delete([{"id": 1, "name": "A"}, {"id": 2}])
@@ -224,18 +219,18 @@ def test_a_delete_needs_no_more_than_keys(tmp_path: Path) -> None:
     assert parted.count() == 2
 
 
-def test_a_merge_names_the_source_row(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
+def test_a_merge_names_the_source_row(path: Path) -> None:
+    table = make(path)
     source = [{"id": 1, "mail": "m"}, {"id": 2}]
     with pytest.raises(SchemaError, match=r"^Row 2 .* of the source lacks the column 'mail'"):
         table.merge(source, on="id")
     merge = table.merge(iter(source), on="id", options=FILL).when_matched_update_all()
     assert merge.execute().updated == 2
-    assert held(table) == [{**A, "mail": "m"}, {**B, "mail": None}]
+    assert rows_held(table) == [{**A, "mail": "m"}, {**B, "mail": None}]
 
 
-def test_a_struct_is_set_as_a_whole(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
+def test_a_struct_is_set_as_a_whole(path: Path) -> None:
+    table = make(path)
     for wrong in ({"a": 1}, {"a": 1, "b": 2, "c": 3}):
         with pytest.raises(
             SchemaError, match=r"does not have the columns of s\. Give each of a, b"
@@ -244,37 +239,37 @@ def test_a_struct_is_set_as_a_whole(tmp_path: Path) -> None:
     lacks = pa.table({"id": [1], "s": [{"a": 5}]})
     with pytest.raises(SchemaError, match=r"lacks the column s\.b"):
         table.merge(lacks, on="id").when_matched_update_all().execute()
-    assert held(table) == [A, B]
+    assert rows_held(table) == [A, B]
 
 
-def test_a_stage_keeps_which_values_are_absent(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
+def test_a_stage_keeps_which_values_are_absent(path: Path) -> None:
+    table = make(path)
     stage = table.stage([{"id": 1, "name": "A2"}, {"id": 2, "mail": "b2@x"}], options=KEEP)
     expected = [{**A, "name": "A2"}, {**B, "mail": "b2@x"}]
-    assert stage.to_arrow(SCHEMA.names).sort_by("id").to_pylist() == expected
+    assert stage.to_arrow(PEOPLE.names).sort_by("id").to_pylist() == expected
     table.find_stage(stage.id).publish()
-    assert held(table) == expected
+    assert rows_held(table) == expected
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_frames_that_were_filtered(tmp_path: Path, table_format: str) -> None:
+@pytest.mark.parametrize("table_format", TABLES)
+def test_frames_that_were_filtered(path: Path, table_format: str) -> None:
     frame = pd.DataFrame({"id": [1, 2, 3], "qty": [10, 20, 30]})
     late = frame[frame.id > 1]
-    table = hudi.Table.create(tmp_path / "t", late, record_key="id", format=table_format.split(","))
+    table = hudi.Table.create(path, late, record_key="id", format=table_format)
     table.insert(late)
     table.upsert(frame)
     table.upsert(pa.Table.from_pandas(late))
     table.upsert(pa.Table.from_pandas(late).to_reader())
     table.upsert(frame.set_index("id").sort_values("qty"))
-    assert held(table) == frame.to_dict("records")
+    assert rows_held(table) == frame.to_dict("records")
 
 
-def test_dictionaries_within_a_frame(tmp_path: Path) -> None:
-    table = make(tmp_path / "t")
+def test_dictionaries_within_a_frame(path: Path) -> None:
+    table = make(path)
     frame = pd.DataFrame([A, {**B, "s": {"a": 1}}])
     with pytest.raises(SchemaError, match=r"^Row 2 lacks the column 's\.b'"):
         table.upsert(frame)
-    assert held(table) == [A, B]
+    assert rows_held(table) == [A, B]
 
 
 def rows_of_spark() -> Iterator[Any]:
@@ -297,3 +292,60 @@ def test_a_column_that_rows_bring_says_nothing_of_absence(tmp_path: Path) -> Non
             table.upsert(given, options=KEEP)
     with pytest.raises(SchemaError, match="cannot be used: The rows have several columns named"):
         hudi.Table.create(tmp_path / "u", pd.DataFrame([[1, 2]], columns=["id", "id"]))
+
+
+# --- change data ---
+
+
+NAMES = {
+    "iceberg": "9-PostgresDebeziumAvroPayload-unordered-all",
+    "delta": "8-AWSDmsAvroPayload-ts-two",
+}
+
+
+def check(path: Path, table_format: str, engine: Engine, spark: SparkSession | None) -> None:
+    (kind,) = (one for one in kinds() if str(one) == NAMES[table_format])
+    options = {**kind.options}
+    table = hudi.Table.create(path, SCHEMA, record_key="id", format=table_format, options=options)
+    for rows in batches(kind.history):
+        data = rows if spark is None else spark.createDataFrame(rows).coalesce(1)
+        table.upsert(data, engine=engine)
+    for read in READERS[table_format]:
+        assert held(table, read(path)) == by_hudi(str(kind)), read.__name__
+    assert table.validate(keys=True).is_valid
+
+
+@pytest.mark.parametrize("table_format", NAMES)
+def test_readers_of_a_format_see_rows_of_change_data_merged(table_format: str, path: Path) -> None:
+    check(path, table_format, LocalEngine(), None)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("table_format", NAMES)
+def test_they_see_the_same_rows_by_spark(
+    table_format: str, spark: SparkSession, path: Path
+) -> None:
+    check(path, table_format, SparkEngine(spark, tasks_on_driver=False), spark)
+
+
+# --- overwrites ---
+
+
+@pytest.mark.parametrize("named", ["oslo", {"city": "oslo"}])
+@pytest.mark.parametrize("keys", ["ac", ""])
+def test_partitions_without_new_rows_are_replaced_too(
+    path: Path, table: hudi.Table, keys: str, named: Any
+) -> None:
+
+    result = table.insert_overwrite(batch(5, *keys), partitions=[named])
+
+    left = {"a", "c"} if keys else {"a", "b"}
+    assert set(table.to_arrow()["id"].to_pylist()) == left
+    assert isinstance(result.metadata, ReplaceCommitMetadata)
+    assert len(result.metadata.partition_to_replace_file_ids) == (2 if keys else 1)
+    agree(path)
+
+
+def test_a_partition_that_is_not_there_replaces_nothing(native: hudi.Table) -> None:
+    native.insert_overwrite(batch(5), partitions=[{"city": "bari"}])
+    assert native.to_arrow().num_rows == 4

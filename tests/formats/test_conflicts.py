@@ -1,9 +1,14 @@
-"""Which concurrent writes are given up: by file group, by partition, by table."""
+"""Which concurrent writes are given up: by file group, by partition, by table; and how early."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
@@ -12,6 +17,8 @@ from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteS
 from hudi_core.model.conflicts import TouchConflicts
 from hudi_core.model.format import Granularity
 from hudi_core.plugin.host import FormatHost
+from hudi_core.txn.transaction import Transaction
+from tests import tables
 from tests.formats.two_steps import (
     FORMATS,
     SHARED,
@@ -21,6 +28,7 @@ from tests.formats.two_steps import (
     overlapping,
     read_at_rest,
 )
+from tests.tables import rows
 
 STRATEGY = "hoodie.write.lock.conflict.resolution.strategy"
 PAIRS: dict[str, tuple[Write, Write]] = {
@@ -44,13 +52,13 @@ def meanwhile(
 @pytest.mark.parametrize("pair", ORDER)
 @pytest.mark.parametrize("format_name", [*FORMATS])
 def test_a_strategy_gives_up_what_it_says(
-    tmp_path: Path,
+    path: Path,
     monkeypatch: pytest.MonkeyPatch,
     format_name: str,
     pair: str,
     granularity: Granularity,
 ) -> None:
-    table = new_table(tmp_path / "t", format_name)
+    table = new_table(path, format_name)
     if ORDER.index(pair) <= list(Granularity).index(granularity):
         with pytest.raises(CommitConflictError, match="both changed") as caught:
             meanwhile(monkeypatch, table, pair, granularity.value)
@@ -63,9 +71,9 @@ def test_a_strategy_gives_up_what_it_says(
 
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_formats_ask_for_file_groups(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
+    path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
 ) -> None:
-    table = new_table(tmp_path / "t", format_name)
+    table = new_table(path, format_name)
     opened = table._session.opened
     strategy = opened.host.get_conflict_resolution_strategy(opened.client)
     assert strategy is not None
@@ -75,9 +83,9 @@ def test_formats_ask_for_file_groups(
 
 
 def test_a_format_can_be_stricter_and_a_user_has_the_last_word(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = new_table(tmp_path / "t", "iceberg")
+    table = new_table(path, "iceberg")
     strict = TouchConflicts(Granularity.TABLE)
     monkeypatch.setattr(FormatHost, "get_conflict_resolution_strategy", lambda *_: strict)
     with pytest.raises(CommitConflictError, match="both changed the table"):
@@ -86,8 +94,8 @@ def test_a_format_can_be_stricter_and_a_user_has_the_last_word(
     assert read_at_rest(table) == {"a": 2, "b": 1, "x": 3}
 
 
-def test_a_format_cannot_be_laxer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = new_table(tmp_path / "t", "delta")
+def test_a_format_cannot_be_laxer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table(path, "delta")
 
     class Careless(TouchConflicts):
         def conflict(self, *_: object) -> str | None:
@@ -98,8 +106,8 @@ def test_a_format_cannot_be_laxer(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         meanwhile(monkeypatch, table, "one file group")
 
 
-def test_the_strategy_is_a_word_or_a_class_of_hudi(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", "delta")
+def test_the_strategy_is_a_word_or_a_class_of_hudi(path: Path) -> None:
+    table = new_table(path, "delta")
     name = "org.apache.hudi.client.transaction."
     known = f"{name}SimpleConcurrentFileWritesConflictResolutionStrategy"
     hudi.Table.open(table.path, {**SHARED, STRATEGY: known}).upsert(batch(2, "a"))
@@ -143,3 +151,75 @@ def test_groups_of_one_bucket_are_one_place() -> None:
     other = _touching("p", "00000003-bbbb-0")
     assert TouchConflicts().conflict(one, other) is None
     assert TouchConflicts(has_buckets=True).conflict(one, other) is not None
+
+
+# --- before data is written ---
+
+
+EARLY = "hoodie.write.concurrency.early.conflict.detection.enable"
+
+
+def two_rows(part: str, value: int) -> pa.Table:
+    return rows(f"{part}1", f"{part}2", part=part, v=value)
+
+
+@pytest.fixture
+def parted(path: Path) -> str:
+    return tables.new_table(path, pa.concat_tables([two_rows("a", 0), two_rows("b", 0)])).path
+
+
+@contextmanager
+def writing(path: str, part: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A writer whose data is written, and whose commit waits."""
+    ready, go = threading.Event(), threading.Event()
+    commit = Transaction.commit
+
+    def waiting(self: Transaction, *arguments: object) -> object:
+        if not ready.is_set():
+            ready.set()
+            go.wait(30)
+        return commit(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Transaction, "commit", waiting)
+    table = hudi.Table.open(path, SHARED)
+    with ThreadPoolExecutor(1) as threads:
+        done = threads.submit(table.upsert, two_rows(part, 1))
+        try:
+            while not ready.wait(0.1):
+                assert not done.done(), done.exception()
+            yield
+        finally:
+            go.set()
+        done.result(30)
+
+
+def files(path: str) -> set[str]:
+    return {str(one) for one in Path(path).rglob("*.parquet")}
+
+
+def test_the_second_writer_of_a_file_group_writes_no_data(
+    parted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = hudi.Table.open(parted, SHARED | {EARLY: "true"})
+    with writing(parted, "a", monkeypatch):
+        before = files(parted)
+        with pytest.raises(CommitConflictError) as caught:
+            early.upsert(two_rows("a", 2))
+        assert files(parted) == before
+        assert "is under way, changes file group" in str(caught.value)
+        assert "No data was written" in str(caught.value)
+        early.upsert(two_rows("b", 2))  # another file group
+    found = hudi.Table.open(parted).to_arrow(["part", "v"]).to_pylist()
+    assert {(one["part"], one["v"]) for one in found} == {("a", 1), ("b", 2)}
+    early.upsert(two_rows("a", 3))
+
+
+def test_without_the_option_the_commit_decides(
+    parted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        pytest.raises(CommitConflictError, match="was completed while this write"),
+        writing(parted, "a", monkeypatch),
+    ):
+        hudi.Table.open(parted, SHARED).upsert(two_rows("a", 2))
+    assert set(hudi.Table.open(parted).to_arrow("v")["v"].to_pylist()) == {0, 2}
