@@ -110,9 +110,6 @@ def versions(path: Path) -> list[dict[str, Any]]:
     return DeltaTable(str(path)).history()[::-1]
 
 
-# --- what the two steps of a commit leave ---
-
-
 def opened(path: Path) -> OpenTable:
     return open_table(str(path), {})
 

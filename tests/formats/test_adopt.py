@@ -94,9 +94,6 @@ FEW = {
 }
 
 
-# --- plain files ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("table_format", FORMATS)
 def test_plain_files_become_a_table_as_they_are(path: Path, table_format: str) -> None:
     plain(path)
@@ -232,9 +229,6 @@ def test_a_rewriting_that_died_is_run_again(path: Path, tmp_path: Path) -> None:
     hudi.Table.open(target).delete(ROWS.slice(0, 1))
     with pytest.raises(NotATableError, match="rows of its own"):
         hudi.Table.adopt(path, **arguments)
-
-
-# --- tables of formats ---------------------------------------------------------------------------
 
 
 def test_a_delta_table_becomes_one_as_it_is(path: Path) -> None:
@@ -460,9 +454,6 @@ def test_an_iceberg_table_of_a_folder(path: Path, tmp_path: Path) -> None:
     assert len(StaticTable.from_metadata(str(path)).metadata.snapshots) == 1
 
 
-# --- what follows ---------------------------------------------------------------------------------
-
-
 def test_an_adopted_table_can_be_converted(path: Path) -> None:
     plain(path)
     hudi.Table.adopt(path, record_key="id", options=ENCODED)
@@ -493,9 +484,6 @@ def test_the_command(path: Path, tmp_path: Path) -> None:
     assert "Adopted 3 files with 4 rows, as they are, as the delta table" in done.stdout
     assert "no incremental queries" in done.stdout
     agree(path)
-
-
-# --- deaths, meetings, forgeries, and what is refused ---
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
@@ -739,9 +727,6 @@ def test_readers_of_a_format_are_not_left_behind(path: Path) -> None:
         with pytest.raises(UnsupportedTableError, match=f"adopt it as delta.*--to {other}"):
             hudi.Table.adopt(path, record_key="id", format=other)
     assert DeltaTable(str(path)).to_pyarrow_table().num_rows == ROWS.num_rows
-
-
-# --- writes to adopted files ---
 
 
 @pytest.fixture(params=FORMATS)

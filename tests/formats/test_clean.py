@@ -251,9 +251,6 @@ def test_what_is_archived_while_somebody_reads_is_found_in_the_history(path: Pat
         client.active.read(replace(listed[0], completion_time=listed[-1].completion_time))
 
 
-# --- stored plans ---
-
-
 SERVICES = {"hoodie.table.services.enabled": "true"}
 
 

@@ -63,9 +63,6 @@ def table(request: pytest.FixtureRequest, path: Path) -> hudi.Table:
     return new_table(path, some(*rome, *oslo), format=request.param)
 
 
-# --- updates and deletes ---
-
-
 def test_an_update_is_not_late_whatever_the_ordering_field_says(table: hudi.Table) -> None:
     result = table.update({"ts": 1, "v": pc.field("v") * 10}, pc.field("id") == 4)
     assert (result.inserted, result.updated, result.deleted) == (0, 1, 0)
@@ -221,9 +218,6 @@ def test_rows_without_a_record_key_keep_the_one_that_they_got(path: Path) -> Non
     assert [row[3] for row in held(table) if row[0] == 7] == [0.5, 0.5]
 
 
-# --- merges ---
-
-
 def test_clauses_are_asked_in_their_order(table: hudi.Table) -> None:
     source = pa.table(
         {"id": [1, 2, 3, 9, 10], "gone": [True, False, None, False, True], "w": [7.0] * 5}
@@ -356,9 +350,6 @@ def test_rows_with_the_delete_marker_are_deletes(path: Path) -> None:
     result = merger.execute()
     assert (result.inserted, result.updated, result.deleted) == (1, 0, 1)
     assert sorted(table.to_arrow(["id"]).column("id").to_pylist()) == [2, 6]
-
-
-# --- what is refused ---
 
 
 @pytest.mark.parametrize(
@@ -519,9 +510,6 @@ def test_values_are_assigned_as_sql_does(path: Path) -> None:
         table.update({"s.a": 1})
 
 
-# --- other writers ---
-
-
 def upserting(row: tuple[Any, ...]) -> Write:
     return lambda table: table.upsert(some(row))
 
@@ -619,9 +607,6 @@ def test_change_feeds_tell_what_became_of_rows(path: Path, format_name: str) -> 
     [changed] = [row for row in found if row["op"] == "u"]
     assert (changed["before"]["v"], changed["after"]["v"]) == (2.0, 20.0)
     assert table.validate(keys=True).is_valid
-
-
-# --- kinds of keys ---
 
 
 VALUED: Final = PARTED.append(pa.field("value", pa.int64()))

@@ -153,9 +153,6 @@ def test_groups_of_one_bucket_are_one_place() -> None:
     assert TouchConflicts(has_buckets=True).conflict(one, other) is not None
 
 
-# --- before data is written ---
-
-
 EARLY = "hoodie.write.concurrency.early.conflict.detection.enable"
 
 

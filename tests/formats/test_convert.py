@@ -25,13 +25,10 @@ from hudi_core.errors import (
     DataFileError,
     HudiError,
     OptionConflictError,
-    TableServiceError,
     UnknownTableFormatError,
     UnsupportedTableError,
 )
 from hudi_core.model.format import WATERMARK_KEY
-from hudi_core.services.opening import open_table
-from hudi_core.storage.properties_file import read_properties
 from tests.formats.dying_writers import Died, MortalStorage
 from tests.formats.service_tables import (
     FORMATS,
@@ -45,8 +42,6 @@ from tests.formats.service_tables import (
     new_table,
 )
 from tests.hudi_tables import COMPLEX, PLAIN, TXNS, VERSION_6
-
-# --- there and back ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("to", FORMATS)
@@ -65,24 +60,6 @@ def test_a_table_is_converted_and_written_on(path: Path, native: hudi.Table, to:
 
     native.upsert(batch(3, "b", "z"))
     native.delete(batch(3, "x"))
-    assert sum(agree(path).values()) == 4
-
-
-@pytest.mark.parametrize("to", FORMATS)
-def test_a_table_goes_back_and_forth(path: Path, native: hudi.Table, to: str) -> None:
-    native.convert(to)
-    native.upsert(batch(3, "a"))
-    native.convert("native")
-    assert read_properties(open_table(str(path), {}).client.storage)["hoodie.table.format"] == (
-        "native"
-    )
-    native.upsert(batch(4, "a", "c"))
-    native.delete(batch(4, "x"))
-    held = agree(path)
-
-    native.convert(to)
-    assert agree(path) == held
-    native.upsert(batch(5, "c"))
     assert sum(agree(path).values()) == 4
 
 
@@ -146,9 +123,6 @@ def test_types_in_which_delta_would_read_wrongly_are_refused(path: Path) -> None
     assert by_delta(path)["n"].to_pylist() == [1]
 
 
-# --- history -------------------------------------------------------------------------------------
-
-
 def test_what_completed_before_is_complete_by_a_watermark(tmp_path: Path) -> None:
     table = new_table(tmp_path / "iceberg")
     last = max(one.completion_time or "" for one in table.timeline.instants)
@@ -167,31 +141,6 @@ def test_what_completed_before_is_complete_by_a_watermark(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("to", FORMATS)
-def test_hudis_own_time_travel_reaches_behind_the_conversion(native: hudi.Table, to: str) -> None:
-    native.insert_overwrite_table(batch(3, "q"))
-    states = {
-        one.requested_time: bag(native.to_arrow(as_of=one))
-        for one in native.timeline.completed_writes()
-    }
-    assert [sum(one.values()) for one in states.values()] == [3, 4, 1]
-    native.convert(to)
-    native.upsert(batch(4, "q"))
-    for time, rows in states.items():
-        assert bag(native.to_arrow(as_of=time)) == rows
-
-
-@pytest.mark.parametrize("to", FORMATS)
-def test_an_instant_from_before_is_not_rolled_back(path: Path, native: hudi.Table, to: str) -> None:
-    last = native.timeline.completed_writes()[-1]
-    held = agree(path)
-    native.convert(to)
-    with pytest.raises(TableServiceError):
-        native.rollback(last)
-    # as it was planned it stays pending; the next writer would try again
-    assert agree(path) == held
-
-
-@pytest.mark.parametrize("to", FORMATS)
 def test_statistics_of_the_present_files_are_told(path: Path, to: str) -> None:
     new_table(path).convert(to)
     if to == "iceberg":
@@ -207,9 +156,6 @@ def test_statistics_of_the_present_files_are_told(path: Path, to: str) -> None:
         assert sorted(actions["max.ts"].to_pylist()) == [2, 2]
         assert pc.sum(actions["num_records"]).as_py() == 4
         assert actions["max.value"].to_pylist() == [None, None]  # there may be NaN
-
-
-# --- tables of Apache Hudi -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("to", FORMATS)
@@ -291,9 +237,6 @@ def test_progress_is_told_by_file(path: Path) -> None:
     assert told[-2:] == [(1, 2), (2, 2)]
 
 
-# --- where it is kept ----------------------------------------------------------------------------
-
-
 def test_another_location_is_kept_for_the_next_time(path: Path, native: hudi.Table) -> None:
     key = "hoodie.table.format.iceberg.location"
     native.convert("iceberg", options={key: ".hoodie/iceberg"})
@@ -324,9 +267,6 @@ def test_a_table_is_converted_into_a_catalog(
     assert bag(found.load_table("lake.t").scan().to_arrow()) == bag(table.to_arrow())
 
 
-# --- the command ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("to", FORMATS)
 def test_the_command(path: Path, native: hudi.Table, to: str) -> None:
     base = ["table", "convert", native.path, "--to", to]
@@ -348,9 +288,6 @@ def test_the_command(path: Path, native: hudi.Table, to: str) -> None:
     wrong = run(app, ["table", "convert", native.path, "--to", "paimon"])
     assert wrong.exit_code == 2
     assert "paimon" in wrong.stderr
-
-
-# --- refusals, other writers, deaths ---
 
 
 def test_a_format_that_is_not_installed_is_named(native: hudi.Table) -> None:

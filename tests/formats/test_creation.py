@@ -79,9 +79,6 @@ def refused(tmp_path: Path, given: dict[str, str], kind: type[HudiError], said: 
     assert not path.exists()
 
 
-# --- what can be known before ---------------------------------------------------------------------
-
-
 def test_a_mistake_in_an_option_of_a_catalog_leaves_nothing_in_the_way(
     tmp_path: Path, catalog: SqlCatalog
 ) -> None:
@@ -105,7 +102,11 @@ def test_a_mistake_in_an_option_of_a_catalog_leaves_nothing_in_the_way(
         ({"type": "sqll"}, r"catalog\.type='sqll' .*Supported: glue, hive, rest, sql"),
         ({"identifier": "trips"}, r"catalog\.identifier='trips' .*namespace\.table"),
         ({"create-namespace": "maybe"}, r"create-namespace='maybe' .*neither true nor false"),
-        ({"py-catalog-impl": "os.path"}, "it names code to load"),
+        *(
+            ({one: "os.path", "type": "rest"}, "it names code to load")
+            for one in ("py-catalog-impl", "py-io-impl", "auth.impl")
+        ),
+        ({"type": "dynamodb"}, r"catalog\.type='dynamodb'"),  # takes no commits
     ],
 )
 def test_options_of_a_catalog_are_looked_at_first(
@@ -182,9 +183,6 @@ def test_places_and_options_are_looked_at_first(
 def test_the_folder_of_the_table_may_be_named(path: Path) -> None:
     hudi.write(ROWS, str(path), options=options("delta", **{f"{DELTA}location": f"{path}/"}))
     assert DeltaTable(str(path)).to_pyarrow_table().num_rows == 2
-
-
-# --- what fails, and what comes after -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
@@ -308,9 +306,6 @@ def test_what_a_dead_creator_left_goes_and_nothing_else(
     (path / "notes.txt").unlink()
     hudi.Table.create(path, SCHEMA, options=options("native"))
     assert {one.parts[0] for one in map(Path, files(path))} == {".hoodie"}
-
-
-# --- two at once ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["append", "errorifexists"])

@@ -151,9 +151,6 @@ def test_actions_without_files_are_empty_versions_and_replay(
     assert (found.action, found.version) == (action, "2")
 
 
-# --- errors around the commit ------------------------------------------------------------------
-
-
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What the next versions do: "lost" (put, but answered with an error) or "failed"."""
@@ -171,15 +168,6 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(hudi_core.txn.publication, "_PAUSE_S", 0)
     yield waiting
     assert not waiting
-
-
-def test_a_commit_that_failed_is_tried_again_on_the_same_version(
-    path: Path, table: hudi.Table, faults: list[str]
-) -> None:
-    faults += ["failed", "lost"]
-    table.insert(rows(3))
-    assert version(path) == 2
-    assert_all_read(path, content(rows(0, 1, 2, 3)))
 
 
 def test_an_outcome_that_stays_open_is_said_to_be_open(
@@ -277,9 +265,6 @@ def test_columns_and_their_files_come_in_one_version(path: Path, table: hudi.Tab
     assert kinds == ["commitInfo", "txn", "metaData", "remove", "add"]
 
 
-# --- rollback ----------------------------------------------------------------------------------
-
-
 def test_a_write_that_never_reached_the_log_is_fenced_off(
     monkeypatch: pytest.MonkeyPatch, path: Path, table: hudi.Table
 ) -> None:
@@ -300,9 +285,6 @@ def test_the_first_write_of_a_table_is_taken_out(path: Path, table: hudi.Table) 
     assert_all_read(path, content(rows(4).slice(1)))
     table.insert(rows(4))
     assert_all_read(path, content(rows(4)))
-
-
-# --- versions, columns and partition values ---
 
 
 def test_each_instant_is_one_version_and_time_travel_agrees(path: Path) -> None:
@@ -397,9 +379,6 @@ def test_partition_values_of_every_type_are_exact(
     assert partitioned == ([] if pa.types.is_floating(kind) or column == "at" else [column])
 
 
-# --- damage and checkpoints ---
-
-
 def test_a_damaged_log_is_named(path: Path, table: hudi.Table) -> None:
     (path / "_delta_log" / f"{1:020d}.json").write_text("{not json", encoding="utf-8")
     with pytest.raises(CorruptMetadataError, match="_delta_log"):
@@ -467,9 +446,6 @@ def test_a_file_with_two_values_of_a_partition_is_refused() -> None:
     known = ColumnStats("a", "b", 2, 0, 0, 0, 0)
     with pytest.raises(CommitError, match="city"):
         partition_values("p/f.parquet", {"city": known}, SCHEMA, ["city"])
-
-
-# --- S3 ---
 
 
 @pytest.fixture(scope="module")

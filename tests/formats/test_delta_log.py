@@ -106,9 +106,6 @@ def findings(path: Path) -> list[tuple[str, str | None]]:
     return [(one.source, one.found) for one in found.differences]
 
 
-# --- the spelling ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("path", "text"),
     [
@@ -190,9 +187,6 @@ def test_an_undone_write_leaves_the_spelling_of_before(tmp_path: Path) -> None:
     table.rollback(done.instant)
     assert named(tmp_path) == before
     assert set(read_by_all(tmp_path).values()) == {1}
-
-
-# --- logs of earlier releases, and of other engines -----------------------------------------------
 
 
 def by_an_earlier_release(path: Path) -> None:
@@ -326,9 +320,6 @@ def test_a_file_that_is_named_twice_is_told(tmp_path: Path) -> None:
     assert read_by_all(tmp_path) == {"São-0": 1}
 
 
-# --- what a log asks of its writers ---------------------------------------------------------------
-
-
 def declare(path: Path, change: Callable[[dict[str, Any]], None], kind: str) -> None:
     """Change what a log's first version says, as its owner could have made it."""
     file = path / "_delta_log" / f"{0:020}.json"
@@ -421,9 +412,6 @@ def test_a_checkpoint_that_fails_undoes_no_commit(
     assert version(tmp_path) == 10
     assert not list((tmp_path / "_delta_log").glob("*.parquet"))
     assert read_by_all(tmp_path) == {"Rome-0": 9}
-
-
-# --- files that are not opened, and those that dead writers left ---
 
 
 USES: dict[str, Callable[[str], object]] = {
@@ -551,9 +539,6 @@ def test_a_number_of_versions_that_is_none_is_not_gone_by(
     assert DeltaTable(table.path).to_pyarrow_table().num_rows == table.count()
     assert own_messages() == []
     assert not (path / "_delta_log/_last_checkpoint").exists()
-
-
-# --- logs that cannot go on ---
 
 
 PLAIN_ROWS = pa.table({"id": ["a", "b", "c"], "city": ["rome", "rome", "oslo"], "n": [1, 2, 3]})

@@ -191,9 +191,6 @@ def test_what_the_format_names_is_deleted_by_nobody(
     assert files_of(table, overtaken)
 
 
-# --- writers that do not know the format -------------------------------------------------------
-
-
 def test_a_commit_of_a_writer_that_ignored_the_format_is_published(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,9 +294,6 @@ def test_what_is_fenced_off_is_never_taken_though_its_files_are_there(
     table.upsert(batch(4, "b"))
     assert read_at_rest(table) == {"a": 1, "b": 4, "x": 1}
     assert rolled_back(table) == [instant.requested_time]
-
-
-# --- writers that sleep ---
 
 
 # the lock of the writer that sleeps has run out: another writer gets one

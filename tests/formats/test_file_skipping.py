@@ -213,9 +213,6 @@ def test_ranges_that_go_away_take_no_read_away(path: Path, monkeypatch: pytest.M
     assert asked
 
 
-# --- expression indexes ---
-
-
 NAMED = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.date32())])
 OPTIONS = {
     "hoodie.parquet.small.file.limit": "0",

@@ -74,9 +74,6 @@ THEIRS, OURS = "city=oslo/", "(?<!=)oslo/"
 """Where other writers put their files, and where ours are."""
 
 
-# --- what is said of them ------------------------------------------------------------------------
-
-
 def test_a_write_and_a_repair_name_the_commit_and_count(table: hudi.Table) -> None:
     path = Path(table.path)
     made = append(path, table.format, batch(7, "new", "zz"))
@@ -151,9 +148,6 @@ def test_a_conversion_takes_no_rows_out_of_metadata_that_was_left(
         with pytest.raises(TableServiceError, match="delete _delta_log"):
             opened(native).convert("delta", dry_run=dry_run)
     assert keys(states(path, "delta")[-1])[2] == "new"
-
-
-# --- taking in -----------------------------------------------------------------------------------
 
 
 def test_appended_rows_come_in_by_one_commit(table: hudi.Table) -> None:
@@ -330,9 +324,6 @@ def test_a_row_that_was_changed_is_no_rewriting(path: Path) -> None:
         table.repair()
 
 
-# --- deaths, and others that come in between -----------------------------------------------------
-
-
 def test_a_writer_that_dies_between_the_steps_has_taken_in(table: hudi.Table) -> None:
     path = Path(table.path)
     append(path, table.format, batch(7, "new"))
@@ -446,9 +437,6 @@ def test_a_take_in_that_fails_is_rolled_back_and_made_again(
     assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y"]
 
 
-# --- afterwards ----------------------------------------------------------------------------------
-
-
 def test_a_rollback_takes_the_rows_out_again(table: hudi.Table) -> None:
     path = Path(table.path)
     held = agree(path)
@@ -492,9 +480,6 @@ def test_cleans_and_archives_go_on(table: hudi.Table) -> None:
     assert len(opened(table).timeline.completed_writes()) < 8
 
 
-# --- several formats -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("where", [("delta",), ("iceberg",), ("delta", "iceberg")])
 def test_a_table_of_several_formats(path: Path, where: tuple[str, ...]) -> None:
     table = new_table(path, "iceberg,delta")
@@ -513,9 +498,6 @@ def test_a_table_of_several_formats(path: Path, where: tuple[str, ...]) -> None:
         assert keys(states(path, one)[-1]) == expected
     opened(table).upsert(batch(8, "a"))
     assert opened(table).validate().is_valid
-
-
-# --- tables that others replaced, upgraded or dropped --------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -590,9 +572,6 @@ def test_an_entry_that_was_dropped_is_named_as_that(
     assert "damaged" not in str(caught.value)
     assert "hudi table repair" in caught.value.hint
     assert isinstance(caught.value, CorruptMetadataError)
-
-
-# --- actions on the Hudi timeline ---
 
 
 SAVED = encode(SavepointMetadata("somebody", 0, "", {}))
@@ -682,9 +661,6 @@ def test_what_a_format_does_not_declare_it_gives_a_reason_for() -> None:
         host = FormatHost.load(FormatRegistry(), name)
         missing = wanted - set(host.capabilities)
         assert all(host.capabilities.reasons.get(one) for one in missing), name
-
-
-# --- upkeep ---
 
 
 _YEARS_S = 10 * 365 * 24 * 3600
@@ -792,9 +768,6 @@ def test_a_log_that_was_there_before_keeps_files_from_then_on(
     assert kept["delta.logRetentionDuration"] == "interval 36500 days"
     assert kept["delta.appendOnly"] == "false"
     assert bag(hudi.Table.open(path).to_arrow(), SCHEMA.names) == bag(batch(1, "a", "b"))
-
-
-# --- Iceberg -------------------------------------------------------------------------------------
 
 
 def expire_all(catalog: SqlCatalog) -> int:

@@ -123,9 +123,6 @@ class TestBothLocks(LockProviderContract):
         assert not BothLocks(*threads).excludes_processes
 
 
-# --- which lock a table gets -------------------------------------------------------------------
-
-
 @pytest.fixture
 def sql(tmp_path: Path) -> dict[str, str]:
     return {

@@ -26,7 +26,6 @@ from hive_metastore.ttypes import (
 )
 from hudi_conformance.glue import glue_service
 from hudi_conformance.hive_metastore import HiveMetastore
-from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.glue import GlueCatalog
 from pyiceberg.catalog.hive import HiveCatalog
 from pyiceberg.catalog.sql import SqlCatalog
@@ -39,7 +38,6 @@ from hudi_core.errors import (
     CommitStateUnknownError,
     CorruptMetadataError,
     InvalidOptionError,
-    UnsupportedTableError,
 )
 from hudi_core.services.opening import open_table
 from iceberg_format.catalog import FolderCatalog
@@ -47,7 +45,7 @@ from iceberg_format.commit import requirements
 from iceberg_format.external import ExternalCatalog
 from iceberg_format.table import IcebergTable
 from tests.formats.iceberg_tables import OPTIONS, SCHEMA, Iceberg, agree, bag, create, opened, rows
-from tests.formats.named_catalogs import PREFIX, SECRET, CatalogSuite, ComparingSuite, Place, stored
+from tests.formats.named_catalogs import PREFIX, CatalogSuite, ComparingSuite, Place, stored
 
 
 @pytest.fixture
@@ -116,50 +114,6 @@ def test_metadata_outside_of_the_table_is_refused(location: str, tmp_path: Path)
         create(tmp_path / "t", **{"hoodie.table.format.iceberg.location": location})
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"type": "rest", "py-catalog-impl": "os.path"},
-        {"type": "rest", "py-io-impl": "os.path"},
-        {"type": "rest", "auth.impl": "os.path"},
-        {"type": "nobody"},
-        {"type": "dynamodb"},  # takes no commits
-        {"uri": "http://127.0.0.1"},
-        {"type": "sql", "uri": "sqlite://", "identifier": "no_namespace"},
-    ],
-)
-def test_options_of_a_catalog_are_checked(options: dict[str, str], tmp_path: Path) -> None:
-    with pytest.raises(InvalidOptionError, match=PREFIX.replace(".", r"\.")):
-        create(tmp_path / "t", **{f"{PREFIX}{key}": value for key, value in options.items()})
-
-
-def test_a_sql_catalog_holds_the_table_and_the_table_no_secret(tmp_path: Path) -> None:
-    path, uri = tmp_path / "t", f"sqlite:///{tmp_path}/catalog.db"
-    options = {
-        f"{PREFIX}type": "sql",
-        f"{PREFIX}name": "theirs",  # catalogs of one database are told apart by it
-        f"{PREFIX}uri": uri,
-        f"{PREFIX}identifier": "lake.trips",
-        f"{PREFIX}create-namespace": "true",
-        f"{PREFIX}s3.secret-access-key": SECRET,
-    }
-    table = create(path, **options)
-    table.bulk_insert(rows(range(6)))
-    result = table.upsert(rows([1], 1))
-    theirs = load_catalog("theirs", type="sql", uri=uri, warehouse=str(tmp_path))
-    expected = bag(table.to_arrow().select(SCHEMA.names))
-    loaded = theirs.load_table("lake.trips")
-    assert bag(loaded.scan().to_arrow().select(SCHEMA.names)) == expected
-    assert str(loaded.metadata.current_snapshot_id) == result.receipt.version
-    table.rollback(result.instant)
-    read = theirs.load_table("lake.trips").scan().to_arrow().select(SCHEMA.names)
-    assert bag(read) == bag(rows(range(6)))
-    for file in tmp_path.rglob("*"):
-        assert not file.is_file() or SECRET.encode() not in file.read_bytes()
-    with pytest.raises(CorruptMetadataError, match=r"catalog\.\*"):
-        hudi.Table.open(path).to_arrow()
-
-
 def sql_options(where: Path) -> dict[str, str]:
     given = {
         "type": "sql",
@@ -189,16 +143,6 @@ def test_a_table_of_the_same_name_stays_in_its_catalog(tmp_path: Path) -> None:
     assert theirs.load_table("lake.trips").metadata == made.refresh().metadata
 
 
-def test_a_table_in_a_catalog_is_not_repaired_beside_it(tmp_path: Path) -> None:
-    options = sql_options(tmp_path)
-    table = create(tmp_path / "t", **options)
-    table.insert(rows(range(3)))
-    with pytest.raises(UnsupportedTableError, match="a catalog knows the version"):
-        hudi.Table.open(table.path).repair()
-    assert not list((tmp_path / "t/metadata").glob("v*.metadata.json"))
-    assert hudi.Table.open(table.path, options).repair(force=True).left == ()
-
-
 def test_a_file_outside_of_the_table_is_not_opened(path: Path) -> None:
     for file in (path / "metadata").glob("v*.metadata.json"):
         text = file.read_text(encoding="utf-8")
@@ -222,9 +166,6 @@ class TestSqlCatalog(CatalogSuite, ComparingSuite):
         folder = tmp_path / "t"
         yield Place(str(folder), given, theirs, "lake.trips", lambda: stored(folder))
         theirs.engine.dispose()
-
-
-# --- glue ---
 
 
 NewPlace = Callable[..., Place]
@@ -297,9 +238,6 @@ class TestGlueCatalogOnS3:
         ComparingSuite.test_a_rival_between_the_comparison_and_the_change_loses_nothing
     )
     test_no_secret_is_written = CatalogSuite.test_no_secret_is_written
-
-
-# --- hive ---
 
 
 @pytest.fixture
@@ -406,9 +344,6 @@ def test_a_metastore_that_does_not_answer_is_named(place: Place) -> None:
     gone = {**place.given, f"{PREFIX}uri": "thrift://127.0.0.1:1"}
     with pytest.raises(hudi.HudiError, match=r"hive catalog .* did not do .*TTransport"):
         hudi.Table.open(place.path, gone).to_arrow()
-
-
-# --- stores that catalogs read by themselves ---
 
 
 KEYS = {

@@ -370,9 +370,6 @@ def test_the_folder_is_closed_once(path: Path) -> None:
     hudi.Table.open(path).upsert(rows([1], 2))
 
 
-# --- versions that somebody has registered in a catalog of their own ------------------------------
-
-
 def register(theirs: SqlCatalog, path: Path, version: str) -> None:
     theirs.create_namespace_if_not_exists("lake")
     theirs.register_table(NAME, f"file://{path}/metadata/{version}")

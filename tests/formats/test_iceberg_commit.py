@@ -216,9 +216,6 @@ def test_the_location_is_kept(tmp_path: Path) -> None:
     assert table.config.raw == kept
 
 
-# --- step 2: replayed, lost, raced ---
-
-
 Commit = Callable[..., TableState]
 NEVER = Instant(
     InstantTime("20200101000000000"),

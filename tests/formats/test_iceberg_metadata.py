@@ -190,9 +190,6 @@ def test_manifests_are_read_once_however_many_there_are(
     assert read == []
 
 
-# --- services ---
-
-
 CLEANED = CleanMetadata("", 0, 0, "", "", {})
 SAVED = SavepointMetadata("tester", 0, "", {})
 

@@ -97,9 +97,6 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "table")
 
 
-# --- each file once ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("table_format", TABLES)
 def test_each_run_reads_what_is_new(path: str, landing: Landing, table_format: str) -> None:
     options = {"hoodie.table.format": table_format}
@@ -354,9 +351,6 @@ def test_a_half_written_file_waits(
     assert [row["id"] for row in found_in(path)] == [1, 2, 3]
 
 
-# --- what is refused -----------------------------------------------------------------------------
-
-
 def test_a_damaged_file_is_named_and_nothing_of_its_commit_is_written(
     path: str, landing: Landing
 ) -> None:
@@ -401,9 +395,6 @@ def test_a_damaged_checkpoint_is_an_error(path: str, landing: Landing) -> None:
         run(path, landing, name="n")
 
 
-# --- the command ---------------------------------------------------------------------------------
-
-
 def test_the_command(path: str, landing: Landing) -> None:
     landing.json("a.json", [{"id": 1}], 1)
     options = ["-o", "hoodie.datasource.write.recordkey.field=id"]
@@ -432,9 +423,6 @@ def test_it_looks_for_new_files_until_it_is_stopped(path: str, landing: Landing)
         finally:
             running.terminate()
     assert [row["id"] for row in found_in(path)] == [1, 2]
-
-
-# --- rows: formats, types, queries ---
 
 
 def test_parquet(path: str, landing: Landing) -> None:
@@ -666,8 +654,6 @@ def test_an_emptied_prefix_is_no_error(path: str, s3: S3Service) -> None:
     assert hudi.ingest(path, folder, options=options).files == 0
 
 
-# --- what strings are -----------------------------------------------------------------------------
-
 NARROW = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("name", pa.string())])
 
 
@@ -799,8 +785,6 @@ def test_files_of_one_commit_do_not_change_each_others_numbers(path: str, landin
         run(path, landing)
     assert not Path(path).exists()
 
-
-# --- what rows lack -------------------------------------------------------------------------------
 
 KEEP = {"hoodie.table.partial.update.mode": "KEEP_VALUES"}
 

@@ -178,9 +178,6 @@ def test_a_format_that_lost_its_newest_state_is_brought_up_again(table: hudi.Tab
     assert read_at_rest(table) == {"a": 2, "b": 3, "x": 1}
 
 
-# --- what is gone, and what others came upon ---
-
-
 METADATA = {"delta": "_delta_log", "iceberg": "metadata"}
 
 

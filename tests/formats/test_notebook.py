@@ -88,9 +88,6 @@ def test_it_is_a_notebook_without_outputs(notebook: dict[str, Any]) -> None:
             assert (cell["outputs"], cell["execution_count"]) == ([], None)
 
 
-# --- what the page on Delta tables shows works ---
-
-
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "delta.md"
 
 

@@ -223,9 +223,6 @@ def test_a_read_of_what_is_known_asks_for_the_timeline_and_the_properties(
     assert requests == {("list_names", ".hoodie/timeline"): 1, ("read", PROPERTIES_PATH): 1}
 
 
-# --- connectors ---
-
-
 HOME = {"hoodie.storage.strategy.class": "default"}
 TRIPS = TableName("lake", "trips")
 
@@ -321,9 +318,6 @@ def test_a_table_that_took_the_place_of_another_is_read_as_it_is(tmp_path: Path)
     assert not [one.name for one in connector.columns(handle) if one.is_partition_key]
 
 
-# --- scans that are under way --------------------------------------------------------------------
-
-
 def test_splits_of_files_that_were_moved_are_refused_by_name(tmp_path: Path) -> None:
     table, connector = opened_table(tmp_path / "t"), hudi.Connector()
     splits = planned(connector, table.path)
@@ -416,9 +410,6 @@ def test_pages_of_one_scan_are_not_planned_on_two_tables(path: Path) -> None:
     other = TrinoService(hudi.Connector(), {TRIPS: table.path}, signer=signer)
     with pytest.raises(OutdatedScanError):
         other.splits(TRIPS, ALL, 5, first.token)
-
-
-# --- rows by splits, as other programs read them ---
 
 
 Row = dict[str, Any]

@@ -320,9 +320,6 @@ def test_a_rollback_does_not_go_back_to_an_older_version(path: Path) -> None:
     assert bag(batch(9, "a")) <= bag(table.to_arrow(), SCHEMA.names)
 
 
-# --- what an instant took out stays out ---
-
-
 FEW = {
     "hoodie.cleaner.commits.retained": "1",
     "hoodie.keep.min.commits": "3",

@@ -199,9 +199,6 @@ def test_tables_without_a_record_key_have_no_keys_to_share(
     assert keys(table) == {"k": 2}
 
 
-# --- rows that are not one row, and whose keys read alike ---
-
-
 Key = tuple[str | None, str | None]
 PAIRED = pa.schema([*((name, pa.string()) for name in ("a", "b", "city")), ("v", pa.int64())])
 PAIRS: Mapping[str, tuple[Key, Key]] = {
@@ -236,9 +233,6 @@ def refused(write: Callable[[], Any], key: Key, other: Key) -> None:
     named = [tuple(row.values()) for row in (error.incoming, error.other)]
     assert sorted(named, key=repr) == sorted([key, other], key=repr)
     assert all(f"{name}={value!r}" in str(error) for name, value in error.incoming.items())
-
-
-# --- rows of one write ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -282,9 +276,6 @@ def test_a_bulk_insert_that_combines_nothing_compares_nothing(path: Path) -> Non
     table.delete(where="a = '1'")
     table.upsert(keyed(one, v=7))
     assert pairs_held(table) == [(*one, "rome", 7)]
-
-
-# --- stored rows ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -428,9 +419,6 @@ def test_timestamps_that_lose_their_microseconds_are_compared(path: Path) -> Non
     assert table.upsert(of(1_000_000, 2_000_000)).updated == 2
 
 
-# --- what is not compared ------------------------------------------------------
-
-
 def test_other_keys_cost_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = paired_table(path)
     table.upsert(keyed(PLAIN, ("x,y", "z:1")))
@@ -456,9 +444,6 @@ def test_a_virtual_key_has_no_nulls(path: Path) -> None:
         table.upsert(keyed((None, "x")))
 
 
-# --- Spark ---------------------------------------------------------------------
-
-
 @pytest.mark.spark
 def test_spark_refuses(path: Path, spark: SparkSession) -> None:
     table = paired_table(path)
@@ -476,9 +461,6 @@ def test_spark_refuses(path: Path, spark: SparkSession) -> None:
     merge = table.merge(frame(other), ["a", "b"]).when_not_matched_insert_all()
     refused(merge.execute, other, one)
     assert sorted(row[:2] for row in pairs_held(table)) == sorted([PLAIN, one])
-
-
-# --- fields of structs ---
 
 
 HEAD = pa.struct([("k", pa.string()), ("city", pa.string()), ("x", pa.int64())])
@@ -638,9 +620,6 @@ def test_spark_takes_them(path: Path, spark: SparkSession) -> None:
     merge.when_not_matched_insert_all().execute()
     assert nested_held(table) == "a11 b22 d24 z44"
     assert table.read(spark).where("h.k = 'z'").count() == 1
-
-
-# --- keys that are not stored ---
 
 
 HELD = {

@@ -17,7 +17,7 @@ from hudi_core.cli.app import app
 from hudi_core.cli.exit_codes import ExitCode
 from hudi_core.errors import CorruptMetadataError, HudiError
 from hudi_core.services.differences import Source
-from tests.formats.dying_writers import Died, MortalStorage, death_in
+from tests.formats.dying_writers import Died, MortalStorage
 from tests.formats.service_tables import FORMATS, SCHEMA, agree, bag, batch, by_iceberg, new_table
 from tests.hudi_tables import TXNS
 
@@ -90,14 +90,6 @@ def test_an_older_state_of_the_format_is_brought_to_the_table_s(
     done = hudi.Table.open(table.path).repair()
     assert done.left == ()
     assert agree(Path(table.path)) == held
-
-
-def test_what_a_dead_writer_left_is_made_good(table: hudi.Table) -> None:
-    with death_in("hudi_core.plugin.host.FormatHost.complete_write"):
-        table.upsert(batch(6, "a"))
-    done = hudi.Table.open(table.path).repair()
-    assert (done.is_needed, done.format_metadata, done.left) == (True, False, ())
-    assert any("6" in one for one in agree(Path(table.path)))
 
 
 @pytest.mark.parametrize("part", ["files", "column_stats", "record_index", "hoodie.properties"])

@@ -117,9 +117,6 @@ def test_what_the_error_about_damaged_definitions_advises_helps(path: Path) -> N
     agree(path)
 
 
-# --- others ---
-
-
 WITHOUT = {"hoodie.metadata.enable": "false"}
 PROPERTIES = ".hoodie/hoodie.properties"
 EMPTY = "hudi_core.metadata.build_plan.write_new"

@@ -130,23 +130,6 @@ def test_progress_of_a_restore_counts_the_files_that_go(path: Path, table: hudi.
     assert [one for one in told if one[1] == 6] == [(number, 6) for number in range(1, 7)]
 
 
-def test_cleans_pass_a_savepoint_by(path: Path, table: hudi.Table) -> None:
-    first = table.timeline.completed_writes()[0].requested_time
-    saved = table.savepoint().instant.requested_time
-    times = [table.upsert(batch(ts, "a", "y")).instant.requested_time for ts in range(3, 8)]
-    gone = table.clean(options={"hoodie.cleaner.commits.retained": "2"}).files
-    assert {one.rpartition("_")[2] for one in gone} == {
-        f"{time}.parquet" for time in (first, *times[:2])
-    }
-    then = bag(table.to_arrow(as_of=saved), SCHEMA.names)
-    table.rollback(times[-1])
-    assert table.restore(saved).undone
-    assert agree(path) == then
-    table.delete_savepoint(saved)
-    table.upsert(batch(9, "a", "n"))
-    sound(path)
-
-
 def test_a_restore_past_cleaned_states_shows_one_state_where_it_dies(
     path: Path, table: hudi.Table
 ) -> None:
@@ -419,9 +402,6 @@ def test_a_refused_savepoint_of_another_engine_goes_with_a_forced_repair(path: P
     sound(path)
 
 
-# --- rollbacks and restores of writes that replaced file groups ---
-
-
 # every commit of the table is compacted into base files of the metadata table at once
 COMPACTED = {"hoodie.metadata.compact.max.delta.commits": "1"}
 REPLACING: dict[str, Callable[[hudi.Table], CommitResult]] = {
@@ -457,9 +437,6 @@ def test_partitions_that_come_back_have_ranges_again(
     assert bag(hudi.Table.open(path).to_arrow()) == before
     assert filtered(path) == keys
     sound(path)
-
-
-# --- late completions ---
 
 
 def test_the_completion_that_came_too_late_goes_with_the_next_write(

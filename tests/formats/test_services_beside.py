@@ -53,9 +53,6 @@ def format_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-# --- a clean that died ----------------------------------------------------------------------------
-
-
 def left_clean(table: hudi.Table, step: str) -> None:
     """Let a clean die with its plan on the timeline."""
     with death_in(f"hudi_core.txn.clean.{step}"):
@@ -97,8 +94,6 @@ def test_a_savepoint_of_what_a_begun_clean_leaves_is_made(format_name: str, path
     table.restore(second)
     assert ours(table.path) == {"a": 2, "b": 1, "x": 1}
 
-
-# --- a rollback beside a writer that is taken for dead --------------------------------------------
 
 ONE_FILE = {
     "hoodie.clustering.plan.strategy.single.group.clustering.enabled": "true",
@@ -153,9 +148,6 @@ def test_what_builds_on_a_write_that_was_archived_meanwhile_commits(
     hudi.Table.open(table.path, {**SHARED, **BEYOND}).upsert(batch(6, "b"))
     assert len(archived) == 3
     assert ours(table.path) == {"a": 5, "b": 6, "x": 1}
-
-
-# --- archived commits -----------------------------------------------------------------------------
 
 
 def beyond_savepoint(path: Path, format_name: str) -> tuple[hudi.Table, Instant]:
@@ -236,9 +228,6 @@ def test_savepoints_of_all_active_commits_do_not_hide_archived_ones(
     assert ours(table.path) == {"a": 6, "b": 6, "x": 1, "y": 3}
     assert table.archive().instants == ()
     assert ours(table.path) == {"a": 6, "b": 6, "x": 1, "y": 3}
-
-
-# --- other processes ---
 
 
 OPTIONS = {"hoodie.write.lock.provider": "in_process", "hoodie.write.lock.wait_time_ms": "20000"}

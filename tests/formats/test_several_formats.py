@@ -61,9 +61,6 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, BaseExceptio
     return fail
 
 
-# --- what is written, all read -------------------------------------------------------------------
-
-
 def test_every_reader_sees_the_same_rows_after_every_action(table: hudi.Table) -> None:
     saved = table.upsert(batch(2, "a", "c")).instant
     table.savepoint()
@@ -113,9 +110,6 @@ def test_versions_are_told_apart_whatever_they_are() -> None:
     versions = {"one": "a=b,c%", "two": "7"}
     assert split_versions(join_versions(versions)) == versions
     assert split_versions("7") == split_versions(None) == {}
-
-
-# --- a step 2 of one that is missing -------------------------------------------------------------
 
 
 def test_what_the_last_format_lacks_is_not_there_yet(
@@ -278,9 +272,6 @@ def test_what_any_format_cannot_go_back_behind_is_refused_before_one_has(
     assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1, "z": 3}
 
 
-# --- names and abilities -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -327,9 +318,6 @@ def test_what_one_cannot_hold_is_refused_before_anything_is_written(path: Path) 
     with pytest.raises(hudi.HudiError):
         hudi.Table.create(path, schema, record_key="id", format=BOTH)
     assert not path.exists()
-
-
-# --- formats that are added and dropped ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -392,12 +380,3 @@ def test_a_lost_format_is_rebuilt_beside_the_other(path: Path) -> None:
     hudi.Table.open(table.path).repair()
     hudi.Table.open(table.path).upsert(batch(2, "a"))
     assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
-
-
-def test_the_command_line_makes_and_converts(path: Path) -> None:
-    table = new_table(path, "iceberg")
-    result = CliRunner().invoke(app, ["table", "convert", table.path, "--to", BOTH])
-    assert result.exit_code == 0, result.output
-    assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1}
-    wrong = CliRunner().invoke(app, ["table", "convert", table.path, "--to", "iceberg,nowhere"])
-    assert wrong.exit_code == 2

@@ -67,9 +67,6 @@ def pending(path: Path) -> tuple[OpenTable, Instant, Any]:
     return opened, instant, opened.client.read_commit(instant)
 
 
-# --- commits ---------------------------------------------------------------------------------
-
-
 @contextmanager
 def requests_lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the database fail at the end of a transaction, before it is done."""
@@ -130,9 +127,6 @@ def test_what_was_fenced_off_is_not_complete_below_a_watermark(
     opened.host.before_rollback(opened.client, replace(instant, state=State.INFLIGHT))
     opened.host.archive_instants(opened.client, [instant])
     assert opened.host.find_publication(opened.client, instant) is None
-
-
-# --- services --------------------------------------------------------------------------------
 
 
 def test_a_state_whose_files_were_cleaned_is_not_gone_back_to(
@@ -216,8 +210,6 @@ def test_a_rollback_brings_the_columns_of_before_back(table: hudi.Table, path: P
     assert ask_sqlite(path, "SELECT columns FROM hudi_tables") == before
 
 
-# --- statistics ------------------------------------------------------------------------------
-
 VALUES = {
     "number": [-(2**63), 0, 2**63 - 1, None],
     "real": [-math.inf, -0.0, 0.0, 5e-324, 1 / 3, math.inf, math.nan, None],
@@ -274,9 +266,6 @@ def test_ranges_of_many_files_are_those_of_few(
     assert np.array_equal(many.may_be_null, few.may_be_null)
     assert np.array_equal(many.may_have_value, few.may_have_value)
     assert few.may_be_null.tolist() == [column in ("number", "day"), *[column == "day"] * 4]
-
-
-# --- the place -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -165,9 +165,6 @@ def test_a_stage_beside_a_storage_path_is_read(
     assert bag(hudi.Table.open(table.path).to_arrow(), SCHEMA.names) == would_be
 
 
-# --- other writes ---
-
-
 def _rename(table: hudi.Table) -> None:
     table.alter(add_columns={"note": pa.string()})
 
@@ -351,9 +348,6 @@ def test_what_another_publishes_meanwhile_is_published_once(
     second = staged.publish()
     assert (second.is_repetition, second.instant) == (True, first[0].instant)
     assert sum(agree(Path(native.path)).values()) == 5
-
-
-# --- records: validators, expiry, damage, commands ---
 
 
 def test_validators_run_before_and_again(native: hudi.Table) -> None:

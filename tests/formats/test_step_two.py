@@ -243,9 +243,6 @@ def test_of_two_writes_that_died_the_first_is_published_first(
     assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1, "z": 4}
 
 
-# --- rollbacks have a step 2 as well -------------------------------------------------------------
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_rollback_whose_answer_is_lost_is_done(
     table: hudi.Table, faults: Faults, when: str
@@ -272,9 +269,6 @@ def test_a_rollback_that_stays_open_ends_the_command_with_the_code_for_it(
     assert all(one.is_completed for one in hudi.Table.open(table.path).timeline.instants)
     table.upsert(batch(3, "b"))
     assert read_at_rest(table) == {"a": 1, "b": 3, "x": 1}
-
-
-# --- a commit that is repeated -------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -373,9 +367,6 @@ def test_a_step_1_that_nobody_can_tell_of_is_said_to_be_open(
     assert dict(zip(found["id"], found["ts"], strict=True)) == {"a": 2, "b": 3, "x": 1}
 
 
-# --- nothing is repeated by a library ----------------------------------------------------------
-
-
 def test_delta_makes_every_version_in_one_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -419,9 +410,6 @@ def test_iceberg_asks_a_catalog_once_for_each_commit(
         with pytest.raises(CommitConflictError, match="somebody was first"):
             here.host.before_rollback(here.client, done)
     assert len(calls) == 1
-
-
-# --- formats that do not answer any more ---
 
 
 GONE = StorageError("The store is gone", "Wait for it.")
@@ -506,9 +494,6 @@ def test_what_cannot_be_fenced_off_is_not_told_failed(
     assert told.value.__cause__ is GONE
     impatient.upsert(batch(3, "b"))  # nothing stands against it any more, and it comes in
     assert read_at_rest(impatient) == {"a": 2, "b": 3, "x": 1}
-
-
-# --- locks that are lost ---
 
 
 SHARED = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}

@@ -98,9 +98,6 @@ def keys(path: Path, row_filter: str) -> list[str]:
     return sorted(scan(path, row_filter).to_arrow()["id"].to_pylist())
 
 
-# --- which transform ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("output", "transform", "value"),
     [
@@ -249,9 +246,6 @@ def test_no_new_column_is_called_as_a_field(tmp_path: Path) -> None:
     agree(tmp_path)
 
 
-# --- which values ------------------------------------------------------------------------------
-
-
 def test_a_file_claims_only_what_all_of_its_rows_have(tmp_path: Path) -> None:
     """Hudi puts rows without a moment into 1970, and what is just before it."""
     table = create(tmp_path)
@@ -290,9 +284,6 @@ def test_every_file_has_the_value_that_iceberg_makes_of_its_rows(tmp_path: Path)
         assert task.file.spec_id == 0
         seen += found.num_rows
     assert seen == len(given)
-
-
-# --- in the course of time ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("table_format", ["iceberg", "delta"])
@@ -359,9 +350,6 @@ def test_our_own_reader_plans_from_the_manifests(tmp_path: Path) -> None:
     assert sorted(table.to_arrow(filter=late)["id"].to_pylist()) == ["k3", "k4"]
     with pytest.raises(hudi.HudiError):
         table.to_arrow(filter=[("n", ">=", 2)])
-
-
-# --- Delta, whose statistics tell what to leave out ---
 
 
 def delta_ids(path: Path, condition: pl.Expr) -> list[str]:
@@ -439,9 +427,6 @@ def test_a_table_becomes_one_of_delta_and_goes_back(tmp_path: Path) -> None:
     adds = pa.table(DeltaTable(str(tmp_path)).get_add_actions(flatten=True))
     assert len(adds) == 2
     assert not [name for name in adds.column_names if name.startswith("partition")]
-
-
-# --- the first and the last day that dates have ---
 
 
 ENDS = [

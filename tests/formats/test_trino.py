@@ -113,9 +113,6 @@ def same(found: list[Any], wanted: list[Any]) -> bool:
     return sorted(map(repr, found)) == sorted(map(repr, wanted))
 
 
-# --- tables --------------------------------------------------------------------------------------
-
-
 def test_tables_and_columns(client: Any) -> None:
     assert client.trinoListSchemaNames() == ["lake"]
     for schema in (None, "lake"):
@@ -141,9 +138,6 @@ def test_tables_and_columns(client: Any) -> None:
     # Trino fails on any other name
     assert all(re.fullmatch("[a-z][a-z0-9_]*", one.name) for one in found.columns)
     assert client.trinoGetTableMetadata(table_name("lake", "none")).tableMetadata is None
-
-
-# --- rows ----------------------------------------------------------------------------------------
 
 
 def test_all_rows(client: Any) -> None:
@@ -227,9 +221,6 @@ def test_a_scan_reads_one_state(tmp_path: Path) -> None:
     assert sorted(found) == [(n,) for n in range(8)]
 
 
-# --- predicates ----------------------------------------------------------------------------------
-
-
 def ids(client: Any, wanted: Any) -> list[int]:
     return sorted(row[0] for row in read(client, ["id"], wanted))
 
@@ -284,9 +275,6 @@ def test_a_partition_that_is_not_wanted_has_no_split(client: Any) -> None:
     partitions = {one["partition"] for one in bodies}
     assert "City=Rome" in partitions
     assert partitions.isdisjoint({"City=Oslo", "City=Kyōto"})
-
-
-# --- errors --------------------------------------------------------------------------------------
 
 
 def test_errors_name_their_cause(client: Any) -> None:

@@ -125,9 +125,6 @@ def _flipped(data: bytes, at: int) -> bytes:
     return bytes(found)
 
 
-# --- splits and tokens ---------------------------------------------------------------------------
-
-
 def test_a_forged_split_of_a_table_that_is_not_served(
     client: Any, tables: dict[TableName, str]
 ) -> None:
@@ -275,9 +272,6 @@ def test_a_server_reads_the_table_where_it_finds_it(
     assert sorted(read) == [(n,) for n in range(30)]
 
 
-# --- calls that are none -------------------------------------------------------------------------
-
-
 def test_calls_that_lack_something(client: Any) -> None:
     nothing = PROTOCOL.NullableColumnSet(), everything(), 1, no_token()
     half = PROTOCOL.TableName(schemaName="lake")
@@ -419,9 +413,6 @@ def _recorded_calls(tables: dict[TableName, str]) -> list[bytes]:
         struct_of(**arguments).write(_PROTOCOL(buffer))
         found.append(frame(method, buffer.getvalue()))
     return found
-
-
-# --- limits --------------------------------------------------------------------------------------
 
 
 def test_silent_connections_keep_nobody_out(tables: dict[TableName, str]) -> None:
@@ -578,9 +569,6 @@ def test_an_answer_that_is_not_taken_keeps_its_turn(
             assert len(client.trinoListSchemaNames()) == 1
 
 
-# --- TLS -----------------------------------------------------------------------------------------
-
-
 def tls_client(authority: Authority, own: Path | None) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=str(authority.certificate))
     if own is not None:
@@ -625,9 +613,6 @@ def test_a_handshake_that_does_not_come_ends(tables: dict[TableName, str], tmp_p
         some = [stack.enter_context(socket.create_connection(address, 20)) for _ in range(5)]
         for one in some:
             assert one.recv(1) == b""
-
-
-# --- options -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

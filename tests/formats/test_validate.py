@@ -55,9 +55,6 @@ def said(report: TableValidation, source: Source) -> str:
     return "\n".join(map(str, report.of(source)))
 
 
-# --- sound tables --------------------------------------------------------------------------------
-
-
 def test_a_sound_table_has_no_difference(validated: hudi.Table) -> None:
     report = validated.validate()
     assert report.differences == ()
@@ -130,9 +127,6 @@ def test_nothing_is_changed_by_looking(validated: hudi.Table) -> None:
     assert {str(one): one.stat().st_mtime_ns for one in Path(validated.path).rglob("*")} == before
 
 
-# --- storage -------------------------------------------------------------------------------------
-
-
 def test_a_file_that_is_gone_is_named(validated: hudi.Table) -> None:
     gone = live(validated)[0]
     gone.unlink()
@@ -170,9 +164,6 @@ def test_a_damaged_file_is_named(validated: hudi.Table) -> None:
     assert file.name in said(validated.validate(), Source.STORAGE)
 
 
-# --- orphans -------------------------------------------------------------------------------------
-
-
 def test_what_another_engine_left_is_listed_and_is_no_difference(validated: hudi.Table) -> None:
     left = ["data/00000-1-3f.parquet"]
     left += {
@@ -207,9 +198,6 @@ def test_statistics_of_partitions_are_not_left_over(path: Path) -> None:
         (metadata.parent / f"{kind}.stats").write_bytes(b"PFA1")
     metadata.write_text(json.dumps(found))
     assert table.validate().orphans == ()
-
-
-# --- the format ----------------------------------------------------------------------------------
 
 
 def test_a_footer_whose_statistics_are_no_text_is_named(native: hudi.Table) -> None:
@@ -300,9 +288,6 @@ def test_a_file_that_no_commit_names_is_told(path: Path, group: str, is_indexed:
     assert table.validate().is_valid
 
 
-# --- the metadata table --------------------------------------------------------------------------
-
-
 def test_a_damaged_metadata_table_is_told(validated: hudi.Table) -> None:
     folder = Path(validated.path) / ".hoodie/metadata/files"
     for one in folder.iterdir():
@@ -316,9 +301,6 @@ def test_a_table_without_a_metadata_table_says_so(path: Path) -> None:
     report = table.validate()
     assert report.is_valid
     assert report.skipped["metadata table"] == "there is none"
-
-
-# --- the command ---------------------------------------------------------------------------------
 
 
 def test_the_command_tells_by_its_exit_code(published: hudi.Table) -> None:
@@ -350,9 +332,6 @@ def test_the_statistics_of_iceberg_are_compared(
     table.upsert(batch(3, "a"))
     monkeypatch.undo()
     assert "column ts" in said(hudi.Table.open(table.path).validate(), Source.FORMAT)
-
-
-# --- validators of a commit ---
 
 
 QUERIES = {

@@ -264,14 +264,6 @@ def test_frames_that_were_filtered(path: Path, table_format: str) -> None:
     assert rows_held(table) == frame.to_dict("records")
 
 
-def test_dictionaries_within_a_frame(path: Path) -> None:
-    table = make(path)
-    frame = pd.DataFrame([A, {**B, "s": {"a": 1}}])
-    with pytest.raises(SchemaError, match=r"^Row 2 lacks the column 's\.b'"):
-        table.upsert(frame)
-    assert rows_held(table) == [A, B]
-
-
 def rows_of_spark() -> Iterator[Any]:
     for row in (A, B):
         yield SimpleNamespace(asDict=lambda recursive, row=row: dict(row) if recursive else {})
@@ -292,9 +284,6 @@ def test_a_column_that_rows_bring_says_nothing_of_absence(tmp_path: Path) -> Non
             table.upsert(given, options=KEEP)
     with pytest.raises(SchemaError, match="cannot be used: The rows have several columns named"):
         hudi.Table.create(tmp_path / "u", pd.DataFrame([[1, 2]], columns=["id", "id"]))
-
-
-# --- change data ---
 
 
 NAMES = {
@@ -326,9 +315,6 @@ def test_they_see_the_same_rows_by_spark(
     table_format: str, spark: SparkSession, path: Path
 ) -> None:
     check(path, table_format, SparkEngine(spark, tasks_on_driver=False), spark)
-
-
-# --- overwrites ---
 
 
 @pytest.mark.parametrize("named", ["oslo", {"city": "oslo"}])

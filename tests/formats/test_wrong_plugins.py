@@ -122,9 +122,6 @@ def table(path: Path) -> hudi.Table:
     return made
 
 
-# --- answers ---
-
-
 Act = Callable[[hudi.Table], object]
 
 
@@ -331,9 +328,6 @@ def test_a_receipt_is_looked_at_whole(path: Path) -> None:
         create(path)
 
 
-# --- what can be done with a lister stays what its format can do ----------------------------------
-
-
 def test_a_guarded_lister_can_do_what_the_format_can(shared: hudi.Table) -> None:
     def lister(plain: type[Lister]) -> FileIndex:
         FAULTS["create"] = lambda right: plain(right().client)
@@ -351,9 +345,6 @@ def test_a_guarded_lister_can_do_what_the_format_can(shared: hudi.Table) -> None
     named = [NamedFile("x", 1)]
     FAULTS["named_files"] = lambda right: named[0]
     assert {one.path for one in richer.named_files() or ()} == {"x"}
-
-
-# --- nothing is no answer where there are rows ---
 
 
 def emptied(right: Callable[[], Any]) -> Any:
@@ -418,9 +409,6 @@ def test_an_answer_that_is_older_than_the_timeline_is_no_mistake(table: hudi.Tab
 
     FAULTS["list_files"] = older
     assert reads(table) == {}  # as of before the write; as it was
-
-
-# --- creation ---
 
 
 def test_a_format_refuses_a_table_before_the_first_file(path: Path) -> None:
@@ -522,9 +510,6 @@ def test_files_that_come_while_a_creation_is_refused_are_not_deleted(path: Path)
     assert [one.name for one in path.rglob("*") if one.is_file()] == ["notes.txt"]
 
 
-# --- locks ---
-
-
 def _hearts() -> set[str]:
     return {one.name for one in threading.enumerate() if one.name.startswith("heartbeat-")}
 
@@ -615,9 +600,6 @@ def test_a_receipt_keeps_its_location_where_the_hook_fails_afterwards(
     assert result.receipt.version == "3"
     assert "the wrong format holds" in caplog.text
     assert "database is locked" in caplog.text
-
-
-# --- options ---
 
 
 def test_a_bad_value_is_refused_before_the_first_file(path: Path) -> None:
