@@ -238,7 +238,6 @@ class CatalogSuite:
     def test_a_rival_that_is_first_loses_nothing(self, place: Place) -> None:
         """The state that the commit was compared with is not the table's any more."""
         place.create().insert(rows(range(4)))
-
         with faulty(place) as faults:
 
             def be_first() -> None:
@@ -262,7 +261,6 @@ class CatalogSuite:
 
     def test_rows_of_another_writer_are_not_lost(self, place: Place) -> None:
         place.create().insert(rows(range(4)))
-
         with faulty(place) as faults:
 
             def append() -> None:

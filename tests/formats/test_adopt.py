@@ -166,9 +166,7 @@ def test_folders_and_values_need_not_agree(path: Path) -> None:
         (ROWS.append_column("_hoodie_file_name", pa.array(["f"] * 4)), "which is Hudi's"),
     ],
 )
-def test_files_that_cannot_stay_are_named_and_nothing_changes(
-    path: Path, rows: pa.Table, told: str
-) -> None:
+def test_files_that_cannot_stay_are_named(path: Path, rows: pa.Table, told: str) -> None:
     plain(path, rows=rows)
     before = {str(one): one.stat().st_mtime_ns for one in path.rglob("*")}
     with pytest.raises(UnsupportedTableError, match=told) as refused:
@@ -357,9 +355,7 @@ def test_an_iceberg_table_becomes_one_as_it_is(
     before, former = data_of(path), found.load_table("lake.t").metadata
     ids = {one.name: one.field_id for one in found.load_table("lake.t").schema().fields}
     uuid = found.load_table("lake.t").metadata.table_uuid
-
     done = hudi.Table.adopt(path, record_key="id", options=options)
-
     assert (done.source, done.table_format, done.keeps_history) == ("iceberg", "iceberg", True)
     assert set(data_of(path)) == set(before)
     table = hudi.Table.open(path, options)
@@ -388,7 +384,7 @@ def test_an_iceberg_table_becomes_one_as_it_is(
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_an_iceberg_table_of_several_specifications(
+def test_iceberg_of_several_specifications(
     path: Path, lake: tuple[SqlCatalog, dict[str, str]]
 ) -> None:
     """Their ids are the other writer's, and its snapshots are read by them."""
@@ -476,10 +472,8 @@ def test_the_command(path: Path, tmp_path: Path) -> None:
     assert plan.exit_code == 0, plan.output
     assert "Nothing was changed" in plan.stdout
     assert not (path / ".hoodie").exists()
-
     written = run(app, [*base, "--rewrite", str(tmp_path / "new"), "--json"])
     assert json.loads(written.stdout)["rewritten"] is True
-
     done = run(app, [*base, *encoded, "--format", "delta"])
     assert "Adopted 3 files with 4 rows, as they are, as the delta table" in done.stdout
     assert "no incremental queries" in done.stdout
@@ -527,9 +521,7 @@ def test_it_goes_on_with_what_was_begun_and_nothing_else(path: Path) -> None:
     agree(path)
 
 
-def test_another_file_under_an_old_name_is_never_deleted(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_file_of_an_old_name_stays(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain(path)
     old = path / "city=rome/part-00000-abc.snappy.parquet"
     delete = PosixStorage.delete
@@ -581,7 +573,6 @@ def test_a_version_that_comes_meanwhile_is_not_lost(path: Path, step: str) -> No
     write_deltalake(path, rows.slice(0, 2))
     before = {one.name for one in path.glob("*.parquet")}
     more = rows.slice(2, 2)
-
     # its writer comes when the record is made; before the files have names, or before the commit
     with death_in(f"hudi_core.services.adopt.{step}"):
         hudi.Table.adopt(path, record_key="id")
@@ -597,7 +588,6 @@ def test_a_version_that_comes_meanwhile_is_not_lost(path: Path, step: str) -> No
 def test_a_version_that_comes_after_the_commit_is_not_lost(path: Path) -> None:
     rows = ROWS.select(["id", "n"])
     write_deltalake(path, rows.slice(0, 2))
-
     with death_in("hudi_core.services.adopt._make_format"):
         hudi.Table.adopt(path, record_key="id")
     write_deltalake(path, rows.slice(2, 2), mode="append")
@@ -609,9 +599,7 @@ def test_a_version_that_comes_after_the_commit_is_not_lost(path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", ["../outside.parquet", "%2E%2E/outside.parquet", "link.parquet"])
-def test_a_forged_table_does_not_lead_out_of_the_folder(
-    path: Path, tmp_path: Path, named: str
-) -> None:
+def test_a_forged_table_leads_out_of_no_folder(path: Path, tmp_path: Path, named: str) -> None:
     write_deltalake(path, ROWS.select(["id", "n"]).slice(0, 1))
     outside = tmp_path / "outside.parquet"
     pq.write_table(ROWS.select(["id", "n"]).slice(1, 1), outside)
@@ -793,9 +781,7 @@ def test_adopted_files_get_a_record_index(tmp_path: Path) -> None:
     assert not table.validate(keys=True).differences
 
 
-def test_its_rows_are_copied_into_a_table_with_meta_columns(
-    adopted: hudi.Table, tmp_path: Path
-) -> None:
+def test_rows_are_copied_to_one_with_meta_columns(adopted: hudi.Table, tmp_path: Path) -> None:
     new = new_table(tmp_path / "new", adopted.schema, ENCODED, format=adopted.format)
     new.bulk_insert(adopted.to_batches())
     assert bag(new.to_arrow(), ROWS.column_names) == bag(ROWS)

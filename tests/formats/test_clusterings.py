@@ -91,9 +91,7 @@ def test_a_plan_out_of_date_is_given_up(path: Path, format_name: str) -> None:
     agree(table, format_name)
 
 
-def test_a_run_takes_away_the_seal_of_an_earlier_one(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_takes_an_earlier_seal_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = made(path, "native")
     time = InstantTime(table.cluster(schedule_only=True).instant or "")
     markers = Markers(open_table(table.path, {}).client.storage, time)

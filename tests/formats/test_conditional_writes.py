@@ -145,9 +145,7 @@ def test_a_move_to_where_the_key_is_already_is_refused(path: Path) -> None:
     )
 
 
-def test_files_without_a_match_are_neither_read_nor_written(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_without_a_match_are_left_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_table(path, SCHEMA, options={"hoodie.parquet.small.file.limit": "0"})
     for start in range(0, 40, 10):
         table.insert(some(*((n, "rome", n, float(n), "x") for n in range(start, start + 10))))
@@ -452,9 +450,7 @@ def test_a_delete_takes_rows_or_a_condition(path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", ["sqlglot", "duckdb"])
-def test_texts_name_the_extra_that_reads_them(
-    path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
-) -> None:
+def test_texts_name_their_extra(path: Path, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     table = new_table(path, some((1, "rome", 1, 1.0, "a")))
     real = importlib.import_module
 
@@ -552,9 +548,7 @@ def test_of_two_merges_that_insert_one_key_one_is_given_up(
     assert held(hudi.Table.open(table.path)) == [(1, "rome", 1, 1.0, "theirs+mine")]
 
 
-def test_a_merge_by_no_key_sees_rows_that_others_add(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_keyless_merge_sees_rows_of_others(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_table(path, SCHEMA, record_key=None, ordering_field=None, options=SHARED)
     table.insert(some((0, "rome", 1, 1.0, "x")))
 
@@ -620,9 +614,7 @@ KINDS: Final[Mapping[str, Mapping[str, str]]] = {
 
 @pytest.mark.parametrize("table_format", FORMATS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_are_changed_by_condition(
-    tmp_path: Path, path: Path, kind: str, table_format: str
-) -> None:
+def test_rows_change_by_condition(tmp_path: Path, path: Path, kind: str, table_format: str) -> None:
     options = {"hoodie.metadata.record.index.enable": "true"}
     if kind == "object store":
         options["hoodie.storage.path"] = str(tmp_path / "store")

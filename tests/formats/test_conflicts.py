@@ -70,7 +70,7 @@ def test_a_strategy_gives_up_what_it_says(
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-def test_formats_ask_for_file_groups(
+def test_formats_ask_by_group(
     path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
 ) -> None:
     table = new_table(path, format_name)
@@ -137,9 +137,7 @@ def _replacing(partition: str, *groups: str) -> CommitMetadata:
         (CommitMetadata(), CommitMetadata(), Granularity.TABLE),
     ],
 )
-def test_what_two_commits_share(
-    mine: CommitMetadata, theirs: CommitMetadata, shared: Granularity
-) -> None:
+def test_commits_share(mine: CommitMetadata, theirs: CommitMetadata, shared: Granularity) -> None:
     order = list(Granularity)
     for one in order:
         reason = TouchConflicts(one).conflict(mine, theirs)
@@ -194,9 +192,7 @@ def files(path: str) -> set[str]:
     return {str(one) for one in Path(path).rglob("*.parquet")}
 
 
-def test_the_second_writer_of_a_file_group_writes_no_data(
-    parted: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_second_writer_writes_no_data(parted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     early = hudi.Table.open(parted, SHARED | {EARLY: "true"})
     with writing(parted, "a", monkeypatch):
         before = files(parted)
@@ -211,9 +207,7 @@ def test_the_second_writer_of_a_file_group_writes_no_data(
     early.upsert(two_rows("a", 3))
 
 
-def test_without_the_option_the_commit_decides(
-    parted: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_option_the_commit_decides(parted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         pytest.raises(CommitConflictError, match="was completed while this write"),
         writing(parted, "a", monkeypatch),

@@ -48,16 +48,13 @@ from tests.hudi_tables import COMPLEX, PLAIN, TXNS, VERSION_6
 def test_a_table_is_converted_and_written_on(path: Path, native: hudi.Table, to: str) -> None:
     held, timeline = agree(path), instants(path)
     files = sorted(path.rglob("*.parquet"))
-
     done = native.convert(to)
-
     assert (done.before, done.after, done.files, done.partitions) == ("native", to, 2, 2)
     assert done.receipt is not None
     assert native.format == to
     assert agree(path) == held
     assert instants(path) == timeline
     assert [one for one in sorted(path.rglob("*.parquet")) if "_delta_log" not in str(one)] == files
-
     native.upsert(batch(3, "b", "z"))
     native.delete(batch(3, "x"))
     assert sum(agree(path).values()) == 4
@@ -131,7 +128,6 @@ def test_what_completed_before_is_complete_by_a_watermark(tmp_path: Path) -> Non
     assert len(metadata.snapshots) == 1
     assert metadata.properties[WATERMARK_KEY] == last
     assert all(one.is_completed for one in table.timeline.instants)
-
     other = new_table(tmp_path / "delta")
     other.convert("delta")
     log = DeltaTable(other.path)
@@ -168,7 +164,6 @@ def test_real_tables_are_converted(real_tables: Callable[[str], Path], name: str
     readers = READERS[to]
     for read in readers:
         assert bag(read(path), rows.column_names) == bag(rows), read.__name__
-
     own = rows.drop_columns([one for one in rows.column_names if one.startswith("_hoodie_")])
     table.upsert(own.slice(0, 1))
     now = table.to_arrow()
@@ -194,9 +189,7 @@ def test_files_without_field_ids_are_read_by_name(real_tables: Callable[[str], P
 
 
 @pytest.mark.parametrize("to", FORMATS)
-def test_tables_that_cannot_be_written_are_not_converted(
-    real_tables: Callable[[str], Path], to: str
-) -> None:
+def test_unwritable_tables_are_not_converted(real_tables: Callable[[str], Path], to: str) -> None:
     path = real_tables(VERSION_6[0])
     before = sorted(str(one) for one in path.rglob("*"))
     with pytest.raises(UnsupportedTableError, match="table version 6"):
@@ -250,9 +243,7 @@ def test_another_location_is_kept_for_the_next_time(path: Path, native: hudi.Tab
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_a_table_is_converted_into_a_catalog(
-    tmp_path: Path, lake: tuple[SqlCatalog, dict[str, str]]
-) -> None:
+def test_conversion_into_a_catalog(tmp_path: Path, lake: tuple[SqlCatalog, dict[str, str]]) -> None:
     found, options = lake
     path = tmp_path / "t"
     table = new_table(path)
@@ -275,12 +266,10 @@ def test_the_command(path: Path, native: hudi.Table, to: str) -> None:
     assert plan.exit_code == 0, plan.output
     assert "2 in 2 partitions" in plan.stdout
     assert hudi.Table.open(native.path).format == "native"
-
     done = json.loads(run(app, [*base, "--json"]).stdout)
     assert (done["from"], done["to"], done["changed"], done["files"]) == ("native", to, True, 2)
     assert done["version"]
     assert agree(path)
-
     again = run(app, base)
     assert again.stdout == f"{native.path} has the format {to} already: nothing to do.\n"
     back = run(app, ["table", "convert", native.path, "--to", "native"])
@@ -306,7 +295,7 @@ def test_a_column_that_the_format_lacks_is_named_before_anything_is_written(path
     assert sorted(str(one) for one in path.rglob("*")) == before
 
 
-def test_a_live_writer_is_waited_for(
+def test_a_writer_is_awaited(
     path: Path, native: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
@@ -320,9 +309,7 @@ def test_a_live_writer_is_waited_for(
     assert not (path / "_delta_log").exists()
 
 
-def test_who_opened_the_table_before_does_not_write_in_its_former_format(
-    path: Path, native: hudi.Table
-) -> None:
+def test_a_stale_handle_does_not_write_the_former_format(path: Path, native: hudi.Table) -> None:
     hudi.Table.open(path).convert("delta")
     with contextlib.suppress(HudiError):  # told to open it again
         native.upsert(batch(7, "a"))

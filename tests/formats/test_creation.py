@@ -109,15 +109,11 @@ def test_a_mistake_in_an_option_of_a_catalog_leaves_nothing_in_the_way(
         ({"type": "dynamodb"}, r"catalog\.type='dynamodb'"),  # takes no commits
     ],
 )
-def test_options_of_a_catalog_are_looked_at_first(
-    given: dict[str, str], said: str, tmp_path: Path
-) -> None:
+def test_options_of_catalogs_come_first(given: dict[str, str], said: str, tmp_path: Path) -> None:
     refused(tmp_path, in_catalog(tmp_path, **given), InvalidOptionError, said)
 
 
-def test_a_namespace_that_there_is_not_is_refused_unless_asked_for(
-    tmp_path: Path, catalog: SqlCatalog
-) -> None:
+def test_a_missing_namespace_is_refused_unless_asked(tmp_path: Path, catalog: SqlCatalog) -> None:
     given = in_catalog(tmp_path)
     refused(tmp_path, given, InvalidOptionError, r"no namespace lake.*create-namespace=true")
     with pytest.raises(NoSuchNamespaceError):
@@ -174,9 +170,7 @@ def test_a_catalog_that_does_not_answer_is_named(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_places_and_options_are_looked_at_first(
-    given: dict[str, str], said: str, tmp_path: Path
-) -> None:
+def test_places_and_options_come_first(given: dict[str, str], said: str, tmp_path: Path) -> None:
     refused(tmp_path, given, InvalidOptionError, said)
 
 
@@ -205,9 +199,7 @@ def test_a_table_is_there_when_its_properties_are(
     assert made.to_arrow().num_rows == 0
 
 
-def test_an_answer_that_is_lost_leaves_the_outcome_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_answer_leaves_it_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, put = str(tmp_path / "t"), PosixStorage.put_if_absent
 
     def lose(storage: PosixStorage, name: str, data: bytes) -> None:

@@ -95,7 +95,6 @@ def test_a_write_cut_between_the_steps_is_unseen_until_it_is_published(
     assert seen.timeline().find(instant.requested_time) == replace(instant, state=State.INFLIGHT)
     assert content(hudi.Table.open(path).to_arrow()) == content(rows(0, 1, 2))
     assert content(by_deltalake(path)) == content(rows(0, 1, 2))
-
     receipt = publish(path, instant)
     twin = new_table(path.parent / "twin")
     twin.insert(rows(0, 1, 2))
@@ -170,9 +169,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     assert not waiting
 
 
-def test_an_outcome_that_stays_open_is_said_to_be_open(
-    path: Path, table: hudi.Table, faults: list[str]
-) -> None:
+def test_an_open_outcome_is_said_to_be(path: Path, table: hudi.Table, faults: list[str]) -> None:
     faults += ["failed"] * 3
     with pytest.raises(CommitStateUnknownError):
         table.insert(rows(3))
@@ -315,7 +312,6 @@ def test_columns_are_added_by_alter_and_by_a_write_and_undone(path: Path) -> Non
     altered = table.alter(add_columns={"extra": pa.int64()})
     assert_all_read(path, content(rows(0, 1)))
     assert "extra" in by_deltalake(path).column_names
-
     batch = rows(2).append_column("extra", pa.array([7], pa.int64()))
     wide = batch.append_column("late", pa.array(["x"]))
     evolved = table.insert(wide, options={"hoodie.datasource.write.reconcile.schema": "true"})
@@ -326,7 +322,6 @@ def test_columns_are_added_by_alter_and_by_a_write_and_undone(path: Path) -> Non
     assert newest["hudi.instant"] == evolved.instant.requested_time
     assert before["hudi.instant"] == altered.instant.requested_time
     assert before["operation"] == "ADD COLUMNS"
-
     # the columns go with the write that brought them, and may come back with another type
     table.rollback(evolved.instant)
     assert "late" not in by_deltalake(path).column_names
@@ -359,9 +354,7 @@ def test_members_of_structs_are_added(path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("hive", ["true", "false"])
-def test_partition_values_of_every_type_are_exact(
-    path: Path, column: str, kind: pa.DataType, hive: str
-) -> None:
+def test_partition_values_are_exact(path: Path, column: str, kind: pa.DataType, hive: str) -> None:
     table = hudi.Table.create(
         path,
         SCHEMA,
@@ -463,14 +456,12 @@ def test_a_table_on_s3_is_read_by_deltalake(s3_process: S3Service) -> None:
     table.insert(pa.Table.from_pylist([row(0), row(1), away], SCHEMA))
     table.upsert(rows(0, 3, ts=1))
     result = table.delete(rows(1))
-
     reach = StorageOptions.from_options(given, {}).for_object_store()
     handle = DeltaTable(root, storage_options=reach)
     expected = pa.Table.from_pylist([row(0, 1), away, row(3, 1)], SCHEMA)
     found = handle.to_pyarrow_table()
     assert content(found) == content(expected) == content(table.to_arrow())
     assert result.receipt.version == "3" == str(handle.version())
-
     # Hadoop's other names of the scheme
     for scheme in ("s3a", "s3n"):
         place = f"tables/{scheme}"
@@ -480,7 +471,6 @@ def test_a_table_on_s3_is_read_by_deltalake(s3_process: S3Service) -> None:
         made.insert(rows(5))
         other = DeltaTable(f"s3://{bucket}/{place}", storage_options=reach)
         assert content(other.to_pyarrow_table()) == content(made.to_arrow())
-
     # a single writer, too, is kept apart from other processes: by a lease in the store
     assert not options.keys() & {"hoodie.write.lock.provider", "hoodie.write.concurrency.mode"}
     lease = table._session.opened.client.storage.read(LOCK_PATH)
@@ -490,12 +480,10 @@ def test_a_table_on_s3_is_read_by_deltalake(s3_process: S3Service) -> None:
     with pytest.raises(LockError, match="not free"):
         hudi.Table.open(root, {**given, "hoodie.write.lock.wait_time_ms": "10"}).insert(rows(7))
     rival.unlock()
-
     table.rollback(result.instant)
     handle.update_incremental()
     expected = pa.Table.from_pylist([row(0, 1), row(1), away, row(3, 1)], SCHEMA)
     assert content(handle.to_pyarrow_table()) == content(expected)
-
     handle.alter.set_table_name("foreign")
     with pytest.raises(ForeignCommitError, match="Version 6"):
         table.insert(rows(4))

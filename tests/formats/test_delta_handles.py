@@ -116,9 +116,7 @@ def test_two_users_never_share_one(path: Path, openings: list[str]) -> None:
     assert head(path).version == at + 1
 
 
-def test_writes_open_the_log_seldom_and_every_reader_sees_them(
-    path: Path, openings: list[str]
-) -> None:
+def test_writes_open_the_log_seldom_and_all_see_them(path: Path, openings: list[str]) -> None:
     table = hudi.Table.open(path)
     table.upsert(rows(1, ts=1))
     gc.collect()
@@ -136,9 +134,7 @@ def test_writes_open_the_log_seldom_and_every_reader_sees_them(
     assert deltalake.DeltaTable(str(path)).vacuum(dry_run=True) == []
 
 
-def test_a_write_reads_reports_of_new_versions_only(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_reads_new_reports_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = hudi.Table.open(path)
     for ts in range(1, 4):
         table.upsert(rows(1, ts=ts))
@@ -187,9 +183,7 @@ def test_another_log_in_the_same_place_is_opened_as_a_whole(
         head(path)
 
 
-def test_damage_to_what_is_known_already_is_found_by_a_validation(
-    path: Path, openings: list[str]
-) -> None:
+def test_a_validation_finds_damage_to_what_is_known(path: Path, openings: list[str]) -> None:
     table = hudi.Table.open(path)
     head(path)
     first = path / "_delta_log" / "00000000000000000000.json"
@@ -220,9 +214,7 @@ def test_a_log_that_takes_anothers_place_while_it_is_opened_is_not_kept(
     assert sorted(found.file_uris()) == sorted(now.file_uris())
 
 
-def test_a_handle_that_columns_have_moved_is_not_used_again(
-    path: Path, openings: list[str]
-) -> None:
+def test_a_handle_that_columns_moved_is_not_used_again(path: Path, openings: list[str]) -> None:
     moved = head(path)
     at = moved.version
     moved.table.alter.add_columns(new_column("more"))
@@ -235,9 +227,7 @@ def test_a_handle_that_columns_have_moved_is_not_used_again(
     assert "more" not in names
 
 
-def test_a_log_that_was_cleaned_behind_a_handle_is_read_by_the_next_look(
-    path: Path, openings: list[str]
-) -> None:
+def test_a_log_cleaned_behind_a_handle_is_read_next(path: Path, openings: list[str]) -> None:
     table = hudi.Table.open(path)
     for ts in range(1, 4):
         table.upsert(rows(1, ts=ts))

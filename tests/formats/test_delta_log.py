@@ -140,7 +140,6 @@ def test_every_engine_resolves_what_the_log_names(tmp_path: Path, kind: str) -> 
     del held[f"{cities[0]}-1"], held[f"{cities[1]}-1"]
     held[f"{cities[1]}-0"] = 3
     assert read_by_all(tmp_path) == held
-
     present = named(tmp_path)
     assert {text: spelled(path) for path, text in present.items()} == {
         text: text for text in present.values()
@@ -233,7 +232,6 @@ def test_misspelled_files_are_named_and_repaired(old: Path) -> None:
     held = read_by_all(old)
     [odd] = (text for path, text in named(old).items() if text != spelled(path))
     assert findings(old) == [(Source.FORMAT, f"named as {odd}")]
-
     repaired = hudi.Table.open(old).repair()
     assert repaired.left == ()
     assert findings(old) == []
@@ -399,7 +397,7 @@ def test_timestamps_without_zone_bring_their_feature(tmp_path: Path) -> None:
     assert read_by_all(tmp_path) == {"Rome-0": 2}
 
 
-def test_a_checkpoint_that_fails_undoes_no_commit(
+def test_a_failed_checkpoint_undoes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(_: DeltaTable) -> None:

@@ -64,9 +64,7 @@ def moved(place: Path) -> Path:
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_a_metadata_table_that_is_gone_comes_back(
-    disk: Store, table_format: str, threads: int
-) -> None:
+def test_a_lost_metadata_table_comes_back(disk: Store, table_format: str, threads: int) -> None:
     federated = made(disk, table_format)
     before, seen = answers(federated.base), ordered(federated.table.to_arrow())
     moved(Path(federated.base, METADATA_FOLDER))

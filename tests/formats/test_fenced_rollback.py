@@ -79,9 +79,7 @@ def test_a_write_behind_a_later_one_is_taken_back(table: hudi.Table, overtaken: 
     assert not any(overtaken.requested_time in repr(row) for row in listed)
 
 
-def test_neither_its_request_nor_a_replay_gets_it_in_afterwards(
-    table: hudi.Table, overtaken: Instant
-) -> None:
+def test_no_request_and_no_replay_gets_it_in(table: hudi.Table, overtaken: Instant) -> None:
     here = opened(table)
     metadata = here.client.read_commit(overtaken)
     table.upsert(batch(4, "b"))
@@ -270,7 +268,6 @@ def test_of_two_that_did_not_see_each_other_the_later_one_is_taken_back_where_th
     assert second.requested_time < first[0].requested_time
     assert second.effective_completion_time > first[0].effective_completion_time
     assert read(table) == {"a": 1, "b": 1, "x": 1}
-
     table.upsert(batch(4, "c"))
     if mine == "a":  # of the file group that the other one changed
         assert read_at_rest(table) == {"a": 1, "b": 2, "c": 4, "x": 1}

@@ -106,9 +106,7 @@ def test_a_write_and_a_repair_name_the_commit_and_count(table: hudi.Table) -> No
     assert all(one.is_completed for one in opened(table).timeline.instants)
 
 
-def test_reads_warn_once_with_both_counts(
-    table: hudi.Table, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_reads_warn_once_and_count(table: hudi.Table, caplog: pytest.LogCaptureFixture) -> None:
     was = version(Path(table.path), table.format)
     made = append(Path(table.path), table.format, batch(7, "new"))
     with caplog.at_level(logging.WARNING):
@@ -138,9 +136,7 @@ def test_no_other_service_leaves_the_rows_behind(table: hudi.Table, tmp_path: Pa
     assert keys(states(path, table.format)[-1])[2] == "new"
 
 
-def test_a_conversion_takes_no_rows_out_of_metadata_that_was_left(
-    path: Path, native: hudi.Table
-) -> None:
+def test_a_conversion_drops_no_rows_of_left_metadata(path: Path, native: hudi.Table) -> None:
     native.convert("delta")
     native.convert("native")
     append(path, "delta", batch(7, "new"))
@@ -160,9 +156,7 @@ def test_appended_rows_come_in_by_one_commit(table: hudi.Table) -> None:
     assert plan is not None
     assert (plan.rows, plan.inserted, plan.updated) == (3, 2, 1)
     assert len(states(path, table.format)) == seen
-
     done = table.repair(take_in=True)
-
     assert done.taken_in is not None
     assert (done.taken_in.inserted, done.taken_in.updated, done.left) == (2, 1, ())
     assert not done.format_metadata
@@ -279,9 +273,7 @@ def test_rows_that_are_deleted_by_value_are_not_counted(path: Path) -> None:
         table.repair(take_in=True)
 
 
-def test_files_without_statistics_are_counted_and_taken_in(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_without_statistics_come_in(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The format requires none of their maps."""
     table = new_table(path, "iceberg")
     with monkeypatch.context() as patch:
@@ -384,9 +376,7 @@ def test_what_comes_in_between_stays_foreign(
 
 
 @pytest.mark.parametrize("part", [THEIRS, OURS])
-def test_rows_that_were_deleted_in_place_in_between_stay_deleted(
-    table: hudi.Table, part: str
-) -> None:
+def test_rows_deleted_in_place_in_between_stay_deleted(table: hudi.Table, part: str) -> None:
     """By a vector or a delete file: the paths of the files are the same."""
     path = Path(table.path)
     append(path, table.format, batch(7, "n1", "n2"))
@@ -561,9 +551,7 @@ def test_an_upgrade_of_the_format_names_the_repair(path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_an_entry_that_was_dropped_is_named_as_that(
-    path: Path, lake: tuple[SqlCatalog, dict[str, str]]
-) -> None:
+def test_a_dropped_entry_is_named(path: Path, lake: tuple[SqlCatalog, dict[str, str]]) -> None:
     catalog, options = lake
     table = new_table(path, "iceberg", **options)
     catalog.drop_table("lake.t")
@@ -755,9 +743,7 @@ def test_the_days_are_those_that_were_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("own", [{}, {"delta.deletedFileRetentionDuration": "interval 9 days"}])
-def test_a_log_that_was_there_before_keeps_files_from_then_on(
-    path: Path, own: dict[str, str]
-) -> None:
+def test_a_log_of_before_keeps_files_from_then_on(path: Path, own: dict[str, str]) -> None:
     write_deltalake(
         str(path), batch(1, "a", "b"), configuration={**own, "delta.appendOnly": "false"}
     )
@@ -778,9 +764,7 @@ def expire_all(catalog: SqlCatalog) -> int:
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_what_a_stranger_expires_stays_complete(
-    tmp_path: Path, lake: tuple[SqlCatalog, dict[str, str]]
-) -> None:
+def test_what_others_expire_stays(tmp_path: Path, lake: tuple[SqlCatalog, dict[str, str]]) -> None:
     """Instants whose snapshots are gone are no dead writers' to publish, let alone to take back."""
     catalog, options = lake
     path = tmp_path / "t"
@@ -790,7 +774,6 @@ def test_what_a_stranger_expires_stays_complete(
     writes = table.timeline.completed_writes()
     held = bag(table.to_arrow())
     assert expire_all(catalog) == 1
-
     again = hudi.Table.open(path, options)
     assert again.timeline.completed_writes() == writes
     assert bag(again.to_arrow()) == held
@@ -815,7 +798,6 @@ def test_what_a_stranger_expires_after_a_rollback_stays_complete(
     last = table.insert(batch(3, "c"))
     table.rollback(last.instant)
     assert expire_all(catalog) == 1
-
     again = hudi.Table.open(path, options)
     assert again.timeline.completed_writes() == writes
     assert bag(again.to_arrow()) == held
@@ -823,9 +805,7 @@ def test_what_a_stranger_expires_after_a_rollback_stays_complete(
     assert bag(catalog.load_table("lake.t").scan().to_arrow()) == bag(again.to_arrow())
 
 
-def test_engines_that_respect_it_are_told_to_leave_old_files(
-    path: Path, native: hudi.Table
-) -> None:
+def test_engines_are_told_to_leave_old_files(path: Path, native: hudi.Table) -> None:
     native.convert("iceberg")
     properties = StaticTable.from_metadata(str(path)).metadata.properties
     assert properties["gc.enabled"] == "false"

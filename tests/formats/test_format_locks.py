@@ -144,9 +144,7 @@ def owner(options: dict[str, str]) -> str:
         return str(connection.execute(text("SELECT owner FROM hudi_table_locks")).scalar_one())
 
 
-def test_a_table_of_a_sql_catalog_is_locked_in_its_database_too(
-    path: Path, sql: dict[str, str]
-) -> None:
+def test_a_sql_catalog_s_table_is_locked_there_too(path: Path, sql: dict[str, str]) -> None:
     new_table(path, batch(1, "a"), sql, name="t")
     assert owner(sql) == ""
     with lock_of(path, sql).held():
@@ -165,9 +163,7 @@ def test_the_lock_that_a_user_names_is_taken_alone(path: Path, sql: dict[str, st
         assert owner(sql) == ""
 
 
-def test_a_writer_waits_for_who_holds_the_lock_in_the_database(
-    path: Path, sql: dict[str, str]
-) -> None:
+def test_a_writer_waits_for_the_lock_in_the_database(path: Path, sql: dict[str, str]) -> None:
     new_table(path, batch(1, "a"), sql, name="t")
     holder = SqlLease(create_engine(sql[f"{PREFIX}uri"]), "default.t")
     assert holder.try_lock(0)

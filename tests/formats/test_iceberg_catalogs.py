@@ -409,9 +409,7 @@ def test_a_sql_catalog_reaches_a_table_on_s3(s3: Any, tmp_path: Path) -> None:
         ({"type": "hive", "uri": "thrift://127.0.0.1:1", "lock-check-retries": "x"}, "ValueError"),
     ],
 )
-def test_options_that_make_no_catalog_are_named(
-    options: dict[str, str], why: str, path: Path
-) -> None:
+def test_options_of_no_catalog_are_named(options: dict[str, str], why: str, path: Path) -> None:
     with pytest.raises(InvalidOptionError, match=why):
         catalog_of(path, {f"{PREFIX}{key}": value for key, value in options.items()})
 

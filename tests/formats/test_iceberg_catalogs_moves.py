@@ -79,9 +79,7 @@ def numbered(path: Path) -> list[str]:
     return [one.name for one in (path / "metadata").iterdir() if one.name.startswith("v")]
 
 
-def test_a_catalog_that_does_not_have_the_table_says_so(
-    path: Path, options: dict[str, str]
-) -> None:
+def test_a_catalog_without_the_table_says_so(path: Path, options: dict[str, str]) -> None:
     with pytest.raises(CorruptMetadataError, match=r"`hudi table repair .* into that catalog"):
         hudi.Table.open(path, options).to_arrow()
     with pytest.raises(CorruptMetadataError, match="is not in the sql catalog"):
@@ -98,7 +96,6 @@ def test_a_table_moves_into_a_catalog_with_its_history(
     assert numbered(path) == []
     assert by_path(path) is None
     assert by_catalog(theirs) == held
-
     table = hudi.Table.open(path, options)
     table.upsert(rows([2], 2))
     after = theirs.load_table(NAME).metadata
@@ -179,9 +176,7 @@ def test_a_writer_that_slept_through_the_move_is_refused(
         asleep.commit(state, requirements(state.metadata), (update,))
 
 
-def test_what_a_former_format_left_goes_too(
-    path: Path, options: dict[str, str], theirs: SqlCatalog
-) -> None:
+def test_what_a_format_left_goes(path: Path, options: dict[str, str], theirs: SqlCatalog) -> None:
     hudi.Table.open(path).convert("native")
     hudi.Table.open(path).upsert(rows([2], 2))
     assert numbered(path) != []
@@ -391,7 +386,6 @@ def test_a_registered_version_that_lags_behind_is_named(
     with pytest.raises(CorruptMetadataError, match="lags behind"):
         hudi.Table.open(path, options).upsert(rows([1], 2))
     assert by_path(path) == held
-
     assert hudi.Table.open(path, options).repair().left == ()
     assert by_path(path) is None
     table = hudi.Table.open(path, options)

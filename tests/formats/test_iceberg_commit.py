@@ -338,9 +338,7 @@ def test_an_error_before_the_commit_leaves_the_outcome_open(
     assert agree(filled) == bag(pa.concat_tables([rows([0, 2, 3, 4, 5, 6, 7]), rows([1], 2)]))
 
 
-def test_the_loser_of_a_race_is_published_where_nothing_contradicts_it(
-    filled: Path, faults: Faults
-) -> None:
+def test_the_loser_of_a_race_is_published_if_nothing_objects(filled: Path, faults: Faults) -> None:
     def be_first(state: TableState) -> None:
         del state
         faults.before = None
@@ -354,9 +352,7 @@ def test_the_loser_of_a_race_is_published_where_nothing_contradicts_it(
     agree(filled)
 
 
-def test_a_request_on_its_way_fails_once_its_instant_is_rolled_back(
-    filled: Path, faults: Faults
-) -> None:
+def test_a_request_on_its_way_fails_after_a_rollback(filled: Path, faults: Faults) -> None:
     held: list[tuple[Any, ...]] = []
     send = faults.commit
 

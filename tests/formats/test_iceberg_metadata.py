@@ -100,9 +100,7 @@ def test_ranges_leave_files_out(tmp_path: Path) -> None:
     assert len(kept) == 1
 
 
-def test_a_commit_writes_only_the_manifests_it_touches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_writes_few_manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifests, "CHUNK", 4)
     monkeypatch.setattr(manifests, "SMALL", 0)  # none is put together with others
     path = tmp_path / "t"
@@ -146,7 +144,7 @@ def test_small_manifests_are_put_together(path: Path) -> None:
     assert bag(Iceberg(path).rows(["id"])) == bag(rows(range(25)).select(["id"]))
 
 
-def test_a_commit_parses_no_metadata_that_this_process_wrote(
+def test_a_commit_parses_no_metadata_of_its_own(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = create(path, "day")
@@ -168,9 +166,7 @@ def test_a_commit_parses_no_metadata_that_this_process_wrote(
     assert plain(stored) == state.metadata
 
 
-def test_manifests_are_read_once_however_many_there_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_manifests_are_read_once_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifests.CACHE, "_size", 1)
     path = tmp_path / "t"
     table = create(path, "day")

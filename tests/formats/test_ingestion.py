@@ -329,7 +329,7 @@ def test_a_file_from_the_future_makes_no_other_late(path: str, landing: Landing)
     assert run(path, landing).files == 0
 
 
-def test_a_half_written_file_waits(
+def test_an_unfinished_one_waits(
     path: str, landing: Landing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     landing.text("a.json", '{"id": 1}\n{"id":', 1)
@@ -351,9 +351,7 @@ def test_a_half_written_file_waits(
     assert [row["id"] for row in found_in(path)] == [1, 2, 3]
 
 
-def test_a_damaged_file_is_named_and_nothing_of_its_commit_is_written(
-    path: str, landing: Landing
-) -> None:
+def test_a_damaged_file_is_named_and_nothing_is_written(path: str, landing: Landing) -> None:
     landing.json("a.json", [{"id": 1}], 1)
     run(path, landing)
     landing.json("b.json", [{"id": 2}], 2)

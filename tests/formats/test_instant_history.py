@@ -92,9 +92,7 @@ def test_every_state_of_an_instant_stands_side_by_side(
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_instants_from_before_a_format_are_complete_by_its_watermark(
-    path: Path, table_format: str
-) -> None:
+def test_instants_of_before_are_complete_by_watermark(path: Path, table_format: str) -> None:
     table = new_table(path, "native")
     table.convert(table_format)
     table.upsert(batch(2, "a"))
@@ -107,9 +105,7 @@ def test_instants_from_before_a_format_are_complete_by_its_watermark(
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_an_instant_whose_completed_file_is_lost_is_explained(
-    path: Path, table_format: str
-) -> None:
+def test_a_lost_completed_file_is_explained(path: Path, table_format: str) -> None:
     table = new_table(path, table_format)
     done = table.upsert(batch(2, "a")).instant
     completed_file(table, done).unlink()
@@ -171,9 +167,7 @@ def test_the_history_tells_what_each_instant_did(path: Path, table_format: str) 
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_the_history_is_fenced(
-    path: Path, monkeypatch: pytest.MonkeyPatch, table_format: str
-) -> None:
+def test_history_is_fenced(path: Path, monkeypatch: pytest.MonkeyPatch, table_format: str) -> None:
     table = new_table(path, table_format)
     pending = left_between(monkeypatch, table, lambda: table.upsert(batch(6, "x")))
 

@@ -85,9 +85,7 @@ def test_a_snapshot_that_was_left_behind_completes_nothing(path: Path) -> None:
     assert read_at_rest(table) == {"a": 2, "b": 3, "x": 1, "y": 2}
 
 
-def test_what_was_rolled_back_is_complete_nowhere_though_the_format_remembers_it(
-    table: hudi.Table,
-) -> None:
+def test_what_was_rolled_back_is_complete_nowhere(table: hudi.Table) -> None:
     kept = table.timeline.completed_writes()[-1]
     instant = table.upsert(batch(2, "a")).instant
     here = opened(table)
@@ -197,9 +195,7 @@ def test_a_write_that_a_foreign_commit_came_upon_stays_as_it_is(
 
 
 @pytest.mark.parametrize("step", ["gone", "empty"])
-def test_missing_metadata_is_an_error_with_the_command_that_helps(
-    table: hudi.Table, step: str
-) -> None:
+def test_missing_metadata_names_the_command_that_helps(table: hudi.Table, step: str) -> None:
     folder = Path(table.path) / METADATA[table.format]
     shutil.rmtree(folder)
     if step == "empty":
@@ -221,9 +217,7 @@ def test_missing_metadata_is_an_error_with_the_command_that_helps(
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-def test_a_table_of_before_its_first_write_is_no_exception(
-    tmp_path: Path, format_name: str
-) -> None:
+def test_before_its_first_write_it_is_no_exception(tmp_path: Path, format_name: str) -> None:
     table = new_table(tmp_path / "t", format_name)
     empty = hudi.Table.create(tmp_path / "u", table.schema, record_key="id", format=format_name)
     shutil.rmtree(tmp_path / "u" / METADATA[format_name])

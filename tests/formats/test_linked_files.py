@@ -45,7 +45,7 @@ def linked(table: hudi.Table, target: Path) -> Path:
 
 @pytest.mark.parametrize("metadata_table", ["true", "false"])
 @pytest.mark.parametrize("format_name", [*FORMATS, "native"])
-def test_a_link_out_of_the_table_is_not_read(
+def test_a_link_out_of_it_is_not_read(
     tmp_path: Path, format_name: str, metadata_table: str
 ) -> None:
     options = {"hoodie.metadata.enable": metadata_table}
@@ -94,9 +94,7 @@ def test_spark_is_not_given_a_link_out_of_the_table(tmp_path: Path, spark: Spark
 
 @pytest.mark.parametrize("created", ["link", "folder"])
 @pytest.mark.parametrize("format_name", ["native", "iceberg,delta"])
-def test_a_link_to_a_table_is_another_name_of_it(
-    tmp_path: Path, format_name: str, created: str
-) -> None:
+def test_a_link_to_a_table_is_a_name_of_it(tmp_path: Path, format_name: str, created: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "folder")
     other = "folder" if created == "link" else "link"

@@ -117,9 +117,7 @@ def test_readers_are_not_given_the_rows_of_before(path: Path, format_name: str) 
             read(hudi.Table.open(table.path))
 
 
-def test_a_state_before_it_and_a_writer_at_work_are_read(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_states_before_and_writers_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_table(path, "native")
     before, expected = table.timeline.completed_writes()[-1], rows(table)
     seen: list[object] = []

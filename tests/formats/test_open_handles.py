@@ -39,7 +39,7 @@ hudi.Table.open(sys.argv[1]).convert_storage(layout)
 
 
 def in_cities(*ids: int) -> pa.Table:
-    return rows(*ids, city=[f"c{n % 2}" for n in ids], v=1.0)
+    return rows(*ids, city=[f"c{n % 3}" for n in ids], v=1.0)
 
 
 def make(path: Path, format_name: str = "native", **options: str) -> hudi.Table:
@@ -67,9 +67,7 @@ def require_readable(table: hudi.Table, ids: list[int]) -> None:
 
 @pytest.mark.parametrize("format_name", FORMATS)
 @pytest.mark.parametrize("is_used", [True, False], ids=["read before", "not read before"])
-def test_a_move_of_the_files_is_seen_by_the_next_read(
-    tmp_path: Path, format_name: str, is_used: bool
-) -> None:
+def test_the_next_read_sees_a_move(tmp_path: Path, format_name: str, is_used: bool) -> None:
     made = make(tmp_path / "t", format_name)
     table = hudi.Table.open(made.path)
     stays = table.scan()
@@ -96,9 +94,7 @@ def test_a_move_by_another_process_is_seen(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("before", FORMATS)
 @pytest.mark.parametrize("after", FORMATS)
-def test_a_conversion_is_seen_whatever_the_table_was_created_as(
-    path: Path, before: str, after: str
-) -> None:
+def test_a_conversion_is_seen_whatever_it_was(path: Path, before: str, after: str) -> None:
     if before == after:
         return
     table = make(path, before)  # with the format among its options
@@ -160,9 +156,7 @@ def test_an_upgrade_is_seen(tmp_path: Path) -> None:
     require_readable(table, [1, 2, 3, 4, 5])
 
 
-def test_a_table_that_was_dropped_is_none_and_one_that_took_its_place_is_read(
-    tmp_path: Path,
-) -> None:
+def test_a_dropped_table_is_none_and_its_successor_is_read(tmp_path: Path) -> None:
     made = make(tmp_path / "t")
     table = hudi.Table.open(made.path)
     assert table.count() == 4
@@ -179,9 +173,7 @@ def test_a_table_that_was_dropped_is_none_and_one_that_took_its_place_is_read(
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"hoodie.table.name=t"], ids=str)
-def test_a_read_while_another_writer_replaces_the_properties_goes_on(
-    path: Path, damage: bytes | None
-) -> None:
+def test_a_read_goes_on_while_properties_are_replaced(path: Path, damage: bytes | None) -> None:
     table = hudi.Table.open(make(path).path)
     assert table.count() == 4
     file = Path(table.path, PROPERTIES_PATH)

@@ -54,7 +54,6 @@ def test_what_nobody_writes_to_goes(table: hudi.Table) -> None:
     assert (plan.partitions, plan.commit) == (("rome",), None)
     assert table.expire_partitions(40).partitions == ()
     assert agree(Path(table.path)) == before
-
     done = table.expire_partitions(10)
     assert done.partitions == ("rome",)
     assert done.commit is not None
@@ -128,9 +127,7 @@ def test_not_after_every_commit(native: hudi.Table) -> None:
         assert cities(native) == {"rome", "oslo"}
 
 
-def test_a_failure_is_for_the_next_one(
-    native: hudi.Table, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failure_is_for_the_next_one(native: hudi.Table, caplog: pytest.LogCaptureFixture) -> None:
     plan = native.cluster(sort_by="ts", partitions="rome", schedule_only=True)
     assert plan.groups
     with caplog.at_level(logging.WARNING):
@@ -139,9 +136,7 @@ def test_a_failure_is_for_the_next_one(
     assert cities(native) == {"rome", "oslo"}
 
 
-def test_what_is_written_to_meanwhile_stays(
-    native: hudi.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_written_to_stays(native: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another writer is faster, after the partitions were looked at first."""
     look = partition_ttl.expired
     asked: list[list[PartitionPath]] = []

@@ -130,9 +130,7 @@ SERVICES: Mapping[str, Callable[[hudi.Table], Any]] = {
         *(("iceberg,delta", one) for one in (SERVICES if IS_WHOLE else ("one version",))),
     ],
 )
-def test_a_clean_that_keeps_less_is_not_forgotten(
-    path: Path, table_format: str, service: str
-) -> None:
+def test_a_clean_that_kept_less_is_known(path: Path, table_format: str, service: str) -> None:
     table, states = with_states(path, table_format)
     assert seen(table, states) == list(states)
     SERVICES[service](table)
@@ -240,9 +238,7 @@ def files_of(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("table_format", tables.TABLES)
 @pytest.mark.parametrize("lost", ["present", "before"])
-def test_a_restore_deletes_nothing_before_all_files_are_found(
-    path: Path, table_format: str, lost: str
-) -> None:
+def test_a_restore_deletes_nothing_too_early(path: Path, table_format: str, lost: str) -> None:
     table, states = with_states(path, table_format)
     upsert(table, states, 6)  # of rome, as the write before
     to = list(states)[3]
@@ -280,7 +276,6 @@ def test_a_restore_that_leaves_a_commit_out_is_not_carried_out(
     assert hudi.Table.open(path).timeline.find(asked.requested_time) is None
     assert before < files_of(path)
     assert seen(table, states)[-4:] == list(states)[-4:]
-
     table.savepoint()
     forged_restore(table, max(states))
     upsert(table, states, 5)
@@ -360,9 +355,7 @@ def archived(table: hudi.Table) -> set[Action]:
         *([("iceberg,delta", "insert_overwrite")] if IS_WHOLE else []),
     ],
 )
-def test_replaced_rows_stay_out_when_a_savepoint_goes(
-    path: Path, table_format: str, by: str
-) -> None:
+def test_replaced_rows_stay_out_of_the_table(path: Path, table_format: str, by: str) -> None:
     table = new_table(path, batch(1, "a", "b"), format=table_format, options=BY_HAND)
     saved = table.savepoint()
     replace(table, by)
@@ -527,9 +520,7 @@ BESIDE = [
 
 @pytest.mark.parametrize(("table_format", "by"), BESIDE)
 @pytest.mark.parametrize("way", ["take_in", "discard"])
-def test_a_repair_takes_them_out_beside_rows_of_others(
-    path: Path, table_format: str, by: str, way: str
-) -> None:
+def test_a_repair_takes_them_out_alone(path: Path, table_format: str, by: str, way: str) -> None:
     """The format names no file of theirs, which is nobody's deletion; a key is in one of them."""
     damaged(path, table_format, by)
     append(path, table_format, batch(50, "a", "e", "z"))
@@ -593,9 +584,7 @@ def test_a_savepoint_that_keeps_them_is_kept(path: Path) -> None:
     assert bag(table.to_arrow(as_of=saved.instant), SCHEMA.names) == first
 
 
-def test_a_repair_that_died_is_finished_by_a_clean(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clean_finishes_a_dead_repair(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = damaged(path, "native", "cluster")
 
     def die(*_: object) -> None:

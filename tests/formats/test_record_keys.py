@@ -77,9 +77,7 @@ def test_of_two_upserts_of_new_keys_one_is_given_up(
 
 
 @pytest.mark.parametrize("index", LOOKED_UP)
-def test_new_keys_of_their_own_do_not_conflict(
-    path: Path, monkeypatch: pytest.MonkeyPatch, index: str
-) -> None:
+def test_own_keys_do_not_conflict(path: Path, monkeypatch: pytest.MonkeyPatch, index: str) -> None:
     options = with_index(index)
     table = new_table(path, SCHEMA, options)
     table.upsert(batch(1, "a", "x"))
@@ -174,9 +172,7 @@ def test_other_operations(path: Path, monkeypatch: pytest.MonkeyPatch, case: str
         overlapping(monkeypatch, table, mine, theirs, APART)
 
 
-def test_a_row_beside_stored_ones_is_new_as_well(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_beside_stored_ones_is_new(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The small file of one writer takes the row in, the other writer makes a new file for it."""
     table = new_table(path, SCHEMA)
     table.upsert(batch(1, "a", "b"))
@@ -190,9 +186,7 @@ def test_a_row_beside_stored_ones_is_new_as_well(
     assert keys(table) == {"a": 1, "b": 1, "k": 1}
 
 
-def test_tables_without_a_record_key_have_no_keys_to_share(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_without_a_key_share_no_key(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_table(path, SCHEMA, record_key=None, ordering_field=None)
     same: Write = lambda t: t.insert(batch(1, "k"))  # noqa: E731
     overlapping(monkeypatch, table, same, same, APART)
@@ -269,7 +263,6 @@ def test_a_bulk_insert_that_combines_nothing_compares_nothing(path: Path) -> Non
     table = paired_table(path)
     one, other = PAIRS["joint"]
     table.bulk_insert(keyed(one, other))
-
     assert table.count() == 2
     refused(lambda: table.upsert(keyed(one)), one, other)
     # as the error says: a condition on the columns finds the one row
@@ -304,7 +297,6 @@ def test_rows_do_not_move_onto_another_key(path: Path, index: str) -> None:
     one, other = PAIRS["joint"]
     table.upsert(keyed(one))
     by_key = keyed(other).drop_columns(["city", "v"])
-
     refused(lambda: table.upsert(keyed(other, city="oslo")), other, one)
     refused(lambda: table.delete(by_key), other, one)
     assert pairs_held(table) == [(*one, "rome", 1)]
@@ -396,7 +388,6 @@ def test_a_folder_with_such_rows_is_adopted_only_by_writing_them(tmp_path: Path)
     folder.mkdir(parents=True)
     pq.write_table(keyed(one, other), folder / "a.parquet")
     found: dict[str, Any] = {"record_key": ["a", "b"], "partition_by": "city", "source": "parquet"}
-
     with pytest.raises(UnsupportedTableError, match="1 rows have the key of another row"):
         hudi.Table.adopt(folder.parent, **found)
     hudi.Table.adopt(folder.parent, rewrite=tmp_path / "new", **found)
@@ -439,7 +430,6 @@ def test_other_keys_cost_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_virtual_key_has_no_nulls(path: Path) -> None:
     table = paired_table(path, **LEVELS["no key column"])
     table.upsert(keyed(("__null__", "x")))
-
     with pytest.raises(RecordKeyError, match="null or empty in 1 of 1 rows"):
         table.upsert(keyed((None, "x")))
 
@@ -494,7 +484,7 @@ def nested_held(table: hudi.Table) -> str:
 
 
 @pytest.mark.parametrize(("index", "kind"), paired(INDEXES, KINDS))
-def test_every_operation_goes_by_the_field(
+def test_each_operation_takes_the_field(
     path: Path, index: str, kind: tuple[str, str | None]
 ) -> None:
     shape, level = kind
@@ -555,7 +545,6 @@ def test_the_stored_key_is_hudis(tmp_path: Path) -> None:
 def test_a_delete_needs_the_fields_of_key_and_partition_alone(path: Path) -> None:
     table = nested_table(path, "partitioned", **{"hoodie.index.type": "GLOBAL_SIMPLE"})
     table.insert(nested("abcd"))
-
     table.delete(pa.table({"h": pa.array([{"k": "a", "city": "rome"}])}))
     table.delete(pa.table({"h": pa.array([{"city": "rome", "k": "b", "new": 1}]), "new": [1]}))
     table.delete(pa.table({"h": pa.array([{"k": "c"}])}))  # an index of the whole table finds it
@@ -568,7 +557,6 @@ def test_a_delete_needs_the_fields_of_key_and_partition_alone(path: Path) -> Non
 def test_rows_move_by_a_nested_partition(path: Path) -> None:
     table = nested_table(path, "partitioned", **{"hoodie.index.type": "GLOBAL_BLOOM"})
     table.insert(nested("ab"))
-
     assert table.upsert(nested("a", 2, "oslo")).updated + table.count() >= 2
     paths = {
         row["h"]["k"]: row["_hoodie_partition_path"]
@@ -581,7 +569,6 @@ def test_what_has_no_key_or_would_change_one_is_refused(tmp_path: Path) -> None:
     table = nested_table(tmp_path / "t")
     table.insert(nested("ab"))
     without = pa.table({"h": pa.array([{"x": 1}]), "n": [1], "v": [1]})
-
     for given in (pa.array([None], HEAD), pa.array([{"k": None}], HEAD)):
         with pytest.raises(RecordKeyError, match=r"\(h\.k\) is null or empty in 1 of 1 rows"):
             table.upsert(pa.table([given, [1], [1]], names=NESTED.names))
@@ -656,9 +643,7 @@ def test_every_key_generator_makes_keys_again(tmp_path: Path, level: str, genera
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("table_format", TABLES)
-def test_all_readers_of_a_format_see_the_rows(
-    tmp_path: Path, level: str, table_format: str
-) -> None:
+def test_readers_of_a_format_see_the_rows(tmp_path: Path, level: str, table_format: str) -> None:
     stored = made(tmp_path / "stored", None)
     virtual = made(tmp_path / "virtual", level, table_format=table_format)
     for step in history(40):
@@ -749,9 +734,7 @@ def test_each_column_of_a_virtual_key_has_a_value(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [pa.date32(), pa.decimal128(9, 2), pa.binary()])
-def test_keys_that_other_engines_make_otherwise_need_consent(
-    tmp_path: Path, kind: pa.DataType
-) -> None:
+def test_keys_that_others_make_otherwise_need_consent(tmp_path: Path, kind: pa.DataType) -> None:
     schema = pa.schema([("id", kind), ("value", pa.int64())])
     virtual = {"hoodie.recordkey.virtual.enabled": "true"}
     consent = {"hoodie.recordkey.virtual.foreign.keys.accepted": "true"}

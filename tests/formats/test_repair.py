@@ -56,17 +56,13 @@ DAMAGE = (remove, empty_every_file, damage_what_is_read_first, damage_what_names
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_metadata_of_the_format_is_made_anew(
-    table: hudi.Table, damage: Callable[[Path], None]
-) -> None:
+def test_damaged_metadata_is_made_anew(table: hudi.Table, damage: Callable[[Path], None]) -> None:
     path = Path(table.path)
     held = agree(path)
     damage(metadata_of(table))
     with pytest.raises(HudiError):
         hudi.Table.open(table.path).upsert(batch(3, "a"))
-
     done = hudi.Table.open(table.path).repair()
-
     assert (done.format_metadata, done.metadata_table, done.left) == (True, False, ())
     assert any(one.source is Source.FORMAT for one in done.found)
     assert agree(path) == held
@@ -77,9 +73,7 @@ def test_damaged_metadata_of_the_format_is_made_anew(
     assert again.validate().is_valid
 
 
-def test_an_older_state_of_the_format_is_brought_to_the_table_s(
-    table: hudi.Table, tmp_path: Path
-) -> None:
+def test_an_older_state_is_brought_to_the_table_s(table: hudi.Table, tmp_path: Path) -> None:
     """As from a backup: all that is there is sound, and does not know the last writes."""
     shutil.copytree(metadata_of(table), tmp_path / "backup")
     table.upsert(batch(3, "a", "new"))

@@ -91,9 +91,7 @@ def test_a_dry_run_after_a_dead_repair_is_charged_as_one_without_metadata_table(
 
 
 @pytest.mark.parametrize("text", [b"{", b"[]", b'{"indexDefinitions": 1}'])
-def test_an_index_of_which_nothing_tells_the_column_is_left_out_and_told(
-    path: Path, text: bytes
-) -> None:
+def test_an_index_without_its_column_is_left_out_and_told(path: Path, text: bytes) -> None:
     before = partitions(path)
     (path / ".hoodie/.index_defs/index.json").write_bytes(text)
     done = hudi.Table.open(path).repair()
@@ -165,9 +163,7 @@ DONE: list[Callable[[Path], object]] = [
 
 @pytest.mark.parametrize("died_in", [BUILD, EMPTY])
 @pytest.mark.parametrize("act", DONE)
-def test_a_dead_repair_stops_nobody(
-    path: Path, act: Callable[[Path], object], died_in: str
-) -> None:
+def test_dead_repairs_stop_nobody(path: Path, act: Callable[[Path], object], died_in: str) -> None:
     names = all_of(path)
     early = hudi.Table.open(path)
     with death_in(died_in):
@@ -255,9 +251,7 @@ def test_what_belongs_to_others_is_refused_before_anything_goes(
 
 
 @pytest.mark.parametrize("died_in", [None, EMPTY])
-def test_a_record_index_by_partitions_is_known_by_its_files(
-    tmp_path: Path, died_in: str | None
-) -> None:
+def test_a_record_index_by_partitions_is_known(tmp_path: Path, died_in: str | None) -> None:
     path = tmp_path / "t"
     new_table(path, **{"hoodie.metadata.record.level.index.enable": "true"})
     definitions = path / ".hoodie/.index_defs/index.json"

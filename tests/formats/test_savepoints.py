@@ -63,9 +63,7 @@ def filled(path: Path, table_format: str, **options: str) -> hudi.Table:
 
 
 @pytest.mark.parametrize("table_format", TABLES)
-def test_a_savepoint_keeps_what_completes_later_under_an_earlier_time(
-    path: Path, table_format: str
-) -> None:
+def test_a_savepoint_keeps_earlier_times_that_come_later(path: Path, table_format: str) -> None:
     """A clustering that was scheduled before belongs to the state, and to no list of it."""
     table = new_table(path, table_format, **{"hoodie.parquet.small.file.limit": "0"})
     table.cluster(schedule_only=True)
@@ -130,9 +128,7 @@ def test_progress_of_a_restore_counts_the_files_that_go(path: Path, table: hudi.
     assert [one for one in told if one[1] == 6] == [(number, 6) for number in range(1, 7)]
 
 
-def test_a_restore_past_cleaned_states_shows_one_state_where_it_dies(
-    path: Path, table: hudi.Table
-) -> None:
+def test_a_dead_restore_past_cleaned_states_shows_one(path: Path, table: hudi.Table) -> None:
     saved = table.savepoint().instant.requested_time
     for ts in range(3, 9):
         table.upsert(batch(ts, "a", "y"))
@@ -285,9 +281,7 @@ def test_what_the_format_refuses_leaves_no_plan(path: Path) -> None:
     agree(path)
 
 
-def test_a_refused_plan_of_a_writer_that_died_is_dropped(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_dead_writer_s_refused_plan_goes(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table = without_past(path)
     asked = requested_restore(table)
     table.upsert(batch(4, "a"))
@@ -331,9 +325,7 @@ def test_a_refused_plan_of_another_writer_goes_with_a_forced_repair(path: Path, 
 
 
 @pytest.mark.parametrize("table_format", ["iceberg", "delta"])
-def test_a_converted_table_goes_back_to_its_conversion_and_no_further(
-    path: Path, table_format: str
-) -> None:
+def test_a_converted_table_goes_back_to_its_conversion(path: Path, table_format: str) -> None:
     new_table(path).convert(table_format)
     table = hudi.Table.open(path)
     first, present = table.timeline.completed_writes()
@@ -374,7 +366,6 @@ def test_a_dry_run_is_refused_as_the_restore_is(path: Path, table_format: str) -
         if dry_run:
             assert files() == before
     assert refusals[0] == refusals[1]
-
     table.upsert(batch(3, "a"))
     before = files()
     planned = table.restore(present, dry_run=True)
@@ -422,7 +413,7 @@ def filtered(path: Path) -> list[str]:
 @pytest.mark.parametrize("undo", ["rollback", "restore"])
 @pytest.mark.parametrize("name", REPLACING)
 @pytest.mark.parametrize("table_format", ["native", *FORMATS])
-def test_partitions_that_come_back_have_ranges_again(
+def test_partitions_come_back_with_ranges(
     path: Path, table_format: str, name: str, undo: str
 ) -> None:
     table = new_table(path, table_format, **COMPACTED)
@@ -439,9 +430,7 @@ def test_partitions_that_come_back_have_ranges_again(
     sound(path)
 
 
-def test_the_completion_that_came_too_late_goes_with_the_next_write(
-    path: Path, table: hudi.Table
-) -> None:
+def test_a_completion_too_late_goes_with_the_next_write(path: Path, table: hudi.Table) -> None:
     table.rollback(table.timeline.completed_writes()[-1].requested_time)
     (done,) = [
         one for one in hudi.Table.open(path).timeline.instants if one.action is Action.ROLLBACK
@@ -450,7 +439,6 @@ def test_the_completion_that_came_too_late_goes_with_the_next_write(
     counted = timeline / f"{done.requested_time}_{done.completion_time}.rollback"
     late = timeline / f"{done.requested_time}_{int(done.completion_time or 0) - 1}.rollback"
     late.write_bytes(counted.read_bytes())
-
     before = agree(path)
     found = [
         one for one in hudi.Table.open(path).timeline.instants if one.action is Action.ROLLBACK

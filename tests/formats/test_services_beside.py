@@ -215,9 +215,7 @@ def test_the_write_that_tells_that_others_are_archived_stays(
     assert ours(table.path)["b"] == 9
 
 
-def test_savepoints_of_all_active_commits_do_not_hide_archived_ones(
-    format_name: str, path: Path
-) -> None:
+def test_savepoints_of_all_active_commits_hide_no_others(format_name: str, path: Path) -> None:
     table = new_table(path, format_name, **BEYOND)
     table.savepoint(table.timeline.completed_writes()[-1])
     for ts in range(2, 7):
@@ -269,9 +267,7 @@ def purging(path: str, folder: Path) -> Iterator[BaseProcess]:
 
 
 @pytest.mark.parametrize("format_name", TABLES)
-def test_a_writer_waits_for_a_purge_of_another_process(
-    tmp_path: Path, path: Path, format_name: str
-) -> None:
+def test_a_writer_waits_for_another_s_purge(tmp_path: Path, path: Path, format_name: str) -> None:
     table = with_rows(path, format_name)
     with purging(table.path, tmp_path) as process, ThreadPoolExecutor(1) as threads:
         write = threads.submit(table.upsert, rows(9))
@@ -342,9 +338,7 @@ def test_a_service_waits_for_a_writer_that_is_about_to_end(tmp_path: Path, path:
         service.result(60)
 
 
-def test_a_lock_that_excludes_processes_leaves_no_sign(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_excluding_lock_leaves_no_sign(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_rows(path)
     begun: list[bool] = []
     started = heartbeat.Heartbeat.start

@@ -128,7 +128,6 @@ def test_what_the_last_format_lacks_is_not_there_yet(
     assert f"not recorded in {last};" in (lag.found or "")
     shown = CliRunner().invoke(app, ["timeline", table.path]).output
     assert f"not in the {last} metadata yet" in " ".join(shown.split())
-
     hudi.Table.open(table.path).upsert(batch(3, "z"))
     assert read_at_rest(table) == {**new, "z": 3}
     assert hudi.Table.open(table.path).validate().differences == ()

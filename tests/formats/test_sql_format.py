@@ -94,9 +94,7 @@ def test_a_request_that_was_lost_leaves_an_unknown_state_that_the_next_write_pub
     assert sorted(one["number"] for one in rows_of(path)) == [2, 3]
 
 
-def test_of_writers_that_come_at_once_one_makes_the_next_state(
-    table: hudi.Table, path: Path
-) -> None:
+def test_of_writers_at_once_one_makes_the_next_state(table: hudi.Table, path: Path) -> None:
     table.insert(row("1"))
     opened = open_table(str(path), {})
     expected = opened.host.open(opened.client).version
@@ -117,9 +115,7 @@ def test_of_writers_that_come_at_once_one_makes_the_next_state(
     assert opened.host.open(opened.client).version == str(int(expected) + 1)
 
 
-def test_what_was_fenced_off_is_not_complete_below_a_watermark(
-    table: hudi.Table, path: Path
-) -> None:
+def test_fenced_off_is_not_complete_below_a_watermark(table: hudi.Table, path: Path) -> None:
     table.insert(row("1"))
     with dies_before(), pytest.raises(WriterDied):
         table.upsert(row("1", number=2))
@@ -129,9 +125,7 @@ def test_what_was_fenced_off_is_not_complete_below_a_watermark(
     assert opened.host.find_publication(opened.client, instant) is None
 
 
-def test_a_state_whose_files_were_cleaned_is_not_gone_back_to(
-    table: hudi.Table, path: Path
-) -> None:
+def test_a_state_of_cleaned_files_is_not_gone_back_to(table: hudi.Table, path: Path) -> None:
     table.insert(row("1", number=1))
     for number in (2, 3, 4):
         last = table.upsert(row("1", number=number)).instant
@@ -291,9 +285,7 @@ def test_a_server_that_does_not_answer_is_an_error_before_anything_is_made(path:
     assert not path.exists()
 
 
-def test_a_link_in_the_place_of_the_database_is_refused(
-    table: hudi.Table, path: Path, tmp_path: Path
-) -> None:
+def test_a_link_to_a_database_is_refused(table: hudi.Table, path: Path, tmp_path: Path) -> None:
     table.insert(row("1"))
     database_of(path).rename(tmp_path / "other.db")
     database_of(path).symlink_to(tmp_path / "other.db")

@@ -74,7 +74,6 @@ def test_nobody_sees_a_stage_before_its_publication(table: hudi.Table) -> None:
     assert agree(path) == old
     assert table.timeline.instants == hudi.Table.open(table.path).timeline.instants
     assert (staged.commit.inserted, staged.commit.updated) == (1, 1)
-
     would_be = staged_rows(staged)
     assert (staged.count(), sum(would_be.values())) == (5, 5)
     result = staged.publish()
@@ -536,7 +535,6 @@ def test_damaged_stages_hinder_nobody(native: hudi.Table, caplog: pytest.LogCapt
     forged, unfinished = "20261399000000000-01234567", "99999999999999999-01234567"
     shutil.copytree(folder(native) / sound.id, folder(native) / forged)
     (folder(native) / unfinished / "rows").mkdir(parents=True)
-
     assert [one.id for one in native.stages()] == [sound.id]
     expired = native.stage(batch(5, "e"))
     _age(native, expired)

@@ -244,9 +244,7 @@ def test_of_two_writes_that_died_the_first_is_published_first(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_rollback_whose_answer_is_lost_is_done(
-    table: hudi.Table, faults: Faults, when: str
-) -> None:
+def test_a_rollback_without_answer_is_done(table: hudi.Table, faults: Faults, when: str) -> None:
     undone = table.upsert(batch(2, "a"))
     getattr(faults, when).append(StorageError("The answer was lost", "Look."))
     table.rollback(undone.instant)
@@ -367,9 +365,7 @@ def test_a_step_1_that_nobody_can_tell_of_is_said_to_be_open(
     assert dict(zip(found["id"], found["ts"], strict=True)) == {"a": 2, "b": 3, "x": 1}
 
 
-def test_delta_makes_every_version_in_one_attempt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_delta_tries_each_version_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     real = PosixStorage.put_if_absent
 
@@ -395,7 +391,6 @@ def test_iceberg_asks_a_catalog_once_for_each_commit(
     new_table(tmp_path / "folder", "iceberg")
     metadata = newest_iceberg(tmp_path / "folder").metadata
     assert metadata.properties["commit.retry.num-retries"] == "0"
-
     table = new_table(tmp_path / "t", "iceberg", **sql)
     calls: list[object] = []
 
@@ -442,9 +437,7 @@ def lose_answers(monkeypatch: pytest.MonkeyPatch, asked: int) -> None:
     monkeypatch.setattr(FormatHost, "find_publication", answered)
 
 
-def test_what_is_known_to_be_held_is_told_done(
-    impatient: hudi.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_held_is_told_done(impatient: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     lose_answers(monkeypatch, 1)
     done = impatient.upsert(batch(2, "a"))
     monkeypatch.undo()

@@ -80,7 +80,6 @@ def test_an_iceberg_table_is_one_of_the_metastores_iceberg_tables(
     assert first.parameters["table_type"] == "ICEBERG"
     assert first.partitionKeys == []
     assert "spark.sql.sources.provider" not in first.parameters
-
     table.upsert(trips([2, 3], ["Bern", "Ulm"]))
     table.alter(add_columns={"tip": pa.int32()})
     assert ids(theirs, lake) == by_name(metastore, lake) == [1, 2, 3]
@@ -137,7 +136,6 @@ def test_a_table_takes_the_entry_of_the_one_that_it_has_overwritten(
     assert now["metadata_location"] < before["metadata_location"], "its count began anew"
     theirs = HiveCatalog("theirs", uri=metastore.uri)
     assert ids(theirs, lake) == [7]
-
     with theirs.load_table(f"{lake}.trips").transaction() as change:
         change.set_properties(owner="another")
     for mode in ("append", "overwrite"):
@@ -349,7 +347,7 @@ def test_validate_shows_an_entry_that_is_behind(
     assert report.is_valid
 
 
-def test_validate_shows_a_catalog_that_is_behind(
+def test_validate_shows_catalogs_behind(
     metastore: HiveMetastore, lake: str, tmp_path: Path
 ) -> None:
     """The entry is part of each commit: where it lags, the commit is not complete."""

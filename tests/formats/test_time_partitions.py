@@ -20,7 +20,7 @@ import hudi_core as hudi
 from hudi_core.errors import SchemaError
 from tests.foreign import by_hudi_rs
 from tests.formats.two_steps import newest_iceberg
-from tests.tables import new_table, rows_of
+from tests.tables import new_table
 
 PREFIX = "hoodie.keygen.timebased."
 MICROS = pa.timestamp("us", "UTC")
@@ -52,8 +52,9 @@ def create(
 
 
 def timed(table: hudi.Table, n: int, timestamps: dict[str, Any]) -> pa.Table:
-    schema = pa.schema([field.remove_metadata() for field in table.schema][:4])
-    return rows_of(schema, *((key, at, key[0], n) for key, at in timestamps.items()))
+    schema = pa.schema([field.remove_metadata() for field in table.schema])
+    given = [{"id": key, "ts": at, "city": key[0], "n": n} for key, at in timestamps.items()]
+    return pa.Table.from_pylist(given, schema)
 
 
 def scan(path: Path, row_filter: str = "true") -> DataScan:
@@ -118,7 +119,6 @@ def test_periods_are_transforms(tmp_path: Path, output: str, transform: str, val
     table = create(tmp_path, output_dateformat=output)
     year_later, next_hour = START.replace(year=2025, month=3), START + dt.timedelta(hours=1)
     table.insert(timed(table, 1, {"a": START, "b": year_later, "c": next_hour}))
-
     (field,) = newest_iceberg(tmp_path).spec().fields
     assert (field.name, str(field.transform)) == (f"ts_{transform}", transform)
     assert value in partitions(tmp_path).values()
@@ -153,7 +153,6 @@ def test_dates_and_timestamps_have_transforms(
 ) -> None:
     table = create(tmp_path, kind, **options)
     table.insert(timed(table, 1, dict(zip("ab", values, strict=True))))
-
     assert partitions(tmp_path) == {"2024/01/15": 19_737, "1960/02/29": -3_594}
     assert [row["ts"] for row in agree(tmp_path)] == values
 
@@ -181,7 +180,6 @@ def test_all_else_is_unpartitioned_and_pruned_by_statistics(
 ) -> None:
     table = create(tmp_path, kind, **options)
     table.insert(timed(table, 1, {"a": values[0], "b": values[1], "c": None}))
-
     assert newest_iceberg(tmp_path).spec().is_unpartitioned()
     assert [row["ts"] for row in agree(tmp_path)] == [*values, None]
     shown = values[1].isoformat() if isinstance(values[1], dt.datetime) else values[1]
@@ -193,7 +191,6 @@ def test_all_else_is_unpartitioned_and_pruned_by_statistics(
 def test_fields_of_their_own_kinds(tmp_path: Path) -> None:
     table = create(tmp_path, by=["city:SIMPLE", "ts:TIMESTAMP"])
     table.insert(timed(table, 1, {"a1": START, "a2": START + dt.timedelta(days=1), "b": START}))
-
     spec = newest_iceberg(tmp_path).spec()
     assert [(one.name, str(one.transform)) for one in spec.fields] == [
         ("city", "identity"),
@@ -252,7 +249,6 @@ def test_a_file_claims_only_what_all_of_its_rows_have(tmp_path: Path) -> None:
     table.insert(timed(table, 1, {"none": None, "day": START}))
     assert partitions(tmp_path) == {"1970/01/01": None, "2024/01/15": 19_737}
     assert planned(tmp_path, "ts is null") == ["1970/01/01"]
-
     epoch = dt.datetime(1970, 1, 1, tzinfo=UTC)
     table.upsert(timed(table, 2, {"first": epoch}))
     assert partitions(tmp_path) == {"2024/01/15": 19_737}
@@ -263,7 +259,6 @@ def test_a_file_claims_only_what_all_of_its_rows_have(tmp_path: Path) -> None:
     assert keys(tmp_path, "ts is null") == ["none"]
     assert keys(tmp_path, "ts < '1970-01-01T00:00:00+00:00'") == ["late"]
     assert keys(tmp_path, "ts >= '1970-01-01T00:00:00+00:00'") == ["day", "first"]
-
     table.delete(timed(table, 3, {"none": None}))
     assert partitions(tmp_path) == {"2024/01/15": 19_737}
     table.delete(timed(table, 3, {"late": epoch}))
@@ -379,7 +374,6 @@ def test_the_column_is_an_ordinary_one_with_its_own_values(
 ) -> None:
     table = create(tmp_path, kind, table_format="delta", **options)
     table.insert(timed(table, 1, dict(zip("abc", values, strict=True))))
-
     delta = DeltaTable(str(tmp_path))
     assert delta.metadata().partition_columns == []
     assert len(delta.file_uris()) == 3
@@ -389,7 +383,6 @@ def test_the_column_is_an_ordinary_one_with_its_own_values(
 def test_statistics_tell_what_to_leave_out(tmp_path: Path) -> None:
     table = create(tmp_path, table_format="delta")
     table.insert(timed(table, 1, {f"k{n}": START + dt.timedelta(days=n) for n in range(5)}))
-
     late = START + dt.timedelta(days=3)
     stated = pa.table(DeltaTable(str(tmp_path)).get_add_actions(flatten=True))
     newest = [value for value in stated["max.ts"].to_pylist() if value >= late]

@@ -246,9 +246,7 @@ def test_a_file_that_the_format_names_and_the_table_lacks_is_told(path: Path) ->
         ({"numRecords": 2, "nullCount": {"ts": 1}}, "1 nulls"),
     ],
 )
-def test_wrong_statistics_of_a_delta_log_are_told(
-    path: Path, wrong: dict[str, Any], told: str
-) -> None:
+def test_wrong_statistics_in_a_log_are_told(path: Path, wrong: dict[str, Any], told: str) -> None:
     table = new_table(path, "delta")
     entry = Path(table.path) / "_delta_log/00000000000000000002.json"
     lines = [json.loads(line) for line in entry.read_text().splitlines()]
@@ -308,7 +306,6 @@ def test_the_command_tells_by_its_exit_code(published: hudi.Table) -> None:
     sound = run(app, ["table", "validate", published.path])
     assert sound.exit_code == 0
     assert "is sound: 2 files, 4 rows" in sound.stdout
-
     gone = live(published)[0]
     gone.unlink()
     broken = run(app, ["table", "validate", published.path, "--json"])
@@ -323,9 +320,7 @@ def test_the_command_tells_by_its_exit_code(published: hudi.Table) -> None:
     assert "differences" in shown.stdout
 
 
-def test_the_statistics_of_iceberg_are_compared(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_statistics_of_iceberg_are_compared(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_table(path, "iceberg")
     assert len(StaticTable.from_metadata(table.path).inspect.files()) == 2
     monkeypatch.setattr("iceberg_format.stats._lower", lambda kind, value: b"\x09" + b"\0" * 7)
@@ -362,7 +357,6 @@ def test_a_refused_commit_leaves_nothing(table: hudi.Table) -> None:
     assert not caught.value.retryable
     assert (agree(path), files(path)) == (rows, kept)
     assert table.timeline.completed_writes() == writes
-
     table.upsert(batch(2, "a", "n"), options=few)
     assert len(table.timeline.completed_writes()) == len(writes) + 1
     assert agree(path) != rows
@@ -550,9 +544,7 @@ def test_what_cannot_be_validated_is_refused_before_a_file_is_written(
     assert {one for one in Path(native.path).rglob("*") if ".locks" not in one.parts} <= everything
 
 
-def test_without_duckdb_the_package_is_named(
-    native: hudi.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_duckdb_it_is_named(native: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     options = asked(ValidatorKind.EQUALITY, "select count(*) from <TABLE_NAME>")
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(InvalidOptionError, match=r"pip install hudi-core\[validators\]"):

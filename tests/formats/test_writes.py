@@ -110,9 +110,7 @@ KINDS: dict[str, Callable[[Sequence[Row]], Any]] = {
         *(("list", way) for way in ("insert", "bulk_insert", "stage", "plan", "write")),
     ],
 )
-def test_a_row_that_lacks_a_stored_column_is_refused_by_name(
-    path: Path, kind: str, way: str
-) -> None:
+def test_a_row_lacking_a_stored_column_is_refused_by_name(path: Path, kind: str, way: str) -> None:
     table = make(path)
     data = KINDS[kind](sparse())
     writes: dict[str, Callable[[Any], object]] = {
@@ -311,9 +309,7 @@ def test_readers_of_a_format_see_rows_of_change_data_merged(table_format: str, p
 
 @pytest.mark.spark
 @pytest.mark.parametrize("table_format", NAMES)
-def test_they_see_the_same_rows_by_spark(
-    table_format: str, spark: SparkSession, path: Path
-) -> None:
+def test_they_see_same_rows_by_spark(table_format: str, spark: SparkSession, path: Path) -> None:
     check(path, table_format, SparkEngine(spark, tasks_on_driver=False), spark)
 
 
@@ -322,9 +318,7 @@ def test_they_see_the_same_rows_by_spark(
 def test_partitions_without_new_rows_are_replaced_too(
     path: Path, table: hudi.Table, keys: str, named: Any
 ) -> None:
-
     result = table.insert_overwrite(batch(5, *keys), partitions=[named])
-
     left = {"a", "c"} if keys else {"a", "b"}
     assert set(table.to_arrow()["id"].to_pylist()) == left
     assert isinstance(result.metadata, ReplaceCommitMetadata)

@@ -562,9 +562,7 @@ def test_a_commit_that_took_place_is_no_failure(
     assert "could not be given back" in caplog.text
 
 
-def test_the_first_error_is_the_one_that_is_told(
-    table: hudi.Table, hearts: Callable[[], list[str]]
-) -> None:
+def test_the_first_error_is_told(table: hudi.Table, hearts: Callable[[], list[str]]) -> None:
     FAULTS["complete_write"] = fails(ERROR)
     FAULTS["unlock"] = failing_unlock(2)
     with pytest.raises(HudiError, match="does not hold it yet") as caught:
