@@ -1,20 +1,27 @@
-"""Delta tables for tests, and the readers that judge them: none of them is this project's."""
+"""Delta tables for tests, the readers that judge them, and writes that take only the first step."""
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable
 from hudi import HudiTableBuilder
 
+import delta_format.plugin
 import hudi_core as hudi
+from hudi_core.errors import HudiError, StorageError
+from hudi_core.model.instant import Instant
+from hudi_core.services.opening import open_table
+from hudi_core.table_handle import OpenTable
 from tests.formats.columns import CITIES, SCHEMA
 
 OPTIONS = {
@@ -50,7 +57,7 @@ def new_table(
     path: Path, *, partitioned: bool = True, more: Mapping[str, str] | None = None
 ) -> hudi.Table:
     return hudi.Table.create(
-        str(path),
+        path,
         SCHEMA,
         name="model",
         record_key="id",
@@ -101,3 +108,42 @@ def assert_all_read(path: Path, held: Counter[str], names: list[str] | None = No
 def versions(path: Path) -> list[dict[str, Any]]:
     """What the versions report, the oldest first."""
     return DeltaTable(str(path)).history()[::-1]
+
+
+def opened(path: Path) -> OpenTable:
+    return open_table(str(path), {})
+
+
+def last_write(path: Path) -> Instant:
+    """The last write of the Hudi timeline, whatever the log says."""
+    return opened(path).client.timeline().completed_writes()[-1]
+
+
+def cut_short(monkeypatch: pytest.MonkeyPatch, write: Callable[[], Any]) -> None:
+    """Do a write whose writer dies between the two steps."""
+
+    def dies(*_: object) -> None:
+        raise StorageError("The store is gone", "Wait for it.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(delta_format.plugin, "record", dies)
+        with pytest.raises(HudiError):
+            write()
+
+
+def publish(path: Path, instant: Instant) -> Any:
+    """Call the hook for a write as recovery does, without statuses."""
+    found = opened(path)
+    metadata = found.client.read_commit(instant)
+    if metadata.operation_type == "ALTER_SCHEMA":
+        return found.host.complete_schema_change(found.client, metadata, instant)
+    return found.host.complete_write(found.client, metadata, instant)
+
+
+def version(path: Path) -> int:
+    return int(DeltaTable(str(path)).version())
+
+
+def actions_of(path: Path, number: int) -> list[dict[str, Any]]:
+    text = (path / "_delta_log" / f"{number:020d}.json").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]

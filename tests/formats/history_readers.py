@@ -40,9 +40,6 @@ def plain(value: Any) -> Any:
     return value
 
 
-# --- who reads a format ---------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Foreign:
     """How others read a format.
@@ -80,9 +77,6 @@ def by_hudi_rs(path: Path, as_of: str | None = None) -> list[dict[str, Any]]:
     return [row for batch in batches for row in pa.record_batch(batch).to_pylist()]
 
 
-# --- native ---------------------------------------------------------------------------------------
-
-
 def _native_files(path: Path) -> list[str]:
     table = hudi_rs.HudiTableBuilder.from_base_uri(str(path)).build()
     return [f"{path}/{one.base_file_relative_path()}" for one in table.get_file_slices()]
@@ -100,9 +94,6 @@ def _native_by_polars(path: Path) -> list[dict[str, Any]]:
     files = _native_files(path)
     frames = [pl.read_parquet(file, hive_partitioning=False) for file in files]
     return pl.concat(frames, how="diagonal").to_dicts() if frames else []
-
-
-# --- Iceberg --------------------------------------------------------------------------------------
 
 
 def _iceberg(path: Path) -> StaticTable:
@@ -132,9 +123,6 @@ def _iceberg_history(path: Path) -> dict[str, list[dict[str, Any]]]:
             scan = table.scan(snapshot_id=snapshot.snapshot_id)
             found[instant] = scan.to_arrow().to_pylist()
     return found
-
-
-# --- Delta ----------------------------------------------------------------------------------------
 
 
 def _by_deltalake(path: Path) -> list[dict[str, Any]]:

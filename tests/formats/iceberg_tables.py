@@ -22,6 +22,7 @@ from hudi_core.services.opening import open_table
 from hudi_core.table_handle import OpenTable
 from tests.formats import columns
 from tests.formats.columns import CITIES
+from tests.tables import new_table
 
 SCHEMA = columns.SCHEMA.append(pa.field("notes", pa.map_(pa.string(), pa.int64())))
 OPTIONS = {
@@ -56,14 +57,7 @@ def rows(keys: Iterable[int], ts: int = 0) -> pa.Table:
 
 
 def create(path: Path, partition_by: str | list[str] | None = "city", **options: str) -> hudi.Table:
-    return hudi.Table.create(
-        str(path),
-        SCHEMA,
-        record_key="id",
-        partition_by=partition_by,
-        ordering_field="ts",
-        options={**OPTIONS, **options},
-    )
+    return new_table(path, SCHEMA, {**OPTIONS, **options}, partition_by=partition_by)
 
 
 def opened(path: Path) -> OpenTable:
@@ -128,12 +122,12 @@ def by_hudi_rs(path: Path, columns: Sequence[str]) -> pa.Table:
 
 def ours(path: Path, as_of: str | None = None) -> Counter[str]:
     """Return the rows as this project reads them."""
-    return bag(without_meta(hudi.Table.open(str(path)).to_arrow(as_of=as_of)))
+    return bag(without_meta(hudi.Table.open(path).to_arrow(as_of=as_of)))
 
 
 def agree(path: Path, *, hudi_rs: bool = True) -> Counter[str]:
     """Return the rows, which all readers must see alike."""
-    read = hudi.Table.open(str(path)).to_arrow()
+    read = hudi.Table.open(path).to_arrow()
     columns = read.column_names
     expected = bag(read)
     assert bag(Iceberg(path).rows(columns)) == expected

@@ -35,6 +35,7 @@ from iceberg_format.table import IcebergTable
 from tests.formats.columns import CITIES
 from tests.formats.dying_writers import Died
 from tests.formats.iceberg_tables import OPTIONS, SCHEMA, bag, rows, summary, without_meta
+from tests.tables import new_table
 
 PREFIX: Final = "hoodie.table.format.iceberg.catalog."
 SECRET: Final = "sesame-0451"
@@ -63,25 +64,13 @@ class Place:
     files: Callable[[], dict[str, bytes]]
 
     def create(self, **more: str) -> hudi.Table:
-        return hudi.Table.create(
-            self.path,
-            SCHEMA,
-            name="trips",
-            record_key="id",
-            partition_by="city",
-            ordering_field="ts",
-            options={**OPTIONS, **self.given, **more},
-        )
+        return new_table(self.path, SCHEMA, {**OPTIONS, **self.given, **more}, name="trips")
 
     def table(self) -> hudi.Table:
-        return hudi.Table.open(self.path, self.options)
-
-    @property
-    def options(self) -> dict[str, str]:
-        return {"hoodie.fs.fsync": "false", **self.given}
+        return hudi.Table.open(self.path, self.given)
 
     def opened(self) -> OpenTable:
-        return open_table(self.path, self.options)
+        return open_table(self.path, self.given)
 
     def ours(self) -> ExternalCatalog:
         catalog = IcebergTable.open(self.opened().client).catalog
@@ -249,7 +238,6 @@ class CatalogSuite:
     def test_a_rival_that_is_first_loses_nothing(self, place: Place) -> None:
         """The state that the commit was compared with is not the table's any more."""
         place.create().insert(rows(range(4)))
-
         with faulty(place) as faults:
 
             def be_first() -> None:
@@ -273,7 +261,6 @@ class CatalogSuite:
 
     def test_rows_of_another_writer_are_not_lost(self, place: Place) -> None:
         place.create().insert(rows(range(4)))
-
         with faulty(place) as faults:
 
             def append() -> None:
@@ -315,7 +302,7 @@ class CatalogSuite:
                 table.upsert(rows([1], 1))
             table.rollback(table.upsert(rows([1], 2)).instant)
             table.alter(add_columns=[pa.field("stars", pa.int32())])
-            wrong = {**place.options, f"{PREFIX}uri": "odd:nowhere", f"{PREFIX}type": "sql"}
+            wrong = {**place.given, f"{PREFIX}uri": "odd:nowhere", f"{PREFIX}type": "sql"}
             with pytest.raises(hudi.HudiError) as caught:
                 hudi.Table.open(place.path, wrong).insert(rows([2], 2))
             told += traceback.format_exception(caught.value)

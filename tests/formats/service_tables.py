@@ -6,6 +6,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from math import nan
 from pathlib import Path
 
 import polars as pl
@@ -19,45 +20,28 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
 from hudi_core.txn.table_lock import table_lock
+from tests import tables
+from tests.tables import rows_of
 
-SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("value", pa.float64()),
-        pa.field("tags", pa.list_(pa.string())),
-    ]
-)
+_PLAIN = [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("value", pa.float64())]
+SCHEMA = pa.schema([*_PLAIN, ("tags", pa.list_(pa.string()))])
 FORMATS = ("iceberg", "delta")
 
 
 def batch(ts: int, *keys: str) -> pa.Table:
     """Rows whose key decides their partition."""
-    row = [
-        {
-            "id": key,
-            "city": "rome" if key < "m" else "oslo",
-            "ts": ts,
-            "value": float("nan") if key == "b" else float(ts),
-            "tags": [key],
-        }
-        for key in keys
-    ]
-    return pa.Table.from_pylist(row, SCHEMA)
+    return rows_of(
+        SCHEMA,
+        *(
+            (key, "rome" if key < "m" else "oslo", ts, nan if key == "b" else float(ts), [key])
+            for key in keys
+        ),
+    )
 
 
 def new_table(path: Path, table_format: str = "native", **options: str) -> hudi.Table:
     """A table with four rows in two partitions, after two writes."""
-    table = hudi.Table.create(
-        str(path),
-        SCHEMA,
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        options={"hoodie.table.format": table_format, "hoodie.fs.fsync": "false", **options},
-    )
-    table.insert(batch(1, "a", "b", "x"))
+    table = tables.new_table(path, batch(1, "a", "b", "x"), options, format=table_format)
     table.upsert(batch(2, "a", "y"))
     return table
 
@@ -113,12 +97,19 @@ READERS: dict[str, tuple[Callable[[Path], pa.Table], ...]] = {
 
 def agree(path: Path) -> Counter[str]:
     """Return the rows, which all readers of the table's format must see alike."""
-    table = hudi.Table.open(str(path))
+    table = hudi.Table.open(path)
     rows = table.to_arrow()
     for read in READERS[table.format]:
         assert bag(read(path), rows.column_names) == bag(rows), read.__name__
     return bag(rows, SCHEMA.names)
 
 
+def sound(path: Path) -> Counter[str]:
+    """Return the rows, which all readers and all metadata of the table agree on."""
+    rows = agree(path)
+    assert hudi.Table.open(path).validate().differences == ()
+    return rows
+
+
 def instants(path: Path) -> list[str]:
-    return [str(one) for one in hudi.Table.open(str(path)).timeline.instants]
+    return [str(one) for one in hudi.Table.open(path).timeline.instants]

@@ -13,16 +13,15 @@ from pyiceberg.table import StaticTable
 from pyiceberg.table.snapshots import Operation
 
 import hudi_core as hudi
-from hudi_core.errors import CommitConflictError, StorageError
+from hudi_core.errors import CommitConflictError
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.plugin.host import FormatHost
 from hudi_core.services.opening import open_table
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.txn.markers import Markers
 from tests.formats.history_readers import FOREIGN, content
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
-OPTIONS = {"hoodie.fs.fsync": "false", "hoodie.parquet.small.file.limit": "0"}
+OPTIONS = {"hoodie.parquet.small.file.limit": "0"}
 ALLOW = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
 
 
@@ -39,7 +38,7 @@ def rows(begin: int, n: int = 0) -> pa.Table:
 
 def made(path: Path, format_name: str) -> hudi.Table:
     table = hudi.Table.create(
-        str(path), SCHEMA, record_key="id", partition_by="city", format=format_name, options=OPTIONS
+        path, SCHEMA, record_key="id", partition_by="city", format=format_name, options=OPTIONS
     )
     for begin in (0, 4, 8):
         table.insert(rows(begin))
@@ -53,8 +52,8 @@ def agree(table: hudi.Table, format_name: str) -> None:
     assert table.validate(keys=True).is_valid
 
 
-def test_iceberg_gets_one_snapshot_that_replaces(tmp_path: Path) -> None:
-    table = made(tmp_path / "t", "iceberg")
+def test_iceberg_gets_one_snapshot_that_replaces(path: Path) -> None:
+    table = made(path, "iceberg")
     before = StaticTable.from_metadata(table.path).snapshots()
     done = table.cluster(sort_by="n")
     after = StaticTable.from_metadata(table.path).snapshots()
@@ -67,8 +66,8 @@ def test_iceberg_gets_one_snapshot_that_replaces(tmp_path: Path) -> None:
     agree(table, "iceberg")
 
 
-def test_delta_gets_one_version_without_a_change_of_data(tmp_path: Path) -> None:
-    table = made(tmp_path / "t", "delta")
+def test_delta_gets_one_version_without_a_change_of_data(path: Path) -> None:
+    table = made(path, "delta")
     version = DeltaTable(table.path).version()
     table.cluster(sort_by=["n", "id"], layout="z-order")
     assert DeltaTable(table.path).version() == version + 1
@@ -82,28 +81,8 @@ def test_delta_gets_one_version_without_a_change_of_data(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("format_name", ["iceberg", "delta"])
-def test_a_clustering_that_the_format_lacks_is_published_by_the_next_writer(
-    tmp_path: Path, format_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = made(tmp_path / "t", format_name)
-
-    def fail(*_: Any) -> None:
-        raise StorageError("The store of the format does not answer", "Try again later.")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(FormatHost, "complete_clustering", fail)
-        with pytest.raises(hudi.HudiError, match="does not hold it yet"):
-            table.cluster(sort_by="n")
-    again = hudi.Table.open(table.path, OPTIONS)
-    assert len(again.file_slices()) == 6  # fenced
-    again.insert(rows(12))
-    assert len(again.file_slices()) == 4
-    agree(again, format_name)
-
-
-@pytest.mark.parametrize("format_name", ["iceberg", "delta"])
-def test_a_plan_out_of_date_is_given_up(tmp_path: Path, format_name: str) -> None:
-    table = made(tmp_path / "t", format_name)
+def test_a_plan_out_of_date_is_given_up(path: Path, format_name: str) -> None:
+    table = made(path, format_name)
     table.cluster(schedule_only=True)
     hudi.Table.open(table.path, OPTIONS | ALLOW).upsert(rows(0, n=5))
     with pytest.raises(CommitConflictError):
@@ -112,10 +91,8 @@ def test_a_plan_out_of_date_is_given_up(tmp_path: Path, format_name: str) -> Non
     agree(table, format_name)
 
 
-def test_a_run_takes_away_the_seal_of_an_earlier_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = made(tmp_path / "t", "native")
+def test_a_run_takes_an_earlier_seal_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = made(path, "native")
     time = InstantTime(table.cluster(schedule_only=True).instant or "")
     markers = Markers(open_table(table.path, {}).client.storage, time)
     markers.seal()  # whoever undid that run died before this went

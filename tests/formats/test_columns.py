@@ -17,16 +17,14 @@ from hudi_core.errors import SchemaError, UnsupportedCapabilityError
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.schema.table_schema import TableSchema
-from tests.formats.two_steps import FAST, READ, newest_iceberg
+from tests.formats.two_steps import READ, newest_iceberg
+from tests.tables import new_table, rows
 
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("count", pa.int32()),
-        pa.field("ratio", pa.float32()),
-        pa.field("price", pa.decimal128(7, 2)),
-        pa.field("inner", pa.struct([pa.field("n", pa.int32()), pa.field("note", pa.string())])),
+        *(("id", pa.string()), ("ts", pa.int64()), ("count", pa.int32()), ("ratio", pa.float32())),
+        ("price", pa.decimal128(7, 2)),
+        ("inner", pa.struct([("n", pa.int32()), ("note", pa.string())])),
     ]
 )
 LACKS = {
@@ -41,29 +39,10 @@ LACKS = {
 """What Delta does not have, with the path and the type that errors name."""
 
 
-def new_table(path: Path, format_name: str, schema: pa.Schema = SCHEMA) -> hudi.Table:
-    return hudi.Table.create(
-        str(path),
-        schema,
-        record_key="id",
-        ordering_field="ts",
-        options={"hoodie.table.format": format_name, **FAST},
-    )
-
-
-def rows(ts: int, *keys: str, schema: pa.Schema = SCHEMA, count: int = 1) -> pa.Table:
-    found: list[dict[str, Any]] = [
-        {
-            "id": key,
-            "ts": ts,
-            "count": count,
-            "ratio": 0.5,
-            "price": Decimal("1.25"),
-            "inner": {"n": count, "note": key},
-        }
-        for key in keys
-    ]
-    return pa.Table.from_pylist(found, schema)
+def counted(ts: int, *keys: str, schema: pa.Schema = SCHEMA, count: int = 1) -> pa.Table:
+    fixed = {"count": count, "ratio": 0.5, "price": Decimal("1.25")}
+    inner = [{"n": count, "note": key} for key in keys]
+    return rows(*keys, schema=schema, ts=ts, inner=inner, **fixed)
 
 
 def by_polars(path: Path, count: int) -> list[str]:
@@ -81,27 +60,27 @@ def everything(path: Path) -> list[Path]:
 def test_a_column_that_delta_lacks_keeps_a_table_from_being_made(tmp_path: Path, lack: str) -> None:
     field, path, kind = LACKS[lack]
     with pytest.raises(SchemaError) as caught:
-        new_table(tmp_path / "t", "delta", SCHEMA.append(field))
+        new_table(tmp_path / "t", SCHEMA.append(field), format="delta")
     assert path in caught.value.what
     assert kind in caught.value.what
     assert everything(tmp_path) == []
-    new_table(tmp_path / "t", "iceberg", SCHEMA.append(field))
+    new_table(tmp_path / "t", SCHEMA.append(field), format="iceberg")
 
 
 @pytest.mark.parametrize("lack", LACKS)
 @pytest.mark.parametrize("way", ["alter", "write"])
 def test_a_column_that_delta_lacks_is_not_added(tmp_path: Path, lack: str, way: str) -> None:
     field, path, kind = LACKS[lack]
-    table = new_table(tmp_path / "t", "delta")
-    table.insert(rows(1, "a"))
+    table = new_table(tmp_path / "t", SCHEMA, format="delta")
+    table.insert(counted(1, "a"))
     before = everything(tmp_path)
-    new = rows(2, "b").append_column(field, pa.nulls(1, field.type))
+    new = counted(2, "b").append_column(field, pa.nulls(1, field.type))
     with pytest.raises(SchemaError) as caught:
         table.alter(add_columns=[field]) if way == "alter" else table.upsert(new)
     assert path in caught.value.what
     assert kind in caught.value.what
     assert everything(tmp_path) == before
-    table.upsert(rows(3, "b"))
+    table.upsert(counted(3, "b"))
     assert READ["delta"](tmp_path / "t") == {"a": 1, "b": 3}
 
 
@@ -118,8 +97,8 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_delta_cannot_change_is_refused_with_the_reason(tmp_path: Path, change: str) -> None:
     asked, message = CHANGES[change]
-    table = new_table(tmp_path / "t", "delta")
-    table.insert(rows(1, "a"))
+    table = new_table(tmp_path / "t", SCHEMA, format="delta")
+    table.insert(counted(1, "a"))
     before = everything(tmp_path)
     with pytest.raises(UnsupportedCapabilityError, match=message):
         table.alter(**asked)
@@ -128,11 +107,11 @@ def test_what_delta_cannot_change_is_refused_with_the_reason(tmp_path: Path, cha
 
 def test_rows_of_a_wider_type_are_refused_where_the_format_cannot_follow(tmp_path: Path) -> None:
     wider = SCHEMA.set(2, pa.field("count", pa.int64()))
-    table = new_table(tmp_path / "t", "delta")
-    table.insert(rows(1, "a"))
+    table = new_table(tmp_path / "t", SCHEMA, format="delta")
+    table.insert(counted(1, "a"))
     before = everything(tmp_path)
     with pytest.raises(UnsupportedCapabilityError, match=r"\(count, int32 to int64\)"):
-        table.upsert(rows(2, "b", schema=wider))
+        table.upsert(counted(2, "b", schema=wider))
     assert everything(tmp_path) == before
 
 
@@ -145,10 +124,9 @@ WIDER = {
 
 
 @pytest.mark.parametrize("way", ["alter", "write"])
-def test_wider_types_reach_iceberg_with_its_old_files(tmp_path: Path, way: str) -> None:
-    path = tmp_path / "t"
-    table = new_table(path, "iceberg")
-    table.insert(rows(1, "a", count=2**31 - 1))
+def test_wider_types_reach_iceberg_with_its_old_files(path: Path, way: str) -> None:
+    table = new_table(path, SCHEMA, format="iceberg")
+    table.insert(counted(1, "a", count=2**31 - 1))
     big = 2**40
     inner = pa.struct([pa.field("n", pa.int64()), pa.field("note", pa.string())])
     schema = SCHEMA
@@ -157,7 +135,7 @@ def test_wider_types_reach_iceberg_with_its_old_files(tmp_path: Path, way: str) 
             schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
     if way == "alter":
         table.alter(promote=WIDER)
-    table.insert(rows(2, "b", schema=schema, count=big))
+    table.insert(counted(2, "b", schema=schema, count=big))
     found = newest_iceberg(path).scan().to_arrow().sort_by("id")
     assert found.column("count").to_pylist() == [2**31 - 1, big]
     assert [each["n"] for each in found.column("inner").to_pylist()] == [2**31 - 1, big]
@@ -168,9 +146,9 @@ def test_wider_types_reach_iceberg_with_its_old_files(tmp_path: Path, way: str) 
         scan = newest_iceberg(path).scan(row_filter=f"count == {wanted}")
         assert scan.to_arrow().column("id").to_pylist() == [key]
         assert by_polars(path, wanted) == [key]
-        ours = hudi.Table.open(str(path)).to_arrow(filter=[("count", "=", wanted)], columns=["id"])
+        ours = hudi.Table.open(path).to_arrow(filter=[("count", "=", wanted)], columns=["id"])
         assert ours.column("id").to_pylist() == [key]
-    table.upsert(rows(3, "a", schema=schema))
+    table.upsert(counted(3, "a", schema=schema))
     assert READ["iceberg"](path) == {"a": 3, "b": 2}
 
 
@@ -182,8 +160,8 @@ def test_wider_types_reach_iceberg_with_its_old_files(tmp_path: Path, way: str) 
 def test_changes_of_type_that_iceberg_does_not_know_are_refused(
     tmp_path: Path, column: str, kind: pa.DataType
 ) -> None:
-    table = new_table(tmp_path / "t", "iceberg")
-    table.insert(rows(1, "a"))
+    table = new_table(tmp_path / "t", SCHEMA, format="iceberg")
+    table.insert(counted(1, "a"))
     before = everything(tmp_path)
     with pytest.raises(UnsupportedCapabilityError, match=rf"promote type \({column}, .* to "):
         table.alter(promote={column: kind})
@@ -200,11 +178,9 @@ def test_a_type_that_iceberg_lacks_is_named_with_its_path() -> None:
 
 
 @pytest.mark.parametrize("format_name", ["native", "iceberg"])
-def test_a_clean_takes_the_ranges_of_former_names_along(tmp_path: Path, format_name: str) -> None:
+def test_a_clean_takes_the_ranges_of_former_names_along(path: Path, format_name: str) -> None:
     schema = pa.schema([("id", pa.string()), ("w", pa.string())])
-    table = hudi.Table.create(
-        tmp_path / "t", schema, record_key="id", format=format_name, options=FAST
-    )
+    table = new_table(path, schema, format=format_name)
     for _ in range(3):
         table.upsert(pa.table({"id": ["a"], "w": ["x"]}, schema))
     for before, after in (("w", "r"), ("r", "q")):

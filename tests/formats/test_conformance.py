@@ -136,7 +136,7 @@ def new_table(installed: None, tmp_path_factory: pytest.TempPathFactory) -> NewT
         if not first.exists():
             make(format_under_test, first)
         shutil.copytree(first, path, copy_function=shutil.copyfile)
-        return hudi.Table.open(str(path), {**FAST, **format_under_test.options})
+        return hudi.Table.open(path, {**FAST, **format_under_test.options})
 
     return get
 

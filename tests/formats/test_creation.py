@@ -41,7 +41,6 @@ KEYS = {
     "hoodie.table.name": "trips",
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.fs.fsync": "false",
 }
 
 
@@ -74,13 +73,10 @@ def refused(tmp_path: Path, given: dict[str, str], kind: type[HudiError], said: 
     """Both doors refuse a table, and leave no file and no folder."""
     path = tmp_path / "t"
     with pytest.raises(kind, match=said):
-        hudi.Table.create(str(path), SCHEMA, options=given)
+        hudi.Table.create(path, SCHEMA, options=given)
     with pytest.raises(kind, match=said):
         hudi.write(ROWS, str(path), options=given)
     assert not path.exists()
-
-
-# --- what can be known before ---------------------------------------------------------------------
 
 
 def test_a_mistake_in_an_option_of_a_catalog_leaves_nothing_in_the_way(
@@ -106,18 +102,18 @@ def test_a_mistake_in_an_option_of_a_catalog_leaves_nothing_in_the_way(
         ({"type": "sqll"}, r"catalog\.type='sqll' .*Supported: glue, hive, rest, sql"),
         ({"identifier": "trips"}, r"catalog\.identifier='trips' .*namespace\.table"),
         ({"create-namespace": "maybe"}, r"create-namespace='maybe' .*neither true nor false"),
-        ({"py-catalog-impl": "os.path"}, "it names code to load"),
+        *(
+            ({one: "os.path", "type": "rest"}, "it names code to load")
+            for one in ("py-catalog-impl", "py-io-impl", "auth.impl")
+        ),
+        ({"type": "dynamodb"}, r"catalog\.type='dynamodb'"),  # takes no commits
     ],
 )
-def test_options_of_a_catalog_are_looked_at_first(
-    given: dict[str, str], said: str, tmp_path: Path
-) -> None:
+def test_options_of_catalogs_come_first(given: dict[str, str], said: str, tmp_path: Path) -> None:
     refused(tmp_path, in_catalog(tmp_path, **given), InvalidOptionError, said)
 
 
-def test_a_namespace_that_there_is_not_is_refused_unless_asked_for(
-    tmp_path: Path, catalog: SqlCatalog
-) -> None:
+def test_a_missing_namespace_is_refused_unless_asked(tmp_path: Path, catalog: SqlCatalog) -> None:
     given = in_catalog(tmp_path)
     refused(tmp_path, given, InvalidOptionError, r"no namespace lake.*create-namespace=true")
     with pytest.raises(NoSuchNamespaceError):
@@ -174,19 +170,13 @@ def test_a_catalog_that_does_not_answer_is_named(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_places_and_options_are_looked_at_first(
-    given: dict[str, str], said: str, tmp_path: Path
-) -> None:
+def test_places_and_options_come_first(given: dict[str, str], said: str, tmp_path: Path) -> None:
     refused(tmp_path, given, InvalidOptionError, said)
 
 
-def test_the_folder_of_the_table_may_be_named(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_the_folder_of_the_table_may_be_named(path: Path) -> None:
     hudi.write(ROWS, str(path), options=options("delta", **{f"{DELTA}location": f"{path}/"}))
     assert DeltaTable(str(path)).to_pyarrow_table().num_rows == 2
-
-
-# --- what fails, and what comes after -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
@@ -201,7 +191,7 @@ def test_a_table_is_there_when_its_properties_are(
         put(storage, name, data)
 
     monkeypatch.setattr(PosixStorage, "put_if_absent", look)
-    made = hudi.Table.create(str(path), SCHEMA, options=options(table_format))
+    made = hudi.Table.create(path, SCHEMA, options=options(table_format))
     after = set(files(path))
     assert after - set(seen[0]) == {PROPERTIES_PATH}
     assert set(seen[0]) - after == {CREATION_PATH}
@@ -209,9 +199,7 @@ def test_a_table_is_there_when_its_properties_are(
     assert made.to_arrow().num_rows == 0
 
 
-def test_an_answer_that_is_lost_leaves_the_outcome_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_answer_leaves_it_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, put = str(tmp_path / "t"), PosixStorage.put_if_absent
 
     def lose(storage: PosixStorage, name: str, data: bytes) -> None:
@@ -263,9 +251,9 @@ def test_a_refusal_by_the_catalog_leaves_nothing(
     with monkeypatch.context() as patched:
         patched.setattr("iceberg_format.creation._whole", refuse)
         with pytest.raises(SchemaError, match="No such column"):
-            hudi.Table.create(str(tmp_path / "t"), SCHEMA, options=in_catalog(tmp_path))
+            hudi.Table.create(tmp_path / "t", SCHEMA, options=in_catalog(tmp_path))
     assert files(tmp_path / "t") == []
-    hudi.Table.create(str(tmp_path / "t"), SCHEMA, options=in_catalog(tmp_path))
+    hudi.Table.create(tmp_path / "t", SCHEMA, options=in_catalog(tmp_path))
 
 
 @pytest.mark.parametrize("how", ["dropped", "overwritten", "died"])
@@ -296,9 +284,8 @@ def test_a_name_that_a_catalog_still_has_is_the_new_tables(
 
 @pytest.mark.parametrize("table_format", FORMATS)
 def test_what_a_dead_creator_left_goes_and_nothing_else(
-    table_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table_format: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "t"
     with monkeypatch.context() as patched:
         patched.setattr(create, "write_new", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -311,9 +298,6 @@ def test_what_a_dead_creator_left_goes_and_nothing_else(
     (path / "notes.txt").unlink()
     hudi.Table.create(path, SCHEMA, options=options("native"))
     assert {one.parts[0] for one in map(Path, files(path))} == {".hoodie"}
-
-
-# --- two at once ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["append", "errorifexists"])

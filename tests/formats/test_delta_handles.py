@@ -26,7 +26,7 @@ from tests.formats.delta_tables import assert_all_read, content, new_table, rows
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    path = tmp_path / "table"
+    path = tmp_path / "t"
     new_table(path).insert(rows(0, 1, 2))
     return path
 
@@ -86,7 +86,7 @@ def test_a_second_look_asks_no_more_for_more_versions(
     first = head(path)
     at = first.version
     for ts in range(others):
-        hudi.Table.open(str(path)).upsert(rows(1, ts, ts=ts + 1))
+        hudi.Table.open(path).upsert(rows(1, ts, ts=ts + 1))
     handles.forget_handles()
     del first  # is kept at the version that it has read
     gc.collect()
@@ -111,23 +111,21 @@ def test_two_users_never_share_one(path: Path, openings: list[str]) -> None:
     first, second = head(path), head(path)
     assert first.table is not second.table
     at = first.version
-    hudi.Table.open(str(path)).insert(rows(5))
+    hudi.Table.open(path).insert(rows(5))
     assert (first.version, second.version) == (at, at)
     assert head(path).version == at + 1
 
 
-def test_writes_open_the_log_seldom_and_every_reader_sees_them(
-    path: Path, openings: list[str]
-) -> None:
-    table = hudi.Table.open(str(path))
+def test_writes_open_the_log_seldom_and_all_see_them(path: Path, openings: list[str]) -> None:
+    table = hudi.Table.open(path)
     table.upsert(rows(1, ts=1))
     gc.collect()
     openings.clear()
     for ts in range(2, 14):  # past a checkpoint
-        hudi.Table.open(str(path)).upsert(rows(1, ts, ts=ts))
+        hudi.Table.open(path).upsert(rows(1, ts, ts=ts))
     # all of it when a write begins
     assert len(openings) == 12
-    assert_all_read(path, content(hudi.Table.open(str(path)).to_arrow()))
+    assert_all_read(path, content(hudi.Table.open(path).to_arrow()))
     # the checkpoint holds all transactions and every file that is removed and still there
     assert list((path / "_delta_log").glob("*.checkpoint.parquet"))
     handles.forget_handles()
@@ -136,10 +134,8 @@ def test_writes_open_the_log_seldom_and_every_reader_sees_them(
     assert deltalake.DeltaTable(str(path)).vacuum(dry_run=True) == []
 
 
-def test_a_write_reads_reports_of_new_versions_only(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = hudi.Table.open(str(path))
+def test_a_write_reads_new_reports_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = hudi.Table.open(path)
     for ts in range(1, 4):
         table.upsert(rows(1, ts=ts))
     asked: list[int | None] = []
@@ -151,7 +147,7 @@ def test_a_write_reads_reports_of_new_versions_only(
 
     monkeypatch.setattr(deltalake.DeltaTable, "history", counted)
     for ts in range(4, 6):
-        hudi.Table.open(str(path)).upsert(rows(1, ts=ts))
+        hudi.Table.open(path).upsert(rows(1, ts=ts))
     assert asked == [1, 1]
     kept = head(path).reports
     assert list(kept.newest(None)) == real(deltalake.DeltaTable(str(path)))
@@ -161,7 +157,7 @@ def test_reports_of_another_log_in_the_same_place_are_not_used(path: Path, tmp_p
     before = head(path).reports.newest(None)
     other = tmp_path / "other"
     new_table(other).insert(rows(7, 8))
-    hudi.Table.open(str(other)).upsert(rows(7, ts=1))
+    hudi.Table.open(other).upsert(rows(7, ts=1))
     shutil.rmtree(path)
     shutil.move(other, path)
     now = head(path).reports.newest(None)
@@ -187,10 +183,8 @@ def test_another_log_in_the_same_place_is_opened_as_a_whole(
         head(path)
 
 
-def test_damage_to_what_is_known_already_is_found_by_a_validation(
-    path: Path, openings: list[str]
-) -> None:
-    table = hudi.Table.open(str(path))
+def test_a_validation_finds_damage_to_what_is_known(path: Path, openings: list[str]) -> None:
+    table = hudi.Table.open(path)
     head(path)
     first = path / "_delta_log" / "00000000000000000000.json"
     first.write_bytes(b"{")
@@ -220,9 +214,7 @@ def test_a_log_that_takes_anothers_place_while_it_is_opened_is_not_kept(
     assert sorted(found.file_uris()) == sorted(now.file_uris())
 
 
-def test_a_handle_that_columns_have_moved_is_not_used_again(
-    path: Path, openings: list[str]
-) -> None:
+def test_a_handle_that_columns_moved_is_not_used_again(path: Path, openings: list[str]) -> None:
     moved = head(path)
     at = moved.version
     moved.table.alter.add_columns(new_column("more"))
@@ -235,10 +227,8 @@ def test_a_handle_that_columns_have_moved_is_not_used_again(
     assert "more" not in names
 
 
-def test_a_log_that_was_cleaned_behind_a_handle_is_read_by_the_next_look(
-    path: Path, openings: list[str]
-) -> None:
-    table = hudi.Table.open(str(path))
+def test_a_log_cleaned_behind_a_handle_is_read_next(path: Path, openings: list[str]) -> None:
+    table = hudi.Table.open(path)
     for ts in range(1, 4):
         table.upsert(rows(1, ts=ts))
     held = content(table.to_arrow())
@@ -248,8 +238,8 @@ def test_a_log_that_was_cleaned_behind_a_handle_is_read_by_the_next_look(
         (log / f"{version:020}.json").unlink()
     for _ in range(2):
         with contextlib.suppress(CorruptMetadataError):
-            hudi.Table.open(str(path)).to_arrow()
-    assert content(hudi.Table.open(str(path)).to_arrow()) == held
+            hudi.Table.open(path).to_arrow()
+    assert content(hudi.Table.open(path).to_arrow()) == held
 
 
 def test_a_proof_that_fails_costs_an_opening_and_nothing_else(

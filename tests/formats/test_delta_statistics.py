@@ -34,10 +34,10 @@ def in_log(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_statistics_of_a_file(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "table", partitioned=False)
+def test_the_statistics_of_a_file(path: Path) -> None:
+    table = new_table(path, partitioned=False)
     table.insert(rows(0, 1, 4))
-    [found] = in_log(tmp_path / "table")
+    [found] = in_log(path)
     assert found["numRecords"] == 3
     low, high, nulls = found["minValues"], found["maxValues"], found["nullCount"]
     assert (low["id"], high["id"]) == ("k000", "k004")
@@ -53,9 +53,9 @@ def test_the_statistics_of_a_file(tmp_path: Path) -> None:
     assert (nulls["flag"], "tags" in nulls) == (0, False)
 
 
-def test_partition_columns_have_no_statistics(tmp_path: Path) -> None:
-    new_table(tmp_path / "table").insert(rows(0))
-    [found] = in_log(tmp_path / "table")
+def test_partition_columns_have_no_statistics(path: Path) -> None:
+    new_table(path).insert(rows(0))
+    [found] = in_log(path)
     assert "city" not in {*found["minValues"], *found["maxValues"], *found["nullCount"]}
 
 
@@ -92,7 +92,7 @@ def test_a_reader_that_filters_finds_every_row(
     values = data.draw(st.lists(one | st.none(), min_size=1, max_size=4))
     path = tmp_path_factory.mktemp("delta") / "table"
     schema = pa.schema([pa.field("id", pa.string()), pa.field(name, kind)])
-    table = hudi.Table.create(str(path), schema, record_key="id", options=OPTIONS)
+    table = hudi.Table.create(path, schema, record_key="id", options=OPTIONS)
     column = pa.array(values, pa.int64() if name == "moment" else None)
     column = column.cast(pa.int32()).cast(kind) if name == "day" else column.cast(kind)
     keys = [f"k{number}" for number in range(len(values))]

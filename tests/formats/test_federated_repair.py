@@ -35,7 +35,7 @@ def disk(tmp_path: Path) -> Store:
 def made(disk: Store, table_format: str = "native") -> Federated:
     """A table with a history: updates, a replaced partition, a clustering, a rollback, a clean."""
     federated = new_table(disk, table_format, options=INDEXES)
-    table = hudi.Table.open(federated.base, {**INDEXES, "hoodie.fs.fsync": "false"})
+    table = hudi.Table.open(federated.base, {**INDEXES})
     table.insert(many(range(30), 1))
     table.upsert(many(range(10), 2))
     table.insert_overwrite(rows(("k001", "b", 3), ("n1", "b", 3)))
@@ -64,9 +64,7 @@ def moved(place: Path) -> Path:
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_a_metadata_table_that_is_gone_comes_back(
-    disk: Store, table_format: str, threads: int
-) -> None:
+def test_a_lost_metadata_table_comes_back(disk: Store, table_format: str, threads: int) -> None:
     federated = made(disk, table_format)
     before, seen = answers(federated.base), ordered(federated.table.to_arrow())
     moved(Path(federated.base, METADATA_FOLDER))

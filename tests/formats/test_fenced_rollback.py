@@ -1,4 +1,4 @@
-"""A write that step 1 has completed and the format cannot take any more."""
+"""Writes that the format cannot take any more, and writers that sleep before step 2."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from hudi_core.txn.publication import PublicationRejectedError, publish_once, wi
 from hudi_core.txn.transaction import Transaction
 from tests.formats.two_steps import (
     FORMATS,
+    SHARED,
     Died,
     batch,
     blind,
@@ -37,15 +38,10 @@ from tests.formats.two_steps import (
     read_at_rest,
 )
 
-SHARED = {
-    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
-    "hoodie.fs.fsync": "false",
-}
-
 
 @pytest.fixture(params=FORMATS)
-def table(tmp_path: Path, request: pytest.FixtureRequest) -> hudi.Table:
-    return new_table(tmp_path / "t", str(request.param))
+def table(path: Path, request: pytest.FixtureRequest) -> hudi.Table:
+    return new_table(path, str(request.param))
 
 
 @pytest.fixture
@@ -83,9 +79,7 @@ def test_a_write_behind_a_later_one_is_taken_back(table: hudi.Table, overtaken: 
     assert not any(overtaken.requested_time in repr(row) for row in listed)
 
 
-def test_neither_its_request_nor_a_replay_gets_it_in_afterwards(
-    table: hudi.Table, overtaken: Instant
-) -> None:
+def test_no_request_and_no_replay_gets_it_in(table: hudi.Table, overtaken: Instant) -> None:
     here = opened(table)
     metadata = here.client.read_commit(overtaken)
     table.upsert(batch(4, "b"))
@@ -195,9 +189,6 @@ def test_what_the_format_names_is_deleted_by_nobody(
     assert files_of(table, overtaken)
 
 
-# --- writers that do not know the format -------------------------------------------------------
-
-
 def test_a_commit_of_a_writer_that_ignored_the_format_is_published(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,7 +268,6 @@ def test_of_two_that_did_not_see_each_other_the_later_one_is_taken_back_where_th
     assert second.requested_time < first[0].requested_time
     assert second.effective_completion_time > first[0].effective_completion_time
     assert read(table) == {"a": 1, "b": 1, "x": 1}
-
     table.upsert(batch(4, "c"))
     if mine == "a":  # of the file group that the other one changed
         assert read_at_rest(table) == {"a": 1, "b": 2, "c": 4, "x": 1}
@@ -301,3 +291,73 @@ def test_what_is_fenced_off_is_never_taken_though_its_files_are_there(
     table.upsert(batch(4, "b"))
     assert read_at_rest(table) == {"a": 1, "b": 4, "x": 1}
     assert rolled_back(table) == [instant.requested_time]
+
+
+# the lock of the writer that sleeps has run out: another writer gets one
+OTHERS = {**SHARED, "hoodie.write.lock.provider": "in_process"}
+ONE_STATE = {
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+}
+SHORT = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", **ONE_STATE}
+
+
+def asleep(
+    monkeypatch: pytest.MonkeyPatch, table: hudi.Table, meanwhile: Callable[[], object]
+) -> Instant:
+    """Upsert ``a``, by a writer that wakes up to a conflict; return the instant."""
+    real, mine = FormatHost.complete_write, list[Instant]()
+
+    def late(self: FormatHost, client: Any, metadata: Any, instant: Instant, *more: Any) -> Any:
+        if not mine:
+            mine.append(instant)
+            meanwhile()
+        return real(self, client, metadata, instant, *more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FormatHost, "complete_write", late)
+        with pytest.raises(CommitConflictError, match="no longer on the Hudi timeline"):
+            table.upsert(batch(2, "a"))
+    return mine[0]
+
+
+def upserted(table: hudi.Table, ts: int, *keys: str) -> None:
+    hudi.Table.open(table.path, OTHERS).upsert(batch(ts, *keys), options=ONE_STATE)
+
+
+@pytest.mark.parametrize("forgets", ["nothing", "clean", "archive"])
+def test_whoever_was_rolled_back_hears_of_it_whatever_the_watermark_covers(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch, forgets: str
+) -> None:
+    def meanwhile() -> None:
+        with blind(monkeypatch):
+            upserted(table, 3, "a")
+        for ts in range(4, 9):
+            upserted(table, ts, "b", "x")
+        if forgets != "nothing":
+            hudi.Table.open(table.path, OTHERS).clean(options=ONE_STATE)
+        if forgets == "archive":
+            hudi.Table.open(table.path, OTHERS).archive(options=SHORT)
+
+    mine = asleep(monkeypatch, table, meanwhile)
+    assert read_at_rest(table) == {"a": 3, "b": 8, "x": 8}
+    assert not files_of(table, mine)
+
+
+def test_what_a_restore_took_out_is_not_published_again(
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = last_write(table)
+
+    def meanwhile() -> None:
+        for beat in (Path(table.path) / ".hoodie" / ".heartbeat").iterdir():
+            beat.unlink()
+        upserted(table, 3, "b", "x")  # publishes the other one first
+        hudi.Table.open(table.path, OTHERS).restore(first)
+
+    mine = asleep(monkeypatch, table, meanwhile)
+    assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1}
+    assert not files_of(table, mine)
+    table.upsert(batch(4, "a"))
+    assert read_at_rest(table) == {"a": 4, "b": 1, "x": 1}

@@ -1,17 +1,22 @@
-"""Commits of writers that know nothing of Hudi: counted, taken in, or taken out when asked."""
+"""Commits and upkeep of writers that know nothing of Hudi, or nothing of the format."""
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import logging
-from collections.abc import Callable, Iterator
+import os
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import DataFileStatistics
+from pyiceberg.table import StaticTable
 
 import hudi_core as hudi
 from hudi_core.errors import (
@@ -23,6 +28,14 @@ from hudi_core.errors import (
     RecordKeyError,
     TableServiceError,
 )
+from hudi_core.model.actions import InstantInfo, RestoreMetadata, SavepointMetadata
+from hudi_core.model.capability import Capability
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.services.opening import open_table
+from hudi_core.timeline.clock import TimelineClock
+from hudi_core.timeline.serde import encode
 from hudi_core.txn.transaction import Transaction
 from tests.formats.dying_writers import Died, death_in
 from tests.formats.foreign_writers import (
@@ -35,12 +48,13 @@ from tests.formats.foreign_writers import (
     version,
 )
 from tests.formats.service_tables import FORMATS, SCHEMA, agree, bag, batch, new_table
+from tests.formats.two_steps import left_between
 
 
 @pytest.fixture(params=FORMATS)
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> hudi.Table:
+def table(request: pytest.FixtureRequest, path: Path) -> hudi.Table:
     """Rows a, b, x and y; the last write at 2."""
-    return new_table(tmp_path / "t", request.param)
+    return new_table(path, request.param)
 
 
 def opened(table: hudi.Table) -> hudi.Table:
@@ -58,9 +72,6 @@ def keys(rows: pa.Table) -> list[str]:
 
 THEIRS, OURS = "city=oslo/", "(?<!=)oslo/"
 """Where other writers put their files, and where ours are."""
-
-
-# --- what is said of them ------------------------------------------------------------------------
 
 
 def test_a_write_and_a_repair_name_the_commit_and_count(table: hudi.Table) -> None:
@@ -95,9 +106,7 @@ def test_a_write_and_a_repair_name_the_commit_and_count(table: hudi.Table) -> No
     assert all(one.is_completed for one in opened(table).timeline.instants)
 
 
-def test_reads_warn_once_with_both_counts(
-    table: hudi.Table, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_reads_warn_once_and_count(table: hudi.Table, caplog: pytest.LogCaptureFixture) -> None:
     was = version(Path(table.path), table.format)
     made = append(Path(table.path), table.format, batch(7, "new"))
     with caplog.at_level(logging.WARNING):
@@ -127,18 +136,14 @@ def test_no_other_service_leaves_the_rows_behind(table: hudi.Table, tmp_path: Pa
     assert keys(states(path, table.format)[-1])[2] == "new"
 
 
-def test_a_conversion_takes_no_rows_out_of_metadata_that_was_left(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", "native")
-    table.convert("delta")
-    table.convert("native")
-    append(tmp_path / "t", "delta", batch(7, "new"))
+def test_a_conversion_drops_no_rows_of_left_metadata(path: Path, native: hudi.Table) -> None:
+    native.convert("delta")
+    native.convert("native")
+    append(path, "delta", batch(7, "new"))
     for dry_run in (True, False):
         with pytest.raises(TableServiceError, match="delete _delta_log"):
-            opened(table).convert("delta", dry_run=dry_run)
-    assert keys(states(tmp_path / "t", "delta")[-1])[2] == "new"
-
-
-# --- taking in -----------------------------------------------------------------------------------
+            opened(native).convert("delta", dry_run=dry_run)
+    assert keys(states(path, "delta")[-1])[2] == "new"
 
 
 def test_appended_rows_come_in_by_one_commit(table: hudi.Table) -> None:
@@ -151,9 +156,7 @@ def test_appended_rows_come_in_by_one_commit(table: hudi.Table) -> None:
     assert plan is not None
     assert (plan.rows, plan.inserted, plan.updated) == (3, 2, 1)
     assert len(states(path, table.format)) == seen
-
     done = table.repair(take_in=True)
-
     assert done.taken_in is not None
     assert (done.taken_in.inserted, done.taken_in.updated, done.left) == (2, 1, ())
     assert not done.format_metadata
@@ -184,8 +187,7 @@ def test_rows_that_are_marked_as_deleted_are_counted(table: hudi.Table) -> None:
     assert keys(opened(table).to_arrow()) == ["a", "new", "x", "y"]
 
 
-def test_rows_without_a_key_of_their_own_are_inserted(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_rows_without_a_key_of_their_own_are_inserted(path: Path) -> None:
     made = hudi.Table.create(path, SCHEMA, format="delta")
     made.insert(batch(1, "a"))
     append(path, "delta", batch(2, "a", "b"))
@@ -258,8 +260,7 @@ def test_rows_that_are_deleted_in_place_are_counted_as_that(table: hudi.Table) -
     assert agree(path) == held
 
 
-def test_rows_that_are_deleted_by_value_are_not_counted(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_rows_that_are_deleted_by_value_are_not_counted(path: Path) -> None:
     table = new_table(path, "iceberg")
     delete_in_place(path, "iceberg", OURS, by_value=True)
     (counted,) = table.repair(dry_run=True).foreign
@@ -272,11 +273,8 @@ def test_rows_that_are_deleted_by_value_are_not_counted(tmp_path: Path) -> None:
         table.repair(take_in=True)
 
 
-def test_files_without_statistics_are_counted_and_taken_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_without_statistics_come_in(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The format requires none of their maps."""
-    path = tmp_path / "t"
     table = new_table(path, "iceberg")
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -311,14 +309,11 @@ def test_files_that_were_only_rewritten_give_way(table: hudi.Table) -> None:
     assert agree(path) == held
 
 
-def test_a_row_that_was_changed_is_no_rewriting(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", "delta")
+def test_a_row_that_was_changed_is_no_rewriting(path: Path) -> None:
+    table = new_table(path, "delta")
     DeltaTable(table.path).update(updates={"value": "-1.0"}, predicate="id = 'x'")
     with pytest.raises(ForeignCommitError, match="rows"):
         table.repair()
-
-
-# --- deaths, and others that come in between -----------------------------------------------------
 
 
 def test_a_writer_that_dies_between_the_steps_has_taken_in(table: hudi.Table) -> None:
@@ -381,9 +376,7 @@ def test_what_comes_in_between_stays_foreign(
 
 
 @pytest.mark.parametrize("part", [THEIRS, OURS])
-def test_rows_that_were_deleted_in_place_in_between_stay_deleted(
-    table: hudi.Table, part: str
-) -> None:
+def test_rows_deleted_in_place_in_between_stay_deleted(table: hudi.Table, part: str) -> None:
     """By a vector or a delete file: the paths of the files are the same."""
     path = Path(table.path)
     append(path, table.format, batch(7, "n1", "n2"))
@@ -434,9 +427,6 @@ def test_a_take_in_that_fails_is_rolled_back_and_made_again(
     assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y"]
 
 
-# --- afterwards ----------------------------------------------------------------------------------
-
-
 def test_a_rollback_takes_the_rows_out_again(table: hudi.Table) -> None:
     path = Path(table.path)
     held = agree(path)
@@ -480,12 +470,8 @@ def test_cleans_and_archives_go_on(table: hudi.Table) -> None:
     assert len(opened(table).timeline.completed_writes()) < 8
 
 
-# --- several formats -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("where", [("delta",), ("iceberg",), ("delta", "iceberg")])
-def test_a_table_of_several_formats(tmp_path: Path, where: tuple[str, ...]) -> None:
-    path = tmp_path / "t"
+def test_a_table_of_several_formats(path: Path, where: tuple[str, ...]) -> None:
     table = new_table(path, "iceberg,delta")
     for number, one in enumerate(where):
         append(path, one, batch(7, f"new{number}"))
@@ -504,29 +490,14 @@ def test_a_table_of_several_formats(tmp_path: Path, where: tuple[str, ...]) -> N
     assert opened(table).validate().is_valid
 
 
-# --- tables that others replaced, upgraded or dropped --------------------------------------------
-
-PREFIX = "hoodie.table.format.iceberg.catalog."
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[tuple[SqlCatalog, hudi.Table, dict[str, str]]]:
-    uri = f"sqlite:///{tmp_path}/catalog.db"
-    options = {f"{PREFIX}type": "sql", f"{PREFIX}uri": uri, f"{PREFIX}identifier": "lake.t"}
-    options[f"{PREFIX}create-namespace"] = "true"
-    made = new_table(tmp_path / "t", "iceberg", **options)
-    catalog = SqlCatalog("hudi", uri=uri)
-    yield catalog, made, options
-    catalog.engine.dispose()
-
-
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("rows", [0, 2])
 def test_a_table_that_was_made_again_is_named_by_reads(
-    lake: tuple[SqlCatalog, hudi.Table, dict[str, str]], rows: int
+    path: Path, lake: tuple[SqlCatalog, dict[str, str]], rows: int
 ) -> None:
     """Never no rows: none of its snapshots is Hudi's."""
-    catalog, table, options = lake
+    catalog, options = lake
+    table = new_table(path, "iceberg", **options)
     held, first = bag(table.to_arrow()), table.timeline.completed_writes()[0]
     catalog.drop_table("lake.t")
     other = catalog.create_table("lake.t", SCHEMA, location=f"file://{table.path}")
@@ -549,10 +520,10 @@ def test_a_table_that_was_made_again_is_named_by_reads(
     assert bag(catalog.load_table("lake.t").scan().to_arrow()) == held
 
 
-def test_a_log_that_was_made_again_is_named_by_reads(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", "delta")
+def test_a_log_that_was_made_again_is_named_by_reads(path: Path) -> None:
+    table = new_table(path, "delta")
     held = bag(table.to_arrow())
-    for one in (tmp_path / "t/_delta_log").iterdir():
+    for one in (path / "_delta_log").iterdir():
         one.unlink()
     write_deltalake(table.path, batch(7, "new"), mode="append")
     for call in (table.to_arrow, table.count, lambda: table.upsert(batch(8, "a"))):
@@ -562,9 +533,9 @@ def test_a_log_that_was_made_again_is_named_by_reads(tmp_path: Path) -> None:
     assert bag(opened(table).to_arrow()) == held
 
 
-def test_an_upgrade_of_the_format_names_the_repair(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", "iceberg")
-    held, folder = agree(tmp_path / "t"), tmp_path / "t/metadata"
+def test_an_upgrade_of_the_format_names_the_repair(path: Path) -> None:
+    table = new_table(path, "iceberg")
+    held, folder = agree(path), path / "metadata"
     newest = max(int(one.name.split(".")[0][1:]) for one in folder.glob("v*.metadata.json"))
     whole = json.loads((folder / f"v{newest}.metadata.json").read_text())
     whole |= {"format-version": 3, "next-row-id": 0}
@@ -574,19 +545,267 @@ def test_an_upgrade_of_the_format_names_the_repair(tmp_path: Path) -> None:
         table.upsert(batch(8, "a"))
     assert "hudi table repair" in caught.value.hint
     assert opened(table).repair().left == ()
-    assert agree(tmp_path / "t") == held
+    assert agree(path) == held
     opened(table).upsert(batch(8, "new"))
-    agree(tmp_path / "t")
+    agree(path)
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_an_entry_that_was_dropped_is_named_as_that(
-    lake: tuple[SqlCatalog, hudi.Table, dict[str, str]],
-) -> None:
-    catalog, table, options = lake
+def test_a_dropped_entry_is_named(path: Path, lake: tuple[SqlCatalog, dict[str, str]]) -> None:
+    catalog, options = lake
+    table = new_table(path, "iceberg", **options)
     catalog.drop_table("lake.t")
     with pytest.raises(MissingMetadataError, match="its entry was dropped") as caught:
         hudi.Table.open(table.path, options).to_arrow()
     assert "damaged" not in str(caught.value)
     assert "hudi table repair" in caught.value.hint
     assert isinstance(caught.value, CorruptMetadataError)
+
+
+SAVED = encode(SavepointMetadata("somebody", 0, "", {}))
+
+
+def restore_of(*times: str) -> bytes:
+    """The body of a restore that took back these commits."""
+    infos = tuple(InstantInfo(time, "commit") for time in times)
+    return encode(RestoreMetadata(times[0], 1, times, restore_instant_info=infos))
+
+
+def put(path: Path, action: Action, body: bytes, *, is_complete: bool = True) -> Instant:
+    """Put an action on the Hudi timeline, and nowhere else, as Hudi does without the plugin."""
+    client = open_table(str(path), {}).client
+    clock = TimelineClock(client.active)
+    requested = Instant(clock.next_time(), action, State.REQUESTED)
+    client.active.create_requested(requested)
+    inflight = client.active.to_inflight(requested)
+    return client.active.complete(inflight, clock.next_time(), body) if is_complete else inflight
+
+
+def restored(path: Path) -> Instant:
+    """Take the last write back: its file goes, and its instant, and a restore tells of it."""
+    table = open_table(str(path), {})
+    last = table.client.timeline().completed_writes()[-1]
+    for stat in table.client.read_commit(last).stats:
+        (path / str(stat.path)).unlink()
+    table.client.active.delete(last)
+    for state in (State.INFLIGHT, State.REQUESTED):
+        table.client.active.delete(Instant(last.requested_time, last.action, state))
+    return put(path, Action.RESTORE, restore_of(last.requested_time))
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_a_restore_is_made_in_the_format_by_the_next_write(path: Path, table_format: str) -> None:
+    off = {"hoodie.metadata.enable": "false"}
+    table = new_table(path, table_format, **off)
+    before = bag(table.to_arrow())
+    table.upsert(batch(9, "a"))
+    restore = restored(path)
+    assert bag(hudi.Table.open(path).to_arrow()) == before
+    (wrong, *_) = hudi.Table.open(path).validate().differences
+    assert restore.requested_time in str(wrong)
+    hudi.Table.open(path).upsert(batch(5, "b"))
+    rows = agree(path)
+    assert any("5" in one for one in rows)
+    assert not any("9" in one for one in rows)
+    assert hudi.Table.open(path).timeline.find(restore.requested_time) == restore
+    assert hudi.Table.open(path).validate().differences == ()
+
+
+def test_a_savepoint_is_recorded_where_the_format_has_them(table: hudi.Table) -> None:
+    path = Path(table.path)
+    saved = put(path, Action.SAVEPOINT, SAVED)
+    held = agree(path)
+    if table.format == "iceberg":
+        # of no commit of that time, so that no state could be tagged
+        with pytest.raises(hudi.HudiError, match=saved.requested_time):
+            table.upsert(batch(5, "b"))
+        return
+    table.upsert(batch(5, "b"))
+    assert agree(path) != held
+    assert [one.instant for one in table.savepoints] == [saved]
+
+
+@pytest.mark.parametrize("action", [Action.RESTORE, Action.SAVEPOINT])
+def test_what_died_before_it_said_anything_is_dropped(table: hudi.Table, action: Action) -> None:
+    begun = put(Path(table.path), action, b"", is_complete=False)
+    table.upsert(batch(5, "b"))
+    assert table.timeline.find(begun.requested_time, action) is None
+    agree(Path(table.path))
+
+
+def test_a_clean_that_another_engine_has_begun_stops_no_write(table: hudi.Table) -> None:
+    begun = put(Path(table.path), Action.CLEAN, b"", is_complete=False)
+    table.upsert(batch(5, "b"), options={"hoodie.clean.automatic": "false"})
+    assert table.timeline.find(begun.requested_time) is not None
+    table.upsert(batch(6, "b"))  # whose clean drops a plan without content
+    assert table.timeline.find(begun.requested_time) is None
+    agree(Path(table.path))
+
+
+def test_what_a_format_does_not_declare_it_gives_a_reason_for() -> None:
+    """Services that no format lacks by accident."""
+    wanted = {Capability.SAVEPOINT, Capability.RESTORE, Capability.CLUSTERING}
+    for name in ("native", *FORMATS):
+        host = FormatHost.load(FormatRegistry(), name)
+        missing = wanted - set(host.capabilities)
+        assert all(host.capabilities.reasons.get(one) for one in missing), name
+
+
+_YEARS_S = 10 * 365 * 24 * 3600
+
+
+def aged(path: Path) -> None:
+    """Make all files ten years old, as a vacuum sees them."""
+    then = time.time() - _YEARS_S
+    for file in path.rglob("*"):
+        os.utime(file, (then, then))
+
+
+def files_below(path: Path) -> set[str]:
+    return {str(one.relative_to(path)) for one in path.rglob("*") if one.is_file()}
+
+
+def outside_the_log(path: Path) -> set[str]:
+    return {one for one in files_below(path) if not one.startswith("_delta_log")}
+
+
+def at_each_instant(path: Path) -> list[Any]:
+    """The rows of every completed write, by time travel."""
+    table = hudi.Table.open(path)
+    return [bag(table.to_arrow(as_of=one)) for one in table.timeline.completed_writes()]
+
+
+@pytest.fixture
+def delta(path: Path) -> hudi.Table:
+    """A Delta table of three writes, of which only the last slices are Delta's."""
+    made = new_table(path, "delta")
+    made.upsert(batch(3, "a", "x"))
+    return made
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_vacuum_as_it_comes_finds_nothing(
+    delta: hudi.Table, full: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Older slices, and files of a write that is not complete, are younger than what it takes."""
+    path = Path(delta.path)
+    left_between(monkeypatch, delta, lambda: delta.upsert(batch(5, "a")))
+    aged(path)
+    held, before = at_each_instant(path), outside_the_log(path)
+    assert DeltaTable(str(path)).vacuum(full=full) == []
+    assert DeltaTable(str(path)).vacuum(dry_run=False, full=full) == []
+    assert outside_the_log(path) == before
+    assert at_each_instant(path) == held
+    hudi.Table.open(path).upsert(batch(6, "b"))
+    assert any("6" in one for one in agree(path))
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("hours", [0, 168])
+def test_a_shorter_time_is_refused_by_the_vacuum(delta: hudi.Table, full: bool, hours: int) -> None:
+    path = Path(delta.path)
+    aged(path)
+    before = outside_the_log(path)
+    with pytest.raises(Exception, match="Invalid retention period"):
+        DeltaTable(str(path)).vacuum(hours, dry_run=False, full=full)
+    assert outside_the_log(path) == before
+
+
+def test_who_insists_loses_what_delta_does_not_name_and_nothing_else(delta: hudi.Table) -> None:
+    """Time travel and rollback are gone then, the present rows and the timeline are not."""
+    path = Path(delta.path)
+    held, writes = agree(path), len(delta.timeline.completed_writes())
+    aged(path)
+    hoodie = {one for one in files_below(path) if one.startswith(".hoodie/")}
+    DeltaTable(str(path)).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    assert {one for one in files_below(path) if one.startswith(".hoodie/")} == hoodie
+    assert agree(path) == held
+    again = hudi.Table.open(path)
+    assert len(again.timeline.completed_writes()) == writes
+    with pytest.raises(HudiError):
+        again.to_arrow(as_of=again.timeline.completed_writes()[0])
+    with pytest.raises(HudiError, match="cannot be rolled back"):
+        again.rollback(again.timeline.completed_writes()[-1])
+    again.upsert(batch(6, "b", "new"))
+    agree(path)
+
+
+def test_the_days_are_those_that_were_asked_for(tmp_path: Path) -> None:
+    days = {"hoodie.table.format.delta.deleted-file-retention-days": "30"}
+    path = tmp_path / "t"
+    table = new_table(path, "delta", **days)
+    kept = DeltaTable(str(path)).metadata().configuration
+    assert kept["delta.deletedFileRetentionDuration"] == "interval 30 days"
+    # the log goes on, and the option is not given again
+    table.convert("native")
+    hudi.Table.open(path).convert("delta")
+    assert DeltaTable(str(path)).metadata().configuration == kept
+
+
+@pytest.mark.parametrize("own", [{}, {"delta.deletedFileRetentionDuration": "interval 9 days"}])
+def test_a_log_of_before_keeps_files_from_then_on(path: Path, own: dict[str, str]) -> None:
+    write_deltalake(
+        str(path), batch(1, "a", "b"), configuration={**own, "delta.appendOnly": "false"}
+    )
+    hudi.Table.adopt(path, record_key="id")
+    kept = DeltaTable(str(path)).metadata().configuration
+    days = own.get("delta.deletedFileRetentionDuration", "interval 36500 days")
+    assert kept["delta.deletedFileRetentionDuration"] == days
+    assert kept["delta.logRetentionDuration"] == "interval 36500 days"
+    assert kept["delta.appendOnly"] == "false"
+    assert bag(hudi.Table.open(path).to_arrow(), SCHEMA.names) == bag(batch(1, "a", "b"))
+
+
+def expire_all(catalog: SqlCatalog) -> int:
+    """Expire as an engine does that runs once a day; return how many snapshots are left."""
+    tomorrow = dt.datetime.now(dt.UTC) + dt.timedelta(days=1)
+    catalog.load_table("lake.t").maintenance.expire_snapshots().older_than(tomorrow).commit()
+    return len(catalog.load_table("lake.t").metadata.snapshots)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_what_others_expire_stays(tmp_path: Path, lake: tuple[SqlCatalog, dict[str, str]]) -> None:
+    """Instants whose snapshots are gone are no dead writers' to publish, let alone to take back."""
+    catalog, options = lake
+    path = tmp_path / "t"
+    table = new_table(path, "iceberg", **options)
+    table.insert(batch(3, "c"))
+    table.insert(batch(4, "z"))
+    writes = table.timeline.completed_writes()
+    held = bag(table.to_arrow())
+    assert expire_all(catalog) == 1
+    again = hudi.Table.open(path, options)
+    assert again.timeline.completed_writes() == writes
+    assert bag(again.to_arrow()) == held
+    assert [bag(again.to_arrow(as_of=one)) for one in writes]
+    again.upsert(batch(5, "a"))
+    assert [one.requested_time for one in again.timeline.completed_writes()][:4] == [
+        one.requested_time for one in writes
+    ]
+    assert bag(catalog.load_table("lake.t").scan().to_arrow()) == bag(again.to_arrow())
+    assert again.validate().is_valid
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_what_a_stranger_expires_after_a_rollback_stays_complete(
+    tmp_path: Path, lake: tuple[SqlCatalog, dict[str, str]]
+) -> None:
+    """The only snapshot that is left is no instant's."""
+    catalog, options = lake
+    path = tmp_path / "t"
+    table = new_table(path, "iceberg", **options)
+    held, writes = bag(table.to_arrow()), table.timeline.completed_writes()
+    last = table.insert(batch(3, "c"))
+    table.rollback(last.instant)
+    assert expire_all(catalog) == 1
+    again = hudi.Table.open(path, options)
+    assert again.timeline.completed_writes() == writes
+    assert bag(again.to_arrow()) == held
+    again.upsert(batch(5, "a"))
+    assert bag(catalog.load_table("lake.t").scan().to_arrow()) == bag(again.to_arrow())
+
+
+def test_engines_are_told_to_leave_old_files(path: Path, native: hudi.Table) -> None:
+    native.convert("iceberg")
+    properties = StaticTable.from_metadata(str(path)).metadata.properties
+    assert properties["gc.enabled"] == "false"

@@ -22,6 +22,7 @@ from hudi_core.txn.table_lock import TableLock, table_lock
 from iceberg_format.locks import SqlLease
 from tests.formats.two_steps import SCHEMA, batch
 from tests.lock_contract import LockProviderContract, NewLock, ProcessLockContract
+from tests.tables import new_table
 
 PREFIX = "hoodie.table.format.iceberg.catalog."
 
@@ -122,25 +123,15 @@ class TestBothLocks(LockProviderContract):
         assert not BothLocks(*threads).excludes_processes
 
 
-# --- which lock a table gets -------------------------------------------------------------------
-
-
 @pytest.fixture
 def sql(tmp_path: Path) -> dict[str, str]:
     return {
-        "hoodie.fs.fsync": "false",
         "hoodie.table.format": "iceberg",
         f"{PREFIX}type": "sql",
         f"{PREFIX}uri": f"sqlite:///{tmp_path}/catalog.db",
         f"{PREFIX}warehouse": str(tmp_path),
         f"{PREFIX}create-namespace": "true",
     }
-
-
-def new_table(path: Path, options: dict[str, str]) -> hudi.Table:
-    return hudi.Table.create(
-        str(path), SCHEMA, name="t", record_key="id", partition_by="city", options=options
-    )
 
 
 def lock_of(path: Path, options: dict[str, str]) -> TableLock:
@@ -153,49 +144,42 @@ def owner(options: dict[str, str]) -> str:
         return str(connection.execute(text("SELECT owner FROM hudi_table_locks")).scalar_one())
 
 
-def test_a_table_of_a_sql_catalog_is_locked_in_its_database_too(
-    tmp_path: Path, sql: dict[str, str]
-) -> None:
-    table = new_table(tmp_path / "t", sql)
-    table.insert(batch(1, "a"))
+def test_a_sql_catalog_s_table_is_locked_there_too(path: Path, sql: dict[str, str]) -> None:
+    new_table(path, batch(1, "a"), sql, name="t")
     assert owner(sql) == ""
-    with lock_of(tmp_path / "t", sql).held():
+    with lock_of(path, sql).held():
         assert owner(sql)
         # who takes only the lock of the place is kept out as well
-        assert not FileLock(str(tmp_path / "t")).try_lock(0)
+        assert not FileLock(str(path)).try_lock(0)
     assert owner(sql) == ""
     found = load_catalog("hudi", type="sql", uri=sql[f"{PREFIX}uri"]).load_table("default.t")
     assert found.scan().to_arrow().num_rows == 1
 
 
-def test_the_lock_that_a_user_names_is_taken_alone(tmp_path: Path, sql: dict[str, str]) -> None:
-    table = new_table(tmp_path / "t", sql)
-    table.insert(batch(1, "a"))
+def test_the_lock_that_a_user_names_is_taken_alone(path: Path, sql: dict[str, str]) -> None:
+    new_table(path, batch(1, "a"), sql, name="t")
     named = {**sql, "hoodie.write.lock.provider": "file_system"}
-    with lock_of(tmp_path / "t", named).held():
+    with lock_of(path, named).held():
         assert owner(sql) == ""
 
 
-def test_a_writer_waits_for_who_holds_the_lock_in_the_database(
-    tmp_path: Path, sql: dict[str, str]
-) -> None:
-    table = new_table(tmp_path / "t", sql)
-    table.insert(batch(1, "a"))
+def test_a_writer_waits_for_the_lock_in_the_database(path: Path, sql: dict[str, str]) -> None:
+    new_table(path, batch(1, "a"), sql, name="t")
     holder = SqlLease(create_engine(sql[f"{PREFIX}uri"]), "default.t")
     assert holder.try_lock(0)
     impatient = {**sql, "hoodie.write.lock.wait_time_ms": "100"}
     with pytest.raises(LockError, match="not free"):
-        hudi.Table.open(str(tmp_path / "t"), impatient).insert(batch(2, "b"))
+        hudi.Table.open(path, impatient).insert(batch(2, "b"))
     holder.unlock()
-    hudi.Table.open(str(tmp_path / "t"), impatient).insert(batch(2, "b"))
+    hudi.Table.open(path, impatient).insert(batch(2, "b"))
 
 
 @pytest.mark.parametrize("offered", [InProcessLock, None])
 def test_a_format_without_a_lock_that_excludes_leaves_the_table_with_that_of_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offered: Callable[[str], Any] | None
 ) -> None:
-    options = {"hoodie.fs.fsync": "false", "hoodie.table.format": "iceberg"}
-    new_table(tmp_path / "t", options)
+    options = {"hoodie.table.format": "iceberg"}
+    new_table(tmp_path / "t", SCHEMA, options, name="t")
     asked: list[object] = []
 
     def offer(self: FormatHost, client: Any, given: object) -> Any:

@@ -1,25 +1,51 @@
-"""Where the Iceberg metadata is found: the table's folder, its hint, and catalogs of pyiceberg."""
+"""Iceberg tables in their folder, and in catalogs of pyiceberg."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyiceberg.catalog import load_catalog
+from botocore.loaders import JSONFileLoader
+from hive_metastore.ttypes import (
+    FieldSchema,
+    LockComponent,
+    LockLevel,
+    LockRequest,
+    LockType,
+    SerDeInfo,
+    ShowLocksRequest,
+    StorageDescriptor,
+    Table,
+    UnlockRequest,
+)
+from hudi_conformance.glue import glue_service
+from hudi_conformance.hive_metastore import HiveMetastore
+from pyiceberg.catalog.glue import GlueCatalog
+from pyiceberg.catalog.hive import HiveCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.update import SetPropertiesUpdate
 
 import hudi_core as hudi
-from hudi_core.errors import CorruptMetadataError, InvalidOptionError, UnsupportedTableError
+from hudi_core.errors import (
+    CommitError,
+    CommitStateUnknownError,
+    CorruptMetadataError,
+    InvalidOptionError,
+)
+from hudi_core.services.opening import open_table
 from iceberg_format.catalog import FolderCatalog
 from iceberg_format.commit import requirements
+from iceberg_format.external import ExternalCatalog
 from iceberg_format.table import IcebergTable
-from tests.formats.iceberg_tables import SCHEMA, Iceberg, agree, bag, create, opened, rows
-
-PREFIX = "hoodie.table.format.iceberg.catalog."
-SECRET = "sesame-0451"
+from tests.formats.iceberg_tables import OPTIONS, SCHEMA, Iceberg, agree, bag, create, opened, rows
+from tests.formats.named_catalogs import PREFIX, CatalogSuite, ComparingSuite, Place, stored
 
 
 @pytest.fixture
@@ -50,7 +76,7 @@ FAULTS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_bad_hint_is_only_a_hint(fault: str, path: Path) -> None:
     FAULTS[fault](path / "metadata" / "version-hint.text")
-    hudi.Table.open(str(path)).upsert(rows([2], 1))
+    hudi.Table.open(path).upsert(rows([2], 1))
     assert len(Iceberg(path).lineage) == 3
     agree(path)
 
@@ -88,50 +114,6 @@ def test_metadata_outside_of_the_table_is_refused(location: str, tmp_path: Path)
         create(tmp_path / "t", **{"hoodie.table.format.iceberg.location": location})
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"type": "rest", "py-catalog-impl": "os.path"},
-        {"type": "rest", "py-io-impl": "os.path"},
-        {"type": "rest", "auth.impl": "os.path"},
-        {"type": "nobody"},
-        {"type": "dynamodb"},  # takes no commits
-        {"uri": "http://127.0.0.1"},
-        {"type": "sql", "uri": "sqlite://", "identifier": "no_namespace"},
-    ],
-)
-def test_options_of_a_catalog_are_checked(options: dict[str, str], tmp_path: Path) -> None:
-    with pytest.raises(InvalidOptionError, match=PREFIX.replace(".", r"\.")):
-        create(tmp_path / "t", **{f"{PREFIX}{key}": value for key, value in options.items()})
-
-
-def test_a_sql_catalog_holds_the_table_and_the_table_no_secret(tmp_path: Path) -> None:
-    path, uri = tmp_path / "t", f"sqlite:///{tmp_path}/catalog.db"
-    options = {
-        f"{PREFIX}type": "sql",
-        f"{PREFIX}name": "theirs",  # catalogs of one database are told apart by it
-        f"{PREFIX}uri": uri,
-        f"{PREFIX}identifier": "lake.trips",
-        f"{PREFIX}create-namespace": "true",
-        f"{PREFIX}s3.secret-access-key": SECRET,
-    }
-    table = create(path, **options)
-    table.bulk_insert(rows(range(6)))
-    result = table.upsert(rows([1], 1))
-    theirs = load_catalog("theirs", type="sql", uri=uri, warehouse=str(tmp_path))
-    expected = bag(table.to_arrow().select(SCHEMA.names))
-    loaded = theirs.load_table("lake.trips")
-    assert bag(loaded.scan().to_arrow().select(SCHEMA.names)) == expected
-    assert str(loaded.metadata.current_snapshot_id) == result.receipt.version
-    table.rollback(result.instant)
-    read = theirs.load_table("lake.trips").scan().to_arrow().select(SCHEMA.names)
-    assert bag(read) == bag(rows(range(6)))
-    for file in tmp_path.rglob("*"):
-        assert not file.is_file() or SECRET.encode() not in file.read_bytes()
-    with pytest.raises(CorruptMetadataError, match=r"catalog\.\*"):
-        hudi.Table.open(str(path)).to_arrow()
-
-
 def sql_options(where: Path) -> dict[str, str]:
     given = {
         "type": "sql",
@@ -151,7 +133,7 @@ def test_a_table_of_the_same_name_stays_in_its_catalog(tmp_path: Path) -> None:
     theirs.create_namespace("lake")
     made = theirs.create_table("lake.trips", SCHEMA)
     made.append(rows(range(3)))
-    native = hudi.Table.create(str(tmp_path / "t"), SCHEMA, record_key="id")
+    native = hudi.Table.create(tmp_path / "t", SCHEMA, record_key="id")
     native.insert(rows(range(2)))
     with pytest.raises(InvalidOptionError, match="of this name"):
         hudi.Table.open(native.path, options).convert("iceberg")
@@ -161,19 +143,279 @@ def test_a_table_of_the_same_name_stays_in_its_catalog(tmp_path: Path) -> None:
     assert theirs.load_table("lake.trips").metadata == made.refresh().metadata
 
 
-def test_a_table_in_a_catalog_is_not_repaired_beside_it(tmp_path: Path) -> None:
-    options = sql_options(tmp_path)
-    table = create(tmp_path / "t", **options)
-    table.insert(rows(range(3)))
-    with pytest.raises(UnsupportedTableError, match="a catalog knows the version"):
-        hudi.Table.open(table.path).repair()
-    assert not list((tmp_path / "t/metadata").glob("v*.metadata.json"))
-    assert hudi.Table.open(table.path, options).repair(force=True).left == ()
-
-
 def test_a_file_outside_of_the_table_is_not_opened(path: Path) -> None:
     for file in (path / "metadata").glob("v*.metadata.json"):
         text = file.read_text(encoding="utf-8")
         file.write_text(text.replace(f"file://{path}/metadata/snap", "file:///etc/snap"))
     with pytest.raises(CorruptMetadataError, match=r"not below"):
-        hudi.Table.open(str(path)).to_arrow()
+        hudi.Table.open(path).to_arrow()
+
+
+class TestSqlCatalog(CatalogSuite, ComparingSuite):
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Iterator[Place]:
+        uri = f"sqlite:///{tmp_path}/catalog.db"
+        theirs = SqlCatalog("theirs", uri=uri, warehouse=f"file://{tmp_path}/warehouse")
+        given = {
+            f"{PREFIX}type": "sql",
+            f"{PREFIX}name": "theirs",
+            f"{PREFIX}uri": uri,
+            f"{PREFIX}identifier": "lake.trips",
+            f"{PREFIX}create-namespace": "true",
+        }
+        folder = tmp_path / "t"
+        yield Place(str(folder), given, theirs, "lake.trips", lambda: stored(folder))
+        theirs.engine.dispose()
+
+
+NewPlace = Callable[..., Place]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _descriptions_of_services_stay() -> Iterator[None]:
+    """Let botocore read its megabytes of descriptions once, and not for each client again."""
+    read = JSONFileLoader().load_file
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(JSONFileLoader, "load_file", staticmethod(cache(read)))
+        yield
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with glue_service() as address:
+        yield address
+
+
+@pytest.fixture
+def new_place(endpoint: str) -> NewPlace:
+    def new(
+        path: str,
+        files: Callable[[], dict[str, bytes]],
+        given: dict[str, str],
+        store: dict[str, str],
+    ) -> Place:
+        properties = {
+            "glue.endpoint": endpoint,
+            "glue.region": "us-east-1",
+            "glue.access-key-id": "test-access-key",
+            "glue.secret-access-key": f"glue-secret-{uuid.uuid4().hex}",
+        }
+        identifier = f"lake_{uuid.uuid4().hex}.trips"
+        own = {**properties, "type": "glue", "identifier": identifier, "create-namespace": "true"}
+        given = {**given, **{f"{PREFIX}{key}": value for key, value in own.items()}}
+        theirs = GlueCatalog("theirs", **properties, **store)
+        return Place(path, given, theirs, identifier, files)
+
+    return new
+
+
+class TestGlueCatalog(CatalogSuite, ComparingSuite):
+    @pytest.fixture
+    def place(self, new_place: NewPlace, tmp_path: Path) -> Place:
+        folder = tmp_path / "t"
+        return new_place(str(folder), lambda: stored(folder), {}, {})
+
+
+class TestGlueCatalogOnS3:
+    """The same for a table whose files are reached as they are without a catalog."""
+
+    @pytest.fixture
+    def place(self, new_place: NewPlace, s3: Any) -> Place:
+        root = s3.new_root("trips")
+        store = {
+            "s3.endpoint": s3.endpoint,
+            "s3.region": "us-east-1",
+            "s3.access-key-id": "test-access-key",
+            "s3.secret-access-key": "test-secret-key",
+        }
+        return new_place(root, lambda: s3.objects(root), s3.given, store)
+
+    test_columns_change = CatalogSuite.test_columns_change_in_the_catalog
+    test_a_writer_that_dies_before_the_catalog_has_it_is_made_good = (
+        CatalogSuite.test_a_writer_that_dies_before_the_catalog_has_it_is_made_good
+    )
+    test_a_rival_between_the_comparison_and_the_change_loses_nothing = (
+        ComparingSuite.test_a_rival_between_the_comparison_and_the_change_loses_nothing
+    )
+    test_no_secret_is_written = CatalogSuite.test_no_secret_is_written
+
+
+@pytest.fixture
+def place(tmp_path: Path, metastore: HiveMetastore) -> Place:
+    properties = {
+        "uri": metastore.uri,
+        "hive.hive2-compatible": "true",  # it has no type for times with a zone
+        "lock-check-min-wait-time": "0.01",
+        "lock-check-max-wait-time": "0.02",
+    }
+    identifier = f"lake_{uuid.uuid4().hex}.trips"
+    given = {f"{PREFIX}{key}": value for key, value in properties.items()}
+    given |= {f"{PREFIX}type": "hive", f"{PREFIX}identifier": identifier}
+    given[f"{PREFIX}create-namespace"] = "true"
+    folder = tmp_path / "t"
+    theirs = HiveCatalog("theirs", **properties)
+    return Place(str(folder), given, theirs, identifier, lambda: stored(folder))
+
+
+class TestHiveCatalog(CatalogSuite):
+    @pytest.fixture
+    def place(self, place: Place) -> Place:
+        return place
+
+
+def lock_request(place: Place) -> LockRequest:
+    database, _, name = place.identifier.partition(".")
+    component = LockComponent(
+        level=LockLevel.TABLE,
+        type=LockType.EXCLUSIVE,
+        dbname=database,
+        tablename=name,
+        isTransactional=True,
+    )
+    return LockRequest(component=[component], user="somebody", hostname="elsewhere")
+
+
+def test_what_another_program_has_locked_is_not_changed(
+    place: Place, metastore: HiveMetastore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hudi_core.txn.publication._PAUSE_S", 0)
+    place.create().insert(rows(range(3)))
+    with metastore.client() as client:
+        database, _, name = place.identifier.partition(".")
+        mine = ShowLocksRequest(dbname=database, tablename=name)
+        assert client.show_locks(mine).locks in (None, [])  # commits give theirs back
+        held = client.lock(lock_request(place))
+        with pytest.raises(CommitStateUnknownError, match="lock"):
+            place.table().upsert(rows([1], 1))
+        assert place.operations() == ["INSERT"]
+        assert [one.lockid for one in client.show_locks(mine).locks] == [held.lockid]
+        client.unlock(UnlockRequest(lockid=held.lockid))
+    place.table().upsert(rows([2], 1))
+    assert place.operations() == ["INSERT", "UPSERT", "UPSERT"]
+    place.agree()
+
+
+def test_what_the_metastore_refuses_is_taken_back(place: Place) -> None:
+    """By default it lets no column take the place of one of another type."""
+    table = place.create()
+    table.insert(rows(range(3)))
+    held = bag(place.agree())
+    with pytest.raises(CommitError, match="types incompatible"):
+        table.alter(drop="value")
+    assert bag(place.agree()) == held
+    place.table().upsert(rows([1], 1))
+    assert place.operations() == ["INSERT", "UPSERT"]
+    assert place.table().validate().is_valid
+
+
+def test_a_property_that_is_too_long_for_a_metastore_is_in_the_metadata_only(place: Place) -> None:
+    wide = [pa.field(f"a_column_with_a_rather_long_name_{n}", pa.int64()) for n in range(500)]
+    schema = pa.schema([pa.field("id", pa.string()), *wide])
+    batch = pa.Table.from_pylist([{"id": "a"}], schema)
+    table = hudi.Table.create(place.path, schema, name="trips", record_key="id")
+    table.insert(batch)
+    # files that are older than the format are told by the names of their columns
+    place.table().convert("iceberg")
+    place.table().upsert(batch)
+    loaded = place.theirs.load_table(place.identifier)
+    assert len(loaded.properties["schema.name-mapping.default"]) > 33_000
+    assert loaded.scan().to_arrow().num_rows == 1
+
+
+def test_a_table_of_hive_keeps_its_name(place: Place, metastore: HiveMetastore) -> None:
+    database, _, name = place.identifier.partition(".")
+    place.theirs.create_namespace(database)
+    serde = SerDeInfo(
+        serializationLib="org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+    )
+    columns = [FieldSchema("id", "string", "")]
+    where = StorageDescriptor(columns, f"file://{metastore.warehouse}/other", serdeInfo=serde)
+    theirs = Table(tableName=name, dbName=database, sd=where, parameters={"EXTERNAL": "TRUE"})
+    theirs.tableType = "EXTERNAL_TABLE"
+    with metastore.client() as client:
+        client.create_table(theirs)
+        with pytest.raises(InvalidOptionError, match="another kind of table of this name"):
+            place.create()
+        assert client.get_table(database, name).sd.cols == columns
+
+
+def test_a_metastore_that_does_not_answer_is_named(place: Place) -> None:
+    place.create().insert(rows(range(2)))
+    gone = {**place.given, f"{PREFIX}uri": "thrift://127.0.0.1:1"}
+    with pytest.raises(hudi.HudiError, match=r"hive catalog .* did not do .*TTransport"):
+        hudi.Table.open(place.path, gone).to_arrow()
+
+
+KEYS = {
+    "fs.s3a.access.key": ("s3.access-key-id", "ours", "ours"),
+    "fs.s3a.secret.key": ("s3.secret-access-key", "ours", "ours"),
+    "fs.s3a.session.token": ("s3.session-token", "ours", "ours"),
+    "fs.s3a.endpoint": ("s3.endpoint", "http://127.0.0.1:1", "http://127.0.0.1:1"),
+    "fs.s3a.endpoint.region": ("s3.region", "eu-west-1", "eu-west-1"),
+    "fs.s3a.path.style.access": ("s3.force-virtual-addressing", "false", "true"),
+    "fs.azure.account.name": ("adls.account-name", "ours", "ours"),
+    "fs.azure.account.key": ("adls.account-key", "b3Vycw==", "b3Vycw=="),
+    "fs.azure.sas.fixed.token": ("adls.sas-token", "ours", "ours"),
+}
+"""Options of the store: what pyiceberg calls each, one value, and what pyiceberg is told."""
+SQL = {f"{PREFIX}type": "sql", f"{PREFIX}uri": "sqlite://", f"{PREFIX}identifier": "lake.trips"}
+
+
+def catalog_of(path: Path, options: dict[str, str]) -> ExternalCatalog:
+    catalog = IcebergTable.open(open_table(str(path), options).client).catalog
+    assert isinstance(catalog, ExternalCatalog)
+    return catalog
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_an_option_of_the_store_reaches_the_catalog(key: str, path: Path) -> None:
+    name, value, told = KEYS[key]
+    needs = {
+        **dict.fromkeys(("fs.s3a.access.key", "fs.s3a.secret.key"), "ours"),
+        "fs.s3a.endpoint": "http://127.0.0.1:1",
+    }
+    given = {**SQL, **needs, key: value} if key.startswith("fs.s3a") else {**SQL, key: value}
+    assert catalog_of(path, given).catalog.properties[name] == told
+    own = catalog_of(path, {**given, f"{PREFIX}{name}": "theirs"})
+    assert own.catalog.properties[name] == "theirs"
+
+
+def test_a_sql_catalog_reaches_a_table_on_s3(s3: Any, tmp_path: Path) -> None:
+    root, uri = s3.new_root("trips"), f"sqlite:///{tmp_path}/catalog.db"
+    given = {**s3.given, **SQL, f"{PREFIX}uri": uri, f"{PREFIX}create-namespace": "true"}
+    table = hudi.Table.create(root, SCHEMA, record_key="id", options={**OPTIONS, **given})
+    table.insert(rows(range(3)))
+    table.upsert(rows([1], 1))
+    theirs = SqlCatalog(
+        "hudi",
+        uri=uri,
+        **{
+            "s3.endpoint": s3.endpoint,
+            "s3.access-key-id": "test-access-key",
+            "s3.secret-access-key": "test-secret-key",
+            "s3.region": "us-east-1",
+        },
+    )
+    found = theirs.load_table("lake.trips").scan().to_arrow()
+    theirs.engine.dispose()
+    assert bag(found) == bag(hudi.Table.open(root, given).to_arrow())
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"type": "sql"}, "URI missing"),
+        ({"type": "rest", "uri": "nowhere"}, "No scheme supplied"),
+        ({"type": "hive", "uri": "thrift://127.0.0.1:1", "lock-check-retries": "x"}, "ValueError"),
+    ],
+)
+def test_options_of_no_catalog_are_named(options: dict[str, str], why: str, path: Path) -> None:
+    with pytest.raises(InvalidOptionError, match=why):
+        catalog_of(path, {f"{PREFIX}{key}": value for key, value in options.items()})
+
+
+def test_a_missing_package_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyiceberg.catalog.hive", None)
+    given = {f"{PREFIX}type": "hive", f"{PREFIX}uri": "thrift://127.0.0.1:1"}
+    with pytest.raises(InvalidOptionError, match=r"pip install 'pyiceberg\[hive\]'"):
+        catalog_of(path, given)

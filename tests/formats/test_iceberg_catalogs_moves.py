@@ -40,14 +40,17 @@ from tests.formats.dying_writers import Died, MortalStorage
 from tests.formats.iceberg_tables import SCHEMA, Iceberg, bag, create, opened, rows, without_meta
 from tests.formats.named_catalogs import PREFIX
 
-NAME = "lake.trips"
+NAME = "lake.t"
 
 
 @pytest.fixture
-def options(tmp_path: Path) -> dict[str, str]:
-    given = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "identifier": NAME}
-    given["create-namespace"] = "true"
-    return {"hoodie.fs.fsync": "false", **{f"{PREFIX}{key}": one for key, one in given.items()}}
+def options(lake: tuple[SqlCatalog, dict[str, str]]) -> dict[str, str]:
+    return lake[1]
+
+
+@pytest.fixture
+def theirs(lake: tuple[SqlCatalog, dict[str, str]]) -> SqlCatalog:
+    return lake[0]
 
 
 @pytest.fixture
@@ -68,94 +71,83 @@ def by_path(path: Path) -> Counter[str] | None:
     return bag(table.scan().to_arrow())
 
 
-def by_catalog(options: dict[str, str]) -> Counter[str]:
-    theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"])
-    try:
-        return bag(theirs.load_table(NAME).scan().to_arrow())
-    finally:
-        theirs.engine.dispose()
-
-
-def is_in_catalog(options: dict[str, str]) -> bool:
-    theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"])
-    try:
-        return theirs.table_exists(options[f"{PREFIX}identifier"])
-    finally:
-        theirs.engine.dispose()
+def by_catalog(theirs: SqlCatalog, name: str = NAME) -> Counter[str]:
+    return bag(theirs.load_table(name).scan().to_arrow())
 
 
 def numbered(path: Path) -> list[str]:
     return [one.name for one in (path / "metadata").iterdir() if one.name.startswith("v")]
 
 
-def test_a_catalog_that_does_not_have_the_table_says_so(
-    path: Path, options: dict[str, str]
-) -> None:
+def test_a_catalog_without_the_table_says_so(path: Path, options: dict[str, str]) -> None:
     with pytest.raises(CorruptMetadataError, match=r"`hudi table repair .* into that catalog"):
-        hudi.Table.open(str(path), options).to_arrow()
+        hudi.Table.open(path, options).to_arrow()
     with pytest.raises(CorruptMetadataError, match="is not in the sql catalog"):
-        hudi.Table.open(str(path), options).upsert(rows([1], 2))
-    assert by_path(path) == bag(hudi.Table.open(str(path)).to_arrow())
+        hudi.Table.open(path, options).upsert(rows([1], 2))
+    assert by_path(path) == bag(hudi.Table.open(path).to_arrow())
 
 
-def test_a_table_moves_into_a_catalog_with_its_history(path: Path, options: dict[str, str]) -> None:
+def test_a_table_moves_into_a_catalog_with_its_history(
+    path: Path, options: dict[str, str], theirs: SqlCatalog
+) -> None:
     before = Iceberg(path).table.metadata
     held = by_path(path)
-    assert hudi.Table.open(str(path), options).repair().left == ()
+    assert hudi.Table.open(path, options).repair().left == ()
     assert numbered(path) == []
     assert by_path(path) is None
-    assert by_catalog(options) == held
-
-    table = hudi.Table.open(str(path), options)
+    assert by_catalog(theirs) == held
+    table = hudi.Table.open(path, options)
     table.upsert(rows([2], 2))
-    theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"])
     after = theirs.load_table(NAME).metadata
-    theirs.engine.dispose()
     assert after.table_uuid == before.table_uuid
     assert after.snapshots[:-1] == before.snapshots
     assert after.properties["hudi.catalog"] == f"sql hudi {NAME}"
     assert FROM_FOLDER_KEY not in after.properties
-    assert by_catalog(options) == bag(table.to_arrow())
+    assert by_catalog(theirs) == bag(table.to_arrow())
     with pytest.raises(CorruptMetadataError, match=r"catalog\.\*"):
-        hudi.Table.open(str(path)).to_arrow()
+        hudi.Table.open(path).to_arrow()
     with pytest.raises(UnsupportedTableError, match="a catalog knows the version"):
-        hudi.Table.open(str(path)).repair()
+        hudi.Table.open(path).repair()
 
 
 @pytest.mark.parametrize("is_done", [False, True])
 def test_a_move_that_died_leaves_no_old_state_behind(
-    tmp_path: Path, is_done: bool, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    is_done: bool,
+    options: dict[str, str],
+    theirs: SqlCatalog,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mortal = MortalStorage(monkeypatch, is_done=is_done)
     for number in range(1, 100):
         path = tmp_path / f"t{number}"
-        given = {**options, f"{PREFIX}identifier": f"lake.trips{number}"}
+        given = {**options, f"{PREFIX}identifier": f"lake.t{number}"}
         table = create(path, partition_by=None)
         table.insert(rows(range(2)))
         held = by_path(path)
         mortal.left = number
         with contextlib.suppress(Died):
-            hudi.Table.open(str(path), given).repair()
+            hudi.Table.open(path, given).repair()
         has_died, mortal.left = mortal.left <= 0, 0
         # whoever reads by the path sees the table as it is, or nothing
         assert by_path(path) in (held, None)
-        if is_in_catalog(given):
+        if theirs.table_exists(f"lake.t{number}"):
             with pytest.raises(HudiError):
-                hudi.Table.open(str(path)).upsert(rows([1], 1))
-        table = hudi.Table.open(str(path), given)
+                hudi.Table.open(path).upsert(rows([1], 1))
+        table = hudi.Table.open(path, given)
         try:
             table.upsert(rows([1], 1))
         except CorruptMetadataError:  # the catalog does not have it yet
             if numbered(path) and Iceberg(path).table.properties.get("hudi.moved-to-catalog"):
-                with pytest.raises(UnsupportedTableError, match=f"lake.trips{number}"):
-                    hudi.Table.open(str(path)).upsert(rows([1], 1))
+                with pytest.raises(UnsupportedTableError, match=f"lake.t{number}"):
+                    hudi.Table.open(path).upsert(rows([1], 1))
             assert table.repair().left == ()
-            table = hudi.Table.open(str(path), given)
+            table = hudi.Table.open(path, given)
             table.upsert(rows([1], 1))
         assert by_path(path) is None
         assert numbered(path) == []
         with pytest.raises(HudiError):
-            hudi.Table.open(str(path)).to_arrow()
+            hudi.Table.open(path).to_arrow()
         assert bag(without_meta(table.to_arrow())) == bag(rows([0])) + bag(rows([1], 1))
         if not has_died:
             break
@@ -178,41 +170,40 @@ def test_a_writer_that_slept_through_the_move_is_refused(
         with pytest.raises(Died):
             catalog.replace(state.metadata, catalog.newest())
     with pytest.raises(UnsupportedTableError, match=rf"into a catalog \(sql hudi {NAME}\)"):
-        hudi.Table.open(str(path)).to_arrow()
+        hudi.Table.open(path).to_arrow()
     update = SetPropertiesUpdate(updates={"k": "v"})
     with pytest.raises(CommitFailedException):
         asleep.commit(state, requirements(state.metadata), (update,))
 
 
-def test_what_a_former_format_left_goes_too(path: Path, options: dict[str, str]) -> None:
-    hudi.Table.open(str(path)).convert("native")
-    hudi.Table.open(str(path)).upsert(rows([2], 2))
+def test_what_a_format_left_goes(path: Path, options: dict[str, str], theirs: SqlCatalog) -> None:
+    hudi.Table.open(path).convert("native")
+    hudi.Table.open(path).upsert(rows([2], 2))
     assert numbered(path) != []
-    hudi.Table.open(str(path), options).convert("iceberg")
+    hudi.Table.open(path, options).convert("iceberg")
     assert numbered(path) == []
     assert by_path(path) is None
-    assert by_catalog(options) == bag(hudi.Table.open(str(path), options).to_arrow())
+    assert by_catalog(theirs) == bag(hudi.Table.open(path, options).to_arrow())
 
 
-def test_a_table_is_not_put_into_a_second_catalog(path: Path, options: dict[str, str]) -> None:
-    hudi.Table.open(str(path), options).repair()
+def test_a_table_is_not_put_into_a_second_catalog(
+    path: Path, options: dict[str, str], theirs: SqlCatalog
+) -> None:
+    hudi.Table.open(path, options).repair()
     other = {**options, f"{PREFIX}identifier": "lake.others"}
     with pytest.raises(UnsupportedTableError, match=rf"in another catalog \(sql hudi {NAME}\)"):
-        hudi.Table.open(str(path), other).repair()
-    hudi.Table.open(str(path), options).upsert(rows([1], 2))
-    theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"])
-    assert theirs.list_tables("lake") == [("lake", "trips")]
+        hudi.Table.open(path, other).repair()
+    hudi.Table.open(path, options).upsert(rows([1], 2))
+    assert theirs.list_tables("lake") == [("lake", "t")]
     theirs.drop_table(NAME)  # by mistake
-    theirs.engine.dispose()
-    hudi.Table.open(str(path), options).repair()
-    assert by_catalog(options) == bag(hudi.Table.open(str(path), options).to_arrow())
+    hudi.Table.open(path, options).repair()
+    assert by_catalog(theirs) == bag(hudi.Table.open(path, options).to_arrow())
 
 
 @pytest.mark.parametrize("fault", ["version 1", "version 3", "damaged", "missing", "no folder"])
 def test_another_table_of_the_name_stays_in_its_catalog(
-    fault: str, path: Path, options: dict[str, str], tmp_path: Path
+    fault: str, path: Path, options: dict[str, str], theirs: SqlCatalog, tmp_path: Path
 ) -> None:
-    theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"], warehouse=f"file://{tmp_path}/w")
     theirs.create_namespace("lake")
     number = "1" if fault in ("version 1", "no folder") else "2"
     made = theirs.create_table(NAME, SCHEMA, properties={"format-version": number})
@@ -237,29 +228,26 @@ def test_another_table_of_the_name_stays_in_its_catalog(
     held, versions = by_path(path), numbered(path)
     for force in (False, True):
         with pytest.raises(InvalidOptionError, match="the catalog has a table of this name"):
-            hudi.Table.open(str(path), options).repair(force=force)
+            hudi.Table.open(path, options).repair(force=force)
     with theirs.engine.connect() as connection:
         assert connection.execute(row).all() == before
-    theirs.engine.dispose()
     assert numbered(path) == versions
     assert by_path(path) == held
-    hudi.Table.open(str(path)).upsert(rows([1], 2))
+    hudi.Table.open(path).upsert(rows([1], 2))
 
 
 @pytest.mark.parametrize("fault", ["damaged", "missing"])
 def test_metadata_of_the_table_itself_is_made_anew(
-    fault: str, path: Path, options: dict[str, str]
+    fault: str, path: Path, options: dict[str, str], theirs: SqlCatalog
 ) -> None:
-    hudi.Table.open(str(path), options).repair()
-    theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"])
+    hudi.Table.open(path, options).repair()
     file = Path(theirs.load_table(NAME).metadata_location.removeprefix("file://"))
-    theirs.engine.dispose()
     if fault == "damaged":
         file.write_text("{")
     else:
         file.unlink()
-    assert hudi.Table.open(str(path), options).repair().left == ()
-    assert by_catalog(options) == bag(hudi.Table.open(str(path), options).to_arrow())
+    assert hudi.Table.open(path, options).repair().left == ()
+    assert by_catalog(theirs) == bag(hudi.Table.open(path, options).to_arrow())
 
 
 REFUSALS = [ForbiddenError("no"), BadRequestError("no"), NoSuchNamespaceError("no")]
@@ -277,21 +265,21 @@ def test_a_move_that_the_catalog_refuses_is_undone(
     with monkeypatch.context() as patched:
         patched.setattr(SqlCatalog, "register_table", refuse)
         with pytest.raises(StorageError, match=r"no|lost"):
-            hudi.Table.open(str(path), options).repair()
+            hudi.Table.open(path, options).repair()
     if error in REFUSALS:
         assert Iceberg(path).table.metadata.properties == before.properties
         assert Iceberg(path).table.metadata.snapshots == before.snapshots
     else:  # who knows; only the user
         with pytest.raises(UnsupportedTableError, match="--force"):
-            hudi.Table.open(str(path)).upsert(rows([1], 2))
+            hudi.Table.open(path).upsert(rows([1], 2))
         with pytest.raises(UnsupportedTableError, match="--force"):
-            hudi.Table.open(str(path)).repair()
-        assert hudi.Table.open(str(path)).repair(force=True).left == ()
-    hudi.Table.open(str(path)).upsert(rows([1], 2))
-    assert by_path(path) == bag(hudi.Table.open(str(path)).to_arrow())
+            hudi.Table.open(path).repair()
+        assert hudi.Table.open(path).repair(force=True).left == ()
+    hudi.Table.open(path).upsert(rows([1], 2))
+    assert by_path(path) == bag(hudi.Table.open(path).to_arrow())
     other = {**options, f"{PREFIX}identifier": "lake.others"}
     if error in REFUSALS:
-        assert hudi.Table.open(str(path), other).repair().left == ()
+        assert hudi.Table.open(path, other).repair().left == ()
         assert numbered(path) == []
 
 
@@ -306,33 +294,39 @@ def test_a_namespace_that_cannot_be_made_changes_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(SqlCatalog, "create_namespace", refuse)
         with pytest.raises(StorageError, match="not you"):
-            hudi.Table.open(str(path), options).repair()
+            hudi.Table.open(path, options).repair()
     assert numbered(path) == versions
-    hudi.Table.open(str(path)).upsert(rows([1], 2))
+    hudi.Table.open(path).upsert(rows([1], 2))
 
 
 def test_a_table_that_takes_the_name_meanwhile_undoes_the_move(
-    path: Path, options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path,
+    options: dict[str, str],
+    theirs: SqlCatalog,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     register = SqlCatalog.register_table
 
     def be_second(self: SqlCatalog, *given: Any) -> Any:
-        theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"], warehouse=f"file://{tmp_path}/w")
         theirs.create_table(NAME, SCHEMA)
-        theirs.engine.dispose()
         return register(self, *given)
 
     with monkeypatch.context() as patched:
         patched.setattr(SqlCatalog, "register_table", be_second)
         with pytest.raises(InvalidOptionError, match="of this name"):
-            hudi.Table.open(str(path), options).repair()
-    hudi.Table.open(str(path)).upsert(rows([1], 2))
-    assert by_path(path) == bag(hudi.Table.open(str(path)).to_arrow())
+            hudi.Table.open(path, options).repair()
+    hudi.Table.open(path).upsert(rows([1], 2))
+    assert by_path(path) == bag(hudi.Table.open(path).to_arrow())
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_a_commit_during_the_move_stays(
-    is_whole: bool, path: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    is_whole: bool,
+    path: Path,
+    options: dict[str, str],
+    theirs: SqlCatalog,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The lease of the lock may run out."""
     catalog = IcebergTable.open(opened(path).client).catalog
@@ -349,10 +343,10 @@ def test_a_commit_during_the_move_stays(
         monkeypatch.setattr(iceberg_format.creation, "_from_folder", lambda _: None)
     monkeypatch.setattr(ExternalCatalog, "replace", be_second)
     with pytest.raises(CommitConflictError, match="run it again"):
-        hudi.Table.open(str(path), options).repair()
-    assert not is_in_catalog(options)
+        hudi.Table.open(path, options).repair()
+    assert not theirs.table_exists(NAME)
     assert Iceberg(path).table.properties["rival"] == "was here"
-    hudi.Table.open(str(path)).upsert(rows([1], 2))
+    hudi.Table.open(path).upsert(rows([1], 2))
 
 
 def test_the_folder_is_closed_once(path: Path) -> None:
@@ -365,110 +359,100 @@ def test_the_folder_is_closed_once(path: Path) -> None:
         catalog.load()
     held = by_path(path)
     with pytest.raises(UnsupportedTableError, match="here"):
-        hudi.Table.open(str(path)).repair()
-    assert hudi.Table.open(str(path)).repair(force=True).left == ()
+        hudi.Table.open(path).repair()
+    assert hudi.Table.open(path).repair(force=True).left == ()
     assert by_path(path) == held
-    hudi.Table.open(str(path)).upsert(rows([1], 2))
+    hudi.Table.open(path).upsert(rows([1], 2))
 
 
-# --- versions that somebody has registered in a catalog of their own ------------------------------
-
-
-def register(options: dict[str, str], path: Path, version: str) -> None:
-    theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"])
+def register(theirs: SqlCatalog, path: Path, version: str) -> None:
     theirs.create_namespace_if_not_exists("lake")
-    theirs.register_table(options[f"{PREFIX}identifier"], f"file://{path}/metadata/{version}")
-    theirs.engine.dispose()
+    theirs.register_table(NAME, f"file://{path}/metadata/{version}")
 
 
 def test_a_registered_version_that_lags_behind_is_named(
-    path: Path, options: dict[str, str]
+    path: Path, options: dict[str, str], theirs: SqlCatalog
 ) -> None:
-    register(options, path, "v2.metadata.json")
-    held, old = by_path(path), by_catalog(options)
+    register(theirs, path, "v2.metadata.json")
+    held, old = by_path(path), by_catalog(theirs)
     assert held != old
-    assert hudi.Table.open(str(path)).validate().is_valid  # nothing tells of the catalog
-    [found] = hudi.Table.open(str(path), options).validate().differences
+    assert hudi.Table.open(path).validate().is_valid  # nothing tells of the catalog
+    [found] = hudi.Table.open(path, options).validate().differences
     assert found.source is Source.FORMAT
     assert "at v2.metadata.json" in str(found.found)
     assert "at v3.metadata.json" in str(found.found)
     with pytest.raises(CorruptMetadataError, match="lags behind"):
-        hudi.Table.open(str(path), options).to_arrow()
+        hudi.Table.open(path, options).to_arrow()
     with pytest.raises(CorruptMetadataError, match="lags behind"):
-        hudi.Table.open(str(path), options).upsert(rows([1], 2))
+        hudi.Table.open(path, options).upsert(rows([1], 2))
     assert by_path(path) == held
-
-    assert hudi.Table.open(str(path), options).repair().left == ()
+    assert hudi.Table.open(path, options).repair().left == ()
     assert by_path(path) is None
-    table = hudi.Table.open(str(path), options)
+    table = hudi.Table.open(path, options)
     table.upsert(rows([1], 2))
-    assert by_catalog(options) == bag(table.to_arrow())
+    assert by_catalog(theirs) == bag(table.to_arrow())
     assert table.validate().is_valid
 
 
 def test_a_copy_of_a_table_in_another_catalog_is_named(
-    path: Path, options: dict[str, str], tmp_path: Path
+    path: Path, options: dict[str, str], theirs: SqlCatalog, tmp_path: Path
 ) -> None:
-    assert hudi.Table.open(str(path), options).repair().left == ()
+    assert hudi.Table.open(path, options).repair().left == ()
     own = {**options, f"{PREFIX}uri": f"sqlite:///{tmp_path}/own.db", f"{PREFIX}identifier": "my.t"}
     [current] = (one.name for one in (path / "metadata").glob("*.metadata.json"))
-    theirs = SqlCatalog("hudi", uri=own[f"{PREFIX}uri"])
-    theirs.create_namespace("my")
-    theirs.register_table("my.t", f"file://{path}/metadata/{current}")
-    theirs.engine.dispose()
-    hudi.Table.open(str(path), options).upsert(rows([1], 2))
-    [found] = hudi.Table.open(str(path), own).validate().differences
+    other = SqlCatalog("hudi", uri=own[f"{PREFIX}uri"])
+    other.create_namespace("my")
+    other.register_table("my.t", f"file://{path}/metadata/{current}")
+    other.engine.dispose()
+    hudi.Table.open(path, options).upsert(rows([1], 2))
+    [found] = hudi.Table.open(path, own).validate().differences
     assert f"in another catalog (sql hudi {NAME})" in str(found.found)
     with pytest.raises(UnsupportedTableError, match="another catalog"):
-        hudi.Table.open(str(path), own).upsert(rows([1], 3))
+        hudi.Table.open(path, own).upsert(rows([1], 3))
     with pytest.raises(UnsupportedTableError, match="another catalog"):
-        hudi.Table.open(str(path), own).repair()
-    assert hudi.Table.open(str(path), options).validate().is_valid
+        hudi.Table.open(path, own).repair()
+    assert hudi.Table.open(path, options).validate().is_valid
 
 
-def renamed(path: Path, options: dict[str, str]) -> dict[str, str]:
+def renamed(path: Path, options: dict[str, str], theirs: SqlCatalog) -> dict[str, str]:
     """The options of the table once it has another name in its catalog."""
-    hudi.Table.open(str(path), options).repair()
-    theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"])
+    hudi.Table.open(path, options).repair()
     theirs.rename_table(NAME, "lake.others")
-    theirs.engine.dispose()
     return {**options, f"{PREFIX}identifier": "lake.others"}
 
 
 def test_a_write_to_a_renamed_table_does_not_make_its_readers_fail(
-    path: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    path: Path, options: dict[str, str], theirs: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = renamed(path, options)
+    own = renamed(path, options, theirs)
     find = ExternalCatalog._found
 
     def overtaken(self: ExternalCatalog) -> Any:
         found = find(self)
         monkeypatch.setattr(ExternalCatalog, "_found", find)
-        hudi.Table.open(str(path), own).upsert(rows([1], 2))
+        hudi.Table.open(path, own).upsert(rows([1], 2))
         return found
 
-    reader = hudi.Table.open(str(path), own)
+    reader = hudi.Table.open(path, own)
     monkeypatch.setattr(ExternalCatalog, "_found", overtaken)
     assert reader.count() == 4
-    assert hudi.Table.open(str(path), own).validate().is_valid
+    assert hudi.Table.open(path, own).validate().is_valid
 
 
 def test_what_a_refused_commit_left_does_not_block_a_renamed_table(
-    path: Path, options: dict[str, str]
+    path: Path, options: dict[str, str], theirs: SqlCatalog
 ) -> None:
-    own = renamed(path, options)
+    own = renamed(path, options, theirs)
     [newest] = (path / "metadata").glob("*.metadata.json")
     (path / f"metadata/{newest.name[:6]}ffffffff{newest.name[14:]}").write_bytes(
         newest.read_bytes()
     )
-    table = hudi.Table.open(str(path), own)
+    table = hudi.Table.open(path, own)
     assert table.count() == 4
     table.upsert(rows([1], 2))
-    theirs = SqlCatalog("hudi", uri=options[f"{PREFIX}uri"])
     assert theirs.load_table("lake.others").properties["hudi.catalog"] == "sql hudi lake.others"
-    theirs.engine.dispose()
     with pytest.raises(CorruptMetadataError, match="is not in the sql catalog"):
-        hudi.Table.open(str(path), options).count()
+        hudi.Table.open(path, options).count()
     with pytest.raises(UnsupportedTableError, match=r"catalog \(sql hudi lake\.others\)") as told:
-        hudi.Table.open(str(path), options).repair()
+        hudi.Table.open(path, options).repair()
     assert "delete" not in str(told.value)

@@ -49,9 +49,9 @@ def completed_file(table: hudi.Table, instant: Instant) -> Path:
 
 @pytest.mark.parametrize("table_format", FORMATS)
 def test_every_state_of_an_instant_stands_side_by_side(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_format: str
+    path: Path, monkeypatch: pytest.MonkeyPatch, table_format: str
 ) -> None:
-    table = written(tmp_path / "t", table_format)
+    table = written(path, table_format)
     pending = left_between(monkeypatch, table, lambda: table.upsert(batch(6, "x")))
 
     active = timeline(table)
@@ -92,10 +92,8 @@ def test_every_state_of_an_instant_stands_side_by_side(
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_instants_from_before_a_format_are_complete_by_its_watermark(
-    tmp_path: Path, table_format: str
-) -> None:
-    table = new_table(tmp_path / "t", "native")
+def test_instants_of_before_are_complete_by_watermark(path: Path, table_format: str) -> None:
+    table = new_table(path, "native")
     table.convert(table_format)
     table.upsert(batch(2, "a"))
 
@@ -107,10 +105,8 @@ def test_instants_from_before_a_format_are_complete_by_its_watermark(
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_an_instant_whose_completed_file_is_lost_is_explained(
-    tmp_path: Path, table_format: str
-) -> None:
-    table = new_table(tmp_path / "t", table_format)
+def test_a_lost_completed_file_is_explained(path: Path, table_format: str) -> None:
+    table = new_table(path, table_format)
     done = table.upsert(batch(2, "a")).instant
     completed_file(table, done).unlink()
 
@@ -125,8 +121,8 @@ def test_an_instant_whose_completed_file_is_lost_is_explained(
 
 
 @pytest.mark.parametrize("table_format", ["native", *FORMATS])
-def test_the_history_tells_what_each_instant_did(tmp_path: Path, table_format: str) -> None:
-    table = written(tmp_path / "t", table_format)
+def test_the_history_tells_what_each_instant_did(path: Path, table_format: str) -> None:
+    table = written(path, table_format)
 
     history = table.history()
     found = history.to_arrow()
@@ -171,10 +167,8 @@ def test_the_history_tells_what_each_instant_did(tmp_path: Path, table_format: s
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_the_history_is_fenced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_format: str
-) -> None:
-    table = new_table(tmp_path / "t", table_format)
+def test_history_is_fenced(path: Path, monkeypatch: pytest.MonkeyPatch, table_format: str) -> None:
+    table = new_table(path, table_format)
     pending = left_between(monkeypatch, table, lambda: table.upsert(batch(6, "x")))
 
     newest, first = table.history().to_pylist()
@@ -200,8 +194,8 @@ def test_a_limit_spares_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not [name for name in read if name.endswith(".parquet")]
 
 
-def test_a_negative_limit_is_refused(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", "native")
+def test_a_negative_limit_is_refused(path: Path) -> None:
+    table = new_table(path, "native")
     with pytest.raises(hudi.HudiError, match="limit"):
         table.history(-1)
     assert list(table.history(0)) == []

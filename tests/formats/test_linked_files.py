@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import hudi_core as hudi
 from hudi_core.errors import HudiError, UnsafePathError
 from tests.formats.service_tables import READERS, bag
-from tests.formats.two_steps import FAST, FORMATS, batch, new_table
+from tests.formats.two_steps import FORMATS, batch, new_table
 from tests.unit.refusals import files
 
 USES: dict[str, Callable[[hudi.Table], object]] = {
@@ -45,7 +45,7 @@ def linked(table: hudi.Table, target: Path) -> Path:
 
 @pytest.mark.parametrize("metadata_table", ["true", "false"])
 @pytest.mark.parametrize("format_name", [*FORMATS, "native"])
-def test_a_link_out_of_the_table_is_not_read(
+def test_a_link_out_of_it_is_not_read(
     tmp_path: Path, format_name: str, metadata_table: str
 ) -> None:
     options = {"hoodie.metadata.enable": metadata_table}
@@ -54,7 +54,7 @@ def test_a_link_out_of_the_table_is_not_read(
     linked(table, outside)
     for name, use in USES.items():
         with pytest.raises(HudiError, match="a symbolic link leads it") as caught:
-            use(hudi.Table.open(table.path, {**FAST, **options}))
+            use(hudi.Table.open(table.path, options))
         assert isinstance(caught.value, UnsafePathError), name
     assert str(outside) in str(caught.value)
 
@@ -67,7 +67,7 @@ def test_a_folder_that_leads_out_is_no_partition(tmp_path: Path) -> None:
     before = files(outside)
     for use in USES.values():
         with pytest.raises(UnsafePathError, match="a symbolic link leads it"):
-            use(hudi.Table.open(table.path, FAST))
+            use(hudi.Table.open(table.path))
     assert files(outside) == before
 
 
@@ -94,9 +94,7 @@ def test_spark_is_not_given_a_link_out_of_the_table(tmp_path: Path, spark: Spark
 
 @pytest.mark.parametrize("created", ["link", "folder"])
 @pytest.mark.parametrize("format_name", ["native", "iceberg,delta"])
-def test_a_link_to_a_table_is_another_name_of_it(
-    tmp_path: Path, format_name: str, created: str
-) -> None:
+def test_a_link_to_a_table_is_a_name_of_it(tmp_path: Path, format_name: str, created: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "folder")
     other = "folder" if created == "link" else "link"

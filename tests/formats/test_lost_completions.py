@@ -19,7 +19,7 @@ from hudi_core.model.commit import CommitMetadata, WriteStat
 from hudi_core.model.instant import State
 from hudi_core.txn.transaction import Transaction
 from tests.formats.history_readers import FOREIGN, content
-from tests.formats.two_steps import FAST, FORMATS, Write, batch, new_table
+from tests.formats.two_steps import FORMATS, Write, batch, new_table
 from tests.unit.refusals import files
 
 EVERY = [*FORMATS, "native"]
@@ -83,7 +83,7 @@ def test_a_repair_puts_it_back(tmp_path: Path, format_name: str, operation: str)
     report = hudi.Table.open(table.path).validate()
     assert [instant in one.subject for one in report.differences] == [True]
     assert files(tmp_path) == before
-    done = hudi.Table.open(table.path, FAST).repair()
+    done = hudi.Table.open(table.path).repair()
     assert done.commits == (instant,)
     assert done.left == ()
     assert not done.metadata_table
@@ -94,13 +94,13 @@ def test_a_repair_puts_it_back(tmp_path: Path, format_name: str, operation: str)
     assert rows(table) == expected
     for reader, seen in FOREIGN[format_name].read(tmp_path / "t").items():
         assert seen == expected, reader
-    hudi.Table.open(table.path, FAST).upsert(batch(3, "b"))
+    hudi.Table.open(table.path).upsert(batch(3, "b"))
     assert hudi.Table.open(table.path).validate().differences == ()
 
 
 @pytest.mark.parametrize("format_name", EVERY)
-def test_readers_are_not_given_the_rows_of_before(tmp_path: Path, format_name: str) -> None:
-    table = new_table(tmp_path / "t", format_name)
+def test_readers_are_not_given_the_rows_of_before(path: Path, format_name: str) -> None:
+    table = new_table(path, format_name)
     before = table.timeline.completed_writes()[-1]
     instant = LAST["upsert"](table).instant.requested_time
     lose(table)
@@ -117,10 +117,8 @@ def test_readers_are_not_given_the_rows_of_before(tmp_path: Path, format_name: s
             read(hudi.Table.open(table.path))
 
 
-def test_a_state_before_it_and_a_writer_at_work_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = new_table(tmp_path / "t", "native")
+def test_states_before_and_writers_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = new_table(path, "native")
     before, expected = table.timeline.completed_writes()[-1], rows(table)
     seen: list[object] = []
 
@@ -138,9 +136,9 @@ def test_a_state_before_it_and_a_writer_at_work_are_read(
     assert content(hudi.Table.open(table.path).to_arrow(as_of=before).to_pylist()) == expected
 
 
-def test_what_was_rolled_back_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_rolled_back_is_not_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rollback that died at its very end leaves the write pending, without its files."""
-    table = new_table(tmp_path / "t", "native")
+    table = new_table(path, "native")
     before, expected = table.timeline.completed_writes()[-1], rows(table)
     LAST["upsert"](table)
 
@@ -150,15 +148,15 @@ def test_what_was_rolled_back_is_not_lost(tmp_path: Path, monkeypatch: pytest.Mo
     last = table.timeline.completed_writes()[-1]
     monkeypatch.setattr("hudi_core.actions.rollback.remove_from_timeline", die)
     with pytest.raises(SystemExit):
-        hudi.Table.open(table.path, FAST).rollback(last)
+        hudi.Table.open(table.path).rollback(last)
     assert not hudi.Table.open(table.path).timeline.instants[-2].is_completed
     assert rows(table) == expected
     assert hudi.Table.open(table.path).incremental(before).num_rows == 0
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-def test_what_completes_between_two_looks_is_not_lost(tmp_path: Path, format_name: str) -> None:
-    table = new_table(tmp_path / "t", format_name)
+def test_what_completes_between_two_looks_is_not_lost(path: Path, format_name: str) -> None:
+    table = new_table(path, format_name)
     written = LAST["upsert"](table).instant
     opened = hudi.Table.open(table.path)._session.opened
     now = opened.client.timeline()
@@ -171,56 +169,56 @@ def test_what_completes_between_two_looks_is_not_lost(tmp_path: Path, format_nam
 
 
 @pytest.mark.parametrize("format_name", EVERY)
-def test_an_explicit_rollback_gives_the_commit_up(tmp_path: Path, format_name: str) -> None:
-    table = new_table(tmp_path / "t", format_name)
+def test_an_explicit_rollback_gives_the_commit_up(path: Path, format_name: str) -> None:
+    table = new_table(path, format_name)
     expected = rows(table)
     LAST["upsert"](table)
     instant, _ = lose(table)
-    hudi.Table.open(table.path, FAST).rollback(instant)
+    hudi.Table.open(table.path).rollback(instant)
     assert rows(table) == expected
-    for reader, seen in FOREIGN[format_name].read(tmp_path / "t").items():
+    for reader, seen in FOREIGN[format_name].read(path).items():
         assert seen == expected, reader
     assert hudi.Table.open(table.path).validate().differences == ()
 
 
 @pytest.mark.parametrize("metadata_table", ["true", "false"])
-def test_one_that_later_commits_build_on(tmp_path: Path, metadata_table: str) -> None:
-    table = new_table(tmp_path / "t", "native", **{"hoodie.metadata.enable": metadata_table})
+def test_one_that_later_commits_build_on(path: Path, metadata_table: str) -> None:
+    table = new_table(path, "native", **{"hoodie.metadata.enable": metadata_table})
     LAST["upsert"](table)
-    hudi.Table.open(table.path, FAST).upsert(batch(3, "b", "z"))
+    hudi.Table.open(table.path).upsert(batch(3, "b", "z"))
     expected, was = rows(table), metadata(table, 1)
     instant, _ = lose(table, 1)
     with pytest.raises(LostCompletionError, match="builds on files of it"):
-        hudi.Table.open(table.path, FAST).upsert(batch(4, "b"))
+        hudi.Table.open(table.path).upsert(batch(4, "b"))
     with pytest.raises(TableServiceError, match="came after it"):
-        hudi.Table.open(table.path, FAST).rollback(instant)
-    assert hudi.Table.open(table.path, FAST).repair().commits == (instant,)
+        hudi.Table.open(table.path).rollback(instant)
+    assert hudi.Table.open(table.path).repair().commits == (instant,)
     assert comparable(metadata(table, 1)) == comparable(was)
     assert rows(table) == expected
 
 
-def test_new_columns_come_back_with_it(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", "native")
+def test_new_columns_come_back_with_it(path: Path) -> None:
+    table = new_table(path, "native")
     added = batch(2, "a").append_column("more", pa.array([7]))
     table.upsert(added)
     expected = rows(table)
     lose(table)
-    hudi.Table.open(table.path, FAST).repair()
+    hudi.Table.open(table.path).repair()
     assert rows(table) == expected
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-def test_columns_that_no_file_has_are_not_made_up(tmp_path: Path, format_name: str) -> None:
-    table = new_table(tmp_path / "t", format_name)
+def test_columns_that_no_file_has_are_not_made_up(path: Path, format_name: str) -> None:
+    table = new_table(path, format_name)
     table.alter(add_columns={"more": pa.int64()})
     instant, file = lose(table)
     with pytest.raises(CorruptMetadataError, match=f"{instant} is lost, and it cannot be put back"):
-        hudi.Table.open(table.path, FAST).repair()
+        hudi.Table.open(table.path).repair()
     assert not file.exists()
 
 
-def test_the_command_says_what_it_puts_back(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", "delta")
+def test_the_command_says_what_it_puts_back(path: Path) -> None:
+    table = new_table(path, "delta")
     LAST["upsert"](table)
     instant, _ = lose(table)
     shown = CliRunner().invoke(app, ["table", "repair", table.path, "--dry-run"])
@@ -238,8 +236,8 @@ STRAYS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("stray", STRAYS)
-def test_an_instant_that_is_no_file_is_damage(tmp_path: Path, stray: str) -> None:
-    table = new_table(tmp_path / "t", "native")
+def test_an_instant_that_is_no_file_is_damage(path: Path, stray: str) -> None:
+    table = new_table(path, "native")
     LAST["upsert"](table)
     _, file = lose(table)
     STRAYS[stray](file)

@@ -1,8 +1,9 @@
-"""The notebook runs from its first cell to its last, and shows what it says."""
+"""The notebook runs, and what the page on Delta tables shows works."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -85,3 +86,14 @@ def test_it_is_a_notebook_without_outputs(notebook: dict[str, Any]) -> None:
         assert all(line.endswith("\n") for line in cell["source"][:-1])
         if cell["cell_type"] == "code":
             assert (cell["outputs"], cell["execution_count"]) == ([], None)
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "delta.md"
+
+
+def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    snippets = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert snippets
+    for snippet in snippets:
+        exec(compile(snippet, str(PAGE), "exec"), {})

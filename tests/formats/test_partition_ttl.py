@@ -22,24 +22,25 @@ from hudi_core.services.progress import Progress
 from hudi_core.table_handle import OpenTable
 from tests.clock_set_back import clock_set_back
 from tests.formats.service_tables import SCHEMA, agree, batch, new_table
+from tests.tables import TABLES
 
 BY_CREATION = {TtlConfig.strategy.key: "KEEP_BY_CREATION_TIME"}
 INLINE = {TtlConfig.inline.key: "true", TtlConfig.days_retained.key: "10"}
 
 
-@pytest.fixture(params=["native", "iceberg", "delta"])
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> hudi.Table:
+@pytest.fixture(params=TABLES)
+def table(request: pytest.FixtureRequest, path: Path) -> hudi.Table:
     """Rome was written to 30 days ago, Oslo then and now."""
     with clock_set_back(30):
-        made = new_table(tmp_path / "t", request.param)
+        made = new_table(path, request.param)
     made.upsert(batch(3, "x"))
     return made
 
 
 @pytest.fixture
-def native(tmp_path: Path) -> hudi.Table:
+def native(path: Path) -> hudi.Table:
     with clock_set_back(30):
-        return new_table(tmp_path / "t")
+        return new_table(path)
 
 
 def cities(table: hudi.Table) -> set[str]:
@@ -53,7 +54,6 @@ def test_what_nobody_writes_to_goes(table: hudi.Table) -> None:
     assert (plan.partitions, plan.commit) == (("rome",), None)
     assert table.expire_partitions(40).partitions == ()
     assert agree(Path(table.path)) == before
-
     done = table.expire_partitions(10)
     assert done.partitions == ("rome",)
     assert done.commit is not None
@@ -127,9 +127,7 @@ def test_not_after_every_commit(native: hudi.Table) -> None:
         assert cities(native) == {"rome", "oslo"}
 
 
-def test_a_failure_is_for_the_next_one(
-    native: hudi.Table, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failure_is_for_the_next_one(native: hudi.Table, caplog: pytest.LogCaptureFixture) -> None:
     plan = native.cluster(sort_by="ts", partitions="rome", schedule_only=True)
     assert plan.groups
     with caplog.at_level(logging.WARNING):
@@ -138,9 +136,7 @@ def test_a_failure_is_for_the_next_one(
     assert cities(native) == {"rome", "oslo"}
 
 
-def test_what_is_written_to_meanwhile_stays(
-    native: hudi.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_written_to_stays(native: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another writer is faster, after the partitions were looked at first."""
     look = partition_ttl.expired
     asked: list[list[PartitionPath]] = []
@@ -163,7 +159,7 @@ def test_what_is_refused(native: hudi.Table, tmp_path: Path) -> None:
     for days in (None, 0, -1):
         with pytest.raises(InvalidOptionError, match="no partition is ever that old"):
             native.expire_partitions(days)
-    flat = hudi.Table.create(str(tmp_path / "flat"), SCHEMA, record_key="id")
+    flat = hudi.Table.create(tmp_path / "flat", SCHEMA, record_key="id")
     with pytest.raises(PartitionValueError, match="has no partitions"):
         flat.expire_partitions(10)
     with pytest.raises(CommitValidationError):

@@ -2,20 +2,90 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import fastavro
+import pyarrow.parquet as pq
 import pytest
 
 import hudi_core as hudi
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, HistoryExpiredError, TableServiceError
+from hudi_core.log_format.scan import read_log_blocks
+from hudi_core.metadata.hfile.reader import HFileReader
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.instant import Action
 from hudi_core.services.opening import open_table
 from hudi_core.txn.begin import begin
 from hudi_core.txn.table_lock import table_lock
-from tests.formats.erasure import traces
 from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
+from tests.tables import FORMATS
+
+_AVRO = b"Obj\x01"
+_LOG = b"#HUDI#"
+_PARQUET = b"PAR1"
+
+
+def traces(root: Path, text: str) -> list[str]:
+    """Files below a folder that hold a text, in whatever form they keep it."""
+    return [
+        str(file.relative_to(root))
+        for file in sorted(root.rglob("*"))
+        if file.is_file() and any(text in part for part in _parts(file))
+    ]
+
+
+def _parts(file: Path) -> Iterator[str]:
+    data = file.read_bytes()
+    yield data.decode("latin-1")
+    if data.startswith(_PARQUET):
+        yield _parquet(file)
+    elif data.startswith(_AVRO):
+        with file.open("rb") as stream:
+            yield "".join(map(_shown, fastavro.reader(stream)))
+    elif data.startswith(_LOG):
+        for block in read_log_blocks(data, str(file)):
+            content = bytes(block.content)
+            yield content.decode("latin-1")
+            if content.startswith(b"DATABLK*"):
+                yield _hfile(content)
+    elif file.suffix == ".hfile":
+        yield _hfile(data)
+    elif data[:2] == b"\x1f\x8b":
+        yield gzip.decompress(data).decode("latin-1")
+    else:
+        try:
+            yield zlib.decompress(data).decode("latin-1")
+        except zlib.error:
+            return
+
+
+def _parquet(file: Path) -> str:
+    with pq.ParquetFile(file) as opened:
+        footer = opened.metadata
+        statistics = [
+            footer.row_group(group).column(column).statistics
+            for group in range(footer.num_row_groups)
+            for column in range(footer.num_columns)
+        ]
+        bounds = [(one.min, one.max) for one in statistics if one is not None and one.has_min_max]
+        return _shown([opened.read().to_pylist(), footer.metadata, bounds])
+
+
+def _hfile(data: bytes) -> str:
+    reader = HFileReader.from_bytes(data, "traces")
+    return "".join(
+        f"{key.decode('latin-1')}{value.decode('latin-1')}" for key, value in reader.entries()
+    )
+
+
+def _shown(value: Any) -> str:
+    return repr(value)
+
 
 CANARY = "zz-gone-51c0"
 INDEXED = {
@@ -24,7 +94,6 @@ INDEXED = {
     "hoodie.metadata.compact.max.delta.commits": "3",
     "hoodie.table.cdc.enabled": "true",
 }
-FORMATS = ("native", "iceberg", "delta")
 
 
 def written(path: Path, table_format: str) -> hudi.Table:
@@ -38,8 +107,7 @@ def written(path: Path, table_format: str) -> hudi.Table:
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_no_file_holds_a_deleted_row(tmp_path: Path, table_format: str) -> None:
-    path = tmp_path / "t"
+def test_no_file_holds_a_deleted_row(path: Path, table_format: str) -> None:
     table = written(path, table_format)
     assert len(traces(path, CANARY)) > 5
     before = bag(table.to_arrow(), SCHEMA.names)
@@ -47,15 +115,14 @@ def test_no_file_holds_a_deleted_row(tmp_path: Path, table_format: str) -> None:
     assert done.files
     assert traces(path, CANARY) == []
     assert agree(path) == before
-    assert hudi.Table.open(str(path)).validate(keys=True).differences == ()
+    assert hudi.Table.open(path).validate(keys=True).differences == ()
     table.upsert(batch(7, "a", "n"))
     agree(path)
     assert table.purge().instant is not None
-    assert hudi.Table.open(str(path)).validate().differences == ()
+    assert hudi.Table.open(path).validate().differences == ()
 
 
-def test_only_what_went_before_a_time_is_erased(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_only_what_went_before_a_time_is_erased(path: Path) -> None:
     table = written(path, "native")
     since = table.timeline.completed_writes()[-1]
     for ts in (7, 8):
@@ -67,8 +134,7 @@ def test_only_what_went_before_a_time_is_erased(tmp_path: Path) -> None:
         table.to_arrow(as_of=table.timeline.completed_writes()[0])
 
 
-def test_a_preview_names_what_goes_and_changes_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_a_preview_names_what_goes_and_changes_nothing(path: Path) -> None:
     table = written(path, "native")
     saved = table.savepoint()
     table.upsert(batch(7, "y"))
@@ -81,22 +147,19 @@ def test_a_preview_names_what_goes_and_changes_nothing(tmp_path: Path) -> None:
     assert planned.files == table.purge(savepoints=[saved.instant]).files
 
 
-def test_a_savepoint_that_holds_it_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    table = new_table(path)
-    table.upsert(batch(3, CANARY))
-    saved = table.savepoint().instant
-    table.delete(batch(4, CANARY))
+def test_a_savepoint_that_holds_it_is_named(path: Path, native: hudi.Table) -> None:
+    native.upsert(batch(3, CANARY))
+    saved = native.savepoint().instant
+    native.delete(batch(4, CANARY))
     with pytest.raises(TableServiceError, match=saved.requested_time):
-        table.purge()
+        native.purge()
     assert traces(path, CANARY)
-    table.purge(savepoints=[saved])
+    native.purge(savepoints=[saved])
     assert traces(path, CANARY) == []
-    assert table.savepoints == ()
+    assert native.savepoints == ()
 
 
-def test_nothing_is_erased_under_a_writer(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_nothing_is_erased_under_a_writer(path: Path) -> None:
     table = written(path, "native")
     opened, config = open_table(str(path), {}), WriteConfig.from_options({})
     running = begin(

@@ -10,23 +10,21 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
-from pyiceberg.catalog.sql import SqlCatalog
 from typer.testing import CliRunner
 
 import hudi_core as hudi
 from hudi_core.cli.app import app
 from hudi_core.cli.exit_codes import ExitCode
-from hudi_core.errors import CorruptMetadataError, ForeignCommitError, HudiError
+from hudi_core.errors import CorruptMetadataError, HudiError
 from hudi_core.services.differences import Source
-from tests.formats.dying_writers import Died, MortalStorage, death_in
-from tests.formats.service_tables import FORMATS, agree, bag, batch, new_table
+from tests.formats.dying_writers import Died, MortalStorage
+from tests.formats.service_tables import FORMATS, SCHEMA, agree, bag, batch, by_iceberg, new_table
 from tests.hudi_tables import TXNS
 
 
 @pytest.fixture(params=FORMATS)
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> hudi.Table:
-    return new_table(tmp_path / "t", request.param)
+def table(request: pytest.FixtureRequest, path: Path) -> hudi.Table:
+    return new_table(path, request.param)
 
 
 def metadata_of(table: hudi.Table) -> Path:
@@ -58,17 +56,13 @@ DAMAGE = (remove, empty_every_file, damage_what_is_read_first, damage_what_names
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_metadata_of_the_format_is_made_anew(
-    table: hudi.Table, damage: Callable[[Path], None]
-) -> None:
+def test_damaged_metadata_is_made_anew(table: hudi.Table, damage: Callable[[Path], None]) -> None:
     path = Path(table.path)
     held = agree(path)
     damage(metadata_of(table))
     with pytest.raises(HudiError):
         hudi.Table.open(table.path).upsert(batch(3, "a"))
-
     done = hudi.Table.open(table.path).repair()
-
     assert (done.format_metadata, done.metadata_table, done.left) == (True, False, ())
     assert any(one.source is Source.FORMAT for one in done.found)
     assert agree(path) == held
@@ -79,9 +73,7 @@ def test_damaged_metadata_of_the_format_is_made_anew(
     assert again.validate().is_valid
 
 
-def test_an_older_state_of_the_format_is_brought_to_the_table_s(
-    table: hudi.Table, tmp_path: Path
-) -> None:
+def test_an_older_state_is_brought_to_the_table_s(table: hudi.Table, tmp_path: Path) -> None:
     """As from a backup: all that is there is sound, and does not know the last writes."""
     shutil.copytree(metadata_of(table), tmp_path / "backup")
     table.upsert(batch(3, "a", "new"))
@@ -94,36 +86,16 @@ def test_an_older_state_of_the_format_is_brought_to_the_table_s(
     assert agree(Path(table.path)) == held
 
 
-def test_commits_of_a_stranger_are_taken_out(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", "delta")
-    held = agree(tmp_path / "t")
-    DeltaTable(table.path).delete("id = 'a'")
-    with pytest.raises(ForeignCommitError, match="not made by a Hudi writer"):
-        table.upsert(batch(3, "b"))
-    hudi.Table.open(table.path).repair(discard=True)
-    assert agree(tmp_path / "t") == held
-    hudi.Table.open(table.path).upsert(batch(3, "b"))
-    agree(tmp_path / "t")
-
-
-def test_what_a_dead_writer_left_is_made_good(table: hudi.Table) -> None:
-    with death_in("hudi_core.plugin.host.FormatHost.complete_write"):
-        table.upsert(batch(6, "a"))
-    done = hudi.Table.open(table.path).repair()
-    assert (done.is_needed, done.format_metadata, done.left) == (True, False, ())
-    assert any("6" in one for one in agree(Path(table.path)))
-
-
 @pytest.mark.parametrize("part", ["files", "column_stats", "record_index", "hoodie.properties"])
-def test_a_damaged_metadata_table_is_made_anew(tmp_path: Path, part: str) -> None:
+def test_a_damaged_metadata_table_is_made_anew(path: Path, part: str) -> None:
     more = {
         "hoodie.metadata.enable": "true",
         "hoodie.metadata.index.column.stats.enable": "true",
         "hoodie.metadata.global.record.level.index.enable": "true",
     }
-    table = new_table(tmp_path / "t", "iceberg", **more)
+    table = new_table(path, "iceberg", **more)
     partitions = table.config.metadata_partitions
-    folder = tmp_path / "t/.hoodie/metadata"
+    folder = path / ".hoodie/metadata"
     broken = (
         [*(folder / part).glob("*")]
         if part != "hoodie.properties"
@@ -135,41 +107,39 @@ def test_a_damaged_metadata_table_is_made_anew(tmp_path: Path, part: str) -> Non
     held = agree_without_us(table)
     done = hudi.Table.open(table.path).repair()
     assert (done.metadata_table, done.format_metadata, done.left) == (True, False, ())
-    assert agree(tmp_path / "t") == held
+    assert agree(path) == held
     again = hudi.Table.open(table.path)
     assert set(again.config.metadata_partitions) == set(partitions)
     again.upsert(batch(3, "a"))
     assert again.validate().is_valid
 
 
-def test_a_record_index_by_partitions_comes_back_as_one(tmp_path: Path) -> None:
+def test_a_record_index_by_partitions_comes_back_as_one(path: Path) -> None:
     option = {"hoodie.metadata.record.level.index.enable": "true"}
-    table = new_table(tmp_path / "t", "delta", **option)
-    folder = tmp_path / "t/.hoodie/metadata/record_index"
+    table = new_table(path, "delta", **option)
+    folder = path / ".hoodie/metadata/record_index"
 
     def groups() -> set[str]:
         return {one.name.strip(".").partition("_")[0] for one in folder.glob("*record-index*")}
 
     before = groups()
     assert any("rome" in name for name in before)
-    for one in (tmp_path / "t/.hoodie/metadata/files").glob("*"):
+    for one in (path / ".hoodie/metadata/files").glob("*"):
         one.write_bytes(b"\0" * 64)
     done = hudi.Table.open(table.path).repair()
     assert (done.metadata_table, done.left) == (True, ())
     assert groups() == before
     hudi.Table.open(table.path).upsert(batch(3, "a"))
-    agree(tmp_path / "t")
+    agree(path)
 
 
 def agree_without_us(table: hudi.Table) -> Any:
-    from tests.formats.service_tables import SCHEMA, by_iceberg  # noqa: PLC0415
-
     return bag(by_iceberg(Path(table.path)), SCHEMA.names)
 
 
 def test_secondary_indexes_come_back(real_tables: Callable[[str], Path]) -> None:
     path = real_tables(TXNS)
-    table = hudi.Table.open(str(path))
+    table = hudi.Table.open(path)
     rows = bag(table.to_arrow())
     before = set(table.config.metadata_partitions)
     for one in (path / ".hoodie/metadata/files").glob("*"):
@@ -208,32 +178,15 @@ def test_a_dry_run_changes_nothing(table: hudi.Table) -> None:
     assert {str(one): one.stat().st_mtime_ns for one in Path(table.path).rglob("*")} == before
 
 
-def test_a_native_table_has_nothing_but_its_metadata_table(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t")
-    assert not table.repair(force=True).format_metadata
+def test_a_native_table_has_nothing_but_its_metadata_table(native: hudi.Table) -> None:
+    assert not native.repair(force=True).format_metadata
 
 
-def test_damaged_properties_are_no_matter_of_repair(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", "delta")
-    (tmp_path / "t/.hoodie/hoodie.properties").write_bytes(b"hoodie.table.name=t\n")
+def test_damaged_properties_are_no_matter_of_repair(path: Path) -> None:
+    table = new_table(path, "delta")
+    (path / ".hoodie/hoodie.properties").write_bytes(b"hoodie.table.name=t\n")
     with pytest.raises(CorruptMetadataError):
         table.repair()
-
-
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_a_catalog_that_lost_the_table_gets_it_again(tmp_path: Path) -> None:
-    uri = f"sqlite:///{tmp_path}/catalog.db"
-    prefix = "hoodie.table.format.iceberg.catalog."
-    options = {f"{prefix}type": "sql", f"{prefix}uri": uri, f"{prefix}identifier": "lake.trips"}
-    options[f"{prefix}create-namespace"] = "true"
-    table = new_table(tmp_path / "t", "iceberg", **options)
-    catalog = SqlCatalog("hudi", uri=uri)
-    catalog.drop_table("lake.trips")
-    hudi.Table.open(table.path, options).repair()
-    again = hudi.Table.open(table.path, options)
-    again.upsert(batch(3, "a"))
-    assert bag(catalog.load_table("lake.trips").scan().to_arrow()) == bag(again.to_arrow())
-    catalog.engine.dispose()
 
 
 def test_a_repair_that_died_is_run_again(
@@ -247,10 +200,10 @@ def test_a_repair_that_died_is_run_again(
         shutil.copytree(table.path, copy)
         storage.left = calls
         try:
-            hudi.Table.open(str(copy)).repair()
+            hudi.Table.open(copy).repair()
         except Died:
             storage.left = 0
-            hudi.Table.open(str(copy)).repair()
+            hudi.Table.open(copy).repair()
         assert agree(copy) == held
         if storage.left > 0:
             break
@@ -263,9 +216,9 @@ def test_a_table_that_was_moved_is_one_again(table: hudi.Table, tmp_path: Path) 
     moved = tmp_path / "elsewhere/t"
     shutil.copytree(table.path, moved)
     shutil.rmtree(table.path)
-    hudi.Table.open(str(moved)).repair()
+    hudi.Table.open(moved).repair()
     assert agree(moved) == rows
-    hudi.Table.open(str(moved)).upsert(batch(5, "a"))
+    hudi.Table.open(moved).upsert(batch(5, "a"))
     agree(moved)
 
 

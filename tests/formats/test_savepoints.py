@@ -1,7 +1,8 @@
-"""Savepoints and restores in every format, judged by its readers."""
+"""Savepoints, restores and rollbacks in every format, judged by its readers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.services.convert import load_format
 from hudi_core.services.opening import open_table
 from hudi_core.services.savepoint import create_savepoint
+from hudi_core.spi.testing import CommitResult
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_restore, encode
 from hudi_core.txn.restore import restore
@@ -30,9 +32,19 @@ from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import table_lock
 from tests.formats.dying_writers import death_in
 from tests.formats.iceberg_tables import Iceberg, summary
-from tests.formats.service_tables import READERS, SCHEMA, agree, bag, batch, instants, new_table
+from tests.formats.service_tables import (
+    FORMATS,
+    READERS,
+    SCHEMA,
+    agree,
+    bag,
+    batch,
+    instants,
+    new_table,
+    sound,
+)
+from tests.tables import TABLES
 
-FORMATS = ("native", "iceberg", "delta")
 KEPT = {"hoodie.cleaner.commits.retained": "1"}
 INDEXED = {
     "hoodie.metadata.record.index.enable": "true",
@@ -50,12 +62,9 @@ def filled(path: Path, table_format: str, **options: str) -> hudi.Table:
     return table
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_a_savepoint_keeps_what_completes_later_under_an_earlier_time(
-    tmp_path: Path, table_format: str
-) -> None:
+@pytest.mark.parametrize("table_format", TABLES)
+def test_a_savepoint_keeps_earlier_times_that_come_later(path: Path, table_format: str) -> None:
     """A clustering that was scheduled before belongs to the state, and to no list of it."""
-    path = tmp_path / "t"
     table = new_table(path, table_format, **{"hoodie.parquet.small.file.limit": "0"})
     table.cluster(schedule_only=True)
     saved = table.insert(batch(3, "c")).instant.requested_time
@@ -77,9 +86,8 @@ def test_a_savepoint_keeps_what_completes_later_under_an_earlier_time(
         table.to_arrow(as_of=saved)
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_a_table_goes_back_to_its_savepoint(tmp_path: Path, table_format: str) -> None:
-    path = tmp_path / "t"
+@pytest.mark.parametrize("table_format", TABLES)
+def test_a_table_goes_back_to_its_savepoint(path: Path, table_format: str) -> None:
     table = filled(path, table_format)
     (saved,) = table.savepoints
     assert (saved.user, saved.comment, saved.files) == ("ann", "before the load", 2)
@@ -100,19 +108,15 @@ def test_a_table_goes_back_to_its_savepoint(tmp_path: Path, table_format: str) -
     assert names <= left == before, "files of what was undone are gone"
     body = decode_restore(open_table(str(path), {}).client.active.read(done.instant), "restore")
     assert body.instants_to_rollback == tuple(one.requested_time for one in done.undone)
-    assert hudi.Table.open(str(path)).validate().differences == ()
-    if table_format == "iceberg":
+    assert hudi.Table.open(path).validate().differences == ()
+    if "iceberg" in table_format:
         assert list(open_table(str(path), {}).lister().leftovers()) == []
     assert table.restore(time).instant is None, "there is nothing to undo any more"
     table.upsert(batch(9, "a", "n"))
-    agree(path)
-    assert hudi.Table.open(str(path)).validate().differences == ()
+    sound(path)
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_progress_of_a_restore_counts_the_files_that_go(tmp_path: Path, table_format: str) -> None:
-    path = tmp_path / "t"
-    table = new_table(path, table_format)
+def test_progress_of_a_restore_counts_the_files_that_go(path: Path, table: hudi.Table) -> None:
     saved = table.timeline.completed_writes()[-1]
     for ts in (3, 4, 5):
         table.upsert(batch(ts, "a", "y"))
@@ -124,33 +128,7 @@ def test_progress_of_a_restore_counts_the_files_that_go(tmp_path: Path, table_fo
     assert [one for one in told if one[1] == 6] == [(number, 6) for number in range(1, 7)]
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_cleans_pass_a_savepoint_by(tmp_path: Path, table_format: str) -> None:
-    path = tmp_path / "t"
-    table = new_table(path, table_format)
-    first = table.timeline.completed_writes()[0].requested_time
-    saved = table.savepoint().instant.requested_time
-    times = [table.upsert(batch(ts, "a", "y")).instant.requested_time for ts in range(3, 8)]
-    gone = table.clean(options={"hoodie.cleaner.commits.retained": "2"}).files
-    assert {one.rpartition("_")[2] for one in gone} == {
-        f"{time}.parquet" for time in (first, *times[:2])
-    }
-    then = bag(table.to_arrow(as_of=saved), SCHEMA.names)
-    table.rollback(times[-1])
-    assert table.restore(saved).undone
-    assert agree(path) == then
-    table.delete_savepoint(saved)
-    table.upsert(batch(9, "a", "n"))
-    agree(path)
-    assert hudi.Table.open(str(path)).validate().differences == ()
-
-
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_a_restore_past_cleaned_states_shows_one_state_where_it_dies(
-    tmp_path: Path, table_format: str
-) -> None:
-    path = tmp_path / "t"
-    table = new_table(path, table_format)
+def test_a_dead_restore_past_cleaned_states_shows_one(path: Path, table: hudi.Table) -> None:
     saved = table.savepoint().instant.requested_time
     for ts in range(3, 9):
         table.upsert(batch(ts, "a", "y"))
@@ -158,31 +136,29 @@ def test_a_restore_past_cleaned_states_shows_one_state_where_it_dies(
     states = [bag(table.to_arrow(as_of=one), SCHEMA.names) for one in (saved, None)]
     with death_in("hudi_core.txn.restore._targets"):
         table.restore(saved)
-    seen = bag(hudi.Table.open(str(path)).to_arrow(), SCHEMA.names)
+    seen = bag(hudi.Table.open(path).to_arrow(), SCHEMA.names)
     assert seen in states
     # hudi-rs does not know which instants the format holds
-    for read in READERS[table_format][1:]:
+    for read in READERS[table.format][1:]:
         assert bag(read(path), SCHEMA.names) == seen, read.__name__
-    hudi.Table.open(str(path)).upsert(batch(20, "zz"))
+    hudi.Table.open(path).upsert(batch(20, "zz"))
     assert agree(path) == states[0] + bag(batch(20, "zz"))
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_an_index_that_cannot_go_back_is_rebuilt(tmp_path: Path, table_format: str) -> None:
-    path = tmp_path / "t"
+@pytest.mark.parametrize("table_format", TABLES)
+def test_an_index_that_cannot_go_back_is_rebuilt(path: Path, table_format: str) -> None:
     table = filled(path, table_format, **INDEXED)
     (saved,) = table.savepoints
     table.restore(saved.instant.requested_time)
     agree(path)
-    now = hudi.Table.open(str(path), INDEXED)
+    now = hudi.Table.open(path, INDEXED)
     assert "record_index" in now.config.raw["hoodie.table.metadata.partitions"]
     assert now.metadata("record_index").num_rows == now.count()
     assert now.validate(keys=True).differences == ()
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_a_savepoint_comes_and_goes(tmp_path: Path, table_format: str) -> None:
-    path = tmp_path / "t"
+@pytest.mark.parametrize("table_format", TABLES)
+def test_a_savepoint_comes_and_goes(path: Path, table_format: str) -> None:
     table = filled(path, table_format)
     (saved,) = table.savepoints
     time = saved.instant.requested_time
@@ -193,7 +169,7 @@ def test_a_savepoint_comes_and_goes(tmp_path: Path, table_format: str) -> None:
         table.delete_savepoint(time)
         assert table.savepoints == ()
         table.savepoint(time)
-        if table_format == "iceberg":
+        if "iceberg" in table_format:
             assert len(Iceberg(path).table.metadata.refs) == 2
     table.delete_savepoint(time)
     with pytest.raises(InstantNotFoundError):
@@ -207,25 +183,21 @@ def test_a_savepoint_comes_and_goes(tmp_path: Path, table_format: str) -> None:
     agree(path)
 
 
-def test_what_cannot_be_saved_or_restored_is_refused(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t")
-    for call in (table.savepoint, table.restore):
+def test_what_cannot_be_saved_or_restored_is_refused(native: hudi.Table) -> None:
+    for call in (native.savepoint, native.restore):
         with pytest.raises(InstantNotFoundError):
             call("20200101000000000")
     begun = Instant(
-        table.timeline.completed_writes()[0].requested_time, Action.SAVEPOINT, State.INFLIGHT
+        native.timeline.completed_writes()[0].requested_time, Action.SAVEPOINT, State.INFLIGHT
     )
-    client = open_table(table.path, {}).client
+    client = open_table(native.path, {}).client
     client.active.to_inflight(begun)
-    table.upsert(batch(3, "a"))
-    assert table.timeline.find(begun.requested_time, Action.SAVEPOINT) is None
+    native.upsert(batch(3, "a"))
+    assert native.timeline.find(begun.requested_time, Action.SAVEPOINT) is None
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
-def test_a_restore_that_died_is_finished_by_the_next_write(
-    tmp_path: Path, table_format: str
-) -> None:
-    path = tmp_path / "t"
+@pytest.mark.parametrize("table_format", TABLES)
+def test_a_restore_that_died_is_finished_by_the_next_write(path: Path, table_format: str) -> None:
     table = filled(path, table_format)
     (saved,) = table.savepoints
     planned = table.restore(saved.instant, dry_run=True)
@@ -242,12 +214,10 @@ def test_a_restore_that_died_is_finished_by_the_next_write(
     found = table.timeline.find(begun.requested_time)
     assert found is not None
     assert found.is_completed
-    agree(path)
-    assert hudi.Table.open(str(path)).validate().differences == ()
+    sound(path)
 
 
-def test_a_state_that_the_format_has_forgotten_is_no_savepoint(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_a_state_that_the_format_has_forgotten_is_no_savepoint(path: Path) -> None:
     table = new_table(path, "iceberg")
     first, *_ = table.timeline.completed_writes()
     iceberg = open_table(table.path, {})
@@ -261,8 +231,7 @@ def test_a_state_that_the_format_has_forgotten_is_no_savepoint(tmp_path: Path) -
     agree(path)
 
 
-def test_an_archive_after_a_rollback_forgets_only_what_it_archives(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_an_archive_after_a_rollback_forgets_only_what_it_archives(path: Path) -> None:
     options = {
         "hoodie.cleaner.commits.retained": "4",
         "hoodie.keep.min.commits": "6",
@@ -297,8 +266,7 @@ def without_past(path: Path) -> hudi.Table:
     return table
 
 
-def test_what_the_format_refuses_leaves_no_plan(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_what_the_format_refuses_leaves_no_plan(path: Path) -> None:
     table = without_past(path)
     before = instants(path)
     _, second, last = table.timeline.completed_writes()
@@ -313,17 +281,14 @@ def test_what_the_format_refuses_leaves_no_plan(tmp_path: Path) -> None:
     agree(path)
 
 
-def test_a_refused_plan_of_a_writer_that_died_is_dropped(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "t"
+def test_a_dead_writer_s_refused_plan_goes(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table = without_past(path)
     asked = requested_restore(table)
     table.upsert(batch(4, "a"))
-    assert hudi.Table.open(str(path)).timeline.find(asked.requested_time) is None
+    assert hudi.Table.open(path).timeline.find(asked.requested_time) is None
     assert f"restore {asked.requested_time}" in caplog.text
     assert bag(batch(4, "a")) <= agree(path), "the write after it is there"
-    assert hudi.Table.open(str(path)).validate().differences == ()
+    assert hudi.Table.open(path).validate().differences == ()
 
 
 def requested_restore(table: hudi.Table) -> Instant:
@@ -337,10 +302,7 @@ def requested_restore(table: hudi.Table) -> Instant:
 
 
 @pytest.mark.parametrize("begun", ["restore", "rollback", "restore, done"])
-def test_a_refused_plan_of_another_writer_goes_with_a_forced_repair(
-    tmp_path: Path, begun: str
-) -> None:
-    path = tmp_path / "t"
+def test_a_refused_plan_of_another_writer_goes_with_a_forced_repair(path: Path, begun: str) -> None:
     table = without_past(path)
     _, second, last = table.timeline.completed_writes()
     then = bag(table.to_arrow(as_of=second), SCHEMA.names)
@@ -355,21 +317,17 @@ def test_a_refused_plan_of_another_writer_goes_with_a_forced_repair(
         restore(TableState.load(OpenTable(client.as_stored(), load_format(NATIVE))), plan)
     with pytest.raises(HudiError, match=rf"{begun[:7]}.*table repair .* --force"):
         table.upsert(batch(4, "a"))
-    table = hudi.Table.open(str(path))
+    table = hudi.Table.open(path)
     assert table.repair(force=True).left == ()
     assert agree(path) == then
     table.upsert(batch(5, "a"))
-    agree(path)
-    assert hudi.Table.open(str(path)).validate().differences == ()
+    sound(path)
 
 
 @pytest.mark.parametrize("table_format", ["iceberg", "delta"])
-def test_a_converted_table_goes_back_to_its_conversion_and_no_further(
-    tmp_path: Path, table_format: str
-) -> None:
-    path = tmp_path / "t"
+def test_a_converted_table_goes_back_to_its_conversion(path: Path, table_format: str) -> None:
     new_table(path).convert(table_format)
-    table = hudi.Table.open(str(path))
+    table = hudi.Table.open(path)
     first, present = table.timeline.completed_writes()
     then = agree(path)
     with pytest.raises(TableServiceError):
@@ -387,15 +345,13 @@ def test_a_converted_table_goes_back_to_its_conversion_and_no_further(
     assert agree(path) == then
     table.delete_savepoint(present.requested_time)
     table.upsert(batch(4, "a"))
-    agree(path)
-    assert hudi.Table.open(str(path)).validate().differences == ()
+    sound(path)
 
 
 @pytest.mark.parametrize("table_format", ["iceberg", "delta", "iceberg,delta", "sql"])
-def test_a_dry_run_is_refused_as_the_restore_is(tmp_path: Path, table_format: str) -> None:
-    path = tmp_path / "t"
+def test_a_dry_run_is_refused_as_the_restore_is(path: Path, table_format: str) -> None:
     new_table(path).convert(table_format)
-    table = hudi.Table.open(str(path))
+    table = hudi.Table.open(path)
     first, present = table.timeline.completed_writes()
     then = bag(table.to_arrow())
 
@@ -410,17 +366,15 @@ def test_a_dry_run_is_refused_as_the_restore_is(tmp_path: Path, table_format: st
         if dry_run:
             assert files() == before
     assert refusals[0] == refusals[1]
-
     table.upsert(batch(3, "a"))
     before = files()
     planned = table.restore(present, dry_run=True)
     assert files() == before
     assert table.restore(present).undone == planned.undone
-    assert bag(hudi.Table.open(str(path)).to_arrow()) == then
+    assert bag(hudi.Table.open(path).to_arrow()) == then
 
 
-def test_a_refused_savepoint_of_another_engine_goes_with_a_forced_repair(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_a_refused_savepoint_of_another_engine_goes_with_a_forced_repair(path: Path) -> None:
     table = without_past(path)
     first, *_ = table.timeline.completed_writes()
     then = agree(path)
@@ -429,12 +383,69 @@ def test_a_refused_savepoint_of_another_engine_goes_with_a_forced_repair(tmp_pat
     create_savepoint(blind, table_lock(blind, config), config, of=first.requested_time)
     with pytest.raises(CommitStateUnknownError, match=r"savepoint.*table repair .* --force"):
         table.upsert(batch(4, "a"))
-    table = hudi.Table.open(str(path))
+    table = hudi.Table.open(path)
     table.repair(force=True)
     assert agree(path) == then
     table.upsert(batch(5, "a"))
     assert len(table.savepoints) == 1
     table.delete_savepoint(first.requested_time)
     table.upsert(batch(6, "a"))
-    agree(path)
-    assert hudi.Table.open(str(path)).validate().differences == ()
+    sound(path)
+
+
+# every commit of the table is compacted into base files of the metadata table at once
+COMPACTED = {"hoodie.metadata.compact.max.delta.commits": "1"}
+REPLACING: dict[str, Callable[[hudi.Table], CommitResult]] = {
+    "insert_overwrite_table": lambda table: table.insert_overwrite_table(batch(9, "a")),
+    "delete_partitions": lambda table: table.delete_partitions([{"city": "rome"}]),
+    "insert_overwrite": lambda table: table.insert_overwrite(batch(9, "a")),
+}
+
+
+def filtered(path: Path) -> list[str]:
+    """Keys by a filter on each city, which leaves out partitions by their ranges."""
+    table = hudi.Table.open(path)
+    cities = {row["city"] for row in table.to_arrow().to_pylist()}
+    found = [table.to_arrow(filter=[("city", "=", city), ("ts", ">=", 0)]) for city in cities]
+    return sorted(key for rows in found for key in rows["id"].to_pylist())
+
+
+@pytest.mark.parametrize("undo", ["rollback", "restore"])
+@pytest.mark.parametrize("name", REPLACING)
+@pytest.mark.parametrize("table_format", ["native", *FORMATS])
+def test_partitions_come_back_with_ranges(
+    path: Path, table_format: str, name: str, undo: str
+) -> None:
+    table = new_table(path, table_format, **COMPACTED)
+    before, keys = bag(table.to_arrow()), filtered(path)
+    first = table.timeline.completed_writes()[-1].requested_time
+    table.savepoint(first)
+    instant = REPLACING[name](table).instant
+    if undo == "rollback":
+        table.rollback(instant.requested_time)
+    else:
+        table.restore(first)
+    assert bag(hudi.Table.open(path).to_arrow()) == before
+    assert filtered(path) == keys
+    sound(path)
+
+
+def test_a_completion_too_late_goes_with_the_next_write(path: Path, table: hudi.Table) -> None:
+    table.rollback(table.timeline.completed_writes()[-1].requested_time)
+    (done,) = [
+        one for one in hudi.Table.open(path).timeline.instants if one.action is Action.ROLLBACK
+    ]
+    timeline = path / ".hoodie/timeline"
+    counted = timeline / f"{done.requested_time}_{done.completion_time}.rollback"
+    late = timeline / f"{done.requested_time}_{int(done.completion_time or 0) - 1}.rollback"
+    late.write_bytes(counted.read_bytes())
+    before = agree(path)
+    found = [
+        one for one in hudi.Table.open(path).timeline.instants if one.action is Action.ROLLBACK
+    ]
+    assert found == [done]
+    hudi.Table.open(path).upsert(batch(3, "c"))
+    assert not late.exists()
+    assert counted.exists()
+    assert sum(agree(path).values()) == sum(before.values()) + 1
+    assert hudi.Table.open(path).validate().is_valid

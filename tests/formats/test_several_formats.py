@@ -40,8 +40,8 @@ def formats(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def table(tmp_path: Path, formats: str) -> hudi.Table:
-    return new_table(tmp_path / "t", formats)
+def table(path: Path, formats: str) -> hudi.Table:
+    return new_table(path, formats)
 
 
 @pytest.fixture
@@ -59,9 +59,6 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, BaseExceptio
         monkeypatch.setattr(FormatHost, hook, call)
 
     return fail
-
-
-# --- what is written, all read -------------------------------------------------------------------
 
 
 def test_every_reader_sees_the_same_rows_after_every_action(table: hudi.Table) -> None:
@@ -89,11 +86,11 @@ def test_every_reader_sees_the_same_rows_after_every_action(table: hudi.Table) -
     assert {"files of iceberg", "files of delta"} <= report.checked.keys()
 
 
-def test_duckdb_reads_either(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", BOTH)
+def test_duckdb_reads_either(path: Path) -> None:
+    table = new_table(path, BOTH)
     table.upsert(batch(2, "a", "n"))
     own = ours(table.path)
-    for found in (by_duckdb.read_delta(tmp_path / "t"), by_duckdb.read_iceberg(tmp_path / "t")):
+    for found in (by_duckdb.read_delta(path), by_duckdb.read_iceberg(path)):
         assert {row["id"]: row["ts"] for row in found} == own
         assert len(found) == len(own)
 
@@ -115,9 +112,6 @@ def test_versions_are_told_apart_whatever_they_are() -> None:
     assert split_versions("7") == split_versions(None) == {}
 
 
-# --- a step 2 of one that is missing -------------------------------------------------------------
-
-
 def test_what_the_last_format_lacks_is_not_there_yet(
     table: hudi.Table, formats: str, failing: Callable[..., None]
 ) -> None:
@@ -134,7 +128,6 @@ def test_what_the_last_format_lacks_is_not_there_yet(
     assert f"not recorded in {last};" in (lag.found or "")
     shown = CliRunner().invoke(app, ["timeline", table.path]).output
     assert f"not in the {last} metadata yet" in " ".join(shown.split())
-
     hudi.Table.open(table.path).upsert(batch(3, "z"))
     assert read_at_rest(table) == {**new, "z": 3}
     assert hudi.Table.open(table.path).validate().differences == ()
@@ -278,9 +271,6 @@ def test_what_any_format_cannot_go_back_behind_is_refused_before_one_has(
     assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1, "z": 3}
 
 
-# --- names and abilities -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -290,20 +280,20 @@ def test_what_any_format_cannot_go_back_behind_is_refused_before_one_has(
         ("iceberg;delta", "letter"),
     ],
 )
-def test_a_list_that_is_none_is_refused(given: str, said: str, tmp_path: Path) -> None:
+def test_a_list_that_is_none_is_refused(given: str, said: str, path: Path) -> None:
     with pytest.raises(InvalidOptionError, match=said):
-        new_table(tmp_path / "t", given)
-    assert not (tmp_path / "t").exists()
+        new_table(path, given)
+    assert not path.exists()
 
 
-def test_a_missing_plugin_in_the_list_is_named(tmp_path: Path) -> None:
+def test_a_missing_plugin_in_the_list_is_named(path: Path) -> None:
     with pytest.raises(UnknownTableFormatError, match="nowhere"):
-        new_table(tmp_path / "t", "iceberg,nowhere")
-    assert not (tmp_path / "t").exists()
+        new_table(path, "iceberg,nowhere")
+    assert not path.exists()
 
 
-def test_names_may_be_a_list_in_any_case(tmp_path: Path) -> None:
-    assert new_table(tmp_path / "t", ["Iceberg", " delta"]).format == BOTH
+def test_names_may_be_a_list_in_any_case(path: Path) -> None:
+    assert new_table(path, ["Iceberg", " delta"]).format == BOTH
 
 
 def test_abilities_are_those_that_all_have(formats: str) -> None:
@@ -322,14 +312,11 @@ def test_files_stay_in_the_folder_of_the_table(tmp_path: Path, formats: str) -> 
     assert not (tmp_path / "t").exists()
 
 
-def test_what_one_cannot_hold_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_what_one_cannot_hold_is_refused_before_anything_is_written(path: Path) -> None:
     schema = SCHEMA.append(pa.field("at", pa.time64("us")))
     with pytest.raises(hudi.HudiError):
-        hudi.Table.create(str(tmp_path / "t"), schema, record_key="id", format=BOTH)
-    assert not (tmp_path / "t").exists()
-
-
-# --- formats that are added and dropped ----------------------------------------------------------
+        hudi.Table.create(path, schema, record_key="id", format=BOTH)
+    assert not path.exists()
 
 
 @pytest.mark.parametrize(
@@ -344,8 +331,8 @@ def test_what_one_cannot_hold_is_refused_before_anything_is_written(tmp_path: Pa
         (BOTH, "native"),
     ],
 )
-def test_a_format_is_added_or_dropped(before: str, after: str, tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", before)
+def test_a_format_is_added_or_dropped(before: str, after: str, path: Path) -> None:
+    table = new_table(path, before)
     table.upsert(batch(2, "a"))
     kept = {one: READ[one](Path(table.path)) for one in before.split(",") if one in READ}
     done = table.convert(after.split(","))
@@ -361,8 +348,8 @@ def test_a_format_is_added_or_dropped(before: str, after: str, tmp_path: Path) -
     assert hudi.Table.open(table.path).validate().differences == ()
 
 
-def test_a_format_that_stays_keeps_its_history(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", "delta")
+def test_a_format_that_stays_keeps_its_history(path: Path) -> None:
+    table = new_table(path, "delta")
     table.upsert(batch(2, "a"))
     versions = DeltaTable(table.path).version()
     table.savepoint()
@@ -374,8 +361,8 @@ def test_a_format_that_stays_keeps_its_history(tmp_path: Path) -> None:
     assert DeltaTable(table.path, 1).to_pyarrow_table().num_rows
 
 
-def test_a_conversion_that_dies_is_run_again(tmp_path: Path, failing: Callable[..., None]) -> None:
-    table = new_table(tmp_path / "t", "native")
+def test_a_conversion_that_dies_is_run_again(path: Path, failing: Callable[..., None]) -> None:
+    table = new_table(path, "native")
     failing("delta", "rebuild", Died())
     with pytest.raises(Died):
         table.convert(BOTH)
@@ -385,19 +372,10 @@ def test_a_conversion_that_dies_is_run_again(tmp_path: Path, failing: Callable[.
     assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
 
 
-def test_a_lost_format_is_rebuilt_beside_the_other(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", BOTH)
-    for file in (tmp_path / "t" / "_delta_log").iterdir():
+def test_a_lost_format_is_rebuilt_beside_the_other(path: Path) -> None:
+    table = new_table(path, BOTH)
+    for file in (path / "_delta_log").iterdir():
         file.unlink()
     hudi.Table.open(table.path).repair()
     hudi.Table.open(table.path).upsert(batch(2, "a"))
     assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
-
-
-def test_the_command_line_makes_and_converts(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", "iceberg")
-    result = CliRunner().invoke(app, ["table", "convert", table.path, "--to", BOTH])
-    assert result.exit_code == 0, result.output
-    assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1}
-    wrong = CliRunner().invoke(app, ["table", "convert", table.path, "--to", "iceberg,nowhere"])
-    assert wrong.exit_code == 2

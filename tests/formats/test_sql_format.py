@@ -36,43 +36,20 @@ from hudi_core.spi import (
     ValueRanges,
 )
 from hudi_core.spi.testing import OpenTable, WriterDied, dies_before, open_table
+from tests.tables import new_table, rows
 
-SCHEMA = pa.schema(
-    {
-        "id": pa.string(),
-        "part": pa.string(),
-        "number": pa.int64(),
-        "real": pa.float64(),
-        "text": pa.string(),
-        "day": pa.date32(),
-        "price": pa.decimal128(20, 4),
-        "flag": pa.bool_(),
-        "data": pa.binary(),
-    }
-)
-SHARED = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "table"
+_KEYS = {"id": pa.string(), "part": pa.string(), "number": pa.int64(), "real": pa.float64()}
+_VALUES = {"text": pa.string(), "day": pa.date32(), "price": pa.decimal128(20, 4)}
+SCHEMA = pa.schema({**_KEYS, **_VALUES, "flag": pa.bool_(), "data": pa.binary()})
 
 
 @pytest.fixture
 def table(path: Path) -> hudi.Table:
-    return hudi.Table.create(
-        str(path),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="part",
-        format="sql",
-        options={"hoodie.fs.fsync": "false"},
-    )
+    return new_table(path, SCHEMA, format="sql")
 
 
 def row(key: str, part: str = "a", **values: Any) -> pa.Table:
-    return pa.Table.from_pylist([{"id": key, "part": part, **values}], SCHEMA)
+    return rows(key, schema=SCHEMA, part=part, **values)
 
 
 def ranges(path: Path, column: str, kind: pa.DataType) -> tuple[FileColumns, ValueRanges]:
@@ -90,21 +67,15 @@ def pending(path: Path) -> tuple[OpenTable, Instant, Any]:
     return opened, instant, opened.client.read_commit(instant)
 
 
-# --- commits ---------------------------------------------------------------------------------
-
-
 @contextmanager
-def answers_lost(monkeypatch: pytest.MonkeyPatch, *, is_done: bool) -> Iterator[None]:
-    """Let the database fail at the end of a transaction, after it was done, or before."""
+def requests_lost(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the database fail at the end of a transaction, before it is done."""
     changing = Database.changing
 
     @contextmanager
     def failing(self: Database) -> Iterator[Any]:
-        with self._explained():
-            with changing(self) as connection:
-                yield connection
-                if not is_done:
-                    raise OperationalError("COMMIT", {}, Exception("connection lost"))
+        with self._explained(), changing(self) as connection:
+            yield connection
             raise OperationalError("COMMIT", {}, Exception("connection lost"))
 
     with monkeypatch.context() as patched:
@@ -112,29 +83,18 @@ def answers_lost(monkeypatch: pytest.MonkeyPatch, *, is_done: bool) -> Iterator[
         yield
 
 
-def test_an_answer_that_was_lost_is_no_failure(
-    table: hudi.Table, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table.insert(row("1"))
-    with answers_lost(monkeypatch, is_done=True):
-        table.upsert(row("1", number=2))
-    assert [one["number"] for one in rows_of(path)] == [2] == table.to_arrow()["number"].to_pylist()
-
-
 def test_a_request_that_was_lost_leaves_an_unknown_state_that_the_next_write_publishes(
     table: hudi.Table, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.insert(row("1"))
-    with answers_lost(monkeypatch, is_done=False), pytest.raises(CommitStateUnknownError):
+    with requests_lost(monkeypatch), pytest.raises(CommitStateUnknownError):
         table.upsert(row("1", number=2))
     assert [one["number"] for one in rows_of(path)] == [None]
-    hudi.Table.open(str(path)).insert(row("2", number=3))
+    hudi.Table.open(path).insert(row("2", number=3))
     assert sorted(one["number"] for one in rows_of(path)) == [2, 3]
 
 
-def test_of_writers_that_come_at_once_one_makes_the_next_state(
-    table: hudi.Table, path: Path
-) -> None:
+def test_of_writers_at_once_one_makes_the_next_state(table: hudi.Table, path: Path) -> None:
     table.insert(row("1"))
     opened = open_table(str(path), {})
     expected = opened.host.open(opened.client).version
@@ -155,9 +115,7 @@ def test_of_writers_that_come_at_once_one_makes_the_next_state(
     assert opened.host.open(opened.client).version == str(int(expected) + 1)
 
 
-def test_what_was_fenced_off_is_not_complete_below_a_watermark(
-    table: hudi.Table, path: Path
-) -> None:
+def test_fenced_off_is_not_complete_below_a_watermark(table: hudi.Table, path: Path) -> None:
     table.insert(row("1"))
     with dies_before(), pytest.raises(WriterDied):
         table.upsert(row("1", number=2))
@@ -167,17 +125,12 @@ def test_what_was_fenced_off_is_not_complete_below_a_watermark(
     assert opened.host.find_publication(opened.client, instant) is None
 
 
-# --- services --------------------------------------------------------------------------------
-
-
-def test_a_state_whose_files_were_cleaned_is_not_gone_back_to(
-    table: hudi.Table, path: Path
-) -> None:
+def test_a_state_of_cleaned_files_is_not_gone_back_to(table: hudi.Table, path: Path) -> None:
     table.insert(row("1", number=1))
     for number in (2, 3, 4):
         last = table.upsert(row("1", number=number)).instant
     hudi.Table.open(
-        str(path),
+        path,
         {
             "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
             "hoodie.clean.fileversions.retained": "1",
@@ -211,12 +164,12 @@ def test_a_file_group_whose_rows_are_all_deleted_holds_none(table: hudi.Table, p
     table.insert(row("2", "b"))
     table.delete(row("1", "a"))
     for _ in range(2):
-        now = hudi.Table.open(str(path))
+        now = hudi.Table.open(path)
         assert now.to_arrow()["id"].to_pylist() == ["2"] == [one["id"] for one in rows_of(path)]
         assert now.validate().differences == ()
-        hudi.Table.open(str(path)).repair(force=True)
+        hudi.Table.open(path).repair(force=True)
     table.upsert(row("1", "a"))
-    assert sorted(hudi.Table.open(str(path)).to_arrow()["id"].to_pylist()) == ["1", "2"]
+    assert sorted(hudi.Table.open(path).to_arrow()["id"].to_pylist()) == ["1", "2"]
 
 
 def test_a_deletion_of_all_rows_is_rolled_back(table: hudi.Table, path: Path) -> None:
@@ -232,7 +185,7 @@ def test_a_restore_of_what_was_forgotten_is_refused(table: hudi.Table, path: Pat
     table.savepoint(saved)
     table.upsert(row("1", number=2))
     database_of(path).unlink()
-    table = hudi.Table.open(str(path))
+    table = hudi.Table.open(path)
     table.repair()
     with pytest.raises(TableServiceError):
         table.restore(saved)
@@ -250,8 +203,6 @@ def test_a_rollback_brings_the_columns_of_before_back(table: hudi.Table, path: P
     table.rollback(instant)
     assert ask_sqlite(path, "SELECT columns FROM hudi_tables") == before
 
-
-# --- statistics ------------------------------------------------------------------------------
 
 VALUES = {
     "number": [-(2**63), 0, 2**63 - 1, None],
@@ -311,9 +262,6 @@ def test_ranges_of_many_files_are_those_of_few(
     assert few.may_be_null.tolist() == [column in ("number", "day"), *[column == "day"] * 4]
 
 
-# --- the place -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("url", "why"),
     [
@@ -326,38 +274,23 @@ def test_ranges_of_many_files_are_those_of_few(
 )
 def test_an_url_that_cannot_be_used_is_refused(path: Path, url: str, why: str) -> None:
     with pytest.raises(InvalidOptionError, match=why):
-        hudi.Table.create(
-            str(path),
-            SCHEMA,
-            name="t",
-            record_key="id",
-            format="sql",
-            options={"hoodie.table.format.sql.url": url},
-        )
+        new_table(path, SCHEMA, {"hoodie.table.format.sql.url": url}, format="sql")
     assert not path.exists()
 
 
 def test_a_server_that_does_not_answer_is_an_error_before_anything_is_made(path: Path) -> None:
+    nobody = {"hoodie.table.format.sql.url": "postgresql://nobody@127.0.0.1:1/none"}
     with pytest.raises(StorageError, match="does not answer"):
-        hudi.Table.create(
-            str(path),
-            SCHEMA,
-            name="t",
-            record_key="id",
-            format="sql",
-            options={"hoodie.table.format.sql.url": "postgresql://nobody@127.0.0.1:1/none"},
-        )
+        new_table(path, SCHEMA, nobody, format="sql")
     assert not path.exists()
 
 
-def test_a_link_in_the_place_of_the_database_is_refused(
-    table: hudi.Table, path: Path, tmp_path: Path
-) -> None:
+def test_a_link_to_a_database_is_refused(table: hudi.Table, path: Path, tmp_path: Path) -> None:
     table.insert(row("1"))
     database_of(path).rename(tmp_path / "other.db")
     database_of(path).symlink_to(tmp_path / "other.db")
     with pytest.raises(hudi.errors.UnsafePathError):
-        hudi.Table.open(str(path)).to_arrow()
+        hudi.Table.open(path).to_arrow()
 
 
 @pytest.mark.parametrize(
@@ -374,8 +307,8 @@ def test_damage_is_an_error_and_is_repaired(table: hudi.Table, path: Path, damag
     table.insert(row("2", "b", number=8))
     ask_sqlite(path, damage)
     with pytest.raises(CorruptMetadataError):
-        hudi.Table.open(str(path)).to_arrow(filter=[("number", "==", 7)])
-    hudi.Table.open(str(path)).repair()
+        hudi.Table.open(path).to_arrow(filter=[("number", "==", 7)])
+    hudi.Table.open(path).repair()
     assert sorted(one["number"] for one in rows_of(path)) == [7, 8]
 
 
@@ -383,25 +316,17 @@ def test_a_file_that_is_no_database_is_repaired(table: hudi.Table, path: Path) -
     table.insert(row("1", number=7))
     database_of(path).write_bytes(b"no database" * 100)
     with pytest.raises(CorruptMetadataError):
-        hudi.Table.open(str(path)).to_arrow()
-    hudi.Table.open(str(path)).repair()
+        hudi.Table.open(path).to_arrow()
+    hudi.Table.open(path).repair()
     assert [one["number"] for one in rows_of(path)] == [7]
 
 
 def test_a_moved_table_finds_its_database(table: hudi.Table, path: Path, tmp_path: Path) -> None:
     """Its rows say the former folder; a name of its own does not."""
-    named = hudi.Table.create(
-        str(tmp_path / "named"),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="part",
-        format="sql",
-        options={"hoodie.table.format.sql.table": "mine"},
-    )
-    named.insert(row("1", number=7))
+    named = {"hoodie.table.format.sql.table": "mine"}
+    new_table(tmp_path / "named", row("1", number=7), named, format="sql")
     (tmp_path / "named").rename(tmp_path / "moved")
-    assert hudi.Table.open(str(tmp_path / "moved")).to_arrow()["number"].to_pylist() == [7]
+    assert hudi.Table.open(tmp_path / "moved").to_arrow()["number"].to_pylist() == [7]
 
 
 def test_the_database_is_plain_sqlite(table: hudi.Table, path: Path) -> None:

@@ -21,6 +21,7 @@ from hudi_core.read.state_diff import StateDiff
 from hudi_core.rows.equality import differing_rows
 from hudi_core.services.opening import open_table
 from tests.formats.service_tables import SCHEMA, batch, new_table
+from tests.tables import TABLES
 
 OFF = {"hoodie.table.services.enabled": "false"}
 Rows = dict[tuple[str, str], str]
@@ -43,9 +44,9 @@ def counted(diff: pa.Table) -> Counter[tuple[str, str]]:
     return Counter((row.pop(CHANGE_TYPE), repr(row)) for row in rows)
 
 
-@pytest.mark.parametrize("table_format", ["native", "iceberg", "delta"])
-def test_any_two_states_differ_as_their_rows_do(tmp_path: Path, table_format: str) -> None:
-    table = new_table(tmp_path / "t", table_format, **OFF)
+@pytest.mark.parametrize("table_format", TABLES)
+def test_any_two_states_differ_as_their_rows_do(path: Path, table_format: str) -> None:
+    table = new_table(path, table_format, **OFF)
     again = table.to_arrow(SCHEMA.names).filter(pa.compute.field("city") == "rome")
     moved = batch(6, "a").set_column(1, SCHEMA.field("city"), [["oslo"]])
     table.upsert(batch(3, "b", "c"))
@@ -72,25 +73,24 @@ def test_any_two_states_differ_as_their_rows_do(tmp_path: Path, table_format: st
     assert table.diff(times[0]).schema.names == [*table.to_arrow().schema.names, CHANGE_TYPE]
 
 
-def test_columns_that_are_not_asked_for_do_not_count(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t")
-    first = table.timeline.completed_writes()[0].requested_time
+def test_columns_that_are_not_asked_for_do_not_count(native: hudi.Table) -> None:
+    first = native.timeline.completed_writes()[0].requested_time
 
-    assert counted(table.diff(first, columns="city")) == Counter(
+    assert counted(native.diff(first, columns="city")) == Counter(
         [("insert", repr({"city": "oslo"}))]
     )
-    assert len(table.diff(first, columns=["ts"])) == 2
+    assert len(native.diff(first, columns=["ts"])) == 2
     with pytest.raises(SchemaError, match="nope"):
-        table.diff(first, columns="nope")
+        native.diff(first, columns="nope")
 
 
-def test_files_of_both_states_are_not_read(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", **OFF)
+def test_files_of_both_states_are_not_read(path: Path) -> None:
+    table = new_table(path, **OFF)
     first = table.upsert(batch(3, "y")).instant
     table.upsert(batch(4, "b"))
     [same] = [one.base_file for one in table.file_slices() if one.partition_path == "oslo"]
     assert same is not None
-    (tmp_path / "t" / same.path).write_bytes(b"damaged")
+    (path / same.path).write_bytes(b"damaged")
 
     assert table.diff(first, columns=["id"]).to_pylist() == []
     assert table.diff(first, columns=["id", "ts"]).to_pylist() == [
@@ -98,13 +98,10 @@ def test_files_of_both_states_are_not_read(tmp_path: Path) -> None:
     ]
 
 
-def test_several_rows_with_one_key(tmp_path: Path) -> None:
+def test_several_rows_with_one_key(path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("n", pa.int64())])
     table = hudi.Table.create(
-        str(tmp_path / "t"),
-        schema,
-        record_key="id",
-        options={"hoodie.combine.before.insert": "false"},
+        path, schema, record_key="id", options={"hoodie.combine.before.insert": "false"}
     )
 
     def insert(*numbers: int) -> hudi.Instant:
@@ -121,8 +118,8 @@ def test_several_rows_with_one_key(tmp_path: Path) -> None:
     )
 
 
-def test_a_state_that_is_gone_is_refused(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", **OFF)
+def test_a_state_that_is_gone_is_refused(path: Path) -> None:
+    table = new_table(path, **OFF)
     first = table.timeline.completed_writes()[0].requested_time
     table.upsert(batch(3, "a"))
     table.clean(options={"hoodie.cleaner.commits.retained": "1"})
@@ -131,8 +128,7 @@ def test_a_state_that_is_gone_is_refused(tmp_path: Path) -> None:
         table.diff(first)
 
 
-def test_rows_without_meta_columns_are_compared_by_their_key_columns(tmp_path: Path) -> None:
-    path = tmp_path / "t"
+def test_rows_without_meta_columns_are_compared_by_their_key_columns(path: Path) -> None:
     path.mkdir()
     keys = {"x": [1, 1, 2], "y": ["a", "b", "a"]}
     pq.write_table(pa.table({**keys, "n": [1, 2, 3]}), path / "a.parquet")
@@ -158,7 +154,7 @@ def test_rows_without_meta_columns_are_compared_by_their_key_columns(tmp_path: P
 def test_a_null_is_a_part_of_a_key_as_any_other(tmp_path: Path) -> None:
     schema = pa.schema([("x", pa.int64()), ("y", pa.string()), ("n", pa.int64())])
     options = {"hoodie.populate.meta.fields": "false"}
-    table = hudi.Table.create(str(tmp_path), schema, record_key=["x", "y"], options=options)
+    table = hudi.Table.create(tmp_path, schema, record_key=["x", "y"], options=options)
     table.insert(pa.table({"x": [1, 1], "y": [None, "a"], "n": [1, 2]}, schema))
     table.upsert(pa.table({"x": [1, 2], "y": [None, None], "n": [3, 4]}, schema))
     first, last = table.timeline.completed_writes()

@@ -67,8 +67,8 @@ def taken() -> Iterator[list[Step]]:
 
 
 @pytest.fixture(params=FORMATS)
-def table(tmp_path: Path, request: pytest.FixtureRequest) -> hudi.Table:
-    return new_table(tmp_path / "t", str(request.param))
+def table(path: Path, request: pytest.FixtureRequest) -> hudi.Table:
+    return new_table(path, str(request.param))
 
 
 def test_a_write(table: hudi.Table) -> None:
@@ -90,9 +90,7 @@ def test_a_write_whose_lock_may_have_been_another_s_for_a_blink(
     assert steps[3:] == [Step.COMPLETE, *looks, Step.PUBLISH]
 
 
-def test_a_write_whose_lock_may_have_been_another_s(
-    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_with_a_doubtful_lock(table: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     real = FormatHost.check_write
 
     def slowly(*arguments: Any) -> None:
@@ -133,7 +131,7 @@ def test_a_write_after_one_that_died_between_the_steps(
     assert steps == theirs + mine
 
 
-def test_a_write_after_one_that_cannot_be_published(
+def test_after_one_that_is_not_published(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left_between(monkeypatch, table, lambda: table.upsert(batch(2, "a")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,11 +17,15 @@ from pyiceberg.exceptions import CommitFailedException
 from typer.testing import CliRunner
 
 import hudi_core as hudi
+import hudi_core.actions.rollback
 import hudi_core.txn.publication
+import hudi_core.txn.transaction
+from hudi_core.actions.rollback import make_plan
 from hudi_core.cli import app
 from hudi_core.errors import (
     CommitConflictError,
     CommitStateUnknownError,
+    ConcurrentWriterError,
     HudiError,
     IncompleteCommitError,
     LockError,
@@ -29,14 +34,20 @@ from hudi_core.errors import (
     TableServiceError,
 )
 from hudi_core.model.format import PARENT_KEY
+from hudi_core.model.instant import Action
 from hudi_core.plugin.host import FormatHost
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.txn.table_lock import TableLock
+from hudi_core.txn import roll_forward, rollback
+from hudi_core.txn.conflicts import require_no_conflicts
+from hudi_core.txn.publication import PublicationRejectedError
+from hudi_core.txn.state import TableState
+from hudi_core.txn.table_lock import Hold, TableLock
 from hudi_core.txn.transaction import Transaction
 from tests.formats.test_format_locks import sql
 from tests.formats.two_steps import (
     FORMATS,
+    READ,
     batch,
     blind,
     files_of,
@@ -94,8 +105,8 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=FORMATS)
-def table(tmp_path: Path, request: pytest.FixtureRequest) -> hudi.Table:
-    return new_table(tmp_path / "t", str(request.param))
+def table(path: Path, request: pytest.FixtureRequest) -> hudi.Table:
+    return new_table(path, str(request.param))
 
 
 @pytest.fixture
@@ -232,13 +243,8 @@ def test_of_two_writes_that_died_the_first_is_published_first(
     assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1, "z": 4}
 
 
-# --- rollbacks have a step 2 as well -------------------------------------------------------------
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_rollback_whose_answer_is_lost_is_done(
-    table: hudi.Table, faults: Faults, when: str
-) -> None:
+def test_a_rollback_without_answer_is_done(table: hudi.Table, faults: Faults, when: str) -> None:
     undone = table.upsert(batch(2, "a"))
     getattr(faults, when).append(StorageError("The answer was lost", "Look."))
     table.rollback(undone.instant)
@@ -261,9 +267,6 @@ def test_a_rollback_that_stays_open_ends_the_command_with_the_code_for_it(
     assert all(one.is_completed for one in hudi.Table.open(table.path).timeline.instants)
     table.upsert(batch(3, "b"))
     assert read_at_rest(table) == {"a": 1, "b": 3, "x": 1}
-
-
-# --- a commit that is repeated -------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -362,12 +365,7 @@ def test_a_step_1_that_nobody_can_tell_of_is_said_to_be_open(
     assert dict(zip(found["id"], found["ts"], strict=True)) == {"a": 2, "b": 3, "x": 1}
 
 
-# --- nothing is repeated by a library ----------------------------------------------------------
-
-
-def test_delta_makes_every_version_in_one_attempt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_delta_tries_each_version_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     real = PosixStorage.put_if_absent
 
@@ -393,7 +391,6 @@ def test_iceberg_asks_a_catalog_once_for_each_commit(
     new_table(tmp_path / "folder", "iceberg")
     metadata = newest_iceberg(tmp_path / "folder").metadata
     assert metadata.properties["commit.retry.num-retries"] == "0"
-
     table = new_table(tmp_path / "t", "iceberg", **sql)
     calls: list[object] = []
 
@@ -408,3 +405,148 @@ def test_iceberg_asks_a_catalog_once_for_each_commit(
         with pytest.raises(CommitConflictError, match="somebody was first"):
             here.host.before_rollback(here.client, done)
     assert len(calls) == 1
+
+
+GONE = StorageError("The store is gone", "Wait for it.")
+
+
+@pytest.fixture(params=FORMATS)
+def impatient(
+    path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> hudi.Table:
+    monkeypatch.setattr(hudi_core.txn.publication, "_PAUSE_S", 0.0)
+    return new_table(path, str(request.param))
+
+
+def lose_answers(monkeypatch: pytest.MonkeyPatch, asked: int) -> None:
+    """Lose every answer of the hook of a write, and all but the first to whether it is held."""
+    write, find = FormatHost.complete_write, FormatHost.find_publication
+    left = [asked]
+
+    def told(self: FormatHost, *arguments: Any) -> Any:
+        write(self, *arguments)
+        raise GONE
+
+    def answered(self: FormatHost, *arguments: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise GONE
+        return find(self, *arguments)
+
+    monkeypatch.setattr(FormatHost, "complete_write", told)
+    monkeypatch.setattr(FormatHost, "find_publication", answered)
+
+
+def test_what_is_held_is_told_done(impatient: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    lose_answers(monkeypatch, 1)
+    done = impatient.upsert(batch(2, "a"))
+    monkeypatch.undo()
+    assert read(impatient) == {"a": 2, "b": 1, "x": 1}
+    publication = opened(impatient).host.find_publication(
+        opened(impatient).client, done_instant(impatient)
+    )
+    assert publication is not None
+    assert done.receipt.version == publication.version
+
+
+def done_instant(table: hudi.Table) -> Any:
+    return table.timeline.completed_writes()[-1]
+
+
+def test_a_commit_that_is_repeated_is_done_whatever_the_format_answers(
+    impatient: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = Transaction.commit
+
+    def twice(self: Transaction, *arguments: Any) -> Any:
+        commit(self, *arguments)
+        lose_answers(monkeypatch, 1)
+        return commit(self, *arguments)
+
+    monkeypatch.setattr(Transaction, "commit", twice)
+    impatient.upsert(batch(2, "a"))
+    monkeypatch.undo()
+    assert read(impatient) == {"a": 2, "b": 1, "x": 1}
+
+
+def test_what_cannot_be_fenced_off_is_not_told_failed(
+    impatient: hudi.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PublicationRejectedError("something else came first", "Run the write again.")
+
+    def fail(*_: object) -> None:
+        raise GONE
+
+    monkeypatch.setattr(roll_forward, "require_publishable", refuse)
+    monkeypatch.setattr(FormatHost, "complete_write", fail)
+    monkeypatch.setattr(FormatHost, "before_rollback", fail)
+    with pytest.raises(CommitStateUnknownError) as told:
+        impatient.upsert(batch(2, "a"))
+    monkeypatch.undo()
+    assert told.value.__cause__ is GONE
+    impatient.upsert(batch(3, "b"))  # nothing stands against it any more, and it comes in
+    assert read_at_rest(impatient) == {"a": 2, "b": 3, "x": 1}
+
+
+SHARED = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_what_was_published_after_the_look_for_conflicts_is_not_built_upon(
+    path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
+) -> None:
+    new_table(path, format_name)
+    look = require_no_conflicts
+    others = [hudi.Table.open(path, options=SHARED)]
+
+    def asleep_afterwards(*arguments: Any) -> None:
+        look(*arguments)
+        if others:
+            other = others.pop()
+            with monkeypatch.context() as patched:
+                patched.setattr(TableLock, "held", lambda self: nullcontext(Hold()))
+                patched.setattr(TableLock, "require_lease", lambda self: None)
+                other.upsert(batch(5, "a"))
+
+    monkeypatch.setattr(hudi_core.txn.transaction, "require_no_conflicts", asleep_afterwards)
+    with pytest.raises(CommitConflictError):
+        hudi.Table.open(path, options=SHARED).upsert(batch(4, "a", "c"))
+    assert READ[format_name](path) == {"a": 5, "b": 1, "x": 1}
+    found = hudi.Table.open(path).to_arrow(columns=["id", "ts"]).to_pylist()
+    assert {row["id"]: row["ts"] for row in found} == {"a": 5, "b": 1, "x": 1}
+
+
+@pytest.mark.parametrize("format_name", ["native", *FORMATS])
+def test_a_write_that_completes_while_its_rollback_is_planned_stays(
+    path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
+) -> None:
+    new_table(path, format_name)
+    plan, refused = make_plan, list[ConcurrentWriterError]()
+
+    def taken_for_dead(self: Any, *arguments: Any) -> Any:
+        """Roll the write back from elsewhere; it completes while the plan is made."""
+        opened, pending = self.table, self.instant
+
+        def slow(*given: Any) -> Any:
+            made = plan(*given)
+            done.append(complete(self, *arguments))
+            return made
+
+        done: list[Any] = []
+        monkeypatch.setattr(hudi_core.actions.rollback, "make_plan", slow)
+        with pytest.raises(ConcurrentWriterError) as caught:
+            rollback.roll_back(TableState.load(opened), pending)
+        refused.append(caught.value)
+        monkeypatch.setattr(hudi_core.actions.rollback, "make_plan", plan)
+        return done[0]
+
+    complete = hudi_core.txn.transaction.Transaction._complete
+    monkeypatch.setattr(hudi_core.txn.transaction.Transaction, "_complete", taken_for_dead)
+    hudi.Table.open(path, options=SHARED).upsert(batch(4, "a"))
+    monkeypatch.undo()
+    assert refused
+    opened = hudi.Table.open(path)
+    found = opened.to_arrow(columns=["id", "ts"]).to_pylist()
+    assert {row["id"]: row["ts"] for row in found} == {"a": 4, "b": 1, "x": 1}
+    assert not [one for one in opened.timeline.instants if one.action is Action.ROLLBACK]

@@ -28,6 +28,7 @@ from hudi_core.read.connector.handles import TableName
 from hudi_core.services.differences import Source
 from hudi_core.spi import NumberedFiles
 from hudi_core.sync.result import EntryChange
+from tests import tables
 
 HIVE = "hoodie.datasource.hive_sync."
 SCHEMA = pa.schema([("id", pa.int64()), ("City", pa.string())])
@@ -37,17 +38,9 @@ def trips(ids: list[int], cities: list[str]) -> pa.Table:
     return pa.table({"id": ids, "City": cities}, SCHEMA)
 
 
-def new_table(path: Path, options: dict[str, Any], kind: str) -> hudi.Table:
-    table = hudi.Table.create(
-        path / "trips",
-        SCHEMA,
-        record_key="id",
-        partition_by="City",
-        format=kind,
-        options={"hoodie.fs.fsync": False, **options},
-    )
-    table.insert(trips([1, 2], ["Rome", "Bern"]))
-    return table
+def of_trips(path: Path, options: dict[str, Any], kind: str) -> hudi.Table:
+    rows = trips([1, 2], ["Rome", "Bern"])
+    return tables.new_table(path / "trips", rows, options, partition_by="City", format=kind)
 
 
 def ids(catalog: Catalog, lake: str) -> list[int]:
@@ -80,14 +73,13 @@ def entry(metastore: HiveMetastore, lake: str) -> Any:
 def test_an_iceberg_table_is_one_of_the_metastores_iceberg_tables(
     metastore: HiveMetastore, lake: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    table = new_table(tmp_path, {**options, f"{HIVE}enable": True}, "iceberg")
+    table = of_trips(tmp_path, {**options, f"{HIVE}enable": True}, "iceberg")
     theirs = HiveCatalog("theirs", uri=metastore.uri)
     assert ids(theirs, lake) == [1, 2]
     first = entry(metastore, lake)
     assert first.parameters["table_type"] == "ICEBERG"
     assert first.partitionKeys == []
     assert "spark.sql.sources.provider" not in first.parameters
-
     table.upsert(trips([2, 3], ["Bern", "Ulm"]))
     table.alter(add_columns={"tip": pa.int32()})
     assert ids(theirs, lake) == by_name(metastore, lake) == [1, 2, 3]
@@ -130,7 +122,6 @@ def test_a_table_takes_the_entry_of_the_one_that_it_has_overwritten(
     given = {
         **options,
         f"{HIVE}enable": True,
-        "hoodie.fs.fsync": False,
         "hoodie.table.name": "trips",
         "hoodie.table.format": "iceberg",
         "hoodie.datasource.write.recordkey.field": "id",
@@ -145,7 +136,6 @@ def test_a_table_takes_the_entry_of_the_one_that_it_has_overwritten(
     assert now["metadata_location"] < before["metadata_location"], "its count began anew"
     theirs = HiveCatalog("theirs", uri=metastore.uri)
     assert ids(theirs, lake) == [7]
-
     with theirs.load_table(f"{lake}.trips").transaction() as change:
         change.set_properties(owner="another")
     for mode in ("append", "overwrite"):
@@ -161,7 +151,7 @@ def test_an_entry_that_is_far_behind_catches_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(iceberg_format.creation, "KEPT_VERSIONS", 2)
-    table = new_table(tmp_path, options, "iceberg")
+    table = of_trips(tmp_path, options, "iceberg")
     table.sync()
     first = entry(metastore, lake).parameters["metadata_location"]
     for number in range(4):
@@ -215,7 +205,7 @@ def test_services_are_followed_by_entries_that_point_at_a_state(
     tmp_path: Path,
     serve: Callable[[hudi.Table], object],
 ) -> None:
-    table = new_table(tmp_path, {**options, f"{HIVE}enable": True}, "iceberg")
+    table = of_trips(tmp_path, {**options, f"{HIVE}enable": True}, "iceberg")
     for _ in range(3):
         table.upsert(trips([1, 2], ["Rome", "Bern"]))
     table.bulk_insert(trips([3, 4], ["Rome", "Bern"]))
@@ -229,7 +219,7 @@ def test_services_are_followed_by_entries_that_point_at_a_state(
 def test_a_commit_through_the_metastore_is_not_overwritten(
     metastore: HiveMetastore, lake: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    table = new_table(tmp_path, options, "iceberg")
+    table = of_trips(tmp_path, options, "iceberg")
     table.sync()
     theirs = HiveCatalog("theirs", uri=metastore.uri)
     with theirs.load_table(f"{lake}.trips").transaction() as change:
@@ -248,7 +238,7 @@ def test_a_commit_through_the_metastore_during_a_sync_is_not_lost(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    table = new_table(tmp_path, options, "iceberg")
+    table = of_trips(tmp_path, options, "iceberg")
     table.sync()
     table.insert(trips([3], ["Ulm"]))
     theirs = HiveCatalog("theirs", uri=metastore.uri)
@@ -273,7 +263,7 @@ def test_an_iceberg_table_in_glue(glue: str, lake: str, tmp_path: Path) -> None:
         "hoodie.aws.secret.key": "a-secret",
         f"{HIVE}database": lake,
     }
-    table = new_table(tmp_path, options, "iceberg")
+    table = of_trips(tmp_path, options, "iceberg")
     table.sync("glue")
     table.insert(trips([3], ["Ulm"]))
     table.sync("glue")
@@ -299,7 +289,7 @@ def test_a_table_whose_commits_change_an_entry_gets_no_second_one(
         f"{prefix}identifier": f"{lake}.trips",
         f"{prefix}create-namespace": "true",
     }
-    table = new_table(tmp_path, catalog, "iceberg")
+    table = of_trips(tmp_path, catalog, "iceberg")
     with pytest.raises(UnsupportedTableError, match="is in the catalog hive"):
         table.sync(options=options)
 
@@ -307,7 +297,7 @@ def test_a_table_whose_commits_change_an_entry_gets_no_second_one(
 def test_a_delta_table_is_one_of_sparks_source(
     metastore: HiveMetastore, lake: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    table = new_table(tmp_path, options, "delta")
+    table = of_trips(tmp_path, options, "delta")
     table.sync()
     table.insert(trips([3], ["Ulm"]))
     found = entry(metastore, lake)
@@ -325,7 +315,7 @@ def test_a_delta_table_is_one_of_sparks_source(
 def test_a_table_that_changed_its_format(
     metastore: HiveMetastore, lake: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    table = new_table(tmp_path, options, "native")
+    table = of_trips(tmp_path, options, "native")
     table.sync()
     table.convert("iceberg")
     with pytest.raises(MetastoreEntryError, match="is registered as hudi"):
@@ -337,7 +327,7 @@ def test_a_table_that_changed_its_format(
 def test_validate_shows_an_entry_that_is_behind(
     metastore: HiveMetastore, lake: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    table = new_table(tmp_path, options, "iceberg")
+    table = of_trips(tmp_path, options, "iceberg")
     asking = hudi.Table.open(table.path, {**options, f"{HIVE}enable": True})
     [missing] = asking.validate().of(Source.METASTORE)
     assert (missing.found, missing.is_pending) == ("not there", True)
@@ -357,7 +347,7 @@ def test_validate_shows_an_entry_that_is_behind(
     assert report.is_valid
 
 
-def test_validate_shows_a_catalog_that_is_behind(
+def test_validate_shows_catalogs_behind(
     metastore: HiveMetastore, lake: str, tmp_path: Path
 ) -> None:
     """The entry is part of each commit: where it lags, the commit is not complete."""
@@ -368,7 +358,7 @@ def test_validate_shows_a_catalog_that_is_behind(
         f"{prefix}identifier": f"{lake}.trips",
         f"{prefix}create-namespace": "true",
     }
-    table = new_table(tmp_path, catalog, "iceberg")
+    table = of_trips(tmp_path, catalog, "iceberg")
     before = entry(metastore, lake)
     later = table.insert(trips([3], ["Ulm"]))
     assert table.validate().is_valid

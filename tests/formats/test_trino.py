@@ -113,9 +113,6 @@ def same(found: list[Any], wanted: list[Any]) -> bool:
     return sorted(map(repr, found)) == sorted(map(repr, wanted))
 
 
-# --- tables --------------------------------------------------------------------------------------
-
-
 def test_tables_and_columns(client: Any) -> None:
     assert client.trinoListSchemaNames() == ["lake"]
     for schema in (None, "lake"):
@@ -141,9 +138,6 @@ def test_tables_and_columns(client: Any) -> None:
     # Trino fails on any other name
     assert all(re.fullmatch("[a-z][a-z0-9_]*", one.name) for one in found.columns)
     assert client.trinoGetTableMetadata(table_name("lake", "none")).tableMetadata is None
-
-
-# --- rows ----------------------------------------------------------------------------------------
 
 
 def test_all_rows(client: Any) -> None:
@@ -206,7 +200,7 @@ def _rest(client: Any, token: Any) -> list[Any]:
 
 def test_a_scan_reads_one_state(tmp_path: Path) -> None:
     """Splits of a scan that began before a write are of the table before it."""
-    table = hudi.Table.create(str(tmp_path / "t"), ROWS.schema, record_key="id")
+    table = hudi.Table.create(tmp_path / "t", ROWS.schema, record_key="id")
     table.bulk_insert(ROWS.slice(0, 4))
     table.bulk_insert(ROWS.slice(4, 4))
     service = TrinoService(hudi.Connector(), {TableName("lake", "trips"): table.path})
@@ -225,9 +219,6 @@ def test_a_scan_reads_one_state(tmp_path: Path) -> None:
         ]
     assert second.nextToken is None
     assert sorted(found) == [(n,) for n in range(8)]
-
-
-# --- predicates ----------------------------------------------------------------------------------
 
 
 def ids(client: Any, wanted: Any) -> list[int]:
@@ -286,9 +277,6 @@ def test_a_partition_that_is_not_wanted_has_no_split(client: Any) -> None:
     assert partitions.isdisjoint({"City=Oslo", "City=Kyōto"})
 
 
-# --- errors --------------------------------------------------------------------------------------
-
-
 def test_errors_name_their_cause(client: Any) -> None:
     with pytest.raises(PROTOCOL.ServiceError, match="not signed by this service") as refused:
         client.trinoGetRows(PROTOCOL.Identifier(id=b"{}"), [], 10, no_token())
@@ -306,7 +294,7 @@ def test_errors_name_their_cause(client: Any) -> None:
 def test_names_that_trino_does_not_take(tmp_path: Path) -> None:
     names = ["id", "Size", "_2nd", "__x", "path"]
     rows = pa.table({name: ["x"] for name in names})
-    table = hudi.Table.create(str(tmp_path / "t"), rows.schema, record_key="id")
+    table = hudi.Table.create(tmp_path / "t", rows.schema, record_key="id")
     table.bulk_insert(rows)
     service = TrinoService(hudi.Connector(), {TableName("lake", "trips"): table.path})
     with ThriftServer(service).running() as address, connected(address) as client:
@@ -320,7 +308,7 @@ def test_names_that_trino_does_not_take(tmp_path: Path) -> None:
 
 
 def test_a_table_that_is_lost_may_be_asked_for_again(tmp_path: Path) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), ROWS.schema, record_key="id")
+    table = hudi.Table.create(tmp_path / "t", ROWS.schema, record_key="id")
     table.bulk_insert(ROWS.slice(0, 4))
     service = TrinoService(hudi.Connector(), {TableName("lake", "trips"): table.path})
     with ThriftServer(service).running() as address, connected(address) as client:
@@ -371,7 +359,7 @@ def test_conditions_on_floats_lose_no_row(tmp_path: Path) -> None:
             "d": pa.array([0.0, 1.0, 2.0, 3.0, -0.0], pa.float64()),
         }
     )
-    table = hudi.Table.create(str(tmp_path / "t"), rows.schema, record_key="id")
+    table = hudi.Table.create(tmp_path / "t", rows.schema, record_key="id")
     table.bulk_insert(rows)
     service = TrinoService(hudi.Connector(), {TableName("lake", "trips"): table.path})
     exact = rows["f"].to_pylist()
@@ -393,7 +381,7 @@ def test_a_write_that_comes_into_a_state_ends_a_scan_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that does not know the scan would count other splits than the first one did."""
-    table = hudi.Table.create(str(tmp_path / "t"), ROWS.schema, record_key="id")
+    table = hudi.Table.create(tmp_path / "t", ROWS.schema, record_key="id")
     for n in range(3):
         table.bulk_insert(ROWS.slice(4 * n, 4))
     place = {TableName("lake", "trips"): table.path}

@@ -125,12 +125,7 @@ def _flipped(data: bytes, at: int) -> bytes:
     return bytes(found)
 
 
-# --- splits and tokens ---------------------------------------------------------------------------
-
-
-def test_a_forged_split_of_a_table_that_is_not_served(
-    client: Any, tables: dict[TableName, str]
-) -> None:
+def test_a_forged_split_of_a_table_not_served(client: Any, tables: dict[TableName, str]) -> None:
     """By somebody who knows the form and the path, and has no key."""
     forger = TrinoService(
         hudi.Connector(), {SECRET: tables[SECRET]}, signer=TokenSigner([b"x" * 32], HOUR, Clock())
@@ -145,9 +140,7 @@ def test_a_forged_split_of_a_table_that_is_not_served(
         assert error.value.retryable is False
 
 
-def test_a_split_of_a_table_that_another_server_alone_serves(
-    client: Any, tables: dict[TableName, str]
-) -> None:
+def test_a_split_of_a_table_served_elsewhere(client: Any, tables: dict[TableName, str]) -> None:
     """Its signature is good, as both have one key."""
     signer = TokenSigner([KEY], HOUR, Clock())
     with client_of(TrinoService(hudi.Connector(), {SECRET: tables[SECRET]}, signer=signer)) as own:
@@ -262,9 +255,7 @@ def test_a_key_is_replaced_without_a_pause(tables: dict[TableName, str]) -> None
             rows(client, split)
 
 
-def test_a_server_reads_the_table_where_it_finds_it(
-    tables: dict[TableName, str], tmp_path: Path
-) -> None:
+def test_a_server_reads_where_it_finds_it(tables: dict[TableName, str], tmp_path: Path) -> None:
     """A split has no place of a table in it: two servers may mount one at different paths."""
     copy = shutil.copytree(tables[TRIPS], tmp_path / "mounted elsewhere")
     with client_of(service_of(tables)) as client:
@@ -273,9 +264,6 @@ def test_a_server_reads_the_table_where_it_finds_it(
     with client_of(service_of({TRIPS: str(copy)})) as client:
         read = [row for one in found for row in rows_of_split(client, one, ["id"])]
     assert sorted(read) == [(n,) for n in range(30)]
-
-
-# --- calls that are none -------------------------------------------------------------------------
 
 
 def test_calls_that_lack_something(client: Any) -> None:
@@ -358,9 +346,7 @@ MANY = b"\x0f\x00\x02" + b"\x0b" + struct.pack(">i", 200_000) + b"\x00\x00\x00\x
         (b"\x0c\x00\x01", b"not those of the binary protocol"),
     ],
 )
-def test_arguments_that_cannot_be_read(
-    tables: dict[TableName, str], body: bytes, reason: bytes
-) -> None:
+def test_unreadable_arguments(tables: dict[TableName, str], body: bytes, reason: bytes) -> None:
     """They are answered with an error of Thrift's, and the connection goes on."""
     service = service_of(tables, {"hudi.trino.max-values": "100000"})
     with (
@@ -419,9 +405,6 @@ def _recorded_calls(tables: dict[TableName, str]) -> list[bytes]:
         struct_of(**arguments).write(_PROTOCOL(buffer))
         found.append(frame(method, buffer.getvalue()))
     return found
-
-
-# --- limits --------------------------------------------------------------------------------------
 
 
 def test_silent_connections_keep_nobody_out(tables: dict[TableName, str]) -> None:
@@ -535,9 +518,7 @@ def test_pages_and_columns_have_limits(tables: dict[TableName, str]) -> None:
             client.trinoGetRows(split, ["id", "v", "path"], 1000, no_token())
 
 
-def test_calls_wait_for_their_turn(
-    tables: dict[TableName, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_calls_wait_in_turn(tables: dict[TableName, str], monkeypatch: pytest.MonkeyPatch) -> None:
     begun, end = threading.Event(), threading.Event()
     plain = TrinoService.schemas
 
@@ -576,9 +557,6 @@ def test_an_answer_that_is_not_taken_keeps_its_turn(
                 client.trinoListSchemaNames()
         with connected(address) as client:
             assert len(client.trinoListSchemaNames()) == 1
-
-
-# --- TLS -----------------------------------------------------------------------------------------
 
 
 def tls_client(authority: Authority, own: Path | None) -> ssl.SSLContext:
@@ -625,9 +603,6 @@ def test_a_handshake_that_does_not_come_ends(tables: dict[TableName, str], tmp_p
         some = [stack.enter_context(socket.create_connection(address, 20)) for _ in range(5)]
         for one in some:
             assert one.recv(1) == b""
-
-
-# --- options -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,185 @@
-"""Commits of an engine that knows neither the table's format nor field ids: published, or named."""
+"""Commits of an engine that knows neither the format nor field ids: published, or named."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
+from thrift.protocol.TCompactProtocol import TCompactProtocol
+from thrift.Thrift import TType
+from thrift.transport.TTransport import TMemoryBuffer
 
 import hudi_core as hudi
 from hudi_core.errors import UnpublishedCommitsError
 from hudi_core.model.instant import Action
+from hudi_core.schema.arrow_types import children, is_list, with_children
 from hudi_core.services.differences import Source
+from hudi_core.services.opening import open_table
+from hudi_core.storage.properties_file import update_properties
 from tests import tables
 from tests.formats import columns
 from tests.formats.delta_tables import row
 from tests.formats.foreign_writers import iceberg
-from tests.formats.other_engines import NO_SERVICES, other_engine
 from tests.formats.service_tables import agree, bag, batch, by_delta, by_iceberg, new_table
+
+_MAGIC = b"PAR1"
+_REPEATED = 2
+# numbers of fields in Parquet's Thrift structures
+_SCHEMA, _ROW_GROUPS, _REPETITION, _NAME, _COLUMNS, _META, _PATH = 2, 4, 3, 4, 1, 3, 3
+_PLAIN = {
+    TType.BOOL: "Bool",
+    TType.BYTE: "Byte",
+    TType.I16: "I16",
+    TType.I32: "I32",
+    TType.I64: "I64",
+    TType.DOUBLE: "Double",
+    TType.STRING: "Binary",
+}
+
+Value = tuple[int, Any]
+"""A kind of Thrift's, and a value: a list of values for a list, such by number for a structure."""
+
+
+def required_elements(field: pa.Field) -> pa.Field:
+    """A field whose lists hold no nulls."""
+    below = [required_elements(one) for _, one in children(field.type)]
+    if not below:
+        return field
+    if is_list(field.type):
+        below = [below[0].with_nullable(False)]
+    return field.with_type(with_children(field.type, below))
+
+
+def with_old_lists(file: bytes) -> bytes:
+    """A Parquet file with lists of two levels, from one whose lists have required elements."""
+    length = int.from_bytes(file[-8:-4], "little")
+    read = TCompactProtocol(TMemoryBuffer(file[-8 - length : -8]))
+    footer = (TType.STRUCT, _read(read, TType.STRUCT))
+    elements = footer[1][_SCHEMA][1]
+    kept = []
+    for at, (kind, element) in enumerate(elements):
+        if element[_NAME][1] == b"list":
+            continue
+        if at and elements[at - 1][1][_NAME][1] == b"list":
+            element[_NAME] = (TType.STRING, b"array")
+            element[_REPETITION] = (TType.I32, _REPEATED)
+        kept.append((kind, element))
+    elements[:] = kept
+    for _, group in footer[1][_ROW_GROUPS][1]:
+        for _, chunk in group[_COLUMNS][1]:
+            path = chunk[_META][1][_PATH][1]
+            path[:] = _shorter(path)
+    buffer = TMemoryBuffer()
+    _write(TCompactProtocol(buffer), footer)
+    made: bytes = buffer.getvalue()
+    return file[: -8 - length] + made + len(made).to_bytes(4, "little") + _MAGIC
+
+
+def _shorter(path: list[Value]) -> list[Value]:
+    found: list[Value] = []
+    for at, one in enumerate(path):
+        if one[1] != b"list":
+            is_element = at > 0 and path[at - 1][1] == b"list"
+            found.append((TType.STRING, b"array") if is_element else one)
+    return found
+
+
+def _read(protocol: Any, kind: int) -> Any:
+    if kind == TType.STRUCT:
+        fields = {}
+        protocol.readStructBegin()
+        while True:
+            _, of, number = protocol.readFieldBegin()
+            if of == TType.STOP:
+                break
+            fields[number] = (of, _read(protocol, of))
+            protocol.readFieldEnd()
+        protocol.readStructEnd()
+        return fields
+    if kind == TType.LIST:
+        of, size = protocol.readListBegin()
+        found = [(of, _read(protocol, of)) for _ in range(size)]
+        protocol.readListEnd()
+        return found
+    return getattr(protocol, f"read{_PLAIN[kind]}")()
+
+
+def _write(protocol: Any, value: Value) -> None:
+    kind, content = value
+    if kind == TType.STRUCT:
+        protocol.writeStructBegin("")
+        for number, one in content.items():
+            protocol.writeFieldBegin("", one[0], number)
+            _write(protocol, one)
+            protocol.writeFieldEnd()
+        protocol.writeFieldStop()
+        protocol.writeStructEnd()
+    elif kind == TType.LIST:
+        of = content[0][0] if content else TType.BYTE
+        protocol.writeListBegin(of, len(content))
+        for one in content:
+            _write(protocol, one)
+        protocol.writeListEnd()
+    else:
+        getattr(protocol, f"write{_PLAIN[kind]}")(content)
+
+
+NO_SERVICES = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+
+
+def _without_ids(field: pa.Field) -> pa.Field:
+    below = children(field.type)
+    kind = with_children(field.type, [_without_ids(one) for _, one in below]) if below else None
+    return pa.field(field.name, kind or field.type, field.nullable)
+
+
+class _Writer(pq.ParquetWriter):  # type: ignore[misc]
+    """Writes columns without field ids."""
+
+    def __init__(self, where: Any, schema: pa.Schema, **given: Any) -> None:
+        self._columns = pa.schema([_without_ids(field) for field in schema])
+        super().__init__(where, self._columns, **given)
+
+    def write_table(self, table: pa.Table, **given: Any) -> None:
+        super().write_table(table.cast(self._columns), **given)
+
+
+class _AvroWriter(_Writer):
+    """Writes lists of two levels, as writers by way of Avro do by default."""
+
+    def __init__(self, where: Any, schema: pa.Schema, **given: Any) -> None:
+        self._to, self._file = where, pa.BufferOutputStream()
+        super().__init__(self._file, pa.schema(map(required_elements, schema)), **given)
+
+    def close(self) -> None:
+        is_open = self.is_open
+        super().close()
+        if is_open:
+            self._to.write(with_old_lists(self._file.getvalue().to_pybytes()))
+
+
+@contextmanager
+def other_engine(path: Path, *, by_avro: bool = False) -> Iterator[hudi.Table]:
+    """The table as an engine has it that does not know its format.
+
+    ``by_avro``: whether lists have two levels in its files.
+    """
+    storage, name = open_table(str(path), {}).client.storage, hudi.Table.open(path).format
+    update_properties(storage, {"hoodie.table.format": "native"})
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pq, "ParquetWriter", _AvroWriter if by_avro else _Writer)
+        try:
+            yield hudi.Table.open(path)
+        finally:
+            update_properties(storage, {"hoodie.table.format": name})
+
 
 NAMES = "schema.name-mapping.default"
 FORMATS = ("iceberg", "delta", "iceberg,delta")
@@ -82,7 +243,6 @@ def test_names_of_former_and_new_columns(path: Path) -> None:
     table.alter(add_columns={"value": pa.string()})
     found = {one["id"]: one for one in by_iceberg(path).to_pylist()}
     assert (found["a"]["amount"], found["a"]["value"]) == (5.0, None)
-
     new = batch(7, "x").rename_columns(["id", "city", "ts", "amount", "tags"])
     with other_engine(path) as theirs:
         theirs.upsert(new.append_column("value", pa.array(["seven"])))
@@ -113,9 +273,7 @@ def test_reads_say_once_that_the_timeline_is_ahead(
 
 @pytest.mark.parametrize("service", ["clean", "archive"])
 @pytest.mark.parametrize("table_format", FORMATS)
-def test_cleaned_files_of_the_published_state_are_named(
-    path: Path, table_format: str, service: str
-) -> None:
+def test_cleaned_files_of_that_state_are_named(path: Path, table_format: str, service: str) -> None:
     """Never fewer rows, and never an error about a file alone."""
     new_table(path, table_format)
     few = {
@@ -208,19 +366,18 @@ def test_lists_of_two_levels_are_named_and_rewritten(
 
 
 def test_a_conversion_names_lists_of_two_levels(
-    path: Path, caplog: pytest.LogCaptureFixture
+    path: Path, native: hudi.Table, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = new_table(path, "native")
-    table.delete(where="id = 'b'")  # its NaN, without which footers are as they are written
+    native.delete(where="id = 'b'")  # its NaN, without which footers are as they are written
     with other_engine(path, by_avro=True) as theirs:
         theirs.upsert(batch(5, "a", "x"))
-    assert table.validate().is_valid
+    assert native.validate().is_valid
     with caplog.at_level(logging.WARNING):
         hudi.Table.open(path).convert("iceberg")
     assert "2 data files of" in caplog.text
-    table = hudi.Table.open(path)
-    assert len(table.repair().rewritten) == 2
-    assert table.validate().is_valid
+    native = hudi.Table.open(path)
+    assert len(native.repair().rewritten) == 2
+    assert native.validate().is_valid
     agree(path)
 
 

@@ -29,8 +29,7 @@ from tests import tables
 from tests.tables import rows_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
-FAST = {"hoodie.fs.fsync": "false"}
-SHARED = {**FAST, "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+SHARED = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
 Write = Callable[[hudi.Table], hudi.CommitResult]
 Rows = dict[str, int]
 
@@ -45,7 +44,7 @@ def batch(ts: int, *keys: str) -> pa.Table:
 
 
 def new_table(path: Path, format_name: Any, **options: str) -> hudi.Table:
-    return tables.new_table(path, batch(1, "a", "b", "x"), {**FAST, **options}, format=format_name)
+    return tables.new_table(path, batch(1, "a", "b", "x"), options, format=format_name)
 
 
 def overlapping(
@@ -116,7 +115,7 @@ def read_at_rest(table: hudi.Table) -> Rows:
 
 
 def opened(table: hudi.Table) -> OpenTable:
-    return open_table(table.path, FAST)
+    return open_table(table.path, {})
 
 
 def last_write(table: hudi.Table) -> Instant:

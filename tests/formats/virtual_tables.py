@@ -13,17 +13,11 @@ import pyarrow as pa
 import hudi_core as hudi
 from hudi_core.errors import TableServiceError
 from tests.formats.service_tables import bag
+from tests.tables import new_table
 
-SCHEMA: Final = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("number", pa.int32()),
-        pa.field("city", pa.string()),
-        pa.field("day", pa.int64()),
-        pa.field("ts", pa.int64()),
-        pa.field("value", pa.float64()),
-    ]
-)
+_TEXTS: Final = [("id", pa.string()), ("number", pa.int32()), ("city", pa.string())]
+_NUMBERS: Final = [("day", pa.int64()), ("ts", pa.int64()), ("value", pa.float64())]
+SCHEMA: Final = pa.schema([*_TEXTS, *_NUMBERS])
 LEVELS: Final[Mapping[str, Mapping[str, str]]] = {
     "no meta columns": {"hoodie.populate.meta.fields": "false"},
     "no key column": {"hoodie.recordkey.virtual.enabled": "true"},
@@ -71,26 +65,16 @@ def made(
 ) -> hudi.Table:
     """A new table; its keys are stored where no level is named."""
     keys, partitions, own = GENERATORS[generator]
-    return hudi.Table.create(
-        str(path),
-        SCHEMA,
-        name="t",
-        record_key=keys,
-        partition_by=partitions,
-        ordering_field="value" if generator == "simple number" else "ts",
-        format=table_format,
-        options={
-            "hoodie.fs.fsync": "false",
-            "hoodie.index.type": index,
-            "hoodie.copyonwrite.insert.auto.split": "false",
-            "hoodie.copyonwrite.insert.split.size": "3",
-            "hoodie.clean.automatic": "false",
-            **INDEXES[index],
-            **own,
-            **(LEVELS[level] if level else {}),
-            **options,
-        },
-    )
+    fixed = {
+        "hoodie.index.type": index,
+        "hoodie.copyonwrite.insert.auto.split": "false",
+        "hoodie.copyonwrite.insert.split.size": "3",
+        "hoodie.clean.automatic": "false",
+    }
+    given = {**fixed, **INDEXES[index], **own, **(LEVELS[level] if level else {}), **options}
+    ordering = "value" if generator == "simple number" else "ts"
+    settings = {"record_key": keys, "partition_by": partitions, "ordering_field": ordering}
+    return new_table(path, SCHEMA, given, format=table_format, **settings)
 
 
 @dataclass(frozen=True)
