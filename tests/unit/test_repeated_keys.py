@@ -90,7 +90,7 @@ def test_each_stored_row_of_a_key_is_merged_for_itself(
     files = Counter(table.to_arrow()["_hoodie_file_name"].to_pylist())
     for stat in (status.stat for status in result.statuses):
         assert stat.num_writes == files[str(stat.path).rpartition("/")[2]]
-    assert sum(status.stat.num_deletes for status in result.statuses) == counts[1]
+    assert sum(status.stat.num_deletes or 0 for status in result.statuses) == counts[1]
 
 
 def test_a_delete_by_key_deletes_all_of_its_rows(tmp_path: Path) -> None:
