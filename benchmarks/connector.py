@@ -28,7 +28,6 @@ import hudi_core as hudi
 from hudi_core.connector import Connector
 from hudi_core.metastore.catalog import MetastoreTable
 from hudi_core.metastore.hive import HiveMetastore
-from hudi_core.metastore.thrift_calls import I32, LIST, struct, structs
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileStatus, PartitionPath, derive_file_id
 from hudi_core.read.connector.handles import QueryKind, TableHandle, TableName
@@ -40,6 +39,7 @@ from hudi_core.read.query import SnapshotQuery
 from hudi_core.services.opening import open_table
 from hudi_core.trino.blocks import page
 from hudi_core.trino.wire import (
+    TRINO,
     BigintValues,
     Block,
     DoubleValues,
@@ -345,11 +345,7 @@ def _pages(rows: int) -> dict[str, Callable[[], int]]:
         "varchar": pa.array([f"rider-{n}" for n in range(rows)]),
         "timestamp": pa.array(range(rows), pa.timestamp("ms")),
     }
-    result = struct(
-        "Page",
-        (1, LIST, "blocks", structs(Block)),
-        (2, I32, "rows", None),
-    )
+    result = TRINO.struct("Page", "1: list<Block> blocks, 2: i32 rows")
 
     def generic() -> int:
         bigint, double, text, time = (

@@ -13,13 +13,19 @@ nothing for longer than a commit, and offer none; a folder needs none beside tha
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hudi_core.spi import InProcessLock, LockProvider, MetaClientView, StorageError
+from hudi_core.spi import (
+    HeldLock,
+    InProcessLock,
+    LockProvider,
+    MetaClientView,
+    Renewal,
+    StorageError,
+)
 from iceberg_format.external import ExternalCatalog
 from iceberg_format.table import IcebergTable
 
@@ -28,8 +34,6 @@ if TYPE_CHECKING:
 
 LEASE_S: Final = 60
 _RENEWALS: Final = 10
-_FIRST_PAUSE_S: Final = 0.02
-_LONGEST_PAUSE_S: Final = 1.0
 _MEMORY: Final = (None, "", ":memory:")
 
 _MAKE: Final = (
@@ -66,56 +70,21 @@ class _Row:
     lease_s: int
 
 
-class SqlLease:
+class _Hold(NamedTuple):
+    owner: str
+    renewal: Renewal
+
+
+class SqlLease(HeldLock["_Hold"]):
     """Excludes all who lock a table through one database."""
 
+    first_pause_s = 0.02
+
     def __init__(self, engine: Engine, name: str, lease_s: int = LEASE_S) -> None:
+        super().__init__(InProcessLock(f"/{engine.url.render_as_string()}/{name}"))
         self._engine, self._name, self.lease_s = engine, name, lease_s
-        # threads are served without asking the database
-        self._threads = InProcessLock(f"/{engine.url.render_as_string()}/{name}")
         self._is_made = False
         self._watched: tuple[_Row, float] | None = None
-        self._renewal: _Renewal | None = None
-        self._owner: str | None = None
-
-    def try_lock(self, timeout_s: float) -> bool:
-        """Take the lock within ``timeout_s`` seconds, else return ``False``.
-
-        ``False`` as well if this lock is held already.
-        """
-        deadline = time.monotonic() + max(timeout_s, 0.0)
-        if not self._threads.try_lock(timeout_s):
-            self._owner = self._threads.owner()
-            return False
-        try:
-            self._renewal = self._wait(deadline)
-        finally:
-            if self._renewal is None:
-                self._threads.unlock()
-        return self._renewal is not None
-
-    def unlock(self) -> None:
-        """Release the lock, if the calling thread holds it."""
-        if not self._threads.is_held:
-            return
-        renewal, self._renewal = self._renewal, None
-        try:
-            if renewal is not None:
-                renewal.end()
-                # one that cannot be given back runs out
-                with contextlib.suppress(StorageError):
-                    self._update(_FREE, mine=renewal.owner)
-        finally:
-            self._threads.unlock()
-
-    def lease_left(self) -> float:
-        """Return the seconds the lease lasts; 0 when not held."""
-        renewal = self._renewal
-        return max(0.0, renewal.ends - time.monotonic()) if renewal is not None else 0.0
-
-    def owner(self) -> str | None:
-        """Who held the lock when it was last waited for."""
-        return self._owner
 
     @property
     def excludes_processes(self) -> bool:
@@ -123,17 +92,16 @@ class SqlLease:
         url = self._engine.url
         return not (url.get_backend_name() == "sqlite" and url.database in _MEMORY)
 
-    def _wait(self, deadline: float) -> _Renewal | None:
-        pause = _FIRST_PAUSE_S
-        while True:
-            renewal = self._take()
-            left = deadline - time.monotonic()
-            if renewal is not None or left <= 0:
-                return renewal
-            time.sleep(min(pause, left))
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
+    def _give_back(self, held: _Hold) -> None:
+        held.renewal.stop()
+        # one that cannot be given back runs out
+        with contextlib.suppress(StorageError):
+            self._update(_FREE, mine=held.owner)
 
-    def _take(self) -> _Renewal | None:
+    def _left(self, held: _Hold) -> float:
+        return held.renewal.left()
+
+    def _take(self) -> _Hold | None:
         """Take the lock if it is free now."""
         row = self._row()
         if row.owner and not self._is_left(row):
@@ -144,7 +112,9 @@ class SqlLease:
         if not taken:
             return None
         self._watched = None
-        return _Renewal(self, owner, started)
+        renewal = Renewal(self.lease_s, self.lease_s / _RENEWALS, lambda: self.beat(owner))
+        renewal.start(started)
+        return _Hold(owner, renewal)
 
     def _is_left(self, row: _Row) -> bool:
         """Whether a row has been seen unchanged for its lease."""
@@ -191,34 +161,6 @@ class SqlLease:
     def beat(self, owner: str) -> bool:
         """Renew the lease; ``False`` when another writer has taken it over."""
         return self._update(_BEAT, mine=owner)
-
-
-class _Renewal:
-    """A held lock, renewed by its own thread."""
-
-    def __init__(self, lock: SqlLease, owner: str, started: float) -> None:
-        self._lock, self.owner = lock, owner
-        self._lease_s = lock.lease_s
-        self.ends = started + self._lease_s
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="catalog-lock", daemon=True)
-        self._thread.start()
-
-    def end(self) -> None:
-        """Stop renewing."""
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._lease_s / _RENEWALS):
-            started = time.monotonic()
-            try:
-                if not self._lock.beat(self.owner):
-                    self.ends = 0.0
-                    return
-            except StorageError:
-                continue  # the lease is long enough for a few of these
-            self.ends = started + self._lease_s
 
 
 def _failed(why: str) -> StorageError:

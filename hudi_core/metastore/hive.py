@@ -9,30 +9,15 @@ from typing import Any, Final
 
 from hudi_core.errors import MetastoreError, MetastoreRefusalError
 from hudi_core.metastore.catalog import MetastoreColumn, MetastorePartition, MetastoreTable
-from hudi_core.metastore.hive_structs import Entry, Part
-from hudi_core.metastore.thrift_calls import (
-    BOOL,
-    I16,
-    LIST,
-    STRING,
-    STRUCT,
-    TEXT,
-    TEXTS,
-    Connection,
-    Error,
-    Failures,
-    addresses_of,
-    of,
-    struct,
-    structs,
-)
+from hudi_core.metastore.hive_structs import HIVE
+from hudi_core.metastore.thrift_calls import Connection, Failures, addresses_of
 
 _ANSWER_S: Final = 60.0
-_ERRORS: Final = (1, 2, 3, 4)
-"""Numbers of the errors that a method may declare."""
+_ERRORS: Final = 4
+"""How many errors a method may declare."""
 
-Argument = tuple[str, int, Any, Any]
-"""Name, type, what the type is made of, and value."""
+Arguments = Mapping[str, object]
+"""Values by types and names."""
 
 
 class HiveMetastore:
@@ -51,33 +36,33 @@ class HiveMetastore:
 
     def databases(self) -> list[str]:
         """See :meth:`Metastore.databases`."""
-        names: list[str] = self.call("get_all_databases", [], (LIST, TEXTS))
+        names: list[str] = self.call("get_all_databases", {}, "list<string>")
         return sorted(names)
 
     def tables(self, database: str) -> list[str]:
         """See :meth:`Metastore.tables`."""
-        arguments = [("db_name", STRING, TEXT, database)]
-        names: list[str] = self.call("get_all_tables", arguments, (LIST, TEXTS))
+        arguments = {"string db_name": database}
+        names: list[str] = self.call("get_all_tables", arguments, "list<string>")
         return sorted(names)
 
     def table(self, database: str, name: str) -> MetastoreTable | None:
         """See :meth:`Metastore.table`."""
         asked = of_table(database, name)
-        found = self.call("get_table", asked, (STRUCT, of(Entry)), lacks=2)
+        found = self.call("get_table", asked, "Table", lacks=2)
         return None if found is None else table_of(found)
 
     def partition_names(self, database: str, table: str) -> list[str]:
         """See :meth:`Metastore.partition_names`."""
-        arguments = [*of_table(database, table), ("max_parts", I16, None, -1)]
-        found: list[str] = self.call("get_partition_names", arguments, (LIST, TEXTS))
+        arguments = {**of_table(database, table), "i16 max_parts": -1}
+        found: list[str] = self.call("get_partition_names", arguments, "list<string>")
         return found
 
     def partitions(
         self, database: str, table: str, names: Sequence[str]
     ) -> list[MetastorePartition]:
         """See :meth:`Metastore.partitions`."""
-        arguments = [*of_table(database, table), ("names", LIST, TEXTS, list(names))]
-        found = self.call("get_partitions_by_names", arguments, (LIST, structs(Part)))
+        arguments = {**of_table(database, table), "list<string> names": list(names)}
+        found = self.call("get_partitions_by_names", arguments, "list<Partition>")
         return list(map(partition_of, found))
 
     def interrupt(self) -> None:
@@ -98,30 +83,24 @@ class HiveMetastore:
     def call(
         self,
         method: str,
-        arguments: Sequence[Argument],
-        success: tuple[int, Any] | None,
+        arguments: Arguments,
+        success: str | None,
         *,
         lacks: int = 0,
         refuses: Collection[int] = (),
     ) -> Any:
         """The result of a method.
 
-        ``success`` is the type of the result and how it is made; ``None`` for a method without one.
+        ``success`` is the type of the result; ``None`` for a method without one.
         ``lacks`` is the number of the error "is missing" or "exists already": the result is
         ``None`` then. ``refuses`` are errors that a retry does not help.
         """
-        fields = [(n, kind, name, made) for n, (name, kind, made, _) in enumerate(arguments, 1)]
-        request = struct(f"{method}_args", *fields)(
-            **{name: value for name, _, _, value in arguments}
-        )
-        kind, made = success or (BOOL, None)
-        thrown = [(number, STRUCT, f"o{number}", of(Error)) for number in _ERRORS]
-        answer = struct(f"{method}_result", (0, kind, "success", made), *thrown)
+        request, answer = HIVE.request(method, arguments), HIVE.answer(method, success, _ERRORS)
         with self._translated(method):
             result = self._connected().call(method, request, answer)
         if result.success is not None:
             return result.success
-        errors = {number: getattr(result, f"o{number}") for number in _ERRORS}
+        errors = {number: getattr(result, f"o{number}") for number in range(1, _ERRORS + 1)}
         failed = [number for number, error in errors.items() if error is not None]
         if (not failed and success is None) or lacks in failed:
             return None
@@ -152,9 +131,9 @@ class HiveMetastore:
             raise MetastoreError(self._uris, f"{method}: {error}") from error
 
 
-def of_table(database: str, name: str) -> list[Argument]:
+def of_table(database: str, name: str) -> dict[str, object]:
     """The arguments that name a table."""
-    return [("db_name", STRING, TEXT, database), ("tbl_name", STRING, TEXT, name)]
+    return {"string db_name": database, "string tbl_name": name}
 
 
 def partition_of(found: Any) -> MetastorePartition:

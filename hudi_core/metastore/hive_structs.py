@@ -8,92 +8,55 @@ from __future__ import annotations
 
 from typing import Final
 
-from hudi_core.metastore.thrift_calls import (
-    BOOL,
-    I32,
-    LIST,
-    MAP,
-    STRING,
-    STRUCT,
-    TEXT,
-    TEXT_MAP,
-    TEXTS,
-    of,
-    struct,
-    structs,
-)
+from hudi_core.metastore.thrift_calls import Interface
 
-Column: Final = struct(
-    "FieldSchema",
-    (1, STRING, "name", TEXT),
-    (2, STRING, "type", TEXT),
-    (3, STRING, "comment", TEXT),
+HIVE: Final = Interface()
+_struct = HIVE.struct
+
+Column: Final = _struct("FieldSchema", "1: string name, 2: string type, 3: string comment")
+Serde: Final = _struct(
+    "SerDeInfo", "1: string name, 2: string serializationLib, 3: map<string,string> parameters"
 )
-Serde: Final = struct(
-    "SerDeInfo",
-    (1, STRING, "name", TEXT),
-    (2, STRING, "serializationLib", TEXT),
-    (3, MAP, "parameters", TEXT_MAP),
-)
-Descriptor: Final = struct(
+Descriptor: Final = _struct(
     "StorageDescriptor",
-    (1, LIST, "cols", structs(Column)),
-    (2, STRING, "location", TEXT),
-    (3, STRING, "inputFormat", TEXT),
-    (4, STRING, "outputFormat", TEXT),
-    (5, BOOL, "compressed", None),
-    (6, I32, "numBuckets", None),
-    (7, STRUCT, "serdeInfo", of(Serde)),
-    (8, LIST, "bucketCols", TEXTS),
-    (10, MAP, "parameters", TEXT_MAP),
-    (12, BOOL, "storedAsSubDirectories", None),
+    """
+    1: list<FieldSchema> cols, 2: string location, 3: string inputFormat, 4: string outputFormat,
+    5: bool compressed, 6: i32 numBuckets, 7: SerDeInfo serdeInfo, 8: list<string> bucketCols,
+    10: map<string,string> parameters, 12: bool storedAsSubDirectories
+    """,
 )
-Entry: Final = struct(
+Entry: Final = _struct(
     "Table",
-    (1, STRING, "tableName", TEXT),
-    (2, STRING, "dbName", TEXT),
-    (3, STRING, "owner", TEXT),
-    (4, I32, "createTime", None),
-    (5, I32, "lastAccessTime", None),
-    (6, I32, "retention", None),
-    (7, STRUCT, "sd", of(Descriptor)),
-    (8, LIST, "partitionKeys", structs(Column)),
-    (9, MAP, "parameters", TEXT_MAP),
-    (10, STRING, "viewOriginalText", TEXT),
-    (11, STRING, "viewExpandedText", TEXT),
-    (12, STRING, "tableType", TEXT),
+    """
+    1: string tableName, 2: string dbName, 3: string owner, 4: i32 createTime,
+    5: i32 lastAccessTime, 6: i32 retention, 7: StorageDescriptor sd,
+    8: list<FieldSchema> partitionKeys, 9: map<string,string> parameters,
+    10: string viewOriginalText, 11: string viewExpandedText, 12: string tableType
+    """,
 )
-Part: Final = struct(
+Part: Final = _struct(
     "Partition",
-    (1, LIST, "values", TEXTS),
-    (2, STRING, "dbName", TEXT),
-    (3, STRING, "tableName", TEXT),
-    (6, STRUCT, "sd", of(Descriptor)),
-    (7, MAP, "parameters", TEXT_MAP),
+    """
+    1: list<string> values, 2: string dbName, 3: string tableName, 6: StorageDescriptor sd,
+    7: map<string,string> parameters
+    """,
 )
-Database: Final = struct(
-    "Database",
-    (1, STRING, "name", TEXT),
-    (2, STRING, "description", TEXT),
-)
-Additions: Final = struct(
+Database: Final = _struct("Database", "1: string name, 2: string description")
+Additions: Final = _struct(
     "AddPartitionsRequest",
-    (1, STRING, "dbName", TEXT),
-    (2, STRING, "tblName", TEXT),
-    (3, LIST, "parts", structs(Part)),
-    (4, BOOL, "ifNotExists", None),
-    (5, BOOL, "needResult", None),
+    """
+    1: string dbName, 2: string tblName, 3: list<Partition> parts, 4: bool ifNotExists,
+    5: bool needResult
+    """,
 )
-Removed: Final = struct("RequestPartsSpec", (1, LIST, "names", TEXTS))
-Removals: Final = struct(
+Removed: Final = _struct("RequestPartsSpec", "1: list<string> names")
+Removals: Final = _struct(
     "DropPartitionsRequest",
-    (1, STRING, "dbName", TEXT),
-    (2, STRING, "tblName", TEXT),
-    (3, STRUCT, "parts", of(Removed)),
-    (4, BOOL, "deleteData", None),
-    (5, BOOL, "ifExists", None),
-    (8, BOOL, "needResult", None),
+    """
+    1: string dbName, 2: string tblName, 3: RequestPartsSpec parts, 4: bool deleteData,
+    5: bool ifExists, 8: bool needResult
+    """,
 )
-Context: Final = struct("EnvironmentContext", (1, MAP, "properties", TEXT_MAP))
-Nothing: Final = struct("Nothing")
+Context: Final = _struct("EnvironmentContext", "1: map<string,string> properties")
+NOTHING: Final = _struct("Nothing").__name__
 """A result that is ignored."""

@@ -14,19 +14,18 @@ from hudi_core.metastore.catalog import (
 )
 from hudi_core.metastore.hive import HiveMetastore, of_table
 from hudi_core.metastore.hive_structs import (
+    NOTHING,
     Additions,
     Column,
     Context,
     Database,
     Descriptor,
     Entry,
-    Nothing,
     Part,
     Removals,
     Removed,
     Serde,
 )
-from hudi_core.metastore.thrift_calls import BOOL, LIST, STRUCT, of, structs
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.partition_path import DEFAULT_PARTITION, PartitionPathCodec
 
@@ -60,7 +59,7 @@ class HiveWriter:
     def create_database(self, name: str) -> None:
         """See :meth:`MetastoreWriter.create_database`."""
         made = Database(name=name, description="made by a sync of hudi-core")
-        arguments = [("database", STRUCT, of(Database), made)]
+        arguments = {"Database database": made}
         self._metastore.call("create_database", arguments, None, lacks=1, refuses=(2,))
 
     def table(self, database: str, name: str) -> MetastoreTable | None:
@@ -70,8 +69,7 @@ class HiveWriter:
     def create_table(self, table: MetastoreTable) -> None:
         """See :meth:`MetastoreWriter.create_table`."""
         entry = _changed(Entry(owner=_user()), table)
-        arguments = [("tbl", STRUCT, of(Entry), entry)]
-        self._metastore.call("create_table", arguments, None, refuses=(1, 2, 4))
+        self._metastore.call("create_table", {"Table tbl": entry}, None, refuses=(1, 2, 4))
 
     def change_table(
         self,
@@ -83,24 +81,24 @@ class HiveWriter:
     ) -> None:
         """See :meth:`MetastoreWriter.change_table`."""
         named = of_table(before.database, before.name)
-        found = self._metastore.call("get_table", named, (STRUCT, of(Entry)))
+        found = self._metastore.call("get_table", named, "Table")
         properties = dict(_FOR_PARTITIONS_TOO) if with_partitions else {}
         if compared is not None and compared in before.parameters:
             # the metastore compares it within the change (HIVE-26882)
             properties["expected_parameter_key"] = compared
             properties["expected_parameter_value"] = before.parameters[compared]
         context = Context(properties=properties)
-        arguments = [
-            *named,
-            ("new_tbl", STRUCT, of(Entry), _changed(found, after)),
-            ("environment_context", STRUCT, of(Context), context),
-        ]
+        arguments = {
+            **named,
+            "Table new_tbl": _changed(found, after),
+            "EnvironmentContext environment_context": context,
+        }
         method = "alter_table_with_environment_context"
         self._metastore.call(method, arguments, None, refuses=(1,))
 
     def drop_table(self, database: str, name: str) -> None:
         """See :meth:`MetastoreWriter.drop_table`."""
-        arguments = [*of_table(database, name), ("deleteData", BOOL, None, False)]
+        arguments = {**of_table(database, name), "bool deleteData": False}
         self._metastore.call("drop_table", arguments, None, lacks=1)
 
     def all_partitions(self, table: MetastoreTable) -> list[MetastorePartition]:
@@ -126,9 +124,8 @@ class HiveWriter:
                 ifNotExists=True,
                 needResult=False,
             )
-            arguments = [("request", STRUCT, of(Additions), request)]
-            success = (STRUCT, of(Nothing))
-            self._metastore.call("add_partitions_req", arguments, success, refuses=(1, 2))
+            arguments = {"AddPartitionsRequest request": request}
+            self._metastore.call("add_partitions_req", arguments, NOTHING, refuses=(1, 2))
 
     def change_partitions(
         self, table: MetastoreTable, partitions: Sequence[MetastorePartition]
@@ -136,10 +133,7 @@ class HiveWriter:
         """See :meth:`MetastoreWriter.change_partitions`."""
         for some in batches(partitions, self._batch):
             parts = [_part(table, one) for one in some]
-            arguments = [
-                *of_table(table.database, table.name),
-                ("new_parts", LIST, structs(Part), parts),
-            ]
+            arguments = {**of_table(table.database, table.name), "list<Partition> new_parts": parts}
             self._metastore.call("alter_partitions", arguments, None, refuses=(1,))
 
     def drop_partitions(
@@ -155,8 +149,8 @@ class HiveWriter:
                 ifExists=True,
                 needResult=False,
             )
-            arguments = [("req", STRUCT, of(Removals), request)]
-            self._metastore.call("drop_partitions_req", arguments, (STRUCT, of(Nothing)))
+            arguments = {"DropPartitionsRequest req": request}
+            self._metastore.call("drop_partitions_req", arguments, NOTHING)
 
     def close(self) -> None:
         """See :meth:`MetastoreWriter.close`."""

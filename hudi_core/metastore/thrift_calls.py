@@ -1,15 +1,15 @@
-"""Calls of a Hive metastore's Thrift interface.
+"""Structs of Thrift interfaces, and calls of a Hive metastore's.
 
-Structs are declared by the numbers of their fields, as ``hive_metastore.thrift`` of Apache Hive has
-them; what is not declared is skipped when it comes. Connections are plain ones: SASL (Kerberos) and
-TLS are not spoken here.
+Structs are declared as the ``.thrift`` file of an interface has them; what is not declared is
+skipped when it comes. Connections are plain ones: SASL (Kerberos) and TLS are not spoken here.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 import socket as sockets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -26,9 +26,17 @@ _MAX_ITEMS: Final = 10_000_000
 Failures: Final = (TException, OSError, EOFError)
 """What a call may end with."""
 
-BOOL, I16, I32, I64 = TType.BOOL, TType.I16, TType.I32, TType.I64
-STRING, STRUCT = TType.STRING, TType.STRUCT
-LIST, MAP = TType.LIST, TType.MAP
+_SIMPLE: Final[Mapping[str, tuple[int, Any]]] = {
+    "bool": (TType.BOOL, None),
+    "i16": (TType.I16, None),
+    "i32": (TType.I32, None),
+    "i64": (TType.I64, None),
+    "double": (TType.DOUBLE, None),
+    "string": (TType.STRING, "UTF8"),
+    "binary": (TType.STRING, "BINARY"),
+}
+_MANY: Final = {"list": TType.LIST, "set": TType.SET}
+_FIELD: Final = re.compile(r"(\d+): (\S+) (\w+)")
 
 
 class Struct(TBase):  # type: ignore[misc]  # thrift has no types
@@ -41,33 +49,52 @@ class Struct(TBase):  # type: ignore[misc]  # thrift has no types
             setattr(self, field[2], values.get(field[2]))
 
 
-def struct(name: str, *fields: tuple[int, int, str, Any]) -> type[Struct]:
-    """A struct of some fields.
+class Interface:
+    """The structs of one interface, each declared after those that it has.
 
-    Each has a number, a type, a name, and what the type is made of.
+    Every interface has the struct ``Error``, for whatever a metastore throws.
     """
-    numbered = {field[0]: (*field, None) for field in fields}
-    spec = tuple(numbered.get(number) for number in range(max(numbered, default=0) + 1))
-    return type(name, (Struct,), {"thrift_spec": spec})
+
+    def __init__(self) -> None:
+        self._structs: dict[str, type[Struct]] = {}
+        self.struct("Error", "1: string message")
+
+    def struct(self, name: str, fields: str = "") -> type[Struct]:
+        """A struct of some fields, such as ``1: string name, 3: list<Column> columns``."""
+        numbered = {
+            int(number): (int(number), kind, field, made, None)
+            for number, text, field in _FIELD.findall(fields)
+            for kind, made in (self._type(text),)
+        }
+        spec = tuple(numbered.get(number) for number in range(max(numbered, default=0) + 1))
+        made = self._structs[name] = type(name, (Struct,), {"thrift_spec": spec})
+        return made
+
+    def request(self, method: str, arguments: Mapping[str, object]) -> Struct:
+        """The arguments of a method, by types and names such as ``string db_name``."""
+        fields = ", ".join(f"{number}: {one}" for number, one in enumerate(arguments, 1))
+        values = {one.rpartition(" ")[2]: value for one, value in arguments.items()}
+        return self.struct(f"{method}_args", fields)(**values)
+
+    def answer(self, method: str, success: str | None, errors: int = 0) -> type[Struct]:
+        """The result of a method: ``success``, or one of some errors, ``o1`` and so on."""
+        thrown = "".join(f", {number}: Error o{number}" for number in range(1, errors + 1))
+        return self.struct(f"{method}_result", f"0: {success or 'bool'} success{thrown}")
+
+    def _type(self, text: str) -> tuple[int, Any]:
+        """A type, and what it is made of."""
+        if text in _SIMPLE:
+            return _SIMPLE[text]
+        outer, _, inner = text.removesuffix(">").partition("<")
+        if outer in _MANY:
+            return _MANY[outer], (*self._type(inner), False)
+        if outer == "map":
+            key, _, value = inner.partition(",")
+            return TType.MAP, (*self._type(key), *self._type(value), False)
+        found = self._structs[text]
+        return TType.STRUCT, [found, found.thrift_spec]  # the compiled codec wants a list
 
 
-def of(inner: type[Struct]) -> list[Any]:
-    """What a field of a struct type is made of."""
-    return [inner, inner.thrift_spec]  # the compiled codec wants a list
-
-
-TEXT: Final = "UTF8"
-TEXTS: Final = (TType.STRING, TEXT, False)
-TEXT_MAP: Final = (TType.STRING, TEXT, TType.STRING, TEXT, False)
-
-
-def structs(inner: type[Struct]) -> tuple[Any, ...]:
-    """What a list of structs is made of."""
-    return (TType.STRUCT, of(inner), False)
-
-
-Error: Final = struct("Error", (1, STRING, "message", TEXT))
-"""Whatever a metastore throws."""
 Address = tuple[str, int]
 
 

@@ -38,7 +38,6 @@ from hudi_core.services.adopt_source import (
     read_schema,
 )
 from hudi_core.services.design import design_table
-from hudi_core.services.neighbours import require_folder_apart
 from hudi_core.services.opening import opened_config
 from hudi_core.services.progress import CountedMap, Progress
 from hudi_core.storage.data_files import data_filesystem
@@ -47,6 +46,7 @@ from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.properties_file import has_properties
 from hudi_core.storage.safe_path import require_safe_path
+from hudi_core.txn.ownership import require_folder_apart
 
 _SHOWN: Final = 5
 """How many files with obstacles are named."""

@@ -43,7 +43,6 @@ from hudi_core.plugin.joint import JointCommit
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.services.design import design_table
 from hudi_core.services.drop import delete_contents, delete_files, empty_table
-from hudi_core.services.neighbours import require_folder_apart
 from hudi_core.services.opening import open_table, opened_config
 from hudi_core.services.placement import (
     claim_storage,
@@ -70,6 +69,7 @@ from hudi_core.txn.creation import (
     creation_folders,
     end_creation,
 )
+from hudi_core.txn.ownership import require_folder_apart
 from hudi_core.txn.table_lock import LOCK_FILES, LOCK_FOLDER, TableLock, creation_lock
 
 _log = logging.getLogger(__name__)

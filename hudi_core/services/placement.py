@@ -18,12 +18,6 @@ from hudi_core.model.capability import Capability
 from hudi_core.model.files import BasePath
 from hudi_core.model.protocols import Storage
 from hudi_core.plugin.host import FormatHost
-from hudi_core.services.neighbours import (
-    require_alone,
-    require_folder_apart,
-    require_no_tables_below,
-    require_root_apart,
-)
 from hudi_core.storage.claims import (
     Claim,
     first_claims,
@@ -39,6 +33,12 @@ from hudi_core.storage.layout import layout_of
 from hudi_core.storage.location import Location, parse_location
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.strategies import storage_strategy
+from hudi_core.txn.ownership import (
+    require_alone,
+    require_folder_apart,
+    require_no_tables_below,
+    require_root_apart,
+)
 
 _log = logging.getLogger(__name__)
 _FOLDER: Final = re.compile(r"[^\W_][^/\\]*")

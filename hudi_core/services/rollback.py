@@ -17,9 +17,8 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.zone_evidence import require_same_zone
 from hudi_core.txn import rollback
 from hudi_core.txn.clean import continue_pending
-from hudi_core.txn.foreign_metadata import without_foreign_metadata
 from hudi_core.txn.lost_completion import completion_evidence
-from hudi_core.txn.own_claims import require_own_claims
+from hudi_core.txn.ownership import require_own_claims, without_foreign_metadata
 from hudi_core.txn.publication import is_two_step
 from hudi_core.txn.recovery import is_writing, require_known_actions
 from hudi_core.txn.restore import continue_restores, tidy_restores

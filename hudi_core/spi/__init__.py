@@ -139,7 +139,7 @@ from hudi_core.plugin.foreign_commits import warn_of_foreign_commits
 from hudi_core.plugin.versions import former_name
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.strategy import StorageStrategy
-from hudi_core.txn.locks import InProcessLock
+from hudi_core.txn.locks import HeldLock, InProcessLock, Renewal
 
 if TYPE_CHECKING:
     from hudi_core.config.extension_points import load_extension
@@ -235,6 +235,7 @@ __all__ = [
     "FoundFile",
     "FoundTable",
     "Granularity",
+    "HeldLock",
     "HudiError",
     "InProcessLock",
     "IncompleteCommitError",
@@ -276,6 +277,7 @@ __all__ = [
     "Raised",
     "RecordingFormat",
     "Registration",
+    "Renewal",
     "ReplaceCommitMetadata",
     "RestoreMetadata",
     "RestorePlan",

@@ -4,141 +4,77 @@ from __future__ import annotations
 
 from typing import Final
 
-from thrift.Thrift import TType
+from hudi_core.metastore.thrift_calls import Interface
 
-from hudi_core.metastore.thrift_calls import (
-    I32,
-    I64,
-    LIST,
-    MAP,
-    STRING,
-    STRUCT,
-    TEXT,
-    TEXTS,
-    Struct,
-    of,
-    struct,
-    structs,
-)
-
-BOOL, DOUBLE, SET = TType.BOOL, TType.DOUBLE, TType.SET
-BYTES: Final = "BINARY"
+TRINO: Final = Interface()
+_struct = TRINO.struct
 
 # --- values --------------------------------------------------------------------------------------
 
-_NULLS = (1, LIST, "nulls", (BOOL, None, False))
-
-
-def _numbers(name: str, kind: int) -> type[Struct]:
-    return struct(name, _NULLS, (2, LIST, "values", (kind, None, False)))
-
-
-def _texts(name: str) -> type[Struct]:
-    return struct(name, _NULLS, (2, LIST, "sizes", (I32, None, False)), (3, STRING, "data", BYTES))
-
-
-IntegerValues: Final = _numbers("IntegerValues", I32)
-BigintValues: Final = _numbers("BigintValues", I64)
-DoubleValues: Final = _numbers("DoubleValues", DOUBLE)
-VarcharValues: Final = _texts("VarcharValues")
-BooleanValues: Final = _numbers("BooleanValues", BOOL)
-DateValues: Final = _numbers("DateValues", I32)
-TimestampValues: Final = _numbers("TimestampValues", I64)
-Block: Final = struct(
+IntegerValues: Final = _struct("IntegerValues", "1: list<bool> nulls, 2: list<i32> values")
+BigintValues: Final = _struct("BigintValues", "1: list<bool> nulls, 2: list<i64> values")
+DoubleValues: Final = _struct("DoubleValues", "1: list<bool> nulls, 2: list<double> values")
+VarcharValues: Final = _struct(
+    "VarcharValues", "1: list<bool> nulls, 2: list<i32> sizes, 3: binary data"
+)
+BooleanValues: Final = _struct("BooleanValues", "1: list<bool> nulls, 2: list<bool> values")
+DateValues: Final = _struct("DateValues", "1: list<bool> nulls, 2: list<i32> values")
+TimestampValues: Final = _struct("TimestampValues", "1: list<bool> nulls, 2: list<i64> values")
+Block: Final = _struct(
     "Block",
-    (1, STRUCT, "integer", of(IntegerValues)),
-    (2, STRUCT, "bigint", of(BigintValues)),
-    (3, STRUCT, "double", of(DoubleValues)),
-    (4, STRUCT, "varchar", of(VarcharValues)),
-    (5, STRUCT, "boolean", of(BooleanValues)),
-    (6, STRUCT, "date", of(DateValues)),
-    (7, STRUCT, "timestamp", of(TimestampValues)),
+    """
+    1: IntegerValues integer, 2: BigintValues bigint, 3: DoubleValues double,
+    4: VarcharValues varchar, 5: BooleanValues boolean, 6: DateValues date,
+    7: TimestampValues timestamp
+    """,
 )
 """Values of one column, of one of the types; others are not compared in predicates."""
 
 # --- predicates ----------------------------------------------------------------------------------
 
-Marker: Final = struct("Marker", (1, STRUCT, "value", of(Block)), (2, I32, "bound", None))
-Bounds: Final = struct("Bounds", (1, STRUCT, "low", of(Marker)), (2, STRUCT, "high", of(Marker)))
-AllOrNone: Final = struct("AllOrNone", (1, BOOL, "all", None))
-Equatable: Final = struct(
-    "Equatable", (1, BOOL, "inclusive", None), (2, LIST, "values", structs(Block))
+Marker: Final = _struct("Marker", "1: Block value, 2: i32 bound")
+Bounds: Final = _struct("Bounds", "1: Marker low, 2: Marker high")
+AllOrNone: Final = _struct("AllOrNone", "1: bool all")
+Equatable: Final = _struct("Equatable", "1: bool inclusive, 2: list<Block> values")
+Ranges: Final = _struct("Ranges", "1: list<Bounds> ranges")
+ValueSet: Final = _struct(
+    "ValueSet", "1: AllOrNone all_or_none, 2: Equatable equatable, 3: Ranges ranges"
 )
-Ranges: Final = struct("Ranges", (1, LIST, "ranges", structs(Bounds)))
-ValueSet: Final = struct(
-    "ValueSet",
-    (1, STRUCT, "all_or_none", of(AllOrNone)),
-    (2, STRUCT, "equatable", of(Equatable)),
-    (3, STRUCT, "ranges", of(Ranges)),
-)
-ColumnDomain: Final = struct(
-    "ColumnDomain", (1, STRUCT, "value_set", of(ValueSet)), (2, BOOL, "null_allowed", None)
-)
-Constraint: Final = struct(
-    "Constraint", (1, MAP, "domains", (STRING, TEXT, STRUCT, of(ColumnDomain), False))
-)
+ColumnDomain: Final = _struct("ColumnDomain", "1: ValueSet value_set, 2: bool null_allowed")
+Constraint: Final = _struct("Constraint", "1: map<string,ColumnDomain> domains")
 
 # --- tables and splits ---------------------------------------------------------------------------
 
-Name: Final = struct("Name", (1, STRING, "schema", TEXT), (2, STRING, "table", TEXT))
-SchemaName: Final = struct("SchemaName", (1, STRING, "name", TEXT))
-Id: Final = struct("Id", (1, STRING, "id", BYTES))
-Token: Final = struct("Token", (1, STRUCT, "token", of(Id)))
-ColumnSet: Final = struct("ColumnSet", (1, SET, "columns", TEXTS))
-Column: Final = struct(
-    "Column",
-    (1, STRING, "name", TEXT),
-    (2, STRING, "type", TEXT),
-    (3, STRING, "comment", TEXT),
-    (4, BOOL, "hidden", None),
+Name: Final = _struct("Name", "1: string schema, 2: string table")
+SchemaName: Final = _struct("SchemaName", "1: string name")
+Id: Final = _struct("Id", "1: binary id")
+Token: Final = _struct("Token", "1: Id token")
+ColumnSet: Final = _struct("ColumnSet", "1: set<string> columns")
+Column: Final = _struct(
+    "Column", "1: string name, 2: string type, 3: string comment, 4: bool hidden"
 )
-Table: Final = struct(
-    "Table",
-    (1, STRUCT, "name", of(Name)),
-    (2, LIST, "columns", structs(Column)),
-    (3, STRING, "comment", TEXT),
-)
-FoundTable: Final = struct("FoundTable", (1, STRUCT, "table", of(Table)))
-Host: Final = struct("Host", (1, STRING, "host", TEXT), (2, I32, "port", None))
-SplitEntry: Final = struct(
-    "SplitEntry", (1, STRUCT, "id", of(Id)), (2, LIST, "hosts", structs(Host))
-)
-SplitBatch: Final = struct(
-    "SplitBatch", (1, LIST, "splits", structs(SplitEntry)), (2, STRUCT, "next", of(Id))
-)
-ServiceError: Final = struct(
-    "ServiceError", (1, STRING, "message", TEXT), (2, BOOL, "retryable", None)
-)
+Table: Final = _struct("Table", "1: Name name, 2: list<Column> columns, 3: string comment")
+FoundTable: Final = _struct("FoundTable", "1: Table table")
+Host: Final = _struct("Host", "1: string host, 2: i32 port")
+SplitEntry: Final = _struct("SplitEntry", "1: Id id, 2: list<Host> hosts")
+SplitBatch: Final = _struct("SplitBatch", "1: list<SplitEntry> splits, 2: Id next")
+ServiceError: Final = _struct("ServiceError", "1: string message, 2: bool retryable")
 
 # --- calls ---------------------------------------------------------------------------------------
 
-ListSchemas: Final = struct("ListSchemas")
-ListTables: Final = struct("ListTables", (1, STRUCT, "schema", of(SchemaName)))
-GetTable: Final = struct("GetTable", (1, STRUCT, "name", of(Name)))
-GetSplits: Final = struct(
+ListSchemas: Final = _struct("ListSchemas")
+ListTables: Final = _struct("ListTables", "1: SchemaName schema")
+GetTable: Final = _struct("GetTable", "1: Name name")
+GetSplits: Final = _struct(
     "GetSplits",
-    (1, STRUCT, "name", of(Name)),
-    (2, STRUCT, "columns", of(ColumnSet)),
-    (3, STRUCT, "constraint", of(Constraint)),
-    (4, I32, "most", None),
-    (5, STRUCT, "token", of(Token)),
+    "1: Name name, 2: ColumnSet columns, 3: Constraint constraint, 4: i32 most, 5: Token token",
 )
-GetRows: Final = struct(
-    "GetRows",
-    (1, STRUCT, "split", of(Id)),
-    (2, LIST, "columns", TEXTS),
-    (3, I64, "max_bytes", None),
-    (4, STRUCT, "token", of(Token)),
+GetRows: Final = _struct(
+    "GetRows", "1: Id split, 2: list<string> columns, 3: i64 max_bytes, 4: Token token"
 )
-_FAILURE = (1, STRUCT, "error", of(ServiceError))
 
-
-def _answer(name: str, kind: int, of_what: object) -> type[Struct]:
-    return struct(name, (0, kind, "success", of_what), _FAILURE)
-
-
-SchemasAnswer: Final = _answer("SchemasAnswer", LIST, TEXTS)
-TablesAnswer: Final = _answer("TablesAnswer", LIST, structs(Name))
-TableAnswer: Final = _answer("TableAnswer", STRUCT, of(FoundTable))
-SplitsAnswer: Final = _answer("SplitsAnswer", STRUCT, of(SplitBatch))
-FailedAnswer: Final = struct("FailedAnswer", _FAILURE)
+SchemasAnswer: Final = _struct("SchemasAnswer", "0: list<string> success, 1: ServiceError error")
+TablesAnswer: Final = _struct("TablesAnswer", "0: list<Name> success, 1: ServiceError error")
+TableAnswer: Final = _struct("TableAnswer", "0: FoundTable success, 1: ServiceError error")
+SplitsAnswer: Final = _struct("SplitsAnswer", "0: SplitBatch success, 1: ServiceError error")
+FailedAnswer: Final = _struct("FailedAnswer", "1: ServiceError error")

@@ -31,10 +31,9 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.timeline.zone_evidence import require_same_zone
 from hudi_core.txn import heartbeat, rollback
-from hudi_core.txn.foreign_metadata import without_foreign_metadata
 from hudi_core.txn.lost_completion import require_not_completed
 from hudi_core.txn.markers import Markers
-from hudi_core.txn.own_claims import require_own_claims
+from hudi_core.txn.ownership import require_own_claims, without_foreign_metadata
 from hudi_core.txn.restore import continue_restores, tidy_restores
 from hudi_core.txn.roll_forward import roll_forward_pending
 from hudi_core.txn.scheduled import recover_clustering

@@ -66,11 +66,11 @@ class TestSqlLease(ProcessLockContract):
     def test_a_holder_that_is_gone_loses_it_after_a_lease(self, uri: str) -> None:
         gone = SqlLease(create_engine(uri), "default.t", 1)
         assert gone.try_lock(0)
-        renewal = gone._renewal
-        assert renewal is not None
+        hold = gone._held
+        assert hold is not None
         time.sleep(1.2)
         assert gone.lease_left() > 0.5  # renewed
-        renewal.end()
+        hold.renewal.stop()
         gone._threads.unlock()  # its process is no more
         other = SqlLease(create_engine(uri), "default.t", 1)
         started = time.monotonic()
@@ -78,7 +78,7 @@ class TestSqlLease(ProcessLockContract):
         assert other.try_lock(10)
         assert 1 < time.monotonic() - started < 8
         assert gone.lease_left() == 0
-        assert not gone.beat(renewal.owner)
+        assert not gone.beat(hold.owner)
         other.unlock()
 
     def test_a_holder_finds_out_that_it_was_robbed(self, uri: str) -> None:

@@ -82,7 +82,7 @@ def test_they_exclude_each_other(lock: DynamoLock, theirs: AwsLock) -> None:
 
 def test_the_lock_of_a_process_that_is_gone_passes_on(lock: DynamoLock, theirs: AwsLock) -> None:
     assert lock.try_lock(0)
-    hold = lock._hold
+    hold = lock._held
     assert hold is not None
     hold.renewal.stop()  # as where the process is no more
     assert theirs.ask("take")

@@ -2,18 +2,22 @@
 
 from hudi_core.txn.locks.both import BothLocks
 from hudi_core.txn.locks.file import FileLock
+from hudi_core.txn.locks.held import HeldLock
 from hudi_core.txn.locks.in_process import InProcessLock
 from hudi_core.txn.locks.lock_file import HudiFileLock
 from hudi_core.txn.locks.place import LockPlace
 from hudi_core.txn.locks.registry import lock_provider
+from hudi_core.txn.locks.renewal import Renewal
 from hudi_core.txn.locks.storage import StorageLock
 
 __all__ = [
     "BothLocks",
     "FileLock",
+    "HeldLock",
     "HudiFileLock",
     "InProcessLock",
     "LockPlace",
+    "Renewal",
     "StorageLock",
     "lock_provider",
 ]

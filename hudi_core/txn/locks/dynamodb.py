@@ -34,13 +34,12 @@ from hudi_core.txn.locks.dynamodb_item import (
     is_condition,
     translated,
 )
+from hudi_core.txn.locks.held import HeldLock
 from hudi_core.txn.locks.in_process import InProcessLock
 from hudi_core.txn.locks.place import LockPlace, required
 
 _SHORTEST_LEASE_S: Final = 20
 """A writer needs time for what it does under the lock, however shortly it waits itself."""
-_FIRST_PAUSE_S: Final = 0.05
-_LONGEST_PAUSE_S: Final = 1.0
 _CREATION_PAUSE_S: Final = 1.0
 _USABLE: Final = ("ACTIVE", "UPDATING")
 
@@ -57,86 +56,49 @@ def lock_of(place: LockPlace, config: LockConfig) -> DynamoLock:
     return DynamoLock(options, table, key, max(_SHORTEST_LEASE_S, config.wait_ms / 1000))
 
 
-class DynamoLock:
+class DynamoLock(HeldLock[HeldItem]):
     """Excludes all who lock a table through one table of DynamoDB.
 
     ``table`` is the DynamoDB table, ``key`` the name of the lock in it. The lock of a process that
-    gives no sign for ``lease_s`` may be taken over.
+    gives no sign for ``lease_s`` may be taken over. The time to create the DynamoDB table comes on
+    top of that to take the lock. If the service does not answer when the lock is released, it ends
+    with its lease.
     """
 
     def __init__(self, options: DynamoLockConfig, table: str, key: str, lease_s: float) -> None:
-        self._options, self._table, self._key, self._lease_s = options, table, key, lease_s
         place = options.endpoint_url or options.region_name
-        # threads are served without asking the service
-        self._threads = InProcessLock(f"/dynamodb/{place}/{table}/{key}")
+        super().__init__(InProcessLock(f"/dynamodb/{place}/{table}/{key}"))
+        self._options, self._table, self._key, self._lease_s = options, table, key, lease_s
         self._service: Any = None
         self._watched: tuple[str, float] | None = None
-        self._hold: HeldItem | None = None
-        self._owner: str | None = None
 
-    def try_lock(self, timeout_s: float) -> bool:
-        """Take the lock within ``timeout_s`` seconds, else return ``False``.
+    def _give_back(self, held: HeldItem) -> None:
+        with translated(self._table):
+            held.end()
 
-        ``False`` as well if this lock is held already. The time to create the DynamoDB table comes
-        on top.
-        """
-        started = time.monotonic()
-        if not self._threads.try_lock(timeout_s):
-            self._owner = self._threads.owner()
-            return False
-        try:
-            with translated(self._table):
-                self._connect()
-                self._hold = self._wait(started, timeout_s)
-        finally:
-            if self._hold is None:
-                self._threads.unlock()
-        return self._hold is not None
+    def _left(self, held: HeldItem) -> float:
+        return held.renewal.left()
 
-    def unlock(self) -> None:
-        """Release the lock, if the calling thread holds it.
+    def _wait(self, deadline: float, timeout_s: float) -> HeldItem | None:
+        with translated(self._table):
+            self._connect()
+            return self._poll(deadline, timeout_s)
 
-        If the service does not answer, the lock ends with its lease.
-        """
-        if not self._threads.is_held:
-            return
-        hold, self._hold = self._hold, None
-        try:
-            if hold is not None:
-                with translated(self._table):
-                    hold.end()
-        finally:
-            self._threads.unlock()
-
-    def lease_left(self) -> float:
-        """Seconds the lease lasts; 0 when not held."""
-        hold = self._hold
-        return hold.renewal.left() if hold is not None else 0.0
-
-    def owner(self) -> str | None:
-        """Who held the lock when it was last waited for."""
-        return self._owner
-
-    @property
-    def excludes_processes(self) -> bool:
-        """True."""
-        return True
-
-    def _wait(self, started: float, timeout_s: float) -> HeldItem | None:
-        deadline, pause = started + max(timeout_s, 0.0), _FIRST_PAUSE_S
+    def _poll(self, deadline: float, timeout_s: float) -> HeldItem | None:
+        pause = self.first_pause_s
         while True:
             found = self._read()
-            hold = self._take(found)
+            hold = self._take_over(found)
             now = time.monotonic()
             if hold is None and self._watched is not None and found is not None:
                 # who waits for as long as a lease is to see it end, though it saw it begin later
                 ends = self._watched[1] + found.lease_s
-                if timeout_s >= found.lease_s and ends - now < _LONGEST_PAUSE_S:
-                    deadline = max(deadline, ends + _FIRST_PAUSE_S)
+                if timeout_s >= found.lease_s and ends - now < self.longest_pause_s:
+                    deadline = max(deadline, ends + self.first_pause_s)
             if hold is not None or now >= deadline:
                 return hold
             time.sleep(min(pause, deadline - now))
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
+            pause = min(2 * pause, self.longest_pause_s)
 
     def _read(self) -> Item | None:
         item = self._service.get_item(
@@ -144,7 +106,7 @@ class DynamoLock:
         ).get("Item")
         return None if item is None else Item.decode(item)
 
-    def _take(self, found: Item | None) -> HeldItem | None:
+    def _take_over(self, found: Item | None) -> HeldItem | None:
         """Take the lock if it is free now."""
         if found is None:
             return self._put(ConditionExpression="attribute_not_exists(#key)", names=("#key",))

@@ -13,12 +13,13 @@ import filelock
 
 from hudi_core.errors import LockError
 from hudi_core.storage.location import parse_location
+from hudi_core.txn.locks.held import HeldLock
 from hudi_core.txn.locks.in_process import InProcessLock, canonical_path
 
 _POLL_S: Final = 0.02
 
 
-class FileLock:
+class FileLock(HeldLock[filelock.BaseFileLock]):
     """Excludes other processes by an OS lock on a file.
 
     The system gives the lock back when its holder ends, however it ends. The file itself stays: a
@@ -36,40 +37,12 @@ class FileLock:
             name = hashlib.sha256(table.encode("utf-8", "surrogateescape")).hexdigest()[:32]
             self._path = os.path.join(parse_location(folder).key, f"table-{name}.lock")
         # the system's lock alone would do, but threads are served faster without polling
-        self._threads = InProcessLock(self._path)
-        self._held: filelock.BaseFileLock | None = None
+        super().__init__(InProcessLock(self._path))
 
     @property
     def path(self) -> str:
         """Path of the lock file."""
         return self._path
-
-    def try_lock(self, timeout_s: float) -> bool:
-        """Take the lock within ``timeout_s`` seconds, else return ``False``.
-
-        ``False`` as well if this lock is held already.
-        """
-        deadline = time.monotonic() + max(timeout_s, 0.0)
-        if not self._threads.try_lock(timeout_s):
-            return False
-        taken = False
-        try:
-            taken = self._lock_file(max(deadline - time.monotonic(), 0.0))
-        finally:
-            if not taken:
-                self._threads.unlock()
-        return taken
-
-    def unlock(self) -> None:
-        """Release the lock, if the calling thread holds it."""
-        if not self.is_held:
-            return
-        held, self._held = self._held, None
-        try:
-            if held is not None:
-                held.release()
-        finally:
-            self._threads.unlock()
 
     @property
     def is_held(self) -> bool:
@@ -84,12 +57,10 @@ class FileLock:
         """The process that has the file locked; the file names none."""
         return f"the process of this machine that has {self._path} locked"
 
-    @property
-    def excludes_processes(self) -> bool:
-        """True."""
-        return True
+    def _give_back(self, held: filelock.BaseFileLock) -> None:
+        held.release()
 
-    def _lock_file(self, timeout_s: float) -> bool:
+    def _wait(self, deadline: float, _: float) -> filelock.BaseFileLock | None:
         try:
             os.makedirs(os.path.dirname(self._path), exist_ok=True)
             lock = filelock.FileLock(
@@ -100,9 +71,8 @@ class FileLock:
                 preserve_lock_file=True,
             )
             with contextlib.suppress(filelock.Timeout):
-                lock.acquire(timeout=timeout_s)
-                self._held = lock
-                return True
+                lock.acquire(timeout=max(deadline - time.monotonic(), 0.0))
+                return lock
         except (OSError, NotImplementedError) as error:
             raise LockError(
                 f"{self._path} cannot be locked: {error}",
@@ -110,4 +80,4 @@ class FileLock:
                 "all writers share in hoodie.write.lock.filesystem.path.",
                 path=self._path,
             ) from error
-        return False
+        return None

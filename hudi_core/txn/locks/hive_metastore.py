@@ -15,13 +15,14 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 from hudi_core.config.kinds import LockKind
 from hudi_core.config.lock import LockConfig
 from hudi_core.config.lock_servers import HiveLockConfig
 from hudi_core.errors import LockError
 from hudi_core.metastore.thrift_calls import addresses_of
+from hudi_core.txn.locks.held import HeldLock
 from hudi_core.txn.locks.hive_thrift import ACQUIRED, WAITING, Failures, LockService, NoSuchLock
 from hudi_core.txn.locks.in_process import InProcessLock
 from hudi_core.txn.locks.place import LockPlace, required
@@ -29,8 +30,6 @@ from hudi_core.txn.locks.renewal import Renewal
 
 _USER: Final = "hudi-core"
 _ANSWER_S: Final = 20.0
-_FIRST_PAUSE_S: Final = 0.05
-_LONGEST_PAUSE_S: Final = 1.0
 _LEASE_KEY: Final = "hive.txn.timeout"
 _LEASE_S: Final = 300.0
 """Hive's default."""
@@ -47,119 +46,82 @@ def lock_of(_: LockPlace, config: LockConfig) -> HiveLock:
     return HiveLock(uris, database, table, options.heartbeat_ms / 1000)
 
 
-class HiveLock:
+class _Hold(NamedTuple):
+    """A lock of the metastore's, by its number."""
+
+    number: int
+    renewal: Renewal
+
+
+class HiveLock(HeldLock[_Hold]):
     """Excludes all who lock a table through one Hive metastore.
 
-    ``heartbeat_s`` is the most time between two signs of life.
+    ``heartbeat_s`` is the most time between two signs of life. If the metastore does not answer
+    when the lock is released, it gives it to another after a while.
     """
 
     def __init__(
         self, uris: tuple[str, ...], database: str, table: str, heartbeat_s: float = 60
     ) -> None:
+        super().__init__(InProcessLock(f"/hive/{','.join(uris)}/{database}.{table}"))
         self._metastore = LockService(addresses_of(uris), _ANSWER_S)
         self._uris, self._database, self._table = uris, database, table
         self._heartbeat_s = heartbeat_s
-        # threads are served without asking the metastore
-        self._threads = InProcessLock(f"/hive/{','.join(uris)}/{database}.{table}")
-        self._lock: int | None = None
-        self._renewal: Renewal | None = None
         self._lease_s = 0.0
-        self._owner: str | None = None
 
-    def try_lock(self, timeout_s: float) -> bool:
-        """Take the lock within ``timeout_s`` seconds, else return ``False``.
+    def _give_back(self, held: _Hold) -> None:
+        held.renewal.stop()
+        with self._translated(), contextlib.suppress(NoSuchLock):
+            self._metastore.unlock(held.number)
 
-        ``False`` as well if this lock is held already.
-        """
-        deadline = time.monotonic() + max(timeout_s, 0.0)
-        if not self._threads.try_lock(timeout_s):
-            self._owner = self._threads.owner()
-            return False
-        try:
-            with self._translated():
-                if not self._lease_s:
-                    self._lease_s = _seconds(
-                        self._metastore.setting(_LEASE_KEY, f"{_LEASE_S:.0f}s")
-                    )
-                self._lock = self._wait(deadline)
-        finally:
-            if self._lock is None:
-                self._threads.unlock()
-        return self._lock is not None
-
-    def unlock(self) -> None:
-        """Release the lock, if the calling thread holds it.
-
-        If the metastore does not answer, it gives the lock to another after a while.
-        """
-        if not self._threads.is_held:
-            return
-        lock, self._lock = self._lock, None
-        renewal, self._renewal = self._renewal, None
-        try:
-            if renewal is not None:
-                renewal.stop()
-            if lock is not None:
-                with self._translated(), contextlib.suppress(NoSuchLock):
-                    self._metastore.unlock(lock)
-        finally:
-            self._threads.unlock()
-
-    def lease_left(self) -> float:
-        """Seconds the lock lasts, as the metastore says now.
-
-        0 when not held.
-        """
-        lock, renewal = self._lock, self._renewal
-        if lock is None or renewal is None or renewal.left() == 0:
+    def _left(self, held: _Hold) -> float:
+        """Seconds the lock lasts, as the metastore says now."""
+        if held.renewal.left() == 0:
             return 0.0
         asked = time.monotonic()
         try:
-            if self._metastore.check(lock) != ACQUIRED:
+            if self._metastore.check(held.number) != ACQUIRED:
                 return 0.0
         except NoSuchLock:
             return 0.0
         except Failures:
-            return renewal.left()
+            return held.renewal.left()
         return max(0.0, self._lease_s - (time.monotonic() - asked))
 
-    def owner(self) -> str | None:
-        """Who held the lock when it was last waited for."""
-        return self._owner
+    def _wait(self, deadline: float, _: float) -> _Hold | None:
+        with self._translated():
+            if not self._lease_s:
+                said = self._metastore.setting(_LEASE_KEY, f"{_LEASE_S:.0f}s")
+                self._lease_s = _seconds(said)
+            return self._queue(deadline)
 
-    @property
-    def excludes_processes(self) -> bool:
-        """True."""
-        return True
-
-    def _wait(self, deadline: float) -> int | None:
+    def _queue(self, deadline: float) -> _Hold | None:
         """Queue up; again where the metastore has forgotten it."""
-        pause = _FIRST_PAUSE_S
+        pause = self.first_pause_s
         while True:
             asked = time.monotonic()
             lock, state = self._metastore.lock(
                 self._database, self._table, _USER, str(uuid.uuid4())
             )
-            taken = False
+            held = None
             try:
                 with contextlib.suppress(NoSuchLock):
                     while state == WAITING and (left := deadline - asked) > 0:
                         time.sleep(min(pause, left))
-                        pause = min(2 * pause, _LONGEST_PAUSE_S)
+                        pause = min(2 * pause, self.longest_pause_s)
                         asked = time.monotonic()
                         state = self._metastore.check(lock)
                     if state == ACQUIRED:
-                        self._keep(lock, asked)
-                        taken = True
+                        held = _Hold(lock, self._kept(lock, asked))
             finally:
-                if not taken:
+                if held is None:
                     self._owner = self._holder() or self._owner
                     with contextlib.suppress(NoSuchLock):
                         self._metastore.unlock(lock)
-            if taken or time.monotonic() >= deadline:
-                return lock if taken else None
+            if held is not None or time.monotonic() >= deadline:
+                return held
 
-    def _keep(self, lock: int, asked: float) -> None:
+    def _kept(self, lock: int, asked: float) -> Renewal:
         def renew() -> bool:
             with self._translated():
                 try:
@@ -170,7 +132,7 @@ class HiveLock:
 
         renewal = Renewal(self._lease_s, min(self._heartbeat_s, self._lease_s / 6), renew)
         renewal.start(asked)
-        self._renewal = renewal
+        return renewal
 
     def _holder(self) -> str | None:
         with contextlib.suppress(*Failures):

@@ -5,26 +5,13 @@ Source: ``hive_metastore.thrift`` of Apache Hive, whose numbers of fields are us
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, Final
 
 from thrift.Thrift import TApplicationException
 
-from hudi_core.metastore.thrift_calls import (
-    I32,
-    I64,
-    LIST,
-    STRING,
-    STRUCT,
-    TEXT,
-    Connection,
-    Error,
-    Failures,
-    Struct,
-    of,
-    struct,
-    structs,
-)
+from hudi_core.metastore.thrift_calls import Connection, Failures, Interface, Struct
 
 __all__ = ["ACQUIRED", "WAITING", "Failures", "LockService", "NoSuchLock"]
 
@@ -38,39 +25,20 @@ class NoSuchLock(Exception):  # noqa: N818 - Hive's own word for it
     """The metastore does not know the lock, or has taken it away."""
 
 
-_Component: Final = struct(
-    "LockComponent",
-    (1, I32, "type", None),
-    (2, I32, "level", None),
-    (3, STRING, "dbname", TEXT),
-    (4, STRING, "tablename", TEXT),
+_HIVE: Final = Interface()
+_Component: Final = _HIVE.struct(
+    "LockComponent", "1: i32 type, 2: i32 level, 3: string dbname, 4: string tablename"
 )
-_Request: Final = struct(
-    "LockRequest",
-    (1, LIST, "component", structs(_Component)),
-    (3, STRING, "user", TEXT),
-    (4, STRING, "hostname", TEXT),
+_Request: Final = _HIVE.struct(
+    "LockRequest", "1: list<LockComponent> component, 3: string user, 4: string hostname"
 )
-_Id: Final = struct("LockId", (1, I64, "lockid", None))
-_Response: Final = struct("LockResponse", (1, I64, "lockid", None), (2, I32, "state", None))
-_Place: Final = struct(
-    "ShowLocksRequest",
-    (1, STRING, "dbname", TEXT),
-    (2, STRING, "tablename", TEXT),
+_Id: Final = _HIVE.struct("LockId", "1: i64 lockid")
+_HIVE.struct("LockResponse", "1: i64 lockid, 2: i32 state")
+_Place: Final = _HIVE.struct("ShowLocksRequest", "1: string dbname, 2: string tablename")
+_HIVE.struct(
+    "ShowLocksElement", "1: i64 lockid, 5: i32 state, 10: string user, 11: string hostname"
 )
-_Lock: Final = struct(
-    "ShowLocksResponseElement",
-    (1, I64, "lockid", None),
-    (5, I32, "state", None),
-    (10, STRING, "user", TEXT),
-    (11, STRING, "hostname", TEXT),
-)
-_Locks: Final = struct("ShowLocksResponse", (1, LIST, "locks", structs(_Lock)))
-_Setting: Final = struct(
-    "get_config_value_args",
-    (1, STRING, "name", TEXT),
-    (2, STRING, "defaultValue", TEXT),
-)
+_HIVE.struct("ShowLocksResponse", "1: list<ShowLocksElement> locks")
 
 
 class LockService:
@@ -83,12 +51,12 @@ class LockService:
         """Ask for an exclusive lock; its number and state."""
         component = _Component(type=_EXCLUSIVE, level=_TABLE, dbname=database, tablename=table)
         request = _Request(component=[component], user=user, hostname=host)
-        found = self._call("lock", request, _Response)
+        found = self._call("lock", request, "LockResponse")
         return found.lockid, found.state
 
     def check(self, lock: int) -> int:
         """The state of a lock; a sign of life as well."""
-        state: int = self._call("check_lock", _Id(lockid=lock), _Response).state
+        state: int = self._call("check_lock", _Id(lockid=lock), "LockResponse").state
         return state
 
     def heartbeat(self, lock: int) -> None:
@@ -101,31 +69,29 @@ class LockService:
 
     def holder(self, database: str, table: str) -> tuple[str, str] | None:
         """User and host of the holder of a table's lock."""
-        found = self._call("show_locks", _Place(dbname=database, tablename=table), _Locks)
+        asked = _Place(dbname=database, tablename=table)
+        found = self._call("show_locks", asked, "ShowLocksResponse")
         held = [one for one in found.locks or () if one.state == ACQUIRED]
         return (held[0].user, held[0].hostname) if held else None
 
     def setting(self, name: str, default: str) -> str:
         """A setting of the metastore's."""
-        result = struct("result", (0, STRING, "success", TEXT))
-        request = _Setting(name=name, defaultValue=default)
-        return str(self._send("get_config_value", request, result).success)
+        arguments = {"string name": name, "string defaultValue": default}
+        answer = _HIVE.answer("get_config_value", "string")
+        return str(self._send("get_config_value", arguments, answer).success)
 
-    def _call(self, method: str, request: Struct, answer: type[Struct] | None) -> Any:
-        arguments = struct(f"{method}_args", (1, STRUCT, "rqst", of(type(request))))
+    def _call(self, method: str, request: Struct, success: str | None) -> Any:
+        arguments = {f"{type(request).__name__} rqst": request}
         # whatever it throws says that there is no such lock any more, or no such transaction
-        thrown = [(number, STRUCT, f"o{number}", of(Error)) for number in (1, 2, 3)]
-        success = [] if answer is None else [(0, STRUCT, "success", of(answer))]
-        result = self._send(method, arguments(rqst=request), struct("result", *success, *thrown))
+        result = self._send(method, arguments, _HIVE.answer(method, success, 3))
         for error in (result.o1, result.o2, result.o3):
             if error is not None:
                 raise NoSuchLock(error.message)
-        if answer is None:
-            return None
-        if result.success is None:
+        if success is not None and result.success is None:
             raise TApplicationException(TApplicationException.MISSING_RESULT, method)
         return result.success
 
-    def _send(self, method: str, arguments: Struct, result: type[Struct]) -> Any:
+    def _send(self, method: str, arguments: Mapping[str, object], result: type[Struct]) -> Any:
+        request = _HIVE.request(method, arguments)
         with closing(Connection(self._addresses, self._timeout_s)) as connection:
-            return connection.call(method, arguments, result)
+            return connection.call(method, request, result)

@@ -32,6 +32,7 @@ from hudi_core.engine.threads import start_thread
 from hudi_core.errors import LockError
 from hudi_core.storage.location import parse_location
 from hudi_core.txn.locks.file import FileLock
+from hudi_core.txn.locks.held import HeldLock
 from hudi_core.txn.locks.in_process import canonical_path
 
 _NAME: Final = "lock"
@@ -39,13 +40,11 @@ _CHECKSUM: Final = ".lock.crc"
 """What Hadoop keeps beside the file on local disks."""
 _MARK: Final = "hudi-core"
 _MAX_BYTES: Final = 65_536
-_FIRST_PAUSE_S: Final = 0.02
-_LONGEST_PAUSE_S: Final = 0.5
 _SETTLE_S: Final = 0.05
 """Within this time after giving the lock back Hudi deletes the file once more."""
 
 
-class HudiFileLock:
+class HudiFileLock(HeldLock["_Held"]):
     """Excludes Hudi's writers with ``FileSystemBasedLockProvider``, and our own.
 
     ``folder`` is local, by default ``.hoodie`` of the table. Tables that share a folder share the
@@ -53,9 +52,13 @@ class HudiFileLock:
     never); this class renews its own file.
     """
 
+    first_pause_s = 0.02
+    longest_pause_s = 0.5
+
     def __init__(self, base_path: str, folder: str | None = None, expire_s: float = 0) -> None:
         table = canonical_path(base_path)
         self._own = FileLock(base_path, folder)
+        super().__init__(self._own)
         place = os.path.join(table, ".hoodie") if folder is None else parse_location(folder).key
         self._path = os.path.join(place, _NAME)
         self._checksum = os.path.join(place, _CHECKSUM)
@@ -63,44 +66,12 @@ class HudiFileLock:
         name = hashlib.sha256(table.encode("utf-8", "surrogateescape")).hexdigest()[:32]
         self._new = os.path.join(os.path.dirname(self._own.path), f".{_NAME}-{name}")
         self._expire_s = expire_s
-        self._held: _Held | None = None
+        self._has_waited = False
 
     @property
     def path(self) -> str:
         """Path of the lock file."""
         return self._path
-
-    def try_lock(self, timeout_s: float) -> bool:
-        """Take the lock within ``timeout_s`` seconds.
-
-        ``False`` when it stays taken, or is held by this object already.
-        """
-        deadline = time.monotonic() + max(timeout_s, 0.0)
-        if not self._own.try_lock(timeout_s):
-            return False
-        try:
-            with _translated(self._path):
-                self._held = self._wait(deadline)
-        finally:
-            if self._held is None:
-                self._own.unlock()
-        return self._held is not None
-
-    def unlock(self) -> None:
-        """Release the lock, if the calling thread holds it."""
-        if not self._own.is_held:
-            return
-        held, self._held = self._held, None
-        try:
-            if held is not None:
-                held.end()
-        finally:
-            self._own.unlock()
-
-    def lease_left(self) -> float:
-        """Infinity while the file is this holder's, else 0."""
-        held = self._held
-        return math.inf if held is not None and held.is_intact() else 0.0
 
     def owner(self) -> str | None:
         """What the file says now of who made it, and when."""
@@ -112,29 +83,31 @@ class HudiFileLock:
                 os.close(file)
         return self._own.owner()
 
-    @property
-    def excludes_processes(self) -> bool:
-        """True."""
-        return True
+    def _give_back(self, held: _Held) -> None:
+        held.end()
 
-    def _wait(self, deadline: float) -> _Held | None:
-        pause, is_first = _FIRST_PAUSE_S, True
-        while True:
-            held = self._take()
-            if held is not None and not is_first:
-                # Hudi has just given it back
-                time.sleep(_SETTLE_S)
-                if not held.is_intact():
-                    held.end()
-                    held = None
-            left = deadline - time.monotonic()
-            if held is not None or left <= 0:
-                return held
-            time.sleep(min(pause, left))
-            pause, is_first = min(2 * pause, _LONGEST_PAUSE_S), False
+    def _left(self, held: _Held) -> float:
+        """Infinity while the file is this holder's, else 0."""
+        return math.inf if held.is_intact() else 0.0
+
+    def _wait(self, deadline: float, timeout_s: float) -> _Held | None:
+        self._has_waited = False
+        with _translated(self._path):
+            return super()._wait(deadline, timeout_s)
 
     def _take(self) -> _Held | None:
         """Take the lock if it is free now."""
+        held = self._made()
+        if held is not None and self._has_waited:
+            # Hudi has just given it back
+            time.sleep(_SETTLE_S)
+            if not held.is_intact():
+                held.end()
+                held = None
+        self._has_waited = True
+        return held
+
+    def _made(self) -> _Held | None:
         os.makedirs(os.path.dirname(self._path), exist_ok=True)
         held = _Held.make(self._new, self._path, self._expire_s)
         if held is None and self._remove_dead():

@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable
 
 from hudi_core.engine.threads import start_thread
-from hudi_core.errors import LockError
+from hudi_core.errors import LockError, StorageError
 
 
 class Renewal:
     """A lease that a thread renews.
 
     ``every_s`` is much less than ``lease_s``, so that some renewals may fail. ``renew`` returns
-    ``False`` when another holder has the lock by now, and raises
-    :class:`~hudi_core.errors.LockError` when that cannot be known.
+    ``False`` when another holder has the lock by now, and raises an error of the lock, or of a
+    store, when that cannot be known.
     """
 
     def __init__(self, lease_s: float, every_s: float, renew: Callable[[], bool]) -> None:
@@ -45,7 +45,7 @@ class Renewal:
             asked = time.monotonic()
             try:
                 is_mine = self._renew()
-            except LockError:
+            except (LockError, StorageError, OSError):
                 continue  # the lease is long enough for a few of these
             self._ends = asked + self._lease_s if is_mine else 0.0
             if not is_mine:

@@ -14,14 +14,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_core.engine.threads import start_thread
 from hudi_core.errors import (
     CorruptMetadataError,
     PathNotFoundError,
@@ -32,14 +30,14 @@ from hudi_core.errors import (
 from hudi_core.model.protocols import Storage
 from hudi_core.storage.conditional import require_conditional_puts
 from hudi_core.storage.store_clock import store_now_ms
+from hudi_core.txn.locks.held import HeldLock
 from hudi_core.txn.locks.in_process import InProcessLock
+from hudi_core.txn.locks.renewal import Renewal
 
 LOCK_PATH: Final = ".hoodie/.locks/table_lock.json"
 _DRIFT_MS: Final = 500
 """What the clocks of two writers may differ by; RFC-91."""
 _MAX_BYTES: Final = 4096
-_FIRST_PAUSE_S: Final = 0.05
-_LONGEST_PAUSE_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +79,12 @@ class LeaseFile:
 _HINT: Final = "Make sure that no process writes the table, and delete the file."
 
 
-class StorageLock:
+class StorageLock(HeldLock["_Lease"]):
     """Excludes all who lock the table through its store.
 
     ``storage`` must honour conditional puts. ``renew_s`` is much less than ``lease_s``, so that
-    some renewals may fail.
+    some renewals may fail. A store that ignores the conditions of puts cannot lock
+    (:class:`UnsafeStoreError`).
     """
 
     def __init__(
@@ -95,68 +94,21 @@ class StorageLock:
         renew_s: float = 30,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
+        super().__init__(InProcessLock(f"{storage.root}/{LOCK_PATH}"))
         self._storage = storage
         self._lease_s, self._renew_s = lease_s, renew_s
         self._wall_clock = wall_clock
-        # threads are served without asking the store
-        self._threads = InProcessLock(f"{storage.root}/{LOCK_PATH}")
-        self._lease: _Lease | None = None
         self._given_back: str | None = None
-        self._owner: str | None = None
 
-    def try_lock(self, timeout_s: float) -> bool:
-        """Take the lock within ``timeout_s`` seconds, else return ``False``.
+    def _give_back(self, held: _Lease) -> None:
+        self._given_back = held.end()
 
-        ``False`` as well if this lock is held already.
+    def _left(self, held: _Lease) -> float:
+        return held.renewal.left()
 
-        A store that ignores the conditions of puts cannot lock (:class:`UnsafeStoreError`).
-        """
-        deadline = time.monotonic() + max(timeout_s, 0.0)
-        if not self._threads.try_lock(timeout_s):
-            self._owner = self._threads.owner()
-            return False
-        try:
-            require_conditional_puts(self._storage)
-            self._lease = self._wait(deadline)
-        finally:
-            if self._lease is None:
-                self._threads.unlock()
-        return self._lease is not None
-
-    def unlock(self) -> None:
-        """Release the lock, if the calling thread holds it."""
-        if not self._threads.is_held:
-            return
-        lease, self._lease = self._lease, None
-        try:
-            if lease is not None:
-                self._given_back = lease.end()
-        finally:
-            self._threads.unlock()
-
-    def lease_left(self) -> float:
-        """Return the seconds the lease lasts; 0 when not held."""
-        lease = self._lease
-        return lease.left() if lease is not None else 0.0
-
-    def owner(self) -> str | None:
-        """Who the file named when it was last waited for."""
-        return self._owner
-
-    @property
-    def excludes_processes(self) -> bool:
-        """True."""
-        return True
-
-    def _wait(self, deadline: float) -> _Lease | None:
-        pause = _FIRST_PAUSE_S
-        while True:
-            lease = self._take()
-            left = deadline - time.monotonic()
-            if lease is not None or left <= 0:
-                return lease
-            time.sleep(min(pause, left))
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
+    def _wait(self, deadline: float, timeout_s: float) -> _Lease | None:
+        require_conditional_puts(self._storage)
+        return super()._wait(deadline, timeout_s)
 
     def _take(self) -> _Lease | None:
         """Take the lock if it is free now."""
@@ -192,31 +144,29 @@ class StorageLock:
 
 
 class _Lease:
-    """A held lock, renewed by its own thread."""
+    """A held lock, and its renewal."""
 
     def __init__(
         self, storage: Storage, lease_s: float, renew_s: float, wall_clock: Callable[[], float]
     ) -> None:
-        self._storage = storage
-        self._lease_s, self._renew_s = lease_s, renew_s
+        self._storage, self._lease_s = storage, lease_s
         self._wall_clock = wall_clock
         self._owner = str(uuid.uuid4())
         self._tag = ""
-        self._ends = 0.0
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="table-lock", daemon=True)
+        self.renewal = Renewal(lease_s, renew_s, self._renew)
 
     def start(self, tag: str | None) -> bool:
         """Put the lease where the file has this tag.
 
         ``False`` when another was first.
         """
+        since = time.monotonic()
         try:
             self._put(tag)
         except PreconditionFailedError:
             return False
         try:
-            start_thread(self._thread)
+            self.renewal.start(since)
         except ResourceLimitError:
             self.end()  # no thread would renew it
             raise
@@ -227,37 +177,24 @@ class _Lease:
 
         Returns the tag of the file that says so.
         """
-        self._stop.set()
-        if self._thread.ident is not None:
-            self._thread.join()
+        self.renewal.stop()
         # a lease that cannot be marked expired runs out; who holds it by then is not known
-        given_back: str | None = None
         with contextlib.suppress(StorageError):
-            if self.left() > 0:
+            if self.renewal.left() > 0:
                 data = LeaseFile(True, self._valid_until(), self._owner).encode()
-                given_back = self._storage.compare_and_set(LOCK_PATH, data, self._tag)
-        self._ends = 0.0
-        return given_back
+                return self._storage.compare_and_set(LOCK_PATH, data, self._tag)
+        return None
 
-    def left(self) -> float:
-        return max(0.0, self._ends - time.monotonic())
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._renew_s):
-            try:
-                self._put(self._tag)
-            except PreconditionFailedError:
-                self._ends = 0.0  # taken over
-                return
-            except (StorageError, OSError):
-                continue  # the lease is long enough for a few of these
+    def _renew(self) -> bool:
+        try:
+            self._put(self._tag)
+        except PreconditionFailedError:
+            return False  # taken over
+        return True
 
     def _put(self, tag: str | None) -> None:
-        # from before the put: the store may take its time
-        ends = time.monotonic() + self._lease_s
         data = LeaseFile(False, self._valid_until(), self._owner).encode()
         self._tag = self._storage.compare_and_set(LOCK_PATH, data, tag)
-        self._ends = ends
 
     def _valid_until(self) -> int:
         return int((self._wall_clock() + self._lease_s) * 1000)

@@ -37,6 +37,7 @@ from hudi_core.config.kinds import LockKind
 from hudi_core.config.lock import LockConfig
 from hudi_core.config.lock_servers import ZookeeperLockConfig
 from hudi_core.errors import LockError
+from hudi_core.txn.locks.held import HeldLock
 from hudi_core.txn.locks.in_process import InProcessLock
 from hudi_core.txn.locks.place import LockPlace, required
 
@@ -80,69 +81,29 @@ def with_port(hosts: str, port: int | None) -> str:
     return ",".join(named) + slash + root
 
 
-class ZookeeperLock:
+class ZookeeperLock(HeldLock["Turn"]):
     """Excludes all who lock a table through one ZooKeeper.
 
     ``hosts`` may end with a root, as in ``zk1:2181,zk2:2181/root``; ``path`` is the lock's node.
     After ``session_s`` without a sign the lock goes to the next; ``connection_s`` is the wait for
-    an answer.
+    an answer. The time to reach a server comes on top of that to take the lock.
     """
 
     def __init__(
         self, hosts: str, path: str, session_s: float = 60, connection_s: float = 15
     ) -> None:
+        super().__init__(InProcessLock(f"/zookeeper/{hosts}{path}"))
         self._hosts, self._path = hosts, path
         self._session_s, self._connection_s = session_s, connection_s
-        # threads are served without a session for each
-        self._threads = InProcessLock(f"/zookeeper/{hosts}{path}")
-        self._turn: Turn | None = None
-        self._owner: str | None = None
 
-    def try_lock(self, timeout_s: float) -> bool:
-        """Take the lock within ``timeout_s`` seconds, else return ``False``.
+    def _give_back(self, held: Turn) -> None:
+        held.end()
 
-        ``False`` as well if this lock is held already. The time to reach a server comes on top.
-        """
-        deadline = time.monotonic() + max(timeout_s, 0.0)
-        if not self._threads.try_lock(timeout_s):
-            self._owner = self._threads.owner()
-            return False
-        try:
-            self._turn = self._wait(deadline)
-        finally:
-            if self._turn is None:
-                self._threads.unlock()
-        return self._turn is not None
+    def _left(self, held: Turn) -> float:
+        """Seconds until the session may end, as ZooKeeper says now."""
+        return held.left()
 
-    def unlock(self) -> None:
-        """Release the lock, if the calling thread holds it."""
-        if not self._threads.is_held:
-            return
-        turn, self._turn = self._turn, None
-        try:
-            if turn is not None:
-                turn.end()
-        finally:
-            self._threads.unlock()
-
-    def lease_left(self) -> float:
-        """Seconds until the session may end, as ZooKeeper says now.
-
-        0 when not held.
-        """
-        turn = self._turn
-        return turn.left() if turn is not None else 0.0
-
-    def owner(self) -> str | None:
-        """Who held the lock when it was last waited for."""
-        return self._owner
-
-    @property
-    def excludes_processes(self) -> bool:
-        """True."""
-        return True
-
-    def _wait(self, deadline: float) -> Turn | None:
+    def _wait(self, deadline: float, _: float) -> Turn | None:
         """Queue up; again where the session is lost meanwhile."""
         while True:
             try:

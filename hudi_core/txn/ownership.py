@@ -1,9 +1,16 @@
-"""Other tables around the places of a new one.
+"""Whose files are there: those of this table, of another one, or of another engine.
 
-A format whose metadata lies among the data files takes every file below its root for its own, and
-its full vacuum deletes what its log does not name. So nothing of another table lies below such
-a root. Each folder above a new place is asked for the signs of one, and below a new root of
-the kind nothing else may be.
+**Neighbours**: a format whose metadata lies among the data files takes every file below its root
+for its own, and its full vacuum deletes what its log does not name. So nothing of another table is
+below such a root. Each folder above a new place is asked for the signs of one, and below a new root
+of the kind nothing else may be.
+
+**Claims**: data files below a storage path are those of one table. A copy of the table's folder
+names the same files, and its cleans and rollbacks would delete them under the original.
+
+**Metadata tables of other engines**: one of a table with storage paths lists the table's own
+folder, where none of the table's files are: it is worth nothing, and without it the next writer
+makes a new one.
 """
 
 from __future__ import annotations
@@ -12,13 +19,27 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from hudi_core.errors import StorageError, StoragePathTakenError
+from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.errors import ForeignMetadataError, StorageError, StoragePathTakenError
 from hudi_core.meta_client import META_FOLDER, TableMetaClient
+from hudi_core.metadata.table import METADATA_FOLDER
+from hudi_core.model.capability import Capability
 from hudi_core.model.protocols import Storage
-from hudi_core.storage.claims import CLAIMS_FOLDER, FOREIGN_LOGS, Claim, claim_at, first_claims
+from hudi_core.storage.claims import (
+    CLAIMS_FOLDER,
+    FOREIGN_LOGS,
+    Claim,
+    claim_at,
+    claim_of,
+    first_claims,
+    put_claim,
+)
+from hudi_core.storage.federated import FederatedStorage
 from hudi_core.storage.location import Location, parse_location
 from hudi_core.storage.open import open_storage
-from hudi_core.storage.properties_file import PROPERTIES_PATH, has_properties
+from hudi_core.storage.properties_file import PROPERTIES_PATH, has_properties, update_properties
+from hudi_core.table_handle import OpenTable
+from hudi_core.txn.state import TableState
 
 _HINT: Final = "Name a bucket, container or folder that is in no other table and has none in it."
 
@@ -181,3 +202,56 @@ def _place(uri: str) -> tuple[str, ...]:
     """What two spellings of one place have in common."""
     place = parse_location(uri)
     return place.kind, place.bucket, os.path.realpath(place.key) if place.is_local else place.key
+
+
+# --- claims ---------------------------------------------------------------------------------------
+
+
+def require_own_claims(table: OpenTable) -> None:
+    """Refuse to change a table whose files are claimed by another folder.
+
+    A claim that is missing is put again. Costs a request for each storage path.
+
+    The claim of another folder means that this table was copied or moved.
+    """
+    client, host = table.client, table.host
+    data, name = client.data, client.config.name
+    if not isinstance(data, FederatedStorage):
+        return
+    for root in data.root_storages:
+        found = claim_of(root, name)
+        if found is None:
+            if host.name != client.config.table_format:
+                continue  # it replaces a format that cannot be asked
+            shared = Capability.SHARED_STORAGE_PATH in host.capabilities
+            folders = () if shared else tuple(host.get_metadata_folders(client))
+            put_claim(root, Claim(name, client.base_path, host.name, folders))
+        elif found.base_path != client.base_path:
+            raise StoragePathTakenError(
+                root.root,
+                f"its files of the table {name} are those of the table at {found.base_path}",
+                f"Write to the table there. If it was moved to {client.base_path}, and is there no "
+                f"more, delete {root.root}/{found.path} first.",
+            )
+
+
+# --- metadata tables of other engines -------------------------------------------------------------
+
+
+def without_foreign_metadata(state: TableState) -> TableState:
+    """The state without such a metadata table.
+
+    The caller holds the table's lock. Costs nothing where there is none: its writer loads the
+    metadata table anyway.
+    """
+    if state.client.files.is_plain:
+        return state
+    try:
+        _ = state.metadata
+    except ForeignMetadataError:
+        storage = state.client.storage
+        named = (ManagedKeys.metadata_partitions.key, ManagedKeys.metadata_partitions_inflight.key)
+        properties = update_properties(storage, dict.fromkeys(named))
+        storage.delete_tree(METADATA_FOLDER)
+        return state.with_properties(properties)
+    return state
