@@ -26,21 +26,21 @@ _NOTHING: Final[Any] = None
 
 
 class Group(StrEnum):
-    """The part of the reference an option belongs to."""
+    """The part of the reference an option belongs to, by its heading."""
 
-    TABLE = "table"
-    WRITE = "write"
-    CLUSTERING = "clustering"
-    READ = "read"
-    SERVICES = "services"
-    LOCK = "lock"
-    STORAGE = "storage"
-    METADATA = "metadata"
-    METRICS = "metrics"
-    CONNECTOR = "connector"
-    TRINO = "trino"
-    INGESTION = "ingestion"
-    SYNC = "sync"
+    TABLE = "Table"
+    WRITE = "Write"
+    CLUSTERING = "Clustering"
+    READ = "Read"
+    SERVICES = "Table services"
+    LOCK = "Locks"
+    STORAGE = "Storage"
+    METADATA = "Metadata table"
+    METRICS = "Metrics"
+    CONNECTOR = "Connector"
+    TRINO = "Trino service"
+    INGESTION = "Ingestion"
+    SYNC = "Sync"
 
 
 class Secret:
