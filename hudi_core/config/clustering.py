@@ -64,16 +64,12 @@ class ClusteringConfig(Options, group=Group.CLUSTERING):
         aliases=("hoodie.datasource.clustering.inline.enable",),
     )
     """Whether a clustering is scheduled and run after a commit, where it is due."""
-    inline_max_commits: Option[int] = Option(
-        "hoodie.clustering.inline.max.commits", default=4, parse=integer(1)
-    )
+    inline_max_commits: Option[int] = Option("hoodie.clustering.inline.max.commits", default=4)
     """Commits after the last clustering from which on the next inline one is due."""
     schedule_inline: Option[bool] = Option("hoodie.clustering.schedule.inline", default=False)
     """Whether a clustering is scheduled after a commit, where it is due, for another process to run
     (`hudi cluster PATH --run`)."""
-    schedule_max_commits: Option[int] = Option(
-        "hoodie.clustering.async.max.commits", default=4, parse=integer(1)
-    )
+    schedule_max_commits: Option[int] = Option("hoodie.clustering.async.max.commits", default=4)
     """Commits after the last clustering from which on hoodie.clustering.schedule.inline schedules
     the next one."""
     updates: Option[UpdatesStrategy] = Option(
@@ -91,18 +87,14 @@ class ClusteringConfig(Options, group=Group.CLUSTERING):
     )
     """Base files of fewer bytes are rewritten."""
     target_file_bytes: Option[int] = Option(
-        "hoodie.clustering.plan.strategy.target.file.max.bytes",
-        default=1024 * _MIB,
-        parse=integer(1),
+        "hoodie.clustering.plan.strategy.target.file.max.bytes", default=1024 * _MIB
     )
     """Bytes that a file of a clustering is meant to have at most."""
     max_group_bytes: Option[int] = Option(
-        "hoodie.clustering.plan.strategy.max.bytes.per.group", default=2048 * _MIB, parse=integer(1)
+        "hoodie.clustering.plan.strategy.max.bytes.per.group", default=2048 * _MIB
     )
     """Bytes of the files that are rewritten together, in one task."""
-    max_groups: Option[int] = Option(
-        "hoodie.clustering.plan.strategy.max.num.groups", default=30, parse=integer(1)
-    )
+    max_groups: Option[int] = Option("hoodie.clustering.plan.strategy.max.num.groups", default=30)
     """Groups of files that one clustering rewrites at most."""
     sort_columns: Option[tuple[str, ...]] = Option(
         "hoodie.clustering.plan.strategy.sort.columns",

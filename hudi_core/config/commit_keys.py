@@ -34,7 +34,7 @@ class CommitConfig(Options, group=Group.WRITE):
     commit. The checkpoints of Hudi Streamer, of Spark's streaming sink and of Kafka Connect always
     are, from the commit before."""
     rolling_lookback: Option[int] = Option(
-        "hoodie.write.rolling.metadata.timeline.lookback.commits", default=10, parse=integer(1)
+        "hoodie.write.rolling.metadata.timeline.lookback.commits", default=10
     )
     """How many commits are looked at for the keys of hoodie.write.rolling.metadata.keys."""
     application: Option[str | None] = Option(

@@ -63,14 +63,10 @@ class ConnectorConfig(Options, group=Group.CONNECTOR):
     )
     """Whether a scan of a partitioned table is refused whose predicate limits no partition
     column."""
-    min_partition_batch: Option[int] = Option(
-        "hudi.min-partition-batch-size", default=10, parse=integer(1)
-    )
+    min_partition_batch: Option[int] = Option("hudi.min-partition-batch-size", default=10)
     """Partitions that the first call to the metastore asks for; each further call asks for twice as
     many as the one before."""
-    max_partition_batch: Option[int] = Option(
-        "hudi.max-partition-batch-size", default=100, parse=integer(1)
-    )
+    max_partition_batch: Option[int] = Option("hudi.max-partition-batch-size", default=100)
     """Partitions that a call to the metastore asks for at most."""
     loader_parallelism: Option[int] = Option(
         "hudi.split-loader-parallelism", default=10, parse=integer(1, 1000)
@@ -80,12 +76,10 @@ class ConnectorConfig(Options, group=Group.CONNECTOR):
         "hudi.split-generator-parallelism", default=4, parse=integer(1, 1000)
     )
     """Threads of one scan that make splits of files."""
-    max_outstanding: Option[int] = Option(
-        "hudi.max-outstanding-splits", default=10_000, parse=integer(1)
-    )
+    max_outstanding: Option[int] = Option("hudi.max-outstanding-splits", default=10_000)
     """Splits of one scan that wait to be taken, at most; loading pauses meanwhile."""
     max_per_second: Option[int] = Option(
-        "hudi.max-splits-per-second", default=_MOST, parse=integer(1), default_text="(no limit)"
+        "hudi.max-splits-per-second", default=_MOST, default_text="(no limit)"
     )
     """Splits of one scan that are handed out in a second, at most."""
     target_split_size: Option[int] = Option(

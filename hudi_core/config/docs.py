@@ -1,13 +1,15 @@
 """The reference of all options, made from their declarations.
 
-``python -m hudi_core.config.docs [FOLDER]`` writes it to ``docs/configuration.md``, and the options
-whose defaults are not Hudi's to the end of ``docs/deviations.md``.
+``python -m hudi_core.config.docs [FOLDER]`` writes its lists into ``docs/configuration.md``, below
+the headings that are there, and the options whose defaults are not Hudi's to the end of
+``docs/deviations.md``.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
@@ -24,107 +26,43 @@ DEFAULT_FOLDER: Final = Path("docs")
 REFERENCE: Final = "configuration.md"
 DEVIATIONS: Final = "deviations.md"
 _DEFAULTS: Final = "## Defaults of options\n"
-
-_INTRO: Final = """\
-# Configuration
-
-<!-- Made by `python -m hudi_core.config.docs` from the declarations in hudi_core/config. -->
-
-Options have Hudi's own names and Hudi's defaults, so that the options of a Hudi job can be passed
-on unchanged. Where a default differs, [one list](deviations.md#defaults-of-options) says why; what
-becomes of [Hudi's other options](#hudis-other-options) is said for each of them. An unknown
-`hoodie.*` option is warned of once, with the nearest known name, and so is a plain one that looks
-like an option of Hudi's, such as `recordkey`. An option that contradicts what the table has stored
-is an error. Warnings are of the class `hudi_core.UnknownOptionWarning`. Options of a table's format
-are on [their own page](formats.md).
-"""
-
-_TITLES: Final = {
-    Group.TABLE: (
-        "Table",
-        (
-            "Chosen when a table is created and kept in `.hoodie/hoodie.properties`. A later write "
-            "may leave them out and may not change them."
-        ),
+_STORED: Final = "Stored with a table"
+_FOREIGN: Final = {
+    "Not built yet": OptionTreatment.LATER,
+    "Not built yet, and done by Hudi unless an option says otherwise": (
+        OptionTreatment.LATER_BY_DEFAULT
     ),
-    Group.WRITE: ("Write", "For one write; not stored."),
-    Group.CLUSTERING: (
-        "Clustering",
-        "Which files a clustering rewrites, in which order, and when. For one call; not stored.",
-    ),
-    Group.READ: ("Read", "For one read."),
-    Group.SERVICES: (
-        "Table services",
-        "What a writer does after its commits, and what these calls and commands do.",
-    ),
-    Group.LOCK: ("Locks", "How writers take turns."),
-    Group.STORAGE: (
-        "Storage",
-        (
-            "Never stored with a table. Values marked *secret* are shown in no message and no "
-            "`repr`. A bucket of S3 may have values of its own, as in Hadoop: for the bucket "
-            "`NAME`, `fs.s3a.bucket.NAME.access.key` goes before `fs.s3a.access.key`, and so on."
-        ),
-    ),
-    Group.METADATA: (
-        "Metadata table",
-        (
-            "The table below `.hoodie/metadata` in which a table keeps the list of its own files, "
-            "and indexes of them."
-        ),
-    ),
-    Group.METRICS: ("Metrics", "What is measured of the metadata table, for Prometheus."),
-    Group.CONNECTOR: (
-        "Connector",
-        (
-            "How a `hudi.Connector` finds tables and plans scans of them, by the names of Hudi's "
-            "connector for Trino; see [`connector.md`](connector.md)."
-        ),
-    ),
-    Group.TRINO: (
-        "Trino service",
-        (
-            "Who may connect to `hudi serve-trino`, how what it hands out is signed, and what a "
-            "client may ask for; see [`trino.md`](trino.md#who-may-reach-what). They are given to "
-            "the service as those of the connector are."
-        ),
-    ),
-    Group.INGESTION: (
-        "Ingestion",
-        (
-            "How `hudi.ingest` and `hudi ingest` read files, by the names of Hudi Streamer where "
-            "it has them; see [`ingestion.md`](ingestion.md)."
-        ),
-    ),
-    Group.SYNC: (
-        "Sync",
-        (
-            "How tables are registered in Hive metastores and in AWS Glue; see "
-            "[`sync.md`](sync.md). They are looked at where a sync is asked for, by itself or "
-            "after each commit."
-        ),
-    ),
+    "Refused in writes": OptionTreatment.REFUSED_IN_WRITES,
+    "Refused in reads": OptionTreatment.REFUSED_IN_READS,
+    "Accepted in silence": OptionTreatment.QUIET,
 }
+"""What becomes of Hudi's other options, by headings."""
+_LISTED: Final = re.compile(r"^(?=\| |\*\*)", re.MULTILINE)
+"""Where a list begins, behind what is written by hand."""
 
 
-def render() -> str:
-    """Return the whole reference as Markdown."""
-    parts = [_INTRO, *(_group(group) for group in Group), _stored(), _foreign()]
-    return "\n".join(parts)
+def render(page: str) -> str:
+    """The reference as Markdown, its lists made anew.
+
+    What is written by hand stays: headings, and the prose below them.
+    """
+    beginning, *sections = re.split(r"^(?=##)", page, flags=re.MULTILINE)
+    return beginning + "\n".join(map(_with_list, sections))
 
 
-def _group(group: Group) -> str:
-    title, text = _TITLES[group]
-    return f"## {title}\n\n{text}\n\n" + _keys(
-        "Option", *(one for one in OPTIONS if one.group is group)
-    )
-
-
-def _stored() -> str:
-    return (
-        "## Stored with a table\n\nKept in `.hoodie/hoodie.properties` by the project itself; "
-        "no option sets them.\n\n" + _keys("Property", ManagedKeys)
-    )
+def _with_list(section: str) -> str:
+    title = section.partition("\n")[0].lstrip("# ")
+    by_hand = _LISTED.split(section.strip("\n") + "\n\n")[0]
+    made = ""
+    if title in list(Group):
+        made = _keys("Option", *(one for one in OPTIONS if one.group == title))
+    elif title == _STORED:
+        made = _keys("Property", ManagedKeys)
+    elif title in _FOREIGN:
+        sections = foreign_options().sections.items()
+        kind = _FOREIGN[title]
+        made = "\n".join(_section(*one) for one in sections if one[0].kind is kind)
+    return (by_hand + made).rstrip("\n") + "\n"
 
 
 def _keys(head: str, *declared: type[Options]) -> str:
@@ -161,50 +99,6 @@ def deviations() -> str:
         if key.reason
     )
     return f"{_DEFAULTS}\n" + _table(("Option", "Hudi", "Here", "Why"), rows)
-
-
-_FOREIGN: Final = {
-    OptionTreatment.LATER: (
-        "Not built yet",
-        (
-            "What these ask for, this release does not do. One warning says so, where a switch has "
-            "another value than the one in parentheses; the other options say how Hudi does it."
-        ),
-    ),
-    OptionTreatment.LATER_BY_DEFAULT: (
-        "Not built yet, and done by Hudi unless an option says otherwise",
-        (
-            "One warning says so where one of these is given, unless a switch has the value in "
-            "parentheses."
-        ),
-    ),
-    OptionTreatment.REFUSED_IN_WRITES: (
-        "Refused in writes",
-        (
-            "These change rows, or what is safe. A write is refused that gives one another value "
-            "than those in parentheses, which ask for what happens anyway."
-        ),
-    ),
-    OptionTreatment.REFUSED_IN_READS: (
-        "Refused in reads",
-        "A read is refused that gives one another value than those in parentheses.",
-    ),
-    OptionTreatment.QUIET: (
-        "Accepted in silence",
-        "No value of these changes a row, or what is safe; they are not used.",
-    ),
-}
-
-
-def _foreign() -> str:
-    parts = ["## Hudi's other options\n\nEvery further option of Apache Hudi 1.2.\n"]
-    sections = foreign_options().sections
-    for kind, (title, text) in _FOREIGN.items():
-        parts.append(f"### {title}\n\n{text}\n")
-        parts += [
-            _section(section, lines) for section, lines in sections.items() if section.kind is kind
-        ]
-    return "\n".join(parts)
 
 
 def _section(section: Section, lines: Iterable[ForeignOption]) -> str:
@@ -260,13 +154,13 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the reference into a folder, by default :data:`DEFAULT_FOLDER`.
+    """Make the lists of the reference in a folder, by default :data:`DEFAULT_FOLDER`.
 
     The default is relative to the current folder.
     """
     folder = Path(arguments[0]) if arguments else DEFAULT_FOLDER
-    (folder / REFERENCE).write_text(render(), encoding="utf-8")
-    page = folder / DEVIATIONS
+    reference, page = folder / REFERENCE, folder / DEVIATIONS
+    reference.write_text(render(reference.read_text(encoding="utf-8")), encoding="utf-8")
     written_by_hand = page.read_text(encoding="utf-8").partition(_DEFAULTS)[0]
     page.write_text(written_by_hand + deviations(), encoding="utf-8")
     return 0

@@ -9,7 +9,7 @@ from typing import Final
 from hudi_core.config.connector import data_size
 from hudi_core.config.key import Group
 from hudi_core.config.options import Option, Options
-from hudi_core.config.parsers import integer, member
+from hudi_core.config.parsers import member
 
 _STREAMER: Final = "hoodie.streamer."
 _SOURCES: Final = "org.apache.hudi.utilities.sources."
@@ -78,7 +78,6 @@ class IngestionConfig(Options, group=Group.INGESTION, former=(_STREAMER, "hoodie
     memory_days: Option[int] = Option(
         "hoodie.ingest.late.files.days",
         default=7,
-        parse=integer(1),
         hudi_default="0",
         reason="Hudi Streamer passes over files that come late, and over files of the same time.",
     )

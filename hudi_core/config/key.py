@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final, Generic, TypeVar
 
-from hudi_core.config.parsers import boolean, names, text_or_none
+from hudi_core.config.parsers import boolean, integer, names, text_or_none
 from hudi_core.errors import InvalidOptionError, OptionConflictError
 from hudi_core.extension.registry import named_by
 
@@ -26,21 +26,21 @@ _NOTHING: Final[Any] = None
 
 
 class Group(StrEnum):
-    """The part of the reference an option belongs to."""
+    """The part of the reference an option belongs to, by its heading."""
 
-    TABLE = "table"
-    WRITE = "write"
-    CLUSTERING = "clustering"
-    READ = "read"
-    SERVICES = "services"
-    LOCK = "lock"
-    STORAGE = "storage"
-    METADATA = "metadata"
-    METRICS = "metrics"
-    CONNECTOR = "connector"
-    TRINO = "trino"
-    INGESTION = "ingestion"
-    SYNC = "sync"
+    TABLE = "Table"
+    WRITE = "Write"
+    CLUSTERING = "Clustering"
+    READ = "Read"
+    SERVICES = "Table services"
+    LOCK = "Locks"
+    STORAGE = "Storage"
+    METADATA = "Metadata table"
+    METRICS = "Metrics"
+    CONNECTOR = "Connector"
+    TRINO = "Trino service"
+    INGESTION = "Ingestion"
+    SYNC = "Sync"
 
 
 class Secret:
@@ -103,7 +103,8 @@ class ConfigKey(Generic[T_co]):
     in one or two sentences; :func:`hudi_core.config.docs.meanings` reads them.
 
     An option without a default is ``None`` where it is not given. Without ``parse`` the default
-    implies what there may be: true or false, the members of its enum, names with commas, a string.
+    implies what there may be: true or false, a whole number from 1 on, the members of its enum,
+    names with commas, a string.
 
     ``default_text`` is the default in the reference, where ``str(default)`` would not say it.
     ``hudi_default`` and ``reason`` are Hudi's default as text and why ours differs; both ``None``
@@ -217,6 +218,8 @@ def _parser_of(default: object) -> Callable[[str], Any]:
     match default:
         case bool():
             return boolean
+        case int():
+            return integer(1)
         case StrEnum():
             return type(default)
         case ():

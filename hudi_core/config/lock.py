@@ -112,7 +112,6 @@ class LockConfig(Options, group=Group.LOCK):
     renew_s: Option[int] = Option(
         "hoodie.write.lock.storage.renew.interval.secs",
         default=30,
-        parse=integer(1),
         aliases=("hoodie.write.lock.storage.heartbeat.poll.secs",),
     )
     """`storage`: seconds between two renewals of a lock that is held."""

@@ -79,7 +79,7 @@ class ZookeeperLockConfig(Options, group=Group.LOCK):
     """`zookeeper`: milliseconds after which the lock of a writer that is not heard of any more is
     given to another."""
     connection_ms: Option[int] = Option(
-        "hoodie.write.lock.zookeeper.connection_timeout_ms", default=15_000, parse=integer(1)
+        "hoodie.write.lock.zookeeper.connection_timeout_ms", default=15_000
     )
     """`zookeeper`: milliseconds to wait for a server to answer."""
 
@@ -111,16 +111,12 @@ class DynamoLockConfig(Options, group=Group.LOCK):
         choices=("PAY_PER_REQUEST", "PROVISIONED"),
     )
     """`dynamodb`: how a table that is created here is paid for."""
-    read_capacity: Option[int] = Option(
-        "hoodie.write.lock.dynamodb.read_capacity", default=20, parse=integer(1)
-    )
+    read_capacity: Option[int] = Option("hoodie.write.lock.dynamodb.read_capacity", default=20)
     """`dynamodb`: read units of a table that is created here, with `PROVISIONED`."""
-    write_capacity: Option[int] = Option(
-        "hoodie.write.lock.dynamodb.write_capacity", default=10, parse=integer(1)
-    )
+    write_capacity: Option[int] = Option("hoodie.write.lock.dynamodb.write_capacity", default=10)
     """`dynamodb`: write units of a table that is created here, with `PROVISIONED`."""
     creation_ms: Option[int] = Option(
-        "hoodie.write.lock.dynamodb.table_creation_timeout", default=600_000, parse=integer(1)
+        "hoodie.write.lock.dynamodb.table_creation_timeout", default=600_000
     )
     """`dynamodb`: milliseconds to wait for a table that is created here."""
     access_key: Option[Secret | None] = Option(
@@ -152,7 +148,5 @@ class HiveLockConfig(Options, group=Group.LOCK):
     """`hive_metastore`: database of the table that is locked."""
     table: Option[str | None] = Option("hoodie.write.lock.hivemetastore.table")
     """`hive_metastore`: the table that is locked; it need not exist."""
-    heartbeat_ms: Option[int] = Option(
-        "hoodie.write.lock.heartbeat_interval_ms", default=60_000, parse=integer(1)
-    )
+    heartbeat_ms: Option[int] = Option("hoodie.write.lock.heartbeat_interval_ms", default=60_000)
     """`hive_metastore`: milliseconds between two signs of life of a lock that is held."""

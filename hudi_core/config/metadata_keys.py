@@ -38,7 +38,7 @@ class MetadataConfig(Options, group=Group.METADATA):
     )
     """The columns whose ranges are kept, by their dotted paths."""
     max_stats_columns: Option[int] = Option(
-        "hoodie.metadata.index.column.stats.max.columns.to.index", default=32, parse=integer(1)
+        "hoodie.metadata.index.column.stats.max.columns.to.index", default=32
     )
     """How many of the table's first columns have their ranges kept where none are named."""
     column_stats_groups: Option[int] = Option(
@@ -108,7 +108,7 @@ class MetadataConfig(Options, group=Group.METADATA):
     )
     """By how much the keys are expected to grow when the record index is laid out."""
     record_index_group_bytes: Option[int] = Option(
-        "hoodie.metadata.record.index.max.filegroup.size", default=1 << 30, parse=integer(1)
+        "hoodie.metadata.record.index.max.filegroup.size", default=1 << 30
     )
     """Bytes that a file group of the record index is laid out for."""
     record_index_cache: Option[str | None] = Option(
@@ -134,24 +134,20 @@ class MetadataConfig(Options, group=Group.METADATA):
     )
     """Folders whose whole path matches are left out when the metadata table is first made."""
     compact_delta_commits: Option[int] = Option(
-        "hoodie.metadata.compact.max.delta.commits", default=10, parse=integer(1)
+        "hoodie.metadata.compact.max.delta.commits", default=10
     )
     """After how many of its own commits the metadata table is compacted."""
     max_delta_commits_pending: Option[int] = Option(
-        "hoodie.metadata.max.deltacommits.when_pending", default=1000, parse=integer(1)
+        "hoodie.metadata.max.deltacommits.when_pending", default=1000
     )
     """How many commits of the metadata table may wait for compaction while a write is pending."""
     clean_commits_retained: Option[int] = Option(
-        "hoodie.metadata.cleaner.commits.retained", default=20, parse=integer(1)
+        "hoodie.metadata.cleaner.commits.retained", default=20
     )
     """How many commits of the metadata table keep the files that they read."""
-    keep_min_commits: Option[int] = Option(
-        "hoodie.metadata.keep.min.commits", default=20, parse=integer(1)
-    )
+    keep_min_commits: Option[int] = Option("hoodie.metadata.keep.min.commits", default=20)
     """How many instants archiving leaves on the metadata table's timeline."""
-    keep_max_commits: Option[int] = Option(
-        "hoodie.metadata.keep.max.commits", default=30, parse=integer(1)
-    )
+    keep_max_commits: Option[int] = Option("hoodie.metadata.keep.max.commits", default=30)
     """How many instants the metadata table's timeline may have before it is archived."""
     validate: Option[bool] = Option("hoodie.metadata.validate", default=False)
     """Whether readers compare the metadata table with the storage, and answer from the storage."""

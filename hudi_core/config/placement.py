@@ -71,10 +71,6 @@ def partition_rules(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _hash_function(text: str) -> str:
-    return text.upper()
-
-
 class PlacementKeys(Options, group=Group.TABLE):
     """Options that say where data files lie; stored with the table."""
 
@@ -103,7 +99,6 @@ class PlacementKeys(Options, group=Group.TABLE):
     hash_function = ConfigKey(
         f"{STRATEGY_PREFIX}hash.function",
         default="XXHASH32",
-        parse=_hash_function,
         choices=("XXHASH32", "XXHASH64"),
     )
     """`object_store`: the hash function."""
@@ -113,7 +108,6 @@ class PlacementKeys(Options, group=Group.TABLE):
     hash_input = ConfigKey(
         f"{STRATEGY_PREFIX}hash.input",
         default="FILE_ID",
-        parse=str.upper,
         choices=("FILE_ID", "PARTITION_AND_FILE_ID"),
     )
     """`object_store`: what is hashed. A base file and its logs always share a prefix."""

@@ -111,9 +111,7 @@ class ReadConfig(Options, group=Group.READ):
         kind = config.query_type
         if kind is QueryType.INCREMENTAL and config.begin is None:
             raise cls.begin.refused(
-                None,
-                "an incremental read needs a begin",
-                "Give a time, or `earliest`.",
+                None, "an incremental read needs a begin", "Give a time, or `earliest`."
             )
         is_snapshot = kind is QueryType.SNAPSHOT
         for key, is_stray in (

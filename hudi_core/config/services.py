@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Self
+from typing import Self
 
 from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import CleanPolicy
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import integer
-
-_COUNT: Final = integer(1)
 
 
 class ServicesConfig(Options, group=Group.SERVICES):
@@ -30,31 +28,21 @@ class ServicesConfig(Options, group=Group.SERVICES):
     file group, or what readers as of the last hours need. The latest state, and what a savepoint or
     a pending action needs, stays under each."""
     commits_retained: Option[int] = Option(
-        "hoodie.cleaner.commits.retained",
-        default=10,
-        parse=_COUNT,
-        aliases=("hoodie.clean.commits.retained",),
+        "hoodie.cleaner.commits.retained", default=10, aliases=("hoodie.clean.commits.retained",)
     )
     """Commits as of which the table stays readable under KEEP_LATEST_COMMITS."""
     file_versions_retained: Option[int] = Option(
         "hoodie.cleaner.fileversions.retained",
         default=3,
-        parse=_COUNT,
         aliases=("hoodie.clean.fileversions.retained",),
     )
     """Versions of each file group that stay under KEEP_LATEST_FILE_VERSIONS."""
     hours_retained: Option[int] = Option(
-        "hoodie.cleaner.hours.retained",
-        default=24,
-        parse=_COUNT,
-        aliases=("hoodie.clean.hours.retained",),
+        "hoodie.cleaner.hours.retained", default=24, aliases=("hoodie.clean.hours.retained",)
     )
     """Hours back to which the table stays readable under KEEP_LATEST_BY_HOURS."""
     clean_max_commits: Option[int] = Option(
-        "hoodie.clean.max.commits",
-        default=1,
-        parse=_COUNT,
-        aliases=("hoodie.clean.trigger.max.commits",),
+        "hoodie.clean.max.commits", default=1, aliases=("hoodie.clean.trigger.max.commits",)
     )
     """Commits after the last clean that make the next one due."""
     clean_incremental: Option[bool] = Option(
@@ -68,17 +56,15 @@ class ServicesConfig(Options, group=Group.SERVICES):
         "hoodie.clean.trigger.strategy", default="NUM_COMMITS", choices=("NUM_COMMITS",)
     )
     """What makes a clean due."""
-    stage_hours_retained: Option[int] = Option(
-        "hoodie.stage.hours.retained", default=168, parse=_COUNT
-    )
+    stage_hours_retained: Option[int] = Option("hoodie.stage.hours.retained", default=168)
     """Hours after which a stage that was not published expires. The next stage, and cleans, delete
     its files."""
     archive_automatic: Option[bool] = Option("hoodie.archive.automatic", default=True)
     """Whether old instants leave the active timeline for the archived one after a commit."""
-    keep_min_commits: Option[int] = Option("hoodie.keep.min.commits", default=20, parse=_COUNT)
+    keep_min_commits: Option[int] = Option("hoodie.keep.min.commits", default=20)
     """Commits that stay on the active timeline when older ones are archived. Those that the last
     clean retained stay in any case."""
-    keep_max_commits: Option[int] = Option("hoodie.keep.max.commits", default=30, parse=_COUNT)
+    keep_max_commits: Option[int] = Option("hoodie.keep.max.commits", default=30)
     """Commits that the active timeline may have before it is archived."""
     archive_beyond_savepoint: Option[bool] = Option(
         "hoodie.archive.beyond.savepoint", default=False

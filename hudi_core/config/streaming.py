@@ -43,9 +43,7 @@ class StreamSinkConfig(Options, group=Group.WRITE):
     are distinguished by it; else a batch is written once by the query that it belongs to, whatever
     the name. Where Hudi's sink wrote that batch or a later one under the name, it is an error, but
     for the last one under a name that is given, which is taken for written."""
-    retry_count: Option[int] = Option(
-        "hoodie.datasource.write.streaming.retry.count", default=3, parse=integer(1)
-    )
+    retry_count: Option[int] = Option("hoodie.datasource.write.streaming.retry.count", default=3)
     """Streaming sink: how often a batch is tried that fails for a reason that may pass, such as
     another writer at work."""
     retry_interval_ms: Option[int] = Option(

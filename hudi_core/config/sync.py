@@ -10,7 +10,6 @@ from hudi_core.config.key import Group
 from hudi_core.config.lock_servers import endpoint, thrift_uris
 from hudi_core.config.options import Option, Options
 from hudi_core.config.parsers import (
-    integer,
     meanings_of,
     names,
     optional_flag,
@@ -177,9 +176,7 @@ class SyncConfig(Options, group=Group.SYNC):
     as_datasource: Option[bool] = Option(f"{_HIVE}sync_as_datasource", default=True)
     """Whether the entry says what Spark needs to read it as a table of the source `hudi`
     (RFC-15)."""
-    schema_length: Option[int] = Option(
-        f"{_HIVE}schema_string_length_thresh", default=4000, parse=integer(1)
-    )
+    schema_length: Option[int] = Option(f"{_HIVE}schema_string_length_thresh", default=4000)
     """Characters of Spark's schema in one property of the entry."""
     spark_version: Option[str | None] = Option("hoodie.meta_sync.spark.version")
     """The version of Spark that the entry names as its creator."""
@@ -207,7 +204,7 @@ class SyncConfig(Options, group=Group.SYNC):
         f"{_HIVE}use_pre_apache_input_format", default=False
     )
     """Whether the entry names the classes of Hudi before it came to Apache."""
-    batch: Option[int] = Option(f"{_HIVE}batch_num", default=1000, parse=integer(1))
+    batch: Option[int] = Option(f"{_HIVE}batch_num", default=1000)
     """Partitions that a metastore is given by one call. Glue takes 100, and drops 25."""
     is_incremental: Option[bool] = Option(f"{_META}incremental", default=True)
     """Whether only partitions are compared that were written since the last sync."""

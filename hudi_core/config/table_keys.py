@@ -268,7 +268,6 @@ class TableKeys(Options, group=Group.TABLE):
     timezone = Stored(
         "hoodie.table.timeline.timezone",
         default="UTC",
-        parse=str.upper,
         choices=("UTC", "LOCAL"),
         hudi_default="LOCAL",
         reason="Local time repeats an hour every autumn and differs between writers.",

@@ -90,12 +90,12 @@ class TrinoConfig(Options, group=Group.TRINO):
     )
     """Bytes of a call at most. A split of a wide table takes some hundred kilobytes, a constraint
     of very many values some megabytes."""
-    max_values: Option[int] = Option("hudi.trino.max-values", default=1_000_000, parse=integer(1))
+    max_values: Option[int] = Option("hudi.trino.max-values", default=1_000_000)
     """Values, ranges and names in the lists of a call, taken together, at most."""
     max_depth: Option[int] = Option("hudi.trino.max-depth", default=32, parse=integer(1, 200))
     """Levels of structs and lists in one another, in fields of a call that the protocol does not
     have and that are skipped, at most."""
-    max_columns: Option[int] = Option("hudi.trino.max-columns", default=10_000, parse=integer(1))
+    max_columns: Option[int] = Option("hudi.trino.max-columns", default=10_000)
     """Columns of a call for rows at most."""
     max_page_size: Option[int] = Option(
         "hudi.trino.max-page-size", default=16 << 20, parse=data_size, default_text="16MB"

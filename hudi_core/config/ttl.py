@@ -66,7 +66,7 @@ class TtlConfig(Options, group=Group.SERVICES):
     )
     """Paths of the partitions that may expire, separated by commas."""
     max_partitions: Option[int] = Option(
-        "hoodie.partition.ttl.strategy.max.delete.partitions", default=1000, parse=integer(1)
+        "hoodie.partition.ttl.strategy.max.delete.partitions", default=1000
     )
     """Partitions that one commit deletes at most, the oldest first."""
 

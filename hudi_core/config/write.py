@@ -123,12 +123,10 @@ class WriteConfig(Options, group=Group.WRITE):
         parse=lambda text: max(0, integer(-(1 << 62))(text)),
     )
     """Base files of fewer bytes take in new rows before new files are made; 0 or less for never."""
-    max_file_size: Option[int] = Option(
-        "hoodie.parquet.max.file.size", default=120 * _MIB, parse=integer(1)
-    )
+    max_file_size: Option[int] = Option("hoodie.parquet.max.file.size", default=120 * _MIB)
     """Bytes a base file is meant to have at most."""
     record_size_estimate: Option[int] = Option(
-        "hoodie.copyonwrite.record.size.estimate", default=1024, parse=integer(1)
+        "hoodie.copyonwrite.record.size.estimate", default=1024
     )
     """Bytes of a row in a file, as long as no commit shows them."""
     record_size_threshold: Option[float] = Option(
@@ -138,9 +136,7 @@ class WriteConfig(Options, group=Group.WRITE):
     hoodie.parquet.small.file.limit."""
     insert_auto_split: Option[bool] = Option("hoodie.copyonwrite.insert.auto.split", default=True)
     """Whether the rows of a new file follow from the size of a row and the size of a file."""
-    insert_split_size: Option[int] = Option(
-        "hoodie.copyonwrite.insert.split.size", default=500_000, parse=integer(1)
-    )
+    insert_split_size: Option[int] = Option("hoodie.copyonwrite.insert.split.size", default=500_000)
     """Rows of a new file when hoodie.copyonwrite.insert.auto.split is false."""
     compression_codec: Option[str] = Option(
         "hoodie.parquet.compression.codec",
@@ -160,11 +156,9 @@ class WriteConfig(Options, group=Group.WRITE):
         "of.",
     )
     """Level of zstd; higher is slower and smaller."""
-    row_group_bytes: Option[int] = Option(
-        "hoodie.parquet.block.size", default=120 * _MIB, parse=integer(1)
-    )
+    row_group_bytes: Option[int] = Option("hoodie.parquet.block.size", default=120 * _MIB)
     """Bytes of a row group before compression."""
-    page_bytes: Option[int] = Option("hoodie.parquet.page.size", default=_MIB, parse=integer(1))
+    page_bytes: Option[int] = Option("hoodie.parquet.page.size", default=_MIB)
     """Bytes of a page before compression."""
     dictionary_enabled: Option[bool] = Option("hoodie.parquet.dictionary.enabled", default=True)
     """Whether columns with few values are dictionary-encoded."""
@@ -187,16 +181,14 @@ class WriteConfig(Options, group=Group.WRITE):
     )
     """Share of absent keys that the bloom filter takes for present."""
     bloom_max_entries: Option[int] = Option(
-        "hoodie.bloom.index.filter.dynamic.max.entries", default=100_000, parse=integer(1)
+        "hoodie.bloom.index.filter.dynamic.max.entries", default=100_000
     )
     """Keys above which a bloom filter with a set size grows no further."""
     heartbeat_interval_ms: Option[int] = Option(
         "hoodie.client.heartbeat.interval_in_ms", default=60_000, parse=integer(10)
     )
     """Milliseconds between two signs of life of a writer."""
-    heartbeat_misses: Option[int] = Option(
-        "hoodie.client.heartbeat.tolerable.misses", default=2, parse=integer(1)
-    )
+    heartbeat_misses: Option[int] = Option("hoodie.client.heartbeat.tolerable.misses", default=2)
     """Signs of life that may be missing before a writer counts as dead and is rolled back."""
     detects_early: Option[bool] = Option(
         "hoodie.write.concurrency.early.conflict.detection.enable", default=False
