@@ -10,10 +10,10 @@ Those of plain files lose it, or who reads the folder found their rows twice. So
 table has no metadata table: then readers of Hudi tables list the folders, and fail on such names.
 
 Order: record, names, timeline, metadata of the format; then the old names go, the metadata table is
-made, the properties make it a table, and the record goes. A crash at any point leaves what the same command goes on
-with. Readers of the format find the old names until its metadata has the new ones; readers of
-Hudi's tables, which fail on other names than Hudi's, come when these are the only ones; those of
-plain files find each file under one name or, for a short time, two.
+made, the properties make it a table, and the record goes. A crash at any point leaves what the same
+command goes on with. Readers of the format find the old names until its metadata has the new ones;
+readers of Hudi's tables, which fail on other names than Hudi's, come when these are the only ones;
+those of plain files find each file under one name or, for a short time, two.
 """
 
 from __future__ import annotations
