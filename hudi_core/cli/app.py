@@ -9,18 +9,24 @@ from typing import Annotated
 
 import typer
 
-from hudi_core.cli.cluster import cluster, optimize
 from hudi_core.cli.examples import add_examples
 from hudi_core.cli.formats import formats
 from hudi_core.cli.ingest import ingest
 from hudi_core.cli.metadata import metadata_app
-from hudi_core.cli.purge import purge
-from hudi_core.cli.rollback import rollback
 from hudi_core.cli.root import RootGroup
-from hudi_core.cli.savepoint import restore, savepoint_app
 from hudi_core.cli.serve_trino import serve_trino
-from hudi_core.cli.services import archive, clean, ttl
-from hudi_core.cli.stage import stage_app
+from hudi_core.cli.services import (
+    archive,
+    clean,
+    cluster,
+    optimize,
+    purge,
+    restore,
+    rollback,
+    savepoint_app,
+    stage_app,
+    ttl,
+)
 from hudi_core.cli.sync import sync_app
 from hudi_core.cli.table import table_app
 from hudi_core.cli.terminal import write_line
@@ -66,16 +72,8 @@ app.add_typer(metadata_app, name="metadata")
 app.add_typer(savepoint_app, name="savepoint")
 app.add_typer(stage_app, name="stage")
 app.add_typer(sync_app, name="sync")
-app.command()(timeline)
-app.command()(rollback)
-app.command()(restore)
-app.command()(clean)
-app.command()(archive)
-app.command()(ttl)
-app.command()(purge)
-app.command()(cluster)
-app.command()(optimize)
-app.command()(ingest)
+for one in (timeline, rollback, restore, clean, archive, ttl, purge, cluster, optimize, ingest):
+    app.command()(one)
 app.command("serve-trino")(serve_trino)
 app.command()(formats)
 add_examples(app)

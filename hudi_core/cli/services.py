@@ -1,125 +1,329 @@
-"""`hudi clean`, `hudi archive` and `hudi ttl`: services on demand."""
+"""`hudi clean`, `cluster`, `savepoint` and other services on demand."""
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from hudi_core.cli import library
-from hudi_core.cli.arguments import (
-    DryRunOption,
-    JsonOption,
-    OptionsOption,
-    PathArgument,
-    parse_options,
+from hudi_core.cli.output import Grid, Part
+from hudi_core.cli.service import (
+    DRY_RUN,
+    OPTION,
+    UNCHANGED,
+    Call,
+    argument,
+    confirmed,
+    counted,
+    names,
+    option,
+    service,
+    some_of,
+    switch,
 )
-from hudi_core.cli.output import Grid, Part, answer
-from hudi_core.cli.progress import progress_bar
-from hudi_core.cli.timeline import instant_document
 
-_SHOWN: Final = 20
+if TYPE_CHECKING:
+    from hudi_core.model.instant import Instant
+    from hudi_core.model.result import CommitResult
+    from hudi_core.services.archive import ArchiveResult
+    from hudi_core.services.clean import CleanResult
+    from hudi_core.services.clustering import Clustering
+    from hudi_core.services.partition_ttl import Expiry
+    from hudi_core.services.purge import PurgeResult
+    from hudi_core.services.restore import RestoreResult
+    from hudi_core.services.savepoint import Savepoint
+    from hudi_core.services.stage import Stage
+
+# --- history --------------------------------------------------------------------------------------
 
 
-def clean(
-    path: PathArgument,
-    *,
-    dry_run: DryRunOption = False,
-    option: OptionsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@service(DRY_RUN, progress="files")
+def clean(done: CleanResult, call: Call) -> Iterator[Part]:
     """Delete file slices that no retained state of the table needs."""
-    table = library.Table.open(path, parse_options(option))
-    with progress_bar("files") as progress:
-        done = table.clean(dry_run=dry_run, progress=progress)
-    document = {
-        "path": done.path,
-        "dry_run": dry_run,
-        "policy": done.policy.value,
-        "earliest_retained": done.earliest_retained,
-        "clean": instant_document(done.instant, archived=False) if done.instant else None,
-        "files": list(done.files),
-        "partitions": list(done.partitions),
-    }
     since = f"as of {done.earliest_retained}" if done.earliest_retained else "as of every commit"
     if not done.files and not done.partitions:
-        parts: list[Part] = [f"{done.path}: nothing to delete; readable {since} and later."]
-    else:
-        did = "would delete" if dry_run else "deleted"
-        count = f"{len(done.files)} file{'' if len(done.files) == 1 else 's'}"
-        parts = [
-            Grid(["file"], [[one] for one in done.files[:_SHOWN]], f"{done.path}: {did} {count}")
-        ]
-        if len(done.files) > _SHOWN:
-            parts.append(f"... and {len(done.files) - _SHOWN} more (--json lists all).")
-        parts.append(f"Readable {since} and later ({done.policy.value}).")
-        if dry_run:
-            parts.append("Nothing was changed (--dry-run).")
-    answer(as_json, document, parts)
+        yield f"{done.path}: nothing to delete; readable {since} and later."
+        return
+    did = "would delete" if call.dry_run else "deleted"
+    yield from some_of("file", done.files, f"{done.path}: {did} {counted(len(done.files), 'file')}")
+    yield f"Readable {since} and later ({done.policy.value})."
+    if call.dry_run:
+        yield UNCHANGED
 
 
-def archive(
-    path: PathArgument,
-    *,
-    dry_run: DryRunOption = False,
-    option: OptionsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@service(DRY_RUN, progress="files", facts=lambda _, call: {"archived": not call.dry_run})
+def archive(done: ArchiveResult, call: Call) -> Iterator[Part]:
     """Move old instants from the active timeline to its history."""
-    table = library.Table.open(path, parse_options(option))
-    with progress_bar("files") as progress:
-        done = table.archive(dry_run=dry_run, progress=progress)
-    document = {
-        "path": done.path,
-        "dry_run": dry_run,
-        "archived": [instant_document(one, archived=not dry_run) for one in done.instants],
-        "active": done.active,
-    }
-    count = f"{len(done.instants)} instant{'' if len(done.instants) == 1 else 's'}"
+    count = counted(len(done.instants), "instant")
     if not done.instants:
-        text = f"{done.path}: nothing to archive; {done.active} instants are active."
-    elif dry_run:
-        text = f"{done.path}: would archive {count} (--dry-run); {done.active} would stay active."
+        yield f"{done.path}: nothing to archive; {done.active} instants are active."
+    elif call.dry_run:
+        yield f"{done.path}: would archive {count} (--dry-run); {done.active} would stay active."
     else:
-        text = f"{done.path}: archived {count}; {done.active} stay active."
-    answer(as_json, document, [text])
+        yield f"{done.path}: archived {count}; {done.active} stay active."
 
 
-def ttl(
-    path: PathArgument,
-    *,
-    days: Annotated[
-        int | None, typer.Option("--days", help="Days that a partition is kept.", min=1)
-    ] = None,
-    dry_run: DryRunOption = False,
-    option: OptionsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@service(
+    option("--days", "Days that a partition is kept.", int | None, min=1),
+    DRY_RUN,
+    does="expire_partitions",
+    progress="partitions",
+)
+def ttl(done: Expiry, call: Call) -> Iterator[Part]:
     """Delete partitions that were not written to for some days.
 
     Options -o hoodie.partition.ttl.* say from when on the age counts, and of which partitions.
     """
-    table = library.Table.open(path, parse_options(option))
-    with progress_bar("partitions") as progress:
-        done = table.expire_partitions(days, dry_run=dry_run, progress=progress)
-    instant = done.commit.instant if done.commit else None
-    document = {
-        "path": done.path,
-        "dry_run": dry_run,
-        "strategy": done.strategy.value,
-        "days": done.days,
-        "partitions": list(done.partitions),
-        "commit": instant_document(instant, archived=False) if instant else None,
-    }
-    count = f"{len(done.partitions)} partition{'' if len(done.partitions) == 1 else 's'}"
-    did = "would delete" if dry_run else "deleted"
     if not done.partitions:
-        parts: list[Part] = [f"{done.path}: no partition is older than {done.days} days."]
+        yield f"{done.path}: no partition is older than {done.days} days."
+        return
+    did = "would delete" if call.dry_run else "deleted"
+    title = f"{done.path}: {did} {counted(len(done.partitions), 'partition')}"
+    yield from some_of("partition", done.partitions, title)
+    if call.dry_run:
+        yield UNCHANGED
+
+
+@service(
+    option("--older-than", "Only rows that went before this instant time."),
+    option(
+        "--savepoint",
+        "A savepoint to delete first; may be given often.",
+        list[str] | None,
+        name="savepoints",
+    ),
+    switch("--yes", "Delete: past states cannot be read any more."),
+    DRY_RUN,
+    progress="files",
+    check=confirmed("past states go for good; say so"),
+)
+def purge(done: PurgeResult, call: Call) -> Iterator[Part]:
+    """Delete every trace of rows that the table no longer has.
+
+    --dry-run lists the files with rows of past states; indexes, statistics and the metadata of the
+    table's format are rebuilt besides.
+    """
+    count = len(done.files) + len(done.metadata_files)
+    if call.dry_run:
+        yield f"{done.path}: {count} files would be deleted."
+        yield from done.files
     else:
-        rows = [[one] for one in done.partitions[:_SHOWN]]
-        parts = [Grid(["partition"], rows, f"{done.path}: {did} {count}")]
-        if len(done.partitions) > _SHOWN:
-            parts.append(f"... and {len(done.partitions) - _SHOWN} more (--json lists all).")
-        if dry_run:
-            parts.append("Nothing was changed (--dry-run).")
-    answer(as_json, document, parts)
+        yield f"{done.path}: deleted {count} files of past states and rebuilt the metadata."
+
+
+# --- clustering -----------------------------------------------------------------------------------
+
+_PARTITIONS: Final = names(
+    "--partitions", "Partitions to look at; commas between.", metavar="PATHS"
+)
+_CLUSTERINGS: Final = "path=@path dry_run=@dry_run clusterings="
+
+
+def _check_clustering(given: dict[str, Any]) -> None:
+    plan = ("schedule_only", "dry_run", "sort_by", "layout", "partitions")
+    if given["run"] and any(given[name] for name in plan):
+        raise typer.BadParameter("the plan has it all", param_hint="'--run'")
+    if given["instant"] is not None and not given["run"]:
+        raise typer.BadParameter("it goes with --run", param_hint="'--instant'")
+
+
+def _cluster(call: Call) -> list[Clustering]:
+    runs, instant = call.given.pop("run"), call.given.pop("instant")
+    if runs:
+        done = call.table.run_clusterings(instant, progress=call.given["progress"])
+    else:
+        done = [call.table.cluster(**call.given)]
+    return [one for one in done if one.groups]
+
+
+@service(
+    names("--sort-by", "Sort the rows; commas between."),
+    option("--layout", "How several columns sort: linear, z-order or hilbert."),
+    _PARTITIONS,
+    switch("--schedule", "Only put a plan on the timeline.", "schedule_only"),
+    switch("--run", "Only run what is scheduled."),
+    option("--instant", "With --run: which plan.", metavar="INSTANT"),
+    OPTION,
+    DRY_RUN,
+    does=_cluster,
+    progress="groups",
+    check=_check_clustering,
+    keys=_CLUSTERINGS,
+)
+def cluster(done: Sequence[Clustering], call: Call) -> Iterator[Part]:
+    """Rewrite small files into larger ones, their rows in another order.
+
+    By default a plan is made and run at once. Options -o hoodie.clustering.* say which files.
+    """
+    return _clustered(done, call)
+
+
+@service(
+    _PARTITIONS,
+    OPTION,
+    DRY_RUN,
+    does=lambda call: [one for one in [call.table.optimize(**call.given)] if one.groups],
+    progress="groups",
+    keys=_CLUSTERINGS,
+)
+def optimize(done: Sequence[Clustering], call: Call) -> Iterator[Part]:
+    """Rewrite all small files into larger ones; rows stay in their order."""
+    return _clustered(done, call)
+
+
+def _clustered(done: Sequence[Clustering], call: Call) -> Iterator[Part]:
+    path = call.table.path
+    if not done:
+        yield f"{path}: there is nothing to rewrite."
+    for one in done:
+        if one.result is not None:
+            yield (
+                f"Clustered {path} by instant {one.instant}: {one.files:,} files, {one.size:,} "
+                f"bytes, became {one.result.files:,} files, {one.result.bytes_written:,} bytes."
+            )
+            continue
+        rows = [
+            [each.partition_path or "-", *(f"{count:,}" for count in counts)]
+            for each in one.groups
+            for counts in [(len(each.files), each.size, each.outputs)]
+        ]
+        yield Grid(["partition", "files", "bytes", "new files"], rows)
+        if call.dry_run:
+            yield UNCHANGED
+        else:
+            yield f"Scheduled as instant {one.instant}: `hudi cluster {path} --run` runs it."
+
+
+# --- going back -----------------------------------------------------------------------------------
+
+
+@service(
+    argument("INSTANT", "Requested time, as `hudi timeline` shows it."),
+    DRY_RUN,
+    progress="files",
+    keys="path=@path rolled_back=@instant rollback=",
+)
+def rollback(done: Any, call: Call) -> Iterator[Part]:
+    """Undo the last completed write, or a dead writer's pending one."""
+    target = call.given["instant"]
+    if call.dry_run:
+        paths = done.paths
+        count = counted(len(paths), "file")
+        yield f"{done.path}: would roll back {target} and delete {count} (--dry-run)."
+        if paths:
+            yield Grid(["file"], [[one] for one in paths], "files")
+    else:
+        yield f"Rolled back {target} of {call.table.path}; the rollback is {done.requested_time}."
+
+
+@service(
+    argument("INSTANT", "Requested time of the commit or its savepoint."),
+    switch("--yes", "Restore: the commits after that one are gone."),
+    DRY_RUN,
+    progress="files",
+    check=confirmed("later commits are lost; say so"),
+)
+def restore(done: RestoreResult, call: Call) -> Iterator[Part]:
+    """Take a table back to a commit; what came later is gone.
+
+    --dry-run lists the commits that would be taken out.
+    """
+    rows = [[one.requested_time, one.action.value] for one in done.undone]
+    count = counted(len(rows), "commit")
+    if not rows:
+        yield f"{done.path}: nothing came after {done.to.requested_time}."
+        return
+    if call.dry_run:
+        yield f"{done.path}: would take out {count} (--dry-run)."
+    else:
+        yield f"{done.path}: is as after {done.to.requested_time}; {count} taken out."
+    yield Grid(["instant", "action"], rows, "undone")
+
+
+savepoint_app = typer.Typer(no_args_is_help=True, help="Commits whose files stay, to be restored.")
+
+
+@savepoint_app.command()
+@service(
+    argument("[INSTANT]", "Requested time of the commit; else the last.", str | None, default=None),
+    option("--user", "Who asks for it.", str, ""),
+    option("--comment", "What it is for.", str, ""),
+    does="savepoint",
+    keys="path=@path savepoint=",
+)
+def create(made: Savepoint, call: Call) -> Iterator[Part]:
+    """Keep the files of a commit from being cleaned."""
+    yield f"{call.table.path}: {made.instant.requested_time} is saved, with {made.files} files."
+
+
+@savepoint_app.command("list")
+@service(does=lambda call: call.table.savepoints, keys="path=@path savepoints=")
+def show_savepoints(found: Sequence[Savepoint], call: Call) -> Iterator[Part]:
+    """Show the savepoints of a table, the oldest first."""
+    rows = [
+        [
+            one.instant.requested_time,
+            one.created.isoformat(timespec="seconds"),
+            str(one.files),
+            one.user,
+            one.comment,
+        ]
+        for one in found
+    ]
+    title = f"{call.table.path}: {counted(len(rows), 'savepoint')}"
+    yield Grid(["commit", "made", "files", "by", "comment"], rows, title)
+
+
+@savepoint_app.command()
+@service(
+    argument("INSTANT", "Requested time of the savepoint."),
+    does="delete_savepoint",
+    keys="path=@path deleted=",
+)
+def delete(gone: Instant, call: Call) -> Iterator[Part]:
+    """Let the files of a savepoint be cleaned again."""
+    yield f"{call.table.path}: the savepoint of {gone.requested_time} is deleted."
+
+
+# --- stages ---------------------------------------------------------------------------------------
+
+stage_app = typer.Typer(no_args_is_help=True, help="Writes that wait for their publication.")
+_STAGE: Final = argument("STAGE", "Id of the stage.")
+
+
+@stage_app.command("list")
+@service(does="stages", keys="path=@path stages=")
+def show_stages(found: Sequence[Stage], call: Call) -> Iterator[Part]:
+    """Show the stages of a table, the oldest first."""
+    rows = [
+        [
+            one.id,
+            one.operation,
+            f"{one.commit.inserted:,}",
+            f"{one.commit.updated:,}",
+            f"{one.commit.deleted:,}",
+            one.expires.isoformat(timespec="seconds"),
+        ]
+        for one in found
+    ]
+    headings = ["stage", "operation", "inserted", "updated", "deleted", "expires"]
+    yield Grid(headings, rows, f"{call.table.path}: {counted(len(rows), 'stage')}")
+
+
+@stage_app.command()
+@service(
+    _STAGE,
+    does=lambda call: call.table.find_stage(call.given["stage"]).publish(),
+    keys="path=@path stage=@stage commit=instant inserted updated deleted is_repetition",
+)
+def publish(done: CommitResult, call: Call) -> Iterator[Part]:
+    """Write the rows of a stage, as one instant."""
+    yield f"{call.table.path}: {done}"
+
+
+@stage_app.command()
+@service(_STAGE, does="drop_stage", keys="path=@path dropped=@stage")
+def drop(_: None, call: Call) -> Iterator[Part]:
+    """Delete a stage, be it expired, unfinished or damaged."""
+    yield f"{call.table.path}: {call.given['stage']} is dropped."

@@ -17,15 +17,17 @@ from hudi_core.cli.arguments import (
     parse_options,
 )
 from hudi_core.cli.output import Facts, Grid, answer
-from hudi_core.cli.table_adopt import adopt
-from hudi_core.cli.table_convert import convert
 from hudi_core.cli.table_document import table_document
-from hudi_core.cli.table_drop import drop
-from hudi_core.cli.table_repair import repair
-from hudi_core.cli.table_rewrite_keys import rewrite_keys
 from hudi_core.cli.table_rows import count, head
-from hudi_core.cli.table_upgrade import upgrade
-from hudi_core.cli.table_validate import validate
+from hudi_core.cli.table_services import (
+    adopt,
+    convert,
+    drop,
+    repair,
+    rewrite_keys,
+    upgrade,
+    validate,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,15 +35,8 @@ if TYPE_CHECKING:
 table_app = typer.Typer(
     no_args_is_help=True, help="Create, show, read, convert, upgrade, repair, drop tables."
 )
-table_app.command()(adopt)
-table_app.command()(convert)
-table_app.command()(upgrade)
-table_app.command("rewrite-keys")(rewrite_keys)
-table_app.command()(validate)
-table_app.command()(repair)
-table_app.command()(head)
-table_app.command()(count)
-table_app.command()(drop)
+for one in (adopt, convert, upgrade, rewrite_keys, validate, repair, head, count, drop):
+    table_app.command()(one)
 
 
 @table_app.command()

@@ -85,6 +85,11 @@ class Clustering:
         """How many files take their place."""
         return sum(group.outputs for group in self.groups)
 
+    @property
+    def new_files(self) -> int:
+        """How many files took their place, or would."""
+        return self.outputs if self.result is None else self.result.files
+
 
 _Function: TypeAlias = Callable[[TaskContext, ClusterTask], tuple[WriteStatus, ...]]
 

@@ -77,6 +77,11 @@ class Conversion:
         """Whether the table has another format."""
         return self.before != self.after
 
+    @property
+    def is_made(self) -> bool:
+        """Whether the new format recorded anything."""
+        return self.receipt is not None
+
 
 def plan_conversion(
     path: str, options: Mapping[str, str], to: str, progress: Progress = no_progress

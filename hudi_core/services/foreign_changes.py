@@ -22,7 +22,6 @@ from hudi_core.errors import (
     TableServiceError,
 )
 from hudi_core.model.found_table import FoundFile, FoundTable
-from hudi_core.model.named_files import NamedFile
 from hudi_core.model.protocols import TimelineView
 from hudi_core.services.adopt_rows import rows_of_files
 from hudi_core.services.returned_groups import returned_groups
@@ -153,7 +152,8 @@ def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> F
         return replace(made, problem="the format keeps no list of its files")
     try:
         named = {one.path: one for one in listed}
-        added = [one for path, one in named.items() if path not in present and _has_rows(one)]
+        # a file of deletions has no rows
+        added = [one for path, one in named.items() if path not in present and one.rows != 0]
         # the format was right to leave out what has come back
         kept = present.keys() - {file.path for one in returned for file in one.files}
         removed = [path for path in kept if path not in named]
@@ -176,11 +176,6 @@ def _changes(table: OpenTable, error: ForeignCommitError, reads_rows: bool) -> F
         sizes = {path: present[path].size for path in removed}
         return replace(made, is_rewrite=_is_rewrite(table, made, sizes))
     return made
-
-
-def _has_rows(file: NamedFile) -> bool:
-    """Whether a file holds rows, and not deletions of others."""
-    return file.rows != 0
 
 
 def _rows_of(table: OpenTable, path: str) -> int | None:

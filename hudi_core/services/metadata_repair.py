@@ -38,6 +38,11 @@ class MetadataRepair:
     partitions: tuple[str, ...]
     rebuilt: Rebuilt | None
 
+    @property
+    def is_resumed(self) -> bool:
+        """Whether an earlier repair had built the partitions."""
+        return self.rebuilt is None
+
 
 def repair_metadata_table(
     path: str,

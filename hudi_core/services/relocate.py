@@ -266,7 +266,8 @@ def _copied(
     opened = OpenTable(client, host).on(engine).client
     copying = CountedMap(opened.map_files, progress)
     list(copying(CopyToStorage(client.data, there.data), missing))
-    surplus = [path for path in present if path not in moving and _differs(client, there, path)]
+    others = [path for path in present if path not in moving]
+    surplus = [path for path in others if client.files.uri(path) != there.files.uri(path)]
     there.data.discard(surplus)
     found = dict(_present(there))
     wrong = [path for path, size in moving.items() if found.get(path) != size]
@@ -301,10 +302,6 @@ def _is_of_table(path: str) -> bool:
     name = path.rpartition("/")[2]
     is_named = BaseFileName.parse(name) is not None or LogFileName.parse(name) is not None
     return is_named and path.split("/", 1)[0] != META_FOLDER
-
-
-def _differs(one: TableMetaClient, other: TableMetaClient, path: str) -> bool:
-    return one.files.uri(path) != other.files.uri(path)
 
 
 # --- deleting ---------------------------------------------------------------------------------

@@ -38,6 +38,12 @@ class RollbackPreview:
     target: Instant
     files: Mapping[PartitionPath, Sequence[str]]
 
+    @property
+    def paths(self) -> list[str]:
+        """The files, relative to the table."""
+        paths = [f"{folder}/{name}" for folder, names in self.files.items() for name in names]
+        return [one.removeprefix("/") for one in paths]
+
 
 def roll_back_instant(
     table: OpenTable, lock: TableLock, config: WriteConfig, instant: str

@@ -149,7 +149,8 @@ class _Comparison:
         self._compare_commits(stored, self._fenced)
         rows = self._read(stored) if footers else None
         repeated = self._look_for_repeated_keys(stored) if keys else None
-        self._compare_format(stored, rows)
+        for name, named in (self._named or {}).items():
+            self._compare_named(name, named, stored, rows)
         self._compare_metadata(ALL_CHECKS if footers else {Check.FILES})
         self._compare_checksums()
         orphans = self._orphans()
@@ -385,12 +386,6 @@ class _Comparison:
             self._say(Source.FORMAT, f"metadata of {table.host.name}", _REPAIR, error.what)
             return None
         return found
-
-    def _compare_format(
-        self, stored: Mapping[str, FileSlice], footers: Mapping[str, Footer] | None
-    ) -> None:
-        for name, named in (self._named or {}).items():
-            self._compare_named(name, named, stored, footers)
 
     def _compare_named(
         self,

@@ -1,0 +1,177 @@
+"""A service of a table as a command: what it takes and answers, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from hudi_core.cli import library
+from hudi_core.cli.arguments import (
+    DryRunOption,
+    JsonOption,
+    OptionsOption,
+    PathArgument,
+    parse_names,
+    parse_options,
+)
+from hudi_core.cli.document import document_of
+from hudi_core.cli.exit_codes import ExitCode
+from hudi_core.cli.output import Grid, Part, answer
+from hudi_core.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from hudi_core.table import Table
+
+UNCHANGED: Final = "Nothing was changed (--dry-run)."
+SHOWN: Final = 20
+
+
+@dataclass
+class Call:
+    """A service with the arguments of one command line.
+
+    ``given`` is what the method of ``Table`` takes, by its names.
+    """
+
+    path: str
+    options: dict[str, str]
+    given: dict[str, Any]
+
+    @cached_property
+    def table(self) -> Table:
+        """The table, opened."""
+        return library.Table.open(self.path, self.options)
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing is to be changed."""
+        return bool(self.given.get("dry_run"))
+
+    def fact(self, name: str) -> Any:
+        """What a document says of the call: an argument, or the path."""
+        return self.table.path if name == "path" else self.given.get(name, False)
+
+
+Parts = Callable[[Any, Call], Iterable[Part]]
+"""What people are told of the result of a service."""
+
+
+# --- what services take ---------------------------------------------------------------------------
+
+
+def argument(metavar: str, about: str, kind: Any = str, **default: Any) -> Parameter:
+    """A word of the command line."""
+    name = metavar.strip("[]").lower()
+    annotation = Annotated[kind, typer.Argument(metavar=metavar, help=about)]
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, **default)
+
+
+def option(
+    flag: str, about: str, kind: Any = str | None, default: Any = None, name: str = "", **more: Any
+) -> Parameter:
+    """An option; ``name`` is the method's, where that has another one."""
+    annotation = Annotated[kind, typer.Option(flag, help=about, **more)]
+    name = name or flag.strip("-").replace("-", "_")
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def names(flag: str, about: str, name: str = "", metavar: str = "COLUMNS") -> Parameter:
+    """An option that takes names with commas between."""
+    return option(flag, about, name=name, metavar=metavar, callback=parse_names)
+
+
+def switch(flag: str, about: str, name: str = "") -> Parameter:
+    """An option without a value."""
+    return option(flag, about, bool, False, name)
+
+
+def _shared(name: str, annotation: Any, **default: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, **default)
+
+
+PATH: Final = _shared("path", PathArgument)
+DRY_RUN: Final = _shared("dry_run", DryRunOption, default=False)
+OPTION: Final = _shared("option", OptionsOption, default=None)
+_JSON: Final = _shared("as_json", JsonOption, default=False)
+
+
+# --- what services are ----------------------------------------------------------------------------
+
+
+def service(
+    *takes: Parameter,
+    does: str | Callable[[Call], Any] = "",
+    progress: str = "",
+    check: Callable[[dict[str, Any]], None] | None = None,
+    keys: str = "",
+    facts: Callable[[Any, Call], Mapping[str, Any]] | None = None,
+    is_wrong: Callable[[Any], bool] | None = None,
+) -> Callable[[Parts], Callable[..., None]]:
+    """Make a command of what people are told of the result of a service.
+
+    Name and help are those of the decorated function. ``takes`` is in the order of the help: the
+    path is the first, Hudi's options and ``--json`` are the last, where it does not name them.
+    ``does`` is the method of ``Table``, if it has another name, or calls it. ``progress`` is what
+    the bar counts. ``check`` refuses arguments before the table is opened, and takes out those that
+    the method does not have.
+
+    ``keys`` are those of the document, where :mod:`hudi_core.cli.document` has none for the result;
+    ``facts`` are further values for them. Where a result ``is_wrong``, a check has failed.
+    """
+    first = () if takes and takes[0].name == PATH.name else (PATH,)
+    last = (_JSON,) if OPTION in takes else (OPTION, _JSON)
+
+    def command_of(parts: Parts) -> Callable[..., None]:
+        run = does or parts.__name__
+
+        def command(*, path: str, option: list[str] | None, as_json: bool, **given: Any) -> None:
+            if check is not None:
+                check(given)
+            call = Call(path, parse_options(option), given)
+            method: Any = getattr(call.table, run) if isinstance(run, str) else run
+            with progress_bar(progress) if progress else nullcontext() as report:
+                if report is not None:
+                    given["progress"] = report
+                named = {name: value for name, value in given.items() if value is not None}
+                done = method(**named) if isinstance(run, str) else method(call)
+            given |= {} if facts is None else facts(done, call)
+            answer(as_json, document_of(done, call.fact, keys), parts(done, call))
+            if is_wrong is not None and is_wrong(done):
+                raise typer.Exit(ExitCode.VALIDATION_FAILED)
+
+        command.__name__, command.__doc__ = parts.__name__, parts.__doc__
+        vars(command)["__signature__"] = Signature([*first, *takes, *last])
+        return command
+
+    return command_of
+
+
+# --- what services have in common -----------------------------------------------------------------
+
+
+def confirmed(reason: str) -> Callable[[dict[str, Any]], None]:
+    """A check that the loss was agreed to, or is only looked at."""
+
+    def check(given: dict[str, Any]) -> None:
+        if not given.pop("yes") and not given["dry_run"]:
+            raise typer.BadParameter(reason, param_hint="'--yes'")
+
+    return check
+
+
+def counted(number: int, noun: str, form: str = "") -> str:
+    """A number with its noun."""
+    return f"{number:{form}} {noun}{'' if number == 1 else 's'}"
+
+
+def some_of(heading: str, found: Sequence[str], title: str) -> Iterator[Part]:
+    """The first ones of many, one a line."""
+    yield Grid([heading], [[one] for one in found[:SHOWN]], title)
+    if len(found) > SHOWN:
+        yield f"... and {len(found) - SHOWN} more (--json lists all)."
