@@ -3,6 +3,7 @@ property tests."""
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import sys
@@ -67,9 +68,16 @@ pytest_plugins = [
     "tests.purity",
     "tests.folder_seconds",
     "tests.hudi_tables",
+    "tests.java_archive",
     "tests.shared_services",
     "tests.samples",
 ]
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over half a million objects that the tests are."""
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
 
 
 @pytest.fixture(scope="session", autouse=True)

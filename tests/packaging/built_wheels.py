@@ -140,6 +140,13 @@ class CleanEnvironment:
                 if not link.exists():
                     link.symlink_to(top)
 
+    def python_of_spark(self) -> Path:
+        """Make the Python for tasks: without Spark's archives, which each would compile again."""
+        script = self.home / "bin" / "python_of_spark"
+        script.write_text(f'#!/bin/sh\nunset PYTHONPATH\nexec {self.python} "$@"\n')
+        script.chmod(0o755)
+        return script
+
     def run(self, code: str, *arguments: str) -> str:
         """Run Python code outside the source tree; return what it printed."""
         return run(self.python, "-I", "-W", "error", "-c", code, *arguments, cwd=self.home)

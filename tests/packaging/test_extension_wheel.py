@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 builder = SparkSession.builder.master("local[2]").config("spark.driver.host", "127.0.0.1")
 builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.ui.enabled", False)
+builder = builder.config("spark.sql.shuffle.partitions", 2)
 session = builder.config("spark.ui.showConsoleProgress", False).getOrCreate()
 session.sparkContext.setLogLevel("OFF")
 options = {
@@ -117,7 +118,7 @@ def with_extensions(
 @pytest.mark.spark
 @pytest.mark.slow
 def test_both_engines_find_them_by_name(with_extensions: CleanEnvironment, tmp_path: Path) -> None:
-    python = {"PYSPARK_PYTHON": str(with_extensions.python)}
+    python = {"PYSPARK_PYTHON": str(with_extensions.python_of_spark())}
     command = (with_extensions.python, "-I", "-c", WRITE_AND_READ, "arrow", "spark")
     told = json.loads(run(*command, cwd=tmp_path, more=python))
     assert told["arrow"] == ROWS
@@ -132,7 +133,7 @@ def test_both_engines_find_them_by_name(with_extensions: CleanEnvironment, tmp_p
 def test_executors_that_lack_them_say_so(
     with_extensions: CleanEnvironment, without: CleanEnvironment, tmp_path: Path
 ) -> None:
-    python = {"PYSPARK_PYTHON": str(without.python)}
+    python = {"PYSPARK_PYTHON": str(without.python_of_spark())}
     command = (with_extensions.python, "-I", "-c", WRITE_AND_READ, "spark")
     told = json.loads(run(*command, cwd=tmp_path, more=python))
     assert told["spark"].startswith("UnknownExtensionError")

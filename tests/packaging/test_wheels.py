@@ -145,7 +145,7 @@ def test_sparks_doors_need_nothing_but_the_wheel(
     core_and_spark: CleanEnvironment, tmp_path: Path
 ) -> None:
     script = Path(__file__).with_name("through_spark_doors.py").read_text(encoding="utf-8")
-    python = {"PYSPARK_PYTHON": str(core_and_spark.python)}
+    python = {"PYSPARK_PYTHON": str(core_and_spark.python_of_spark())}
     cases = sampled(["flat-v8", "hive-v9"], 2, 1)
     command = (core_and_spark.python, "-I", "-c", script, tmp_path)
     printed = run(*command, *cases, cwd=tmp_path, more=python)
@@ -158,6 +158,7 @@ from pyspark.sql import SparkSession
 
 builder = SparkSession.builder.master("local[1]").config("spark.driver.host", "127.0.0.1")
 builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.ui.enabled", False)
+builder = builder.config("spark.sql.shuffle.partitions", 2)
 session = builder.config("spark.ui.showConsoleProgress", False).getOrCreate()
 session.sparkContext.setLogLevel("OFF")
 frame = session.range(3)
@@ -185,7 +186,7 @@ def test_executors_that_lack_the_wheel_say_so(
     # what plans and commits runs beside the driver; what runs tasks is an executor's
     python = tmp_path / "python"
     python.write_text(
-        "#!/bin/sh\n"
+        "#!/bin/sh\nunset PYTHONPATH\n"
         f'case "$*" in *" pyspark.worker"*) exec {bare.python} "$@";; esac\n'
         f'exec {core_and_spark.python} "$@"\n'
     )

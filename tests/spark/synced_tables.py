@@ -24,6 +24,7 @@ def main(uri: str, scratch: str) -> None:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={scratch}")
+        .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", f"{scratch}/warehouse")
         .config("spark.local.dir", f"{scratch}/local")
         .config("spark.sql.session.timeZone", "UTC")
