@@ -18,7 +18,7 @@ from hudi_core.services.differences import Source
 from tests.formats.test_delta_paths import declare
 from tests.formats.two_steps import FAST, batch, new_table
 from tests.unit.refusals import files
-from tests.unit.test_storage_checksums import beside, by_java, checksum, is_readable_by_java
+from tests.unit.test_storage_posix import beside, by_java, checksum, is_readable_by_java
 
 USES: dict[str, Callable[[str], object]] = {
     "read": lambda path: hudi.Table.open(path).to_arrow(),
