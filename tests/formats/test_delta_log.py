@@ -34,7 +34,7 @@ from tests.formats.two_steps import batch, new_table
 from tests.readers import by_duckdb
 from tests.tables import rows_of
 from tests.unit.refusals import files
-from tests.unit.test_storage_checksums import beside, by_java, checksum, is_readable_by_java
+from tests.unit.test_storage_posix import beside, by_java, checksum, is_readable_by_java
 
 CITY_ROWS = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
 PLAIN: list[str | None] = [

@@ -13,7 +13,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.schema.promotions import BY_OPTION
 from tests.jvm.engines import Engine
-from tests.unit.test_write_widening import CASES
+from tests.unit.test_write_columns import CASES
 
 WAYS = {
     "skipping": {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"},

@@ -22,7 +22,7 @@ from hudi_core.read.connector.predicate import ALL
 from hudi_core.read.connector.split_source import SplitSource
 from hudi_core.read.connector.splits import Split, SplitFactory
 from hudi_core.read.plan import PlannedSlice
-from tests.unit.test_threads import no_threads
+from tests.unit.test_write_attempts import no_threads
 
 MB = 1 << 20
 SCHEMA = pa.schema([pa.field("id", pa.int64())])

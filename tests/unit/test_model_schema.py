@@ -1,15 +1,24 @@
-"""Table schemas: field ids and Avro."""
+"""Table schemas: types, field ids, Avro, promotions, and rows that fit."""
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import pickle
+from decimal import Decimal
+from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from hudi_core.errors import SchemaError
+from hudi_core.plugin.host import FormatHost
+from hudi_core.plugin.registry import FormatRegistry
+from hudi_core.schema.arrow_types import leaves, normalise_type, walk
+from hudi_core.schema.promotions import PROMOTIONS, Promotion, can_promote
 from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 
 NESTED = pa.schema(
@@ -65,20 +74,6 @@ def test_ids_are_given_depth_first_after_the_meta_columns() -> None:
     assert schema.field_ids() == IDS
     assert schema.last_column_id == 21
     assert schema.arrow.field("tags").type.value_field.metadata == {b"PARQUET:field_id": b"11"}
-
-
-def test_ids_come_back_from_the_attributes() -> None:
-    schema = TableSchema.create(NESTED)
-    for with_meta in (False, True):
-        assert TableSchema.from_avro(schema.to_avro("t", with_meta)) == schema
-
-
-def test_ids_come_back_by_name_when_the_attributes_are_lost() -> None:
-    schema = TableSchema.create(NESTED)
-    foreign = json.dumps(without_ids(json.loads(schema.to_avro("t"))))
-    assert "field-id" not in foreign
-    again = TableSchema.from_avro(foreign, schema.field_ids(), schema.last_column_id)
-    assert again == schema
 
 
 def test_a_column_that_another_writer_added_gets_an_id_never_used_before() -> None:
@@ -156,6 +151,26 @@ def test_fields_are_found_by_path() -> None:
 # --- Avro ----------------------------------------------------------------------
 
 
+def optional(name: str, kind: Any) -> dict[str, Any]:
+    return {"name": name, "type": ["null", kind], "default": None}
+
+
+def of_long(**more: Any) -> dict[str, Any]:
+    return {"type": "long", "logicalType": "timestamp-micros", **more}
+
+
+def fixed(name: str, size: int, precision: int, scale: int) -> dict[str, Any]:
+    """Avro's type of a decimal in a column."""
+    named = {"type": "fixed", "name": "fixed", "namespace": f"hoodie.big__t.big__t_record.{name}"}
+    numbers = {"precision": precision, "scale": scale}
+    return {**named, "size": size, "logicalType": "decimal", **numbers}
+
+
+def struct(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
+    named = {"type": "record", "name": name, "namespace": "hoodie.big__t.big__t_record"}
+    return {**named, "fields": [*fields]}
+
+
 def test_avro_is_what_spark_makes_for_hudi() -> None:
     schema = TableSchema.create(
         pa.schema(
@@ -169,96 +184,19 @@ def test_avro_is_what_spark_makes_for_hudi() -> None:
             ]
         )
     )
+    of_list = struct("l", optional("x", "int"))
+    of_map = struct("m", optional("y", fixed("m.y", 7, 15, 2)))
     assert without_ids(json.loads(schema.to_avro("big-t"))) == {
         "type": "record",
         "name": "big__t_record",
         "namespace": "hoodie.big__t",
         "fields": [
             {"name": "id", "type": "long"},
-            {
-                "name": "price",
-                "type": [
-                    "null",
-                    {
-                        "type": "fixed",
-                        "name": "fixed",
-                        "namespace": "hoodie.big__t.big__t_record.price",
-                        "size": 5,
-                        "logicalType": "decimal",
-                        "precision": 10,
-                        "scale": 5,
-                    },
-                ],
-                "default": None,
-            },
-            {
-                "name": "at",
-                "type": ["null", {"type": "long", "logicalType": "timestamp-micros"}],
-                "default": None,
-            },
-            {
-                "name": "local",
-                "type": [
-                    "null",
-                    {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
-                ],
-                "default": None,
-            },
-            {
-                "name": "l",
-                "type": [
-                    "null",
-                    {
-                        "type": "array",
-                        "items": [
-                            "null",
-                            {
-                                "type": "record",
-                                "name": "l",
-                                "namespace": "hoodie.big__t.big__t_record",
-                                "fields": [{"name": "x", "type": ["null", "int"], "default": None}],
-                            },
-                        ],
-                    },
-                ],
-                "default": None,
-            },
-            {
-                "name": "m",
-                "type": [
-                    "null",
-                    {
-                        "type": "map",
-                        "values": [
-                            "null",
-                            {
-                                "type": "record",
-                                "name": "m",
-                                "namespace": "hoodie.big__t.big__t_record",
-                                "fields": [
-                                    {
-                                        "name": "y",
-                                        "type": [
-                                            "null",
-                                            {
-                                                "type": "fixed",
-                                                "name": "fixed",
-                                                "namespace": "hoodie.big__t.big__t_record.m.y",
-                                                "size": 7,
-                                                "logicalType": "decimal",
-                                                "precision": 15,
-                                                "scale": 2,
-                                            },
-                                        ],
-                                        "default": None,
-                                    }
-                                ],
-                            },
-                        ],
-                    },
-                ],
-                "default": None,
-            },
+            optional("price", fixed("price", 5, 10, 5)),
+            optional("at", of_long()),
+            optional("local", of_long(**{"adjust-to-utc": False})),
+            optional("l", {"type": "array", "items": ["null", of_list]}),
+            optional("m", {"type": "map", "values": ["null", of_map]}),
         ],
     }
 
@@ -308,12 +246,7 @@ def test_avro_of_other_writers_is_understood(avro: Any, kind: pa.DataType, nulla
 
 
 def test_types_may_be_used_again_by_name() -> None:
-    inner = {
-        "type": "record",
-        "name": "Point",
-        "namespace": "geo",
-        "fields": [{"name": "x", "type": "int"}],
-    }
+    inner = {**struct("Point", {"name": "x", "type": "int"}), "namespace": "geo"}
     fields = [{"name": "a", "type": inner}, {"name": "b", "type": ["null", "geo.Point"]}]
     schema = TableSchema.from_avro(json.dumps({"type": "record", "name": "r", "fields": fields}))
     assert schema.arrow.field("a").type == schema.arrow.field("b").type
@@ -346,3 +279,328 @@ def test_comments_of_columns_survive() -> None:
 def test_damaged_avro_is_named(text: str, message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         TableSchema.from_avro(text)
+
+
+# --- rows brought to the order and the types of a table's schema
+SMALL = TableSchema.create(
+    pa.schema(
+        [
+            pa.field("id", pa.int32(), nullable=False),
+            ("x", pa.float64()),
+            ("at", pa.timestamp("us", "UTC")),
+            ("s", pa.struct([("a", pa.int64()), ("b", pa.string())])),
+            ("price", pa.decimal128(10, 2)),
+        ]
+    )
+)
+
+
+def test_rows_are_brought_to_the_order_and_types_of_the_table() -> None:
+    batch = pa.record_batch(
+        {
+            "at": pa.array([1_000_000_000], pa.timestamp("ns", "Asia/Tokyo")),
+            "id": pa.array([7], pa.uint64()),
+            "_hoodie_commit_time": ["20260101000000000"],
+            "price": pa.array([3], pa.int64()),
+            "x": pa.array([2], pa.int8()),
+        }
+    )
+    cast = SMALL.cast_batch(batch)
+    assert cast.schema.equals(SMALL.arrow, check_metadata=True)
+    assert cast.to_pylist() == [
+        {
+            "id": 7,
+            "x": 2.0,
+            "at": dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=dt.UTC),
+            "s": None,
+            "price": Decimal("3.00"),
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"id": [1], "y": [2], "z": [3]}, "The table lacks the columns y, z"),
+        ({"x": [1.0]}, "Column id is required, and the rows do not have it"),
+        ({"id": [1, None]}, "Column id is required, and 1 of 2 rows have no value"),
+        ({"id": ["1"]}, "Column id has the type string, and the table has int32"),
+        ({"id": [1.0]}, "Column id has the type double, and the table has int32"),
+        ({"id": [2**31]}, "Column id holds values that int32 cannot represent"),
+        ({"id": [1], "x": [2**53 + 1]}, "Column x holds values that double cannot represent"),
+        ({"id": [1], "price": [10**9]}, "Column price holds values that decimal128"),
+        ({"id": [1], "price": [Decimal("1.005")]}, "Column price holds values that decimal128"),
+        ({"id": [1], "at": [dt.datetime(2026, 1, 1)]}, "Column at has the type timestamp"),  # noqa: DTZ001
+        ({"id": [1], "s": [{"a": 1, "c": 2}]}, "The struct s of the table lacks the columns c"),
+        ({"id": [1], "s": [5]}, "Column s has the type int64, and the table has struct"),
+        ({"id": [1], "x": [{"a": 5}]}, "Column x has the type struct"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(columns: dict[str, list[Any]], message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        SMALL.cast_batch(pa.record_batch(columns))
+
+
+def test_nanoseconds_that_would_be_lost_are_refused() -> None:
+    batch = pa.record_batch({"id": [1], "at": pa.array([1_001], pa.timestamp("ns", "UTC"))})
+    with pytest.raises(SchemaError, match="Column at holds values"):
+        SMALL.cast_batch(batch)
+    twice = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2])], names=["id", "id"])
+    with pytest.raises(SchemaError, match="several columns named id"):
+        SMALL.cast_batch(twice)
+
+
+def test_floats_become_narrower_only_when_nothing_is_lost() -> None:
+    schema = TableSchema.create(pa.schema([("f", pa.float32())]))
+    fits = pa.record_batch({"f": [0.5, float("nan"), float("inf"), None]})
+    assert str(schema.cast_batch(fits).column(0).to_pylist()) == "[0.5, nan, inf, None]"
+    with pytest.raises(SchemaError, match="Column f holds values"):
+        schema.cast_batch(pa.record_batch({"f": [0.1]}))
+    with pytest.raises(SchemaError, match="Column f holds values"):
+        schema.cast_batch(pa.record_batch({"f": [1e300]}))
+
+
+def test_columns_of_nulls_become_any_type() -> None:
+    batch = pa.record_batch({"id": [1, 2], "s": pa.nulls(2), "x": pa.nulls(2)})
+    assert SMALL.cast_batch(batch).column("s").null_count == 2
+
+
+def encoded_forms(values: list[Any], kind: pa.DataType) -> list[pa.Array]:
+    return [
+        pa.array(values, kind),
+        pa.concat_arrays([pa.array(values, kind), pa.array(values, kind)]).slice(len(values)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "stored", "values"),
+    [
+        (pa.list_view(pa.int8()), pa.list_(pa.int64()), [[1], None, [], [2, 3]]),
+        (pa.large_list_view(pa.string()), pa.list_(pa.string()), [["a", None], ["b"]]),
+        (pa.large_list(pa.int32()), pa.list_(pa.int64()), [[1], None, [2, 3]]),
+        (pa.list_(pa.int32(), 2), pa.list_(pa.int64()), [[1, 2], None, [3, 4]]),
+        (
+            pa.map_(pa.large_string(), pa.int8()),
+            pa.map_(pa.string(), pa.int32()),
+            [[("a", 1)], None, [], [("b", None), ("c", 3)]],
+        ),
+        (
+            pa.struct([("b", pa.large_string()), ("a", pa.int8())]),
+            pa.struct([("a", pa.int32()), ("b", pa.string())]),
+            [{"a": 1, "b": "x"}, None, {"a": None, "b": "y"}],
+        ),
+        (
+            pa.list_(pa.struct([("a", pa.list_view(pa.int8()))])),
+            pa.list_(pa.struct([("a", pa.list_(pa.int32()))])),
+            [[{"a": [1]}, None], None, [{"a": None}, {"a": [2, 3]}]],
+        ),
+        (pa.dictionary(pa.int8(), pa.string()), pa.string(), ["a", None, "b", "a"]),
+    ],
+    ids=str,
+)
+def test_nested_values_survive_whatever_their_layout(
+    given: pa.DataType, stored: pa.DataType, values: list[Any]
+) -> None:
+    schema = TableSchema.create(pa.schema([("c", stored)]))
+    for array in encoded_forms(values, given):
+        cast = schema.cast_batch(pa.record_batch({"c": array})).column(0)
+        cast.validate(full=True)
+        assert cast.to_pylist() == pa.array(values, stored).to_pylist()
+
+
+def test_list_views_in_any_order_keep_their_values() -> None:
+    views = pa.ListViewArray.from_arrays(
+        pa.array([2, 0, 1], pa.int32()), pa.array([1, 2, 2], pa.int32()), pa.array([10, 11, 12])
+    )
+    schema = TableSchema.create(pa.schema([("c", views.type)]))
+    cast = schema.cast_batch(pa.record_batch({"c": views})).column(0)
+    assert cast.to_pylist() == [[12], [10, 11], [11, 12]]
+
+
+def test_run_end_encoded_columns_are_decoded() -> None:
+    array = pc.run_end_encode(pa.array(["a", "a", None]))
+    schema = TableSchema.create(pa.schema([("c", array.type)]))
+    assert schema.cast_batch(pa.record_batch({"c": array})).column(0).to_pylist() == [
+        "a",
+        "a",
+        None,
+    ]
+
+
+def test_required_fields_below_a_null_struct_are_not_missing() -> None:
+    inner = pa.struct([pa.field("a", pa.int32(), nullable=False)])
+    schema = TableSchema.create(pa.schema([("s", inner)]))
+    loose = pa.struct([("a", pa.int64())])
+    cast = schema.cast_batch(pa.record_batch({"s": pa.array([{"a": 1}, None], loose)}))
+    assert cast.column(0).to_pylist() == [{"a": 1}, None]
+    with pytest.raises(SchemaError, match=r"Column s\.a is required, and 1 of 1 rows"):
+        schema.cast_batch(pa.record_batch({"s": pa.array([None, {"a": None}], loose)}))
+
+
+# --- the types tables store, and the paths of nested fields
+ELEMENT = pa.list_(pa.field("element", pa.string()))
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        (pa.bool_(), pa.bool_()),
+        (pa.int8(), pa.int32()),
+        (pa.int16(), pa.int32()),
+        (pa.int64(), pa.int64()),
+        (pa.uint8(), pa.int32()),
+        (pa.uint16(), pa.int32()),
+        (pa.uint32(), pa.int64()),
+        (pa.uint64(), pa.decimal128(20, 0)),
+        (pa.float16(), pa.float32()),
+        (pa.large_string(), pa.string()),
+        (pa.string_view(), pa.string()),
+        (pa.binary(16), pa.binary()),
+        (pa.large_binary(), pa.binary()),
+        (pa.binary_view(), pa.binary()),
+        (pa.decimal32(5, 2), pa.decimal128(5, 2)),
+        (pa.decimal64(12, 2), pa.decimal128(12, 2)),
+        (pa.decimal256(38, 5), pa.decimal128(38, 5)),
+        (pa.date64(), pa.date32()),
+        (pa.time32("s"), pa.time64("us")),
+        (pa.time64("ns"), pa.time64("us")),
+        (pa.timestamp("ns"), pa.timestamp("us")),
+        (pa.timestamp("s", "Europe/Berlin"), pa.timestamp("us", "UTC")),
+        (pa.dictionary(pa.int8(), pa.large_string()), pa.string()),
+        (pa.run_end_encoded(pa.int32(), pa.int16()), pa.int32()),
+        (pa.large_list(pa.large_string()), ELEMENT),
+        (pa.list_(pa.string(), 3), ELEMENT),
+        (pa.list_view(pa.string_view()), ELEMENT),
+        (pa.large_list_view(pa.string()), ELEMENT),
+        (pa.map_(pa.large_string(), pa.int8()), pa.map_(pa.string(), pa.int32())),
+        (pa.struct([("a", pa.uint8())]), pa.struct([("a", pa.int32())])),
+    ],
+    ids=str,
+)
+def test_types_have_one_stored_form(given: pa.DataType, stored: pa.DataType) -> None:
+    assert normalise_type(given, "c") == stored
+    assert normalise_type(stored, "c") == stored
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.null(),
+        pa.duration("us"),
+        pa.month_day_nano_interval(),
+        pa.decimal256(39, 0),
+        pa.decimal128(5, -2),
+        pa.decimal128(2, 5),
+        pa.map_(pa.int32(), pa.string()),
+        pa.list_(pa.null()),
+        pa.dense_union([pa.field("a", pa.int32())]),
+        pa.uuid(),
+        pa.struct([]),
+    ],
+    ids=str,
+)
+def test_types_without_a_counterpart_are_refused_by_column(kind: pa.DataType) -> None:
+    with pytest.raises(SchemaError, match=r"Column a\.b.* has the type"):
+        normalise_type(kind, "a.b")
+    with pytest.raises(SchemaError, match="The struct s has several columns named a"):
+        normalise_type(pa.struct([("a", pa.int32()), ("a", pa.int64())]), "s")
+
+
+def test_nullability_survives() -> None:
+    kind = pa.list_(pa.field("item", pa.struct([pa.field("x", pa.int8(), nullable=False)]), False))
+    stored = normalise_type(kind, "c")
+    assert not stored.value_field.nullable
+    assert not stored.value_type.field("x").nullable
+
+
+def test_paths_are_those_of_parquet_columns() -> None:
+    schema = pa.schema(
+        [
+            ("a", pa.int32()),
+            ("s", pa.struct([("x", pa.int32()), ("l", ELEMENT)])),
+            ("m", pa.map_(pa.string(), pa.struct([("y", pa.int32())]))),
+        ]
+    )
+    assert [path for path, _ in leaves(schema)] == [
+        "a",
+        "s.x",
+        "s.l.list.element",
+        "m.key_value.key",
+        "m.key_value.value.y",
+    ]
+    assert [path for path, _ in walk(schema)][:3] == ["a", "s", "s.x"]
+
+
+# --- the table of promotions says what the documentation says
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "types.md"
+
+
+def test_the_documentation_lists_every_promotion() -> None:
+    text = PAGE.read_text(encoding="utf-8").split("## Types that can grow")[1]
+    listed = [line for line in text.splitlines() if line.startswith("| ")][2:]
+    assert listed == [
+        f"| {each.source} | {each.target} | "
+        + " | ".join(
+            "yes" if flag else "no"
+            for flag in (each.exact, each.hudi, *_held(each), each.on_write, each.by_option)
+        )
+        + " |"
+        for each in PROMOTIONS
+    ]
+
+
+def _held(each: Promotion) -> list[bool]:
+    """Whether tables of the formats beside the native one can make a change."""
+    hosts = (FormatHost.load(FormatRegistry(), name) for name in ("iceberg", "delta"))
+    return [host.capabilities.can_promote(each.name) for host in hosts]
+
+
+KINDS = (
+    *(pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.date32()),
+    *(pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.time64("us"), pa.bool_()),
+    *(pa.decimal128(p, s) for p, s in ((5, 2), (9, 2), (9, 4), (10, 0), (20, 0), (38, 10))),
+)
+
+
+def test_no_pair_of_types_falls_under_two_promotions() -> None:
+    for stored in KINDS:
+        for wanted in KINDS:
+            assert sum(each.fits(stored, wanted) for each in PROMOTIONS) <= 1, (stored, wanted)
+
+
+def test_a_promotion_has_no_way_back() -> None:
+    for one, other in combinations(KINDS, 2):
+        assert not (can_promote(one, other) and can_promote(other, one))
+
+
+@pytest.mark.parametrize("each", PROMOTIONS, ids=lambda each: str(each.name))
+def test_what_rows_or_other_formats_make_is_exact(each: Promotion) -> None:
+    assert each.exact or not (each.on_write or any(_held(each)))
+
+
+def test_names_are_unique() -> None:
+    assert len({each.name for each in PROMOTIONS}) == len(PROMOTIONS)
+
+
+@pytest.mark.parametrize(
+    ("stored", "wanted", "on_write", "expected"),
+    [
+        (pa.int32(), pa.int64(), True, True),
+        (pa.int32(), pa.float64(), True, False),
+        (pa.int32(), pa.float64(), False, True),
+        (pa.int64(), pa.int32(), False, False),
+        (pa.int32(), pa.decimal128(9, 0), False, False),
+        (pa.int32(), pa.decimal128(12, 3), False, False),
+        (pa.int32(), pa.decimal128(13, 3), False, True),
+        (pa.decimal128(9, 2), pa.decimal128(9, 4), False, False),
+        (pa.decimal128(9, 2), pa.decimal128(11, 4), True, True),
+        (pa.date32(), pa.timestamp("us"), False, False),
+        (pa.timestamp("us"), pa.timestamp("us", "UTC"), False, False),
+        (pa.string(), pa.int32(), False, False),
+    ],
+    ids=str,
+)
+def test_what_is_made(
+    stored: pa.DataType, wanted: pa.DataType, on_write: bool, expected: bool
+) -> None:
+    assert can_promote(stored, wanted, on_write=on_write) is expected

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import uuid
 import warnings
 from collections.abc import Iterator, Mapping
@@ -141,32 +140,13 @@ def test_plain_options_that_look_like_ours_are_warned_of(name: str, meant: str) 
 
 def test_options_of_others_are_not_warned_of() -> None:
     others = (
-        "path",
-        "paths",
-        "mode",
-        "header",
-        "inferSchema",
-        "mergeSchema",
-        "basePath",
-        "compression",
-        "timestampFormat",
-        "dateFormat",
-        "recursiveFileLookup",
-        "pathGlobFilter",
-        "maxRecordsPerFile",
-        "partitionOverwriteMode",
-        "checkpointLocation",
-        "queryName",
-        "className",
-        "connectionName",
-        "fs.s3a.endpoint",
-        "fs.s3a.aws.credentials.provider",
-        "spark.sql.shuffle.partitions",
-        "parquet.block.size",
-        "AWS_REGION",
-        "as.of.instant",
-        "parquet.compression.codec.zstd.level",
-        "hoodie.table.format.iceberg.location",
+        *("path", "paths", "mode", "header", "inferSchema", "mergeSchema", "basePath"),
+        *("compression", "timestampFormat", "dateFormat", "recursiveFileLookup"),
+        *("pathGlobFilter", "maxRecordsPerFile", "partitionOverwriteMode"),
+        *("checkpointLocation", "queryName", "className", "connectionName"),
+        *("fs.s3a.endpoint", "fs.s3a.aws.credentials.provider", "spark.sql.shuffle.partitions"),
+        *("parquet.block.size", "AWS_REGION", "as.of.instant"),
+        *("parquet.compression.codec.zstd.level", "hoodie.table.format.iceberg.location"),
         "__partition_columns",
     )
     assert _warned(dict.fromkeys(others, "x")) == []
@@ -285,36 +265,21 @@ def test_a_job_that_syncs_works_unchanged(metastore: HiveMetastore, tmp_path: Pa
 def test_every_door_points_at_its_caller(tmp_path: Path) -> None:
     options = {"hoodie.xyz": "1"}
 
-    def create() -> None:
-        hudi.Table.create(str(tmp_path / "a"), ROWS.schema, record_key="id", options=options)
-
-    def open_() -> None:
-        hudi.Table.open(str(tmp_path / "a"), options)
-
-    def upsert() -> None:
-        hudi.Table.open(str(tmp_path / "a")).upsert(ROWS, options=options)
-
-    def delete_partitions() -> None:
-        hudi.Table.open(str(tmp_path / "c")).delete_partitions(["Rome"], options=options)
-
-    def alter() -> None:
-        hudi.Table.open(str(tmp_path / "a")).alter(add_columns={"x": pa.int8()}, options=options)
-
-    def write_new() -> None:
-        hudi.write(ROWS, str(tmp_path / "b"), options=options)
-
-    def write_again() -> None:
-        hudi.write(ROWS, str(tmp_path / "b"), "overwrite", options)
-
-    def read() -> None:
-        hudi.read(None, str(tmp_path / "b"), options)
-
-    hudi.Table.create(str(tmp_path / "c"), ROWS.schema, partition_by="city").insert(ROWS)
-    for door in (create, open_, upsert, delete_partitions, alter, write_new, write_again, read):
+    a, b, c = (str(tmp_path / name) for name in "abc")
+    hudi.Table.create(c, ROWS.schema, partition_by="city").insert(ROWS)
+    for door in (
+        lambda: hudi.Table.create(a, ROWS.schema, record_key="id", options=options),
+        lambda: hudi.Table.open(a, options),
+        lambda: hudi.Table.open(a).upsert(ROWS, options=options),
+        lambda: hudi.Table.open(c).delete_partitions(["Rome"], options=options),
+        lambda: hudi.Table.open(a).alter(add_columns={"x": pa.int8()}, options=options),
+        lambda: hudi.write(ROWS, b, options=options),
+        lambda: hudi.write(ROWS, b, "overwrite", options),
+        lambda: hudi.read(None, b, options),
+    ):
         WARNED.clear()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             door()
         [one] = caught
-        _, first = inspect.getsourcelines(door)
-        assert (one.filename, one.lineno) == (__file__, first + 1), door.__name__
+        assert (one.filename, one.lineno) == (__file__, door.__code__.co_firstlineno)

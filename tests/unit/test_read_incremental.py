@@ -1,21 +1,30 @@
-"""Incremental queries over a table made by hand: windows, cleaned files, archived commits."""
+"""Windows and moments of a table, and planned files read as the table's."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+import hudi_core as hudi
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import (
     CorruptMetadataError,
+    DataFileError,
     HistoryExpiredError,
     InvalidInstantTimeError,
+    SchemaError,
+    TimeOutOfRangeError,
     UnsafePathError,
     UnsupportedTableError,
 )
@@ -23,15 +32,22 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.actions import CleanMetadata, CleanPartitionMetadata
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
-from hudi_core.model.files import BasePath
+from hudi_core.model.files import BasePath, FileId, PartitionPath
 from hudi_core.model.instant import Action, Instant, State
-from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.instant_time import InstantTime, parse_query_time, to_datetime
 from hudi_core.model.protocols import TimelineView
+from hudi_core.model.timeline_zone import UTC_TIMELINE
+from hudi_core.read.file_reader import can_push_down
+from hudi_core.read.filters import Filter, to_filter
+from hudi_core.read.foreign import referenced_columns
 from hudi_core.read.incremental import IncrementalQuery
+from hudi_core.read.plan import PlannedSlice, ReadPlan
+from hudi_core.read.scan import file_scan, scan
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.serde import encode
+from tests.tables import new_table
 
 SCHEMA = TableSchema.create(pa.schema([("id", pa.int64()), ("region", pa.string())]))
 
@@ -201,23 +217,7 @@ def test_a_window_is_over_completion_times(table: Builder) -> None:
     assert table.ids(at(30)) == [1]  # begin is exclusive,
     assert table.ids(None, at(30)) == [2]  # end is inclusive
     assert table.ids(at(29), at(30)) == [2]
-    assert table.ids(at(50)) == []
-
-
-def test_a_window_that_ends_before_it_begins_is_empty(table: Builder) -> None:
-    table.write(10, 20, {EU_A: {1: 10}})
-
-    assert table.ids(at(30), at(5)) == []
-
-
-def test_rows_that_a_rewrite_copied_do_not_come_again(table: Builder) -> None:
-    table.write(10, 15, {EU_A: {1: 10, 2: 10}})
-    table.write(20, 25, {EU_A: {1: 10, 2: 20, 3: 20}})
-
-    assert table.ids(at(15)) == [2, 3]
-    assert table.ids() == [1, 2, 3]
-    plan = table.query().plan()
-    assert [file.instant for file in plan.files] == [at(20)]
+    assert table.ids(at(50)) == table.ids(at(60), at(5)) == []
 
 
 def test_rows_that_were_replaced_within_the_window_do_not_come(table: Builder) -> None:
@@ -287,20 +287,13 @@ def test_the_requested_time_of_a_write_means_its_completion(table: Builder, arch
     if archived:
         table.archive(10)
 
+    assert table.ids(at(30), at(64)) == [1]
     assert table.ids(at(10)) == [3]
     assert table.ids(at(20)) == [1, 3]
     assert table.ids(None, at(20)) == [2]
     assert table.ids(at(20), at(10)) == [1]
     # of no write: as it is
     assert table.ids(at(11)) == [1, 2, 3]
-
-
-def test_an_archived_write_that_completed_late_is_found(table: Builder) -> None:
-    table.write(10, 50, {EU_A: {1: 10}})
-    table.write(20, 25, {EU_B: {2: 20}})
-    table.archive(10)
-
-    assert table.ids(at(30)) == [1]
 
 
 @pytest.mark.parametrize("begin", ["earliest", "000", "0", "20200101000000", "2020-01-01"])
@@ -320,30 +313,27 @@ def test_a_text_that_is_no_time_is_refused(table: Builder) -> None:
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("partition", "path", "error"),
     [
-        "us/" + base("aaaa-0", at(10)),
-        "eu/../../" + base("aaaa-0", at(10)),
-        "/etc/passwd",
-        "eu/notes.txt",
+        *(
+            ("eu", path, CorruptMetadataError)
+            for path in (
+                f"us/{base('aaaa-0', at(10))}",
+                f"eu/../../{base('aaaa-0', at(10))}",
+                "/etc/passwd",
+                "eu/notes.txt",
+            )
+        ),
+        ("../elsewhere", f"../elsewhere/{base('aaaa-0', at(10))}", UnsafePathError),
     ],
 )
-def test_a_path_outside_its_partition_is_damage(table: Builder, path: str) -> None:
-    stat = WriteStat(file_id="aaaa-0", path=path, partition_path="eu")
-    table.record(10, 15, CommitMetadata({"eu": (stat,)}))
-
-    with pytest.raises(CorruptMetadataError, match="no base file of partition 'eu'"):
-        table.query().plan()
-
-
-def test_a_partition_outside_the_table_is_refused(table: Builder) -> None:
-    partition = "../elsewhere"
-    stat = WriteStat(
-        file_id="aaaa-0", path=f"{partition}/{base('aaaa-0', at(10))}", partition_path=partition
-    )
+def test_a_path_outside_its_partition_is_damage(
+    table: Builder, partition: str, path: str, error: type[Exception]
+) -> None:
+    stat = WriteStat(file_id="aaaa-0", path=path, partition_path=partition)
     table.record(10, 15, CommitMetadata({partition: (stat,)}))
-
-    with pytest.raises(UnsafePathError):
+    words = "no base file of partition 'eu'" if partition == "eu" else partition
+    with pytest.raises(error, match=words):
         table.query().plan()
 
 
@@ -353,26 +343,6 @@ def test_tables_without_meta_columns_are_refused(table: Builder) -> None:
 
     with pytest.raises(UnsupportedTableError, match=r"hoodie\.populate\.meta\.fields"):
         query_of(client, client.timeline())
-
-
-def test_what_happened_to_a_row_comes_once(table: Builder) -> None:
-    table.write(10, 15, {EU_A: {1: 10, 2: 10, 3: 10, 4: 10}})
-    table.write(20, 25, {EU_A: {1: 10, 3: 20, 5: 20, 6: 20}})  # 2 and 4 are deleted
-    table.write(30, 35, {EU_A: {1: 10, 3: 30, 5: 20, 2: 30}})  # 6 too; 2 is back
-
-    assert table.net() == {1: "insert", 2: "insert", 3: "insert", 5: "insert"}
-    assert table.net(at(15)) == {2: "update", 3: "update", 4: "delete", 5: "insert"}
-    assert table.net(at(25)) == {2: "insert", 3: "update", 6: "delete"}
-    assert [one for _, one in table.feed(at(25))] == ["d", "i", "u"]
-    assert [one for _, one in table.feed(None, at(25))] == ["i"] * 4 + ["d", "d", "i", "i", "u"]
-
-
-def test_a_row_in_another_file_of_its_partition_is_the_same(table: Builder) -> None:
-    table.write(10, 15, {EU_A: {1: 10, 2: 10}, US_A: {1: 10}})
-    table.write(20, 25, {EU_B: {1: 20}}, {"eu": ("aaaa-0",)})
-
-    assert table.net(at(15)) == {1: "update", 2: "delete"}
-    assert [one for _, one in table.feed(at(15))] == ["d", "d", "i"]  # file group by file group
 
 
 def test_clustering_changes_nothing(table: Builder) -> None:
@@ -440,3 +410,434 @@ def test_a_key_that_is_stored_twice(table: Builder) -> None:
     pq.write_table(pa.concat_tables([rows, again]), table.root / path, store_schema=False)
 
     assert [one for _, one in table.feed(at(15))] == ["d", "i"]
+
+
+# --- times of past states: how users name them, and which of them a table has
+EAST = timezone(timedelta(hours=9))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # as Hudi: whole seconds are completed to .999, a date to its begin, digits to nothing
+        ("2026-01-31 10:11:12", "20260131101112999"),
+        ("2026-01-31T10:11:12", "20260131101112999"),
+        ("2026-01-31T10:11:12Z", "20260131101112999"),
+        ("2026-01-31T10:11:12+05:30", "20260131044112999"),
+        ("2026-01-31 10:11:12.000", "20260131101112000"),
+        ("2026-01-31 10:11:12.5", "20260131101112500"),
+        ("2026-01-31", "20260131000000000"),
+        ("20260131101112", "20260131101112"),
+        ("20260131101112000", "20260131101112000"),
+    ],
+)
+def test_what_texts_mean(text: str, expected: str) -> None:
+    named = parse_query_time(text, end_of_second=True)
+    assert (named if isinstance(named, str) else UTC_TIMELINE.digits(named)) == expected
+
+
+@pytest.fixture(scope="module")
+def thrice(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
+    """One row, written three times."""
+    path = tmp_path_factory.mktemp("timestamps") / "t"
+    rows = pa.table({"id": [1], "v": [0]})
+    made = new_table(path, rows.schema)
+    for value in range(3):
+        made.upsert(pa.table({"id": [1], "v": [value]}))
+    return made
+
+
+def writes(table: hudi.Table) -> list[hudi.Instant]:
+    return list(table.timeline.completed_writes())
+
+
+def value(table: hudi.Table, as_of: Any) -> int:
+    [found] = table.to_arrow("v", as_of=as_of).column(0).to_pylist()
+    return int(found)
+
+
+def test_moments_of_python(thrice: hudi.Table) -> None:
+    first, second, third = (one.requested_time for one in writes(thrice))
+    at = to_datetime(second)
+    for moment in (at, at.replace(tzinfo=None), at.astimezone(EAST)):
+        assert value(thrice, moment) == 1
+        assert value(thrice, moment - timedelta(milliseconds=1)) == 0
+        assert hudi.read(None, thrice.path, {"as.of.instant": moment}).column("v")[0].as_py() == 1
+    # the last of the three may be of a later second
+    assert value(thrice, f"{to_datetime(third):%Y-%m-%d %H:%M:%S}") == 2
+    assert [value(thrice, one) for one in (first, third, writes(thrice)[1])] == [0, 2, 1]
+    tomorrow = at.date() + timedelta(days=1)
+    assert thrice.incremental(at.date(), tomorrow, columns="v").to_pydict() == {"v": [2]}
+
+
+def test_a_span_of_whole_seconds_holds_all_of_them(thrice: hudi.Table) -> None:
+    completed = to_datetime(writes(thrice)[-1].effective_completion_time)
+    second = f"{completed:%Y-%m-%d %H:%M:%S}"
+    # the begin itself is not in a span
+    expected = [2] if completed.microsecond else []
+    assert thrice.incremental(second, second, columns="v").to_pydict() == {"v": expected}
+    assert thrice.incremental(second, f"{second}.000").num_rows == 0
+
+
+@pytest.mark.parametrize("wrong", [5, 1.5, ["2026-01-01"]])
+def test_what_is_no_time_is_refused(thrice: hudi.Table, wrong: Any) -> None:
+    with pytest.raises(InvalidInstantTimeError, match="is no time"):
+        thrice.to_arrow(as_of=wrong)
+
+
+@pytest.mark.parametrize(
+    "early", ["2020-01-01", date(2020, 1, 1), datetime(2020, 1, 1, tzinfo=EAST), "20200101000000"]
+)
+def test_before_the_first_commit_there_is_no_state(thrice: hudi.Table, early: Any) -> None:
+    first = writes(thrice)[0].requested_time
+    with pytest.raises(TimeOutOfRangeError, match=f"its first commit is {first}") as caught:
+        thrice.count(as_of=early)
+    assert (caught.value.first, caught.value.base_path) == (first, thrice.path)
+    just_before = InstantTime(f"{int(first) - 1}")
+    for read in (thrice.to_arrow, thrice.to_batches, thrice.head, thrice.file_slices):
+        with pytest.raises(TimeOutOfRangeError):
+            read(as_of=just_before)
+    with pytest.raises(TimeOutOfRangeError):
+        hudi.read(None, thrice.path, {"as.of.instant": just_before})
+    with pytest.raises(TimeOutOfRangeError):
+        thrice.scan(as_of=just_before).count_rows()
+
+
+def test_after_now_there_is_no_state(thrice: hudi.Table) -> None:
+    now = datetime.now(UTC)
+    assert value(thrice, now) == 2
+    # the second that it is now has an end
+    assert value(thrice, f"{now:%Y-%m-%d %H:%M:%S}") == 2
+    for late in (now + timedelta(minutes=5), "2130-01-01", (now + timedelta(days=1)).date()):
+        with pytest.raises(TimeOutOfRangeError, match="and now is"):
+            thrice.to_arrow(as_of=late)
+
+
+def test_a_table_without_commits_has_no_past_states(tmp_path: Path) -> None:
+    made = hudi.Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]))
+    assert made.count() == 0
+    with pytest.raises(TimeOutOfRangeError, match="it has no commits"):
+        made.count(as_of=datetime.now(UTC))
+
+
+def test_commit_times_of_rows_stand_for_completions(thrice: hudi.Table) -> None:
+    first, second, third = writes(thrice)
+
+    def changed(begin: Any, end: Any = None) -> list[Any]:
+        return [row["v"] for row in thrice.incremental(begin, end).to_pylist()]
+
+    assert changed(first.requested_time, second.requested_time) == [1]
+    assert changed(first, second) == changed(first.completion_time, second.completion_time) == [1]
+    assert changed(third.requested_time) == []
+    # what is no time of a commit stays what it is
+    before = InstantTime(f"{int(third.requested_time) - 1}")
+    assert changed(before) == [2]
+    span = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.read.begin.instanttime": first.requested_time,
+        "hoodie.datasource.read.end.instanttime": second.requested_time,
+    }
+    assert hudi.read(None, thrice.path, span).column("v").to_pylist() == [1]
+
+
+# --- planned files of several schemas, read as the table's
+INNER = pa.struct([("a", pa.int64()), ("b", pa.string())])
+LATEST = pa.schema(
+    [
+        ("_hoodie_commit_time", pa.string()),
+        ("id", pa.int64()),
+        ("price", pa.decimal128(12, 3)),
+        ("code", pa.string()),
+        ("place", INNER),
+        ("places", pa.list_(INNER)),
+        ("named", pa.map_(pa.string(), INNER)),
+        ("added", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+OLD_INNER = pa.struct([("a", pa.int32())])
+OLD_SCHEMA = pa.schema(
+    [
+        ("id", pa.int32()),  # columns in another order, narrower, or of another type
+        ("_hoodie_commit_time", pa.string()),
+        ("price", pa.decimal128(10, 2)),
+        ("code", pa.int64()),
+        ("place", OLD_INNER),
+        ("places", pa.list_(OLD_INNER)),
+        ("named", pa.map_(pa.string(), OLD_INNER)),
+        ("at", pa.timestamp("us", "UTC")),
+        ("dropped", pa.string()),
+    ]
+)
+MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+OLD = [
+    {
+        "id": n,
+        "_hoodie_commit_time": f"2026010100000000{n}",
+        "price": Decimal("1.25") * n,
+        "code": 10 * n,
+        "place": {"a": n},
+        "places": [{"a": n}],
+        "named": [("x", {"a": n})],
+        "at": MOMENT,
+        "dropped": "gone",
+    }
+    for n in (1, 2)
+]
+NEW = [
+    {
+        "_hoodie_commit_time": "20260101000000003",
+        "id": 3,
+        "price": Decimal("0.125"),
+        "code": "30",
+        "place": {"a": 3, "b": "y"},
+        "places": [],
+        "named": [],
+        "added": "z",
+        "at": MOMENT,
+    }
+]
+OLD_READ = [
+    {
+        "_hoodie_commit_time": row["_hoodie_commit_time"],
+        "id": row["id"],
+        "price": row["price"],
+        "code": str(row["code"]),
+        "place": {"a": row["id"], "b": None},
+        "places": [{"a": row["id"], "b": None}],
+        "named": [("x", {"a": row["id"], "b": None})],
+        "added": None,
+        "at": MOMENT,
+    }
+    for row in OLD
+]
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> TableMetaClient:
+    pq.write_table(
+        pa.Table.from_pylist(OLD, OLD_SCHEMA), tmp_path / "old.parquet", store_schema=False
+    )
+    pq.write_table(pa.Table.from_pylist(NEW, LATEST), tmp_path / "new.parquet", store_schema=False)
+    return TableMetaClient(
+        BasePath(str(tmp_path)),
+        PosixStorage(str(tmp_path)),
+        TableConfig(name="t", record_key_fields=("id",)),
+        StorageOptions(),
+    )
+
+
+def plan(
+    *names: str, schema: pa.Schema = LATEST, times: frozenset[InstantTime] | None = None
+) -> ReadPlan:
+    files = tuple(
+        PlannedSlice(
+            name,
+            f"/{name}",
+            1,
+            PartitionPath(""),
+            FileId(name),
+            {},
+            InstantTime("20260101000000000"),
+        )
+        for name in names
+    )
+    return ReadPlan(files, schema, times)
+
+
+BOTH = plan("old.parquet", "new.parquet")
+
+
+def test_files_come_in_the_latest_schema_and_in_the_order_of_the_plan(
+    client: TableMetaClient,
+) -> None:
+    table = scan(client, BOTH).read_all()
+
+    assert table.schema == LATEST
+    assert table.to_pylist() == OLD_READ + NEW
+    backwards = scan(client, plan("new.parquet", "old.parquet")).read_all()
+    assert backwards["id"].to_pylist() == [3, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("row_filter", "ids"),
+    [
+        ([("id", ">", 1)], [2, 3]),
+        ([("id", "=", 2**40)], []),
+        ([("price", "=", Decimal("2.500"))], [2]),
+        ([("code", "=", "20")], [2]),  # a number in the old file
+        ([("code", "in", ["10", "30"])], [1, 3]),
+        ([("code", ">", "3")], [3]),  # as texts: "10" and "20" are smaller
+        ([("added", "is null", None)], [1, 2]),
+        ([("added", "=", "z")], [3]),
+        (pc.field("place", "a") > 1, [2, 3]),
+        (pc.field("place", "b").is_null(), [1, 2]),
+        ((pc.field("code") == "10") | (pc.field("id") == 3), [1, 3]),
+        (pc.field("places").is_valid(), [1, 2, 3]),
+    ],
+)
+def test_filters_see_the_latest_schema(
+    client: TableMetaClient, row_filter: Any, ids: list[int]
+) -> None:
+    assert scan(client, BOTH, ["id"], row_filter).read_all()["id"].to_pylist() == ids
+    everything = scan(client, BOTH, None, row_filter).read_all()
+    assert everything.to_pylist() == [row for row in OLD_READ + NEW if row["id"] in ids]
+
+
+def test_a_filter_needs_no_column_of_the_projection(client: TableMetaClient) -> None:
+    table = scan(client, BOTH, ["added", "at"], [("code", "=", "30")]).read_all()
+    assert table.to_pylist() == [{"added": "z", "at": MOMENT}]
+    nothing = scan(client, plan(), ["id", "code"], [("id", "=", 1)]).read_all()
+    assert (nothing.num_rows, nothing.column_names) == (0, ["id", "code"])
+
+
+def test_commit_times_select_rows(client: TableMetaClient) -> None:
+    times = frozenset({InstantTime("20260101000000002"), InstantTime("20260101000000003")})
+    files = ("old.parquet", "new.parquet")
+
+    assert scan(client, plan(*files, times=times), ["id"]).read_all()["id"].to_pylist() == [2, 3]
+    both = scan(client, plan(*files, times=times), ["id"], [("id", "<", 3)]).read_all()
+    assert both["id"].to_pylist() == [2]
+    assert scan(client, plan(*files, times=frozenset())).read_all().num_rows == 0
+
+
+@pytest.mark.parametrize("row_filter", [None, [("code", "in", ["10", "30"])]])
+def test_a_file_unlike_the_oldest_and_the_newest_is_read_as_the_tables(
+    client: TableMetaClient, row_filter: Any
+) -> None:
+    newest = plan("new.parquet").files[0]
+    files = (
+        *(replace(newest, instant=InstantTime(f"2025010100000000{n}")) for n in range(3)),
+        plan("old.parquet").files[0],  # a text is a number there, and members are missing
+        replace(newest, instant=InstantTime("20270101000000000")),
+    )
+    given = ReadPlan(files, LATEST)
+
+    table = file_scan(client, given, None, row_filter).table(files)
+
+    old = OLD_READ if row_filter is None else OLD_READ[:1]
+    assert table.to_pylist() == [*NEW, *NEW, *NEW, *old, *NEW]
+    assert table.equals(scan(client, given, None, row_filter).read_all().combine_chunks())
+
+
+def test_a_column_whose_name_was_another_ones_is_not_taken_for_it(
+    client: TableMetaClient, tmp_path: Path
+) -> None:
+    avro = {b"parquet.avro.schema": b'{"field-id": 1}'}
+
+    def column(number: int) -> pa.Schema:
+        given = pa.field("v", pa.int64(), metadata={b"PARQUET:field_id": str(number).encode()})
+        return pa.schema([given], metadata=avro)
+
+    for name, number in (("first", 7), ("middle", 3), ("last", 7)):
+        rows = pa.table({"v": [number]}, schema=column(number))
+        pq.write_table(rows, tmp_path / f"{name}.parquet")
+    given = plan("first", "middle", "last", schema=column(7).remove_metadata())
+    files = tuple(
+        replace(file, path=f"{file.path}.parquet", instant=InstantTime(f"2026010100000000{n}"))
+        for n, file in enumerate(given.files)
+    )
+
+    table = file_scan(client, replace(given, files=files)).table(files)
+
+    assert table["v"].to_pylist() == [7, None, 7]
+
+
+def test_a_damaged_file_between_others_is_named(client: TableMetaClient, tmp_path: Path) -> None:
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and no more")
+    damaged = plan("damaged.parquet").files[0]
+    newest = plan("new.parquet").files[0]
+    files = (
+        replace(newest, instant=InstantTime("20250101000000000")),
+        damaged,
+        replace(newest, instant=InstantTime("20270101000000000")),
+    )
+
+    with pytest.raises(DataFileError, match=r"damaged\.parquet|[Pp]arquet"):
+        file_scan(client, ReadPlan(files, LATEST)).table(files)
+
+
+def test_row_groups_outside_the_filter_are_not_read(
+    client: TableMetaClient, tmp_path: Path
+) -> None:
+    path = tmp_path / "groups.parquet"
+    rows = pa.table({"id": pa.array(range(300)), "text": ["x"] * 300})
+    pq.write_table(rows, path, row_group_size=100, use_dictionary=False, compression="NONE")
+    column = pq.read_metadata(path).row_group(2).column(1)
+    data = bytearray(path.read_bytes())
+    data[column.data_page_offset : column.data_page_offset + 40] = b"\xff" * 40
+    path.write_bytes(data)
+    damaged = plan("groups.parquet", schema=rows.schema)
+
+    assert scan(client, damaged, None, [("id", "<", 150)]).read_all().num_rows == 150
+    with pytest.raises(DataFileError):
+        scan(client, damaged, None, [("id", "<", 250)]).read_all()
+
+
+def test_batches_have_at_most_so_many_rows(client: TableMetaClient, tmp_path: Path) -> None:
+    rows = pa.table({"id": pa.array(range(1000))})
+    pq.write_table(rows, tmp_path / "many.parquet")
+
+    batches = list(scan(client, plan("many.parquet", schema=rows.schema), batch_rows=300))
+
+    assert [batch.num_rows for batch in batches] == [300, 300, 300, 100]
+
+
+def test_int96_timestamps_are_microseconds(client: TableMetaClient, tmp_path: Path) -> None:
+    moment = datetime(2500, 1, 1, 0, 0, 0, 1, tzinfo=UTC)  # beyond nanoseconds in 64 bits
+    rows = pa.table({"at": pa.array([moment], pa.timestamp("us", "UTC"))})
+    pq.write_table(
+        rows, tmp_path / "int96.parquet", use_deprecated_int96_timestamps=True, store_schema=False
+    )
+    assert pq.read_metadata(tmp_path / "int96.parquet").schema.column(0).physical_type == "INT96"
+
+    table = scan(client, plan("int96.parquet", schema=rows.schema)).read_all()
+
+    assert table["at"].to_pylist() == [moment]
+
+
+def test_what_does_not_fit_is_refused_before_a_file_is_opened(client: TableMetaClient) -> None:
+    missing = plan("nowhere.parquet")
+
+    with pytest.raises(SchemaError, match="'colour'"):
+        scan(client, missing, ["colour"])
+    with pytest.raises(SchemaError, match="'colour'"):
+        scan(client, missing, None, [("colour", "=", 1)])
+
+
+@pytest.mark.parametrize("row_filter", [None, [("id", "=", 1)]])
+def test_a_missing_file_is_named(client: TableMetaClient, row_filter: Any) -> None:
+    reader = scan(client, plan("old.parquet", "nowhere.parquet"), None, row_filter)
+    with pytest.raises(DataFileError, match=r"nowhere\.parquet"):
+        reader.read_all()
+
+
+def test_a_value_that_does_not_fit_the_latest_type_is_an_error(client: TableMetaClient) -> None:
+    changed = LATEST.set(LATEST.get_field_index("added"), pa.field("added", pa.int64()))
+
+    with pytest.raises(DataFileError, match="'z'"):
+        scan(client, plan("new.parquet", schema=changed), ["added"]).read_all()
+
+
+def wanted(expression: pc.Expression) -> Filter:
+    found = to_filter(expression, LATEST)
+    assert found is not None
+    return found
+
+
+def test_which_filters_go_down() -> None:
+    for column in ("id", "price", "place", "places", "named", "added", "at"):
+        assert can_push_down(wanted(pc.field(column).is_valid()), OLD_SCHEMA, LATEST), column
+    assert not can_push_down(wanted(pc.field("code").is_valid()), OLD_SCHEMA, LATEST)
+    assert can_push_down(wanted(pc.field("code").is_valid()), LATEST, LATEST)
+    shrunk = pa.schema([("place", pa.struct([("a", pa.string())]))])
+    assert not can_push_down(wanted(pc.field("place", "b").is_null()), shrunk, LATEST)
+
+
+def test_columns_an_expression_depends_on() -> None:
+    expression = (pc.field("id") > 1) | pc.field("place", "b").is_null()
+
+    assert referenced_columns(expression, LATEST, LATEST.names) == {"id", "place"}
+    assert referenced_columns(expression, LATEST, ["id", "code"]) == {"id"}
+    assert wanted(expression).columns == {"id", "place"}
+    assert wanted((pc.field("id") + 1 > 2) & pc.field("code").is_null()).columns == {"id", "code"}

@@ -1,4 +1,4 @@
-"""How tests get the mark ``pure``, and what is said of folders at the end of a run."""
+"""How tests get the mark ``pure``, and which cells of matrices a run takes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from tests.samples import cells_of_other_turns
 
 SOME_TESTS = """
 import subprocess, sys, threading
@@ -56,3 +60,21 @@ def test_a_pure_test_has_no_fixture_of_the_system_and_touches_nothing(tmp_path: 
         ("3", "tests/one"),
         ("3", "tests/two"),
     ]
+
+
+# --- which cells of matrices a run takes
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 100])
+def test_each_cell_has_its_turn(count: int) -> None:
+    """Within three commits in a row, and no test goes without a cell."""
+    cells = {f"tests/test_x.py::test_it[{n}]" for n in range(count)}
+    for first in range(12):
+        taken = [cells - cells_of_other_turns(cells, first + n) for n in range(3)]
+        assert set().union(*taken) == cells
+        assert all(1 <= len(some) <= -(-count // min(3, count)) for some in taken)
+
+
+def test_tests_do_not_take_the_same_turn() -> None:
+    names = [f"tests/test_{test}.py::test_it[{cell}]" for test in range(40) for cell in "abc"]
+    taken = set(names) - cells_of_other_turns(names, 0)
+    assert len(taken) == 40
+    assert {name[-2] for name in taken} == {"a", "b", "c"}

@@ -58,9 +58,19 @@ def files(path: Path) -> set[str]:
     return {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
 
 
-def test_overwrite_leaves_only_the_new_rows_and_history(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    hudi.write(ROWS, str(path), "append", OPTIONS)
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Folder of a table with two rows."""
+    hudi.write(ROWS, tmp_path / "t", "append", OPTIONS)
+    return tmp_path / "t"
+
+
+@pytest.fixture
+def place(path: Path) -> str:
+    return str(path)
+
+
+def test_overwrite_leaves_only_the_new_rows_and_history(path: Path) -> None:
     hudi.write(ROWS.slice(0, 1), str(path), "overwrite", OPTIONS)
     table = hudi.Table.open(str(path))
     assert table.to_arrow(columns=["id"]).to_pylist() == [{"id": "a"}]
@@ -74,9 +84,7 @@ def test_overwrite_where_nothing_is_makes_the_table(tmp_path: Path) -> None:
     assert result.inserted == 2
 
 
-def test_a_dropped_table_leaves_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    hudi.write(ROWS, str(path), "append", OPTIONS)
+def test_a_dropped_table_leaves_nothing(path: Path) -> None:
     (path / "stray").write_bytes(b"")
     drop_table(str(path), {})
     assert files(path) == set()
@@ -84,9 +92,7 @@ def test_a_dropped_table_leaves_nothing(tmp_path: Path) -> None:
         drop_table(str(path), {})
 
 
-def test_what_is_to_be_kept_stays_and_does_not_hinder_a_new_table(tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    hudi.write(ROWS, str(path), "append", OPTIONS)
+def test_what_is_to_be_kept_stays_and_does_not_hinder_a_new_table(path: Path) -> None:
     storage = PosixStorage(str(path))
     for name in ("mine/rows", "mine-too/rows", "other/rows"):
         storage.put(f".hoodie/.temp/{name}", b"")
@@ -167,22 +173,20 @@ def test_an_overwrite_that_is_cut_short_anywhere_can_be_made_again(
 
 
 def test_nobody_makes_a_table_between_the_old_one_and_the_new(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = str(tmp_path / "t")
-    hudi.write(ROWS, path, "append", OPTIONS)
     whole, failed = PosixStorage.delete, list[type[HudiError]]()
 
     def intrude() -> None:
         other = {**OPTIONS, "hoodie.table.name": "other", "hoodie.write.lock.wait_time_ms": "50"}
         try:
-            create_table(path, ROWS.schema, other)
+            create_table(place, ROWS.schema, other)
         except HudiError as error:
             failed.append(type(error))
 
-    def delete(storage: PosixStorage, path: str) -> bool:
-        is_there = whole(storage, path)
-        if path == PROPERTIES_PATH:
+    def delete(storage: PosixStorage, place: str) -> bool:
+        is_there = whole(storage, place)
+        if place == PROPERTIES_PATH:
             thread = threading.Thread(target=intrude)
             thread.start()
             thread.join()
@@ -190,10 +194,10 @@ def test_nobody_makes_a_table_between_the_old_one_and_the_new(
 
     with monkeypatch.context() as patched:
         patched.setattr(PosixStorage, "delete", delete)
-        hudi.write(ROWS.slice(0, 1), path, "overwrite", OPTIONS)
+        hudi.write(ROWS.slice(0, 1), place, "overwrite", OPTIONS)
 
     assert failed == [LockError]
-    table = hudi.Table.open(path)
+    table = hudi.Table.open(place)
     assert (table.config.name, table.to_arrow().num_rows) == ("cities", 1)
 
 
@@ -219,11 +223,9 @@ def begun(table: OpenTable) -> None:
     begin(table, table_lock(table, config), config, Action.COMMIT, WriteOperation.UPSERT).abort()
 
 
-def test_a_write_does_not_begin_on_a_table_that_is_gone(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
-    hudi.write(ROWS, path, "append", OPTIONS)
-    table = open_table(path, {})
-    drop_table(path, {})
+def test_a_write_does_not_begin_on_a_table_that_is_gone(tmp_path: Path, place: str) -> None:
+    table = open_table(place, {})
+    drop_table(place, {})
 
     with pytest.raises(NotATableError, match="holds no Hudi table"):
         begun(table)
@@ -231,20 +233,18 @@ def test_a_write_does_not_begin_on_a_table_that_is_gone(tmp_path: Path) -> None:
     assert not (tmp_path / "t/.hoodie/timeline").exists()
 
 
-def test_a_write_does_not_begin_on_a_table_in_its_place(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
-    hudi.write(ROWS, path, "append", OPTIONS)
-    table = open_table(path, {})
+def test_a_write_does_not_begin_on_a_table_in_its_place(place: str) -> None:
+    table = open_table(place, {})
     unpartitioned = {
         key: value for key, value in OPTIONS.items() if not key.endswith("partitionpath.field")
     }
-    hudi.write(ROWS, path, "overwrite", unpartitioned)
+    hudi.write(ROWS, place, "overwrite", unpartitioned)
 
     with pytest.raises(CommitConflictError, match=r"taken the place .*partition_fields"):
         begun(table)
     # new columns make no other table
-    other = open_table(path, {})
-    hudi.Table.open(path).alter(add_columns={"more": pa.int64()})
+    other = open_table(place, {})
+    hudi.Table.open(place).alter(add_columns={"more": pa.int64()})
     begun(other)
 
 
@@ -329,10 +329,8 @@ HIVE = "hoodie.datasource.hive_sync."
     ids=["way", "buckets", "hidden layout"],
 )
 def test_a_table_outlives_a_sync_that_is_refused(
-    tmp_path: Path, given: dict[str, str], error: type[HudiError]
+    tmp_path: Path, path: Path, given: dict[str, str], error: type[HudiError]
 ) -> None:
-    path = tmp_path / "t"
-    hudi.write(ROWS, str(path), "append", OPTIONS)
     before = files(path)
     options = {**OPTIONS, f"{HIVE}enable": "true", **given}
     if error is UnsupportedTableError:
@@ -357,10 +355,8 @@ def test_a_table_outlives_a_sync_that_is_refused(
     ],
 )
 def test_a_table_outlives_an_option_of_a_strategy_that_it_does_not_have(
-    tmp_path: Path, name: str, value: str
+    tmp_path: Path, path: Path, name: str, value: str
 ) -> None:
-    path = tmp_path / "t"
-    hudi.write(ROWS, str(path), "append", OPTIONS)
     before, options = files(path), {**OPTIONS, name: value}
     with pytest.raises(InvalidOptionError, match=r"hoodie\.storage\.path is missing"):
         hudi.write(ROWS.slice(0, 1), str(path), "overwrite", options)
@@ -402,14 +398,12 @@ def test_a_table_outlives_a_stream_that_breaks(tmp_path: Path) -> None:
     assert hudi.Table.open(str(tmp_path / "t")).to_arrow().num_rows == 2
 
 
-def test_a_table_is_overwritten_with_its_own_rows(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
-    hudi.write(ROWS, path, "append", OPTIONS)
-    own = hudi.Table.open(path).to_batches(filter=[("city", "=", "rome")])
-    result = hudi.write(own, path, "overwrite", OPTIONS)
+def test_a_table_is_overwritten_with_its_own_rows(place: str) -> None:
+    own = hudi.Table.open(place).to_batches(filter=[("city", "=", "rome")])
+    result = hudi.write(own, place, "overwrite", OPTIONS)
     assert result is not None
     assert result.inserted == 1
-    assert hudi.Table.open(path).to_arrow(columns=["id"]).to_pylist() == [{"id": "a"}]
+    assert hudi.Table.open(place).to_arrow(columns=["id"]).to_pylist() == [{"id": "a"}]
 
 
 @pytest.mark.spark
@@ -426,21 +420,19 @@ def test_a_frame_of_the_table_itself_does_not_overwrite_it(tmp_path: Path, spark
     assert hudi.Table.open(path).to_arrow().num_rows == 2
 
 
-def test_a_table_is_not_dropped_under_a_live_writer(tmp_path: Path) -> None:
-    path = str(tmp_path / "t")
-    hudi.write(ROWS, path, "append", OPTIONS)
-    opened, config = open_table(path, {}), WriteConfig.from_options({})
+def test_a_table_is_not_dropped_under_a_live_writer(tmp_path: Path, place: str) -> None:
+    opened, config = open_table(place, {}), WriteConfig.from_options({})
     writer = begin(opened, table_lock(opened, config), config, Action.COMMIT, WriteOperation.UPSERT)
     before = files(tmp_path)
     try:
         with pytest.raises(ConcurrentWriterError, match=writer.instant.requested_time):
-            drop_table(path, {})
+            drop_table(place, {})
         with pytest.raises(ConcurrentWriterError):
-            hudi.write(ROWS, path, "overwrite", OPTIONS)
+            hudi.write(ROWS, place, "overwrite", OPTIONS)
         assert files(tmp_path) == before
     finally:
         writer.abort()
-    drop_table(path, {})
+    drop_table(place, {})
     assert files(tmp_path) == set()
 
 
@@ -478,10 +470,8 @@ def test_a_table_is_dropped_under_its_lock(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_table_made_as_soon_as_the_lock_is_free_is_not_dropped_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = str(tmp_path / "t")
-    hudi.write(ROWS, path, "append", OPTIONS)
     made: list[FileLock] = []
     unlock = FileLock.unlock
 
@@ -489,11 +479,11 @@ def test_a_table_made_as_soon_as_the_lock_is_free_is_not_dropped_too(
         unlock(lock)
         if not made:
             made.append(lock)
-            hudi.write(ROWS, path, "append", OPTIONS)
+            hudi.write(ROWS, place, "append", OPTIONS)
 
     monkeypatch.setattr(FileLock, "unlock", then_make)
-    drop_table(path, {})
-    assert hudi.Table.open(path).to_arrow().num_rows == ROWS.num_rows
+    drop_table(place, {})
+    assert hudi.Table.open(place).to_arrow().num_rows == ROWS.num_rows
 
 
 def test_the_lock_of_a_dropped_table_does_not_hinder_a_new_one(tmp_path: Path) -> None:

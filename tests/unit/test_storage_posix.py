@@ -1,26 +1,47 @@
-"""Local storage: what a crash leaves, what the disk refuses, and who comes in between."""
+"""Local storage: crashes, links, checksums of Java, and files put for a moment."""
 
 from __future__ import annotations
 
 import errno
 import os
+import struct
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
+from hudi_core.cli import app
 from hudi_core.errors import (
     AlreadyExistsError,
     PathNotFoundError,
     PreconditionFailedError,
     StorageError,
+    UnsafePathError,
 )
+from hudi_core.metadata.index_definitions import DEFAULT_PATH
+from hudi_core.model.files import FileStatus
+from hudi_core.model.protocols import Storage
+from hudi_core.services.differences import Source
+from hudi_core.storage import conditional
 from hudi_core.storage.disk import Disk
+from hudi_core.storage.hadoop_checksums import checked_path, checksum_path, stale_checksums
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
+from hudi_core.storage.probes import probe
+from hudi_core.storage.properties_file import (
+    BACKUP_PATH,
+    PROPERTIES_PATH,
+    update_properties,
+    write_new,
+)
+from hudi_core.storage.store_clock import store_now_ms
+from tests.tables import new_table
 from tests.unit.mortal_disk import FailingDisk, Killed, MortalDisk
 
 
@@ -46,13 +67,7 @@ def delete_tree(storage: PosixStorage) -> None:
 
 STEPS: dict[Callable[[PosixStorage], None], list[str]] = {
     put_if_absent: [
-        "write_new",
-        "make_folder",
-        "sync_folder",
-        "write_new",
-        "link",
-        "sync_folder",
-        "remove",
+        *("write_new", "make_folder", "sync_folder", "write_new", "link", "sync_folder", "remove")
     ],
     put: ["write_new", "replace", "sync_folder"],
     compare_and_set: ["write_new", "replace", "sync_folder"],
@@ -331,3 +346,369 @@ def test_a_child_forked_in_the_middle_does_not_keep_the_lock(table: Path) -> Non
     os.waitpid(disk.child, 0)
     assert not stuck
     assert (table / "old").read_bytes() == b"2"
+
+
+# --- local storage and symbolic links: nothing outside the table is read, changed or listed
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    base = tmp_path / "table"
+    (base / "tree" / "below").mkdir(parents=True)
+    for name in ("old", "tree/one", "tree/below/two"):
+        (base / name).write_bytes(b"old" if name == "old" else b"")
+    return base
+
+
+class TestSymbolicLinks:
+    @pytest.fixture
+    def outside(self, tmp_path: Path, linked: Path) -> Path:
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        (outside / "secret").write_bytes(b"secret")
+        (linked / "folder-link").symlink_to(outside)
+        (linked / "file-link").symlink_to(outside / "secret")
+        (linked / "dangling").symlink_to(outside / "nothing")
+        return outside
+
+    @pytest.mark.parametrize("path", ["folder-link/secret", "file-link", "dangling"])
+    def test_nothing_is_read_through_a_link_that_leaves(
+        self, linked: Path, outside: Path, path: str
+    ) -> None:
+        storage = PosixStorage(str(linked))
+        for call in (storage.read, storage.head, storage.version):
+            with pytest.raises(UnsafePathError, match="symbolic link"):
+                call(path)
+
+    def test_nothing_is_changed_through_a_link_that_leaves(
+        self, linked: Path, outside: Path
+    ) -> None:
+        storage = PosixStorage(str(linked))
+        path = "folder-link/secret"
+        for call in (
+            lambda: storage.put(path, b"x"),
+            lambda: storage.put_if_absent("folder-link/new", b"x"),
+            lambda: storage.compare_and_set(path, b"x", None),
+            lambda: storage.delete(path),
+            lambda: storage.delete_tree("folder-link/x"),
+        ):
+            with pytest.raises(UnsafePathError):
+                call()
+        assert [path.name for path in outside.iterdir()] == ["secret"]
+        assert (outside / "secret").read_bytes() == b"secret"
+
+    def test_listings_refuse_links_that_leave(self, linked: Path, outside: Path) -> None:
+        storage = PosixStorage(str(linked))
+        for call in (
+            lambda: list(storage.list()),
+            lambda: list(storage.list("folder-link")),
+            lambda: storage.list_names(""),
+            lambda: storage.list_names("folder-link"),
+            storage.list_folders,
+        ):
+            with pytest.raises(UnsafePathError):
+                call()
+
+    def test_links_themselves_are_replaced_and_deleted(self, linked: Path, outside: Path) -> None:
+        storage = PosixStorage(str(linked))
+        storage.put("file-link", b"mine")
+        assert storage.read("file-link") == b"mine"
+        assert storage.delete("folder-link") is True
+        with pytest.raises(AlreadyExistsError):
+            storage.put_if_absent("dangling", b"x")
+        assert (outside / "secret").read_bytes() == b"secret"
+        assert not (outside / "nothing").exists()
+
+    def test_trees_are_deleted_without_following_links(self, linked: Path, outside: Path) -> None:
+        for name in ("folder-link", "file-link", "dangling"):
+            (linked / name).rename(linked / "tree" / name)
+        storage = PosixStorage(str(linked))
+        storage.delete_tree("tree")
+        assert not (linked / "tree").exists()
+        assert (outside / "secret").exists()
+        (linked / "link").symlink_to(outside)
+        assert storage.delete_tree("link") == 0
+        assert (outside / "secret").exists()
+
+    def test_links_inside_are_followed(self, linked: Path) -> None:
+        (linked / "link").symlink_to("tree")
+        (linked / "tree" / "circle").symlink_to(linked)
+        storage = PosixStorage(str(linked))
+        assert [status.path for status in storage.list("link")] == ["link/one"]
+        assert storage.read("link/one") == b""
+        assert sorted(status.path for status in storage.list(recursive=True)) == [
+            "old",
+            "tree/below/two",
+            "tree/one",
+        ]
+
+    def test_the_root_may_be_a_link(self, linked: Path, tmp_path: Path) -> None:
+        (tmp_path / "alias").symlink_to(linked)
+        storage = PosixStorage(str(tmp_path / "alias"))
+        assert storage.root == str(tmp_path / "alias")
+        assert storage.read("old") == b"old"
+        storage.put("old", b"new")
+        assert (linked / "old").read_bytes() == b"new"
+
+
+def test_a_path_that_cannot_be_looked_at_is_an_error_of_ours(tmp_path: Path) -> None:
+    storage = PosixStorage(str(tmp_path))
+    for look in (storage.read, storage.head, storage.delete, storage.version):
+        with pytest.raises(StorageError, match="File name too long") as caught:
+            look(f"{'x' * 300}/y")
+        assert caught.value.facts["errno"] == errno.ENAMETOOLONG
+
+
+def test_a_name_that_the_process_cannot_encode_is_an_error_of_ours(tmp_path: Path) -> None:
+    code = "import sys; from hudi_core.storage.posix import PosixStorage as P\nP(sys.argv[1])"
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    ended = subprocess.run(
+        (sys.executable, "-c", f"{code}.put('\\xe9/x', b'1')", str(tmp_path)),
+        env={**os.environ, **ascii_only},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "StorageError" in ended.stderr
+    assert "PYTHONUTF8=1" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- checksum files that Hadoop's local file system leaves beside what Java writes
+PART = 512
+PROPERTIES = {"hoodie.table.name": "t", "hoodie.table.type": "COPY_ON_WRITE"}
+
+
+def checksum(data: bytes) -> bytes:
+    """Return what Hadoop's ``ChecksumFileSystem`` writes beside a file."""
+    parts = [data[place : place + PART] for place in range(0, len(data), PART)]
+    return (
+        b"crc\0"
+        + struct.pack(">i", PART)
+        + b"".join(struct.pack(">I", zlib.crc32(part)) for part in parts)
+    )
+
+
+def beside(file: Path) -> Path:
+    return file.with_name(f".{file.name}.crc")
+
+
+def by_java(file: Path, data: bytes) -> None:
+    """Write a file as Java does."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+    beside(file).write_bytes(checksum(data))
+
+
+def is_readable_by_java(file: Path) -> bool:
+    return not beside(file).exists() or beside(file).read_bytes() == checksum(file.read_bytes())
+
+
+def checked_put(storage: PosixStorage) -> None:
+    storage.put("f/file", b"new" * 400)
+
+
+def checked_compare_and_set(storage: PosixStorage) -> None:
+    storage.compare_and_set("f/file", b"new" * 400, storage.version("f/file")[1])
+
+
+def delete_and_put(storage: PosixStorage) -> None:
+    storage.delete("f/file")
+    storage.put_if_absent("f/file", b"new" * 400)
+
+
+CHANGES = (checked_put, checked_compare_and_set, delete_and_put)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_no_death_leaves_a_file_that_java_refuses(
+    tmp_path: Path, change: Callable[[PosixStorage], None]
+) -> None:
+    disk = MortalDisk()
+    by_java(tmp_path / "whole" / "f" / "file", b"old" * 400)
+    change(PosixStorage(str(tmp_path / "whole"), disk=disk))
+    assert not beside(tmp_path / "whole" / "f" / "file").exists()
+    assert disk.steps.count("remove") >= 1
+    for step in range(len(disk.steps)):
+        for mode in ("before", "after"):
+            file = tmp_path / f"{step}-{mode}" / "f" / "file"
+            by_java(file, b"old" * 400)
+            with pytest.raises(Killed):
+                change(PosixStorage(str(file.parent.parent), disk=MortalDisk(step, mode)))
+            if file.exists():
+                assert is_readable_by_java(file), (step, mode)
+            # and whoever comes next finds a name that may be used
+            PosixStorage(str(file.parent.parent)).put("f/file", b"later")
+            assert is_readable_by_java(file)
+
+
+def test_the_checksum_goes_to_the_disk_before_the_file_changes(tmp_path: Path) -> None:
+    """A power failure may keep the later of two changes that nothing was flushed between."""
+    by_java(tmp_path / "f" / "file", b"old")
+    disk = MortalDisk()
+    PosixStorage(str(tmp_path), disk=disk).put("f/file", b"new")
+    assert disk.steps == ["write_new", "remove", "sync_folder", "replace", "sync_folder"]
+
+
+def test_what_a_file_that_is_gone_has_left_is_not_taken_for_the_next_one(tmp_path: Path) -> None:
+    by_java(tmp_path / "file", b"old")
+    storage = PosixStorage(str(tmp_path))
+    (tmp_path / "file").unlink()
+    storage.put_if_absent("file", b"new")
+    assert not beside(tmp_path / "file").exists()
+    by_java(tmp_path / "other", b"old")
+    with pytest.raises(AlreadyExistsError):
+        storage.put_if_absent("other", b"new")
+    assert beside(tmp_path / "other").exists()
+    (tmp_path / "other").unlink()
+    storage.link("file", "other")
+    assert not beside(tmp_path / "other").exists()
+
+
+def test_a_change_of_properties_dies_at_any_step(tmp_path: Path) -> None:
+    def prepare(root: Path) -> Path:
+        write_new(PosixStorage(str(root)), PROPERTIES)
+        file = root / PROPERTIES_PATH
+        by_java(file, file.read_bytes())
+        # what a change by Java left that died after it had deleted its backup's file
+        beside(root / BACKUP_PATH).write_bytes(checksum(b"older"))
+        return file
+
+    disk = MortalDisk()
+    prepare(tmp_path / "whole")
+    update_properties(PosixStorage(str(tmp_path / "whole"), disk=disk), {"a": "b"})
+    for step in range(len(disk.steps)):
+        root = tmp_path / str(step)
+        file = prepare(root)
+        with pytest.raises(Killed):
+            update_properties(PosixStorage(str(root), disk=MortalDisk(step)), {"a": "b"})
+        whole = [path for path in (file, root / BACKUP_PATH) if path.exists()]
+        assert whole
+        assert all(map(is_readable_by_java, whole)), step
+
+
+@pytest.mark.parametrize(
+    ("path", "checksums"),
+    [("a/b", "a/.b.crc"), ("b", ".b.crc"), ("a/.b", "a/..b.crc"), ("a/b.crc", "a/.b.crc.crc")],
+)
+def test_names(path: str, checksums: str) -> None:
+    assert checksum_path(path) == checksums
+    assert checked_path(checksums) == path
+
+
+@pytest.mark.parametrize("path", ["a/b", "a/b.crc", "a/.crc", "a/..crc", "a/.b"])
+def test_names_of_other_files(path: str) -> None:
+    found = checked_path(path)
+    assert found is None or checksum_path(found) == path
+
+
+@pytest.mark.parametrize(
+    ("data", "wrong"),
+    [
+        (b"", b""),
+        (b"x" * PART, b"x" * PART + b"y"),
+        (b"x" * (3 * PART + 1), b"x" * (3 * PART) + b"y"),
+    ],
+)
+def test_checksums_that_are_wrong_are_found(tmp_path: Path, data: bytes, wrong: bytes) -> None:
+    storage = PosixStorage(str(tmp_path))
+    by_java(tmp_path / "deep" / "file", data)
+    assert stale_checksums(storage, "") == ()
+    (tmp_path / "deep" / "file").write_bytes(wrong)
+    assert stale_checksums(storage, "") == (() if data == wrong else ("deep/.file.crc",))
+    (tmp_path / "deep" / "file").unlink()
+    assert stale_checksums(storage, "deep") == ()
+
+
+@pytest.mark.parametrize("told", [b"", b"crc", b"crc\0\0\0\0\0", b"other" * 4, b"crc\0\xff\0\0\0"])
+def test_what_is_no_checksum_is_wrong(tmp_path: Path, told: bytes) -> None:
+    by_java(tmp_path / "file", b"data")
+    beside(tmp_path / "file").write_bytes(told)
+    assert stale_checksums(PosixStorage(str(tmp_path)), "") == (".file.crc",)
+
+
+def test_a_table_that_java_and_an_earlier_release_wrote(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("x", pa.int64())])
+    rows = pa.table({"id": [1], "x": [1]}, schema)
+    path = tmp_path / "t"
+    table = new_table(path, schema, {"hoodie.fs.fsync": "false"})
+    for name in (PROPERTIES_PATH, DEFAULT_PATH):
+        by_java(path / name, (path / name).read_bytes())
+    assert table.validate().is_valid
+    # this release
+    table.alter(add_columns={"y": pa.int64()})
+    table.upsert(rows.append_column("y", pa.array([1])))
+    assert table.validate().is_valid
+    assert is_readable_by_java(path / PROPERTIES_PATH)
+    assert is_readable_by_java(path / DEFAULT_PATH)
+    # the one before
+    beside(path / PROPERTIES_PATH).write_bytes(checksum(b"as it was"))
+    [found] = table.validate().differences
+    assert (found.source, found.subject) == (Source.CHECKSUM, ".hoodie/.hoodie.properties.crc")
+    planned = table.repair(dry_run=True)
+    assert (planned.checksums, planned.metadata_table, planned.left) == (True, False, ())
+    assert not table.validate().is_valid
+    done = CliRunner().invoke(app, ["table", "repair", str(path)])
+    assert done.exit_code == 0, done.output
+    assert "Removed the checksum files that are wrong." in done.output
+    assert table.validate().is_valid
+    assert table.to_arrow().num_rows == 1
+
+
+# --- files put for a moment: what stays behind of them is removed, and nothing else is
+TEMP = ".hoodie/.temp"
+LEFT = [f"{TEMP}/probe-{'a' * 32}", f"{TEMP}/clock-{'b' * 32}"]
+OTHERS = [f"{TEMP}/probe-mine", f"{'clock-' + 'd' * 32}"]
+HOUR_S = 3600
+
+
+def aged(path: Path) -> None:
+    found = path.stat().st_mtime - HOUR_S - 60
+    os.utime(path, (found, found))
+
+
+def names(storage: Storage) -> set[str]:
+    return {status.path for status in storage.list("", recursive=True)}
+
+
+def test_the_next_write_removes_what_others_left_once_it_is_old(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1]})
+    table = new_table(tmp_path, rows.schema)
+    storage = PosixStorage(str(tmp_path))
+    for path in (*LEFT, *OTHERS):
+        storage.put_if_absent(path, b"")
+        aged(tmp_path / path)
+    young = f"{TEMP}/probe-{'e' * 32}"
+    storage.put_if_absent(young, b"")
+    table.upsert(rows)
+    assert names(storage) & {*LEFT, *OTHERS, young} == {*OTHERS, young}
+
+
+@pytest.mark.parametrize("ask", [store_now_ms, conditional.require_conditional_puts])
+def test_who_puts_one_removes_it(tmp_path: Path, ask: Callable[[Storage], object]) -> None:
+    storage = PosixStorage(str(tmp_path))
+    ask(storage)
+    assert names(storage) == set()
+    with pytest.raises(KeyboardInterrupt), probe(storage, "clock"):
+        raise KeyboardInterrupt
+    assert names(storage) == set()
+
+
+class Away(PosixStorage):
+    """Can be written, and nothing else."""
+
+    def stat(self, path: str) -> FileStatus:
+        raise StorageError(f"{path} is not there to be seen", "Come again.")
+
+    def delete(self, path: str) -> bool:
+        raise StorageError(f"{path} is not deleted", "Come again.")
+
+
+def test_what_went_wrong_first_is_told(tmp_path: Path) -> None:
+    storage = Away(str(tmp_path))
+    with (
+        pytest.raises(StorageError, match="not there to be seen") as caught,
+        probe(storage, "probe") as path,
+    ):
+        storage.stat(path)
+    assert f"{path} was left behind: {path} is not deleted. Come again." in caught.value.__notes__
+    with pytest.raises(StorageError, match="is not deleted"), probe(storage, "probe"):
+        pass
