@@ -16,8 +16,8 @@ from hudi_core.schema.table_schema import TableSchema
 from hudi_core.txn.begin import begin
 from hudi_core.txn.transaction import Transaction
 from hudi_core.write.client import WriteClient
+from tests.tables import new_table, rows
 
-FAST = {"hoodie.fs.fsync": "false"}
 INT = pa.int64()
 
 
@@ -28,46 +28,42 @@ def struct(*names: str) -> pa.DataType:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ([("id", INT), ("ID", INT)], "columns id and ID, which differ in case only"),
-        ([("id", INT), ("Fare", INT), ("fAre", INT), ("fare", INT)], "Fare and fAre and fare"),
-        ([("id", INT), ("s", struct("x", "X"))], "struct s would have the columns x and X"),
-        ([("id", INT), ("l", pa.list_(struct("x", "X")))], "x and X"),
-        ([("id", INT), ("m", pa.map_(pa.string(), struct("x", "X")))], "x and X"),
-        ([("id", INT), ("_hoodie_foo", INT)], "_hoodie_foo has a name that Hudi keeps"),
-        ([("id", INT), ("_hoodie_operation", pa.string())], "_hoodie_operation has a name"),
-        ([("id", INT), ("_HOODIE_record_key", pa.string())], "_HOODIE_record_key has a name"),
+        ({"ID": INT}, "columns id and ID, which differ in case only"),
+        ({"Fare": INT, "fAre": INT, "fare": INT}, "Fare and fAre and fare"),
+        ({"s": struct("x", "X")}, "struct s would have the columns x and X"),
+        ({"l": pa.list_(struct("x", "X"))}, "x and X"),
+        ({"m": pa.map_(pa.string(), struct("x", "X"))}, "x and X"),
+        ({"_hoodie_foo": INT}, "_hoodie_foo has a name that Hudi keeps"),
+        ({"_hoodie_operation": pa.string()}, "_hoodie_operation has a name"),
+        ({"_HOODIE_record_key": pa.string()}, "_HOODIE_record_key has a name"),
     ],
 )
-def test_new_tables(tmp_path: Path, fields: list[Any], message: str) -> None:
-    schema = pa.schema(fields)
+def test_new_tables(tmp_path: Path, fields: dict[str, pa.DataType], message: str) -> None:
+    schema = pa.schema({"id": INT, **fields})
     with pytest.raises(SchemaError, match=message):
-        hudi.Table.create(tmp_path / "t", schema, record_key="id", options=FAST)
+        new_table(tmp_path / "t", schema)
     with pytest.raises(SchemaError):
-        hudi.write(schema.empty_table(), tmp_path / "t", options=FAST)
+        hudi.write(schema.empty_table(), tmp_path / "t")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
-    schema = pa.schema([("id", INT), ("fare", INT), ("s", struct("x", "y"))])
-    path = tmp_path_factory.mktemp("names") / "t"
-    made = hudi.Table.create(path, schema, record_key="id", options=FAST)
-    made.insert(rows())
-    return made
+    return new_table(tmp_path_factory.mktemp("names") / "t", brought())
 
 
-def rows(**more: Any) -> pa.Table:
-    return pa.table({"id": [1], "fare": [2], "s": [{"x": 1, "y": 1}], **more})
+def brought(**more: Any) -> pa.Table:
+    return rows(1, fare=2, **{"s": [{"x": 1, "y": 1}], **more})
 
 
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        (rows(FARE=[1]), "fare and FARE, which differ in case only"),
-        (rows(new=[1], NEW=[2]), "new and NEW"),
-        (rows(s=[{"x": 1, "y": 1, "Y": 2}]), "struct s would have the columns y and Y"),
-        (rows(new=[{"a": 1, "A": 1}]), "struct new would have the columns a and A"),
-        (rows(_hoodie_foo=[1]), "_hoodie_foo has a name that Hudi keeps"),
+        (brought(FARE=[1]), "fare and FARE, which differ in case only"),
+        (brought(new=[1], NEW=[2]), "new and NEW"),
+        (brought(s=[{"x": 1, "y": 1, "Y": 2}]), "struct s would have the columns y and Y"),
+        (brought(new=[{"a": 1, "A": 1}]), "struct new would have the columns a and A"),
+        (brought(_hoodie_foo=[1]), "_hoodie_foo has a name that Hudi keeps"),
     ],
 )
 def test_rows_that_bring_them(table: hudi.Table, batch: pa.Table, message: str) -> None:
@@ -80,7 +76,7 @@ def test_rows_that_bring_them(table: hudi.Table, batch: pa.Table, message: str) 
 
 def test_a_column_in_another_case_is_no_substitute(table: hudi.Table) -> None:
     with pytest.raises(SchemaError, match="fare and Fare"):
-        table.upsert(rows().rename_columns(["id", "Fare", "s"]))
+        table.upsert(brought().rename_columns(["id", "Fare", "s"]))
 
 
 @pytest.mark.parametrize(
@@ -102,9 +98,7 @@ def test_changes_that_are_asked_for(
 
 
 def test_the_case_of_a_name_can_be_changed(tmp_path: Path) -> None:
-    schema = pa.schema([("id", INT), ("fare", INT)])
-    made = hudi.Table.create(tmp_path / "t", schema, record_key="id", options=FAST)
-    made.insert(pa.table({"id": [1], "fare": [2]}))
+    made = new_table(tmp_path / "t", rows(1, fare=2))
     made.alter(rename={"fare": "Fare"})
     assert made.to_arrow("Fare").column(0).to_pylist() == [2]
 
@@ -116,10 +110,8 @@ def test_meta_columns_of_rows_that_were_read_are_dropped(table: hudi.Table) -> N
 
 
 def test_the_delete_flag_is_a_column_of_users(tmp_path: Path) -> None:
-    schema = pa.schema([("id", INT), ("_hoodie_is_deleted", pa.bool_())])
-    made = hudi.Table.create(tmp_path / "t", schema, record_key="id", options=FAST)
-    made.insert(pa.table({"id": [1, 2], "_hoodie_is_deleted": [False, False]}))
-    made.upsert(pa.table({"id": [1], "_hoodie_is_deleted": [True]}))
+    made = new_table(tmp_path / "t", rows(1, 2, _hoodie_is_deleted=False))
+    made.upsert(rows(1, _hoodie_is_deleted=True))
     assert made.to_arrow("id").column(0).to_pylist() == [2]
 
 
@@ -137,16 +129,12 @@ def test_tables_that_have_such_names_already_go_on() -> None:
     assert changed.names == ["id", "ID", "_hoodie_foo", "newer"]
 
 
-ROWS = pa.table({"id": ["a"], "part": ["x"], "n": pa.array([1], pa.int32())})
-MORE = pa.table({"id": ["b"], "part": ["x"], "n": pa.array([2], pa.int32())})
+MORE = rows("b", part="x", n=pa.array([2], pa.int32()))
 
 
 @pytest.fixture
 def numbered(tmp_path: Path) -> hudi.Table:
-    path = str(tmp_path / "table")
-    made = hudi.Table.create(path, ROWS.schema, name="t", record_key="id", partition_by="part")
-    made.insert(ROWS)
-    return made
+    return new_table(tmp_path / "table", rows("a", part="x", n=pa.array([1], pa.int32())))
 
 
 def alter_first(monkeypatch: pytest.MonkeyPatch, path: str, **change: object) -> None:

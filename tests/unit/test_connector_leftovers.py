@@ -18,7 +18,6 @@ from urllib.parse import unquote_plus
 import pyarrow as pa
 import pytest
 
-import hudi_core as hudi
 from hudi_core.connector import Connector
 from hudi_core.errors import StorageError
 from hudi_core.model.files import PartitionPath
@@ -27,12 +26,13 @@ from hudi_core.read.connector.loader import LoadState
 from hudi_core.read.connector.split_source import SplitSource
 from tests.moto_s3 import S3Service, serving
 from tests.open_files import open_files
+from tests.tables import new_table
 from tests.unit.test_connector_loading import until
 
 CITIES = [f"city-{number:02}" for number in range(40)]
 ROWS = pa.table({"id": range(40), "city": CITIES})
 # folders are listed, and most of the splits wait to be taken
-OPTIONS = {"hoodie.metadata.enable": "false", "hoodie.fs.fsync": "false"}
+OPTIONS = {"hoodie.metadata.enable": "false"}
 SLOW = {"hudi.max-outstanding-splits": "2", "hudi.max-partition-batch-size": "10"}
 Held = set[str]
 
@@ -111,14 +111,7 @@ def places(tmp_path_factory: pytest.TempPathFactory, service: S3Service) -> dict
 def tables(places: dict[str, Place], gate: Gate) -> dict[str, Place]:
     gate.open.set()
     for place in places.values():
-        table = hudi.Table.create(
-            place.path,
-            ROWS.schema,
-            record_key="id",
-            partition_by="city",
-            options={**OPTIONS, **place.given},
-        )
-        table.bulk_insert(ROWS)
+        new_table(place.path, ROWS, {**OPTIONS, **place.given})
         with place.scan() as source:  # what the process keeps for all scans is there from now on
             assert len(list(source)) == len(CITIES)
     gc.collect()

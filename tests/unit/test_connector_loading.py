@@ -118,16 +118,15 @@ def test_every_split_comes_once() -> None:
     assert partitions.ended.is_set()
 
 
-def test_a_table_without_partitions_has_no_splits() -> None:
+def test_it_loads_before_anybody_asks() -> None:
     with source(Partitions(0), Files(1, MB)) as splits:
         batch = splits.get_next_batch()
         assert (batch.splits, batch.is_last) == ((), True)
-
-
-def test_it_loads_before_anybody_asks() -> None:
     with source(Partitions(20), Files(3, MB)) as splits:
         until(lambda: splits.progress.state is LoadState.FINISHED)
         assert splits.progress.splits == 60
+        with pytest.raises(InvalidOptionError):
+            splits.get_next_batch(0)
 
 
 @pytest.mark.parametrize(
@@ -146,11 +145,6 @@ def test_a_split_above_the_quota_comes_alone() -> None:
         taken = splits._load.splits.take_while(lambda _: False, 5)
         assert taken == []
         assert [len(splits.get_next_batch(1).splits) for _ in range(3)] == [1, 1, 1]
-
-
-def test_a_quota_below_one_is_refused() -> None:
-    with source(Partitions(1), Files(1, MB)) as splits, pytest.raises(InvalidOptionError):
-        splits.get_next_batch(0)
 
 
 def test_a_batch_waits_a_little_for_more() -> None:

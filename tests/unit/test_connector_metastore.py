@@ -6,7 +6,7 @@ import gc
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,11 +31,13 @@ from hudi_core.read.connector.split_source import SplitSource
 from tests.hudi_tables import TRIPS
 from tests.metastore_calls import recorded
 from tests.open_files import open_files
-from tests.unit.test_connector_loading import loaders
+from tests.tables import new_table, pairs, rows
+from tests.unit.test_connector_loading import loaders, until
 
 BASE_FILES = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 REAL_TIME = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
-SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("Day", pa.string())])
+DAYS = pa.schema([pa.field("id", pa.int64()), pa.field("Day", pa.string())])
+BY_NAMES = "get_partitions_by_names"
 
 
 @dataclass
@@ -49,42 +51,42 @@ class Database:
         self,
         name: str,
         location: str,
-        keys: Sequence[str] = (),
-        partitions: Sequence[tuple[Sequence[str], str]] = (),
+        partitions: Mapping[str, str] | None = None,
         input_format: str = BASE_FILES,
         **entry: Any,
     ) -> TableName:
-        columns = [ttypes.FieldSchema(name="id", type="bigint")]
+        """Enter a table, with partitions by day at some places."""
+        serde = ttypes.SerDeInfo(parameters=entry.pop("serde", {}))
 
         def place(path: str) -> ttypes.StorageDescriptor:
+            columns = [ttypes.FieldSchema(name="id", type="bigint")]
             return ttypes.StorageDescriptor(
-                cols=columns,
-                location=path,
-                inputFormat=input_format,
-                serdeInfo=ttypes.SerDeInfo(parameters=entry.pop("serde", {})),
+                cols=columns, location=path, inputFormat=input_format, serdeInfo=serde
             )
 
+        day = ttypes.FieldSchema(name="day", type="string")
+        made = ttypes.Table(
+            tableName=name,
+            dbName=self.name,
+            sd=place(location),
+            partitionKeys=[day] if partitions else [],
+            tableType=entry.get("table_type", "EXTERNAL_TABLE"),
+            parameters={"EXTERNAL": "TRUE", **entry.get("parameters", {})},
+        )
+        parts = [
+            ttypes.Partition(values=[key], dbName=self.name, tableName=name, sd=place(path))
+            for key, path in (partitions or {}).items()
+        ]
         with self.service.client() as client:
-            client.create_table(
-                ttypes.Table(
-                    tableName=name,
-                    dbName=self.name,
-                    sd=place(location),
-                    partitionKeys=[ttypes.FieldSchema(name=key, type="string") for key in keys],
-                    tableType=entry.get("table_type", "EXTERNAL_TABLE"),
-                    parameters={"EXTERNAL": "TRUE", **entry.get("parameters", {})},
-                )
-            )
-            if partitions:
-                client.add_partitions(
-                    [
-                        ttypes.Partition(
-                            values=list(values), dbName=self.name, tableName=name, sd=place(path)
-                        )
-                        for values, path in partitions
-                    ]
-                )
+            client.create_table(made)
+            if parts:
+                client.add_partitions(parts)
         return TableName(self.name, name)
+
+    def of_days(self, path: Path, *days: str) -> tuple[hudi.Table, TableName]:
+        """A table with a row of each day, and its name."""
+        table = days_table(path, *days)
+        return table, self.register("t", table.path, {day: f"{table.path}/{day}" for day in days})
 
     def connector(
         self, uri: str | None = None, options: Mapping[str, object] | None = None
@@ -102,22 +104,15 @@ def database(metastore: Service) -> Database:
     return Database(metastore, name)
 
 
-def new_table(path: Path, days: Sequence[str], **options: Any) -> hudi.Table:
-    table = hudi.Table.create(
-        path,
-        SCHEMA,
-        record_key="id",
-        partition_by="Day",
-        options={"hoodie.fs.fsync": False, **options},
-    )
-    table.bulk_insert(pa.table({"id": range(len(days)), "Day": list(days)}, SCHEMA))
-    return table
+def days_table(path: Path, *days: str | None, **settings: Any) -> hudi.Table:
+    some = rows(*range(len(days)), schema=DAYS, Day=list(days))
+    return new_table(path, some, partition_by="Day", **settings)
 
 
-def rows(connector: Connector, table: Any, *args: Any, **options: Any) -> list[tuple[int, str]]:
+def found(connector: Connector, table: Any, *args: Any, **options: Any) -> list[tuple[int, str]]:
     with connector.scan(table, *args, **options) as source:
         parts = [connector.read(split, ["id", "Day"]).read_all() for split in source]
-    return sorted((row["id"], row["Day"]) for part in parts for row in part.to_pylist())
+    return pairs(pa.concat_tables(parts))
 
 
 # --- what is asked -------------------------------------------------------------------------------
@@ -125,95 +120,84 @@ def rows(connector: Connector, table: Any, *args: Any, **options: Any) -> list[t
 
 def test_the_metastore_is_asked_in_growing_batches(database: Database, tmp_path: Path) -> None:
     days = [f"d{n:03d}" for n in range(400)]
-    table = new_table(tmp_path / "t", days)
-    name = database.register(
-        "t", table.path, ["day"], [([day], f"{table.path}/{day}") for day in days]
-    )
+    _, name = database.of_days(tmp_path / "t", *days)
     with recorded(database.service) as recorder:
+
+        def sizes() -> list[int]:
+            asked = [count for method, count in recorder.asked if method == BY_NAMES]
+            recorder.asked.clear()
+            return asked
+
         connector = database.connector(recorder.uri)
-        assert rows(connector, name) == [(n, day) for n, day in enumerate(days)]
-        sizes = [count for method, count in recorder.asked if method == "get_partitions_by_names"]
-        assert sizes == [10, 20, 40, 80, 100, 100, 50]
-        recorder.asked.clear()
+        assert found(connector, name) == [(n, day) for n, day in enumerate(days)]
+        assert sizes() == [10, 20, 40, 80, 100, 100, 50]
         wanted = [("Day", "in", days[5:30])]
-        assert rows(connector, name, wanted) == [(n, days[n]) for n in range(5, 30)]
-        sizes = [count for method, count in recorder.asked if method == "get_partitions_by_names"]
-        assert sizes == [10, 15], "only partitions that may match"
-        recorder.asked.clear()
-        smaller = database.connector(
-            recorder.uri,
-            {"hudi.min-partition-batch-size": 100, "hudi.max-partition-batch-size": 300},
-        )
-        assert len(rows(smaller, name)) == 400
-        sizes = [count for method, count in recorder.asked if method == "get_partitions_by_names"]
-        assert sizes == [100, 200, 100]
-        _until(lambda: not recorder.open)
+        assert found(connector, name, wanted) == [(n, days[n]) for n in range(5, 30)]
+        assert sizes() == [10, 15], "only partitions that may match"
+        batches = {"hudi.min-partition-batch-size": 100, "hudi.max-partition-batch-size": 300}
+        assert len(found(database.connector(recorder.uri, batches), name)) == 400
+        assert sizes() == [100, 200, 100]
+        until(lambda: not recorder.open)
+
+
+class Hanging:
+    """Holds a method of the metastore back until a gate is opened."""
+
+    def __init__(self, method: str) -> None:
+        self.called, self.gate, self._method = threading.Event(), threading.Event(), method
+
+    def __call__(self, method: str) -> None:
+        if method == self._method:
+            self.called.set()
+            self.gate.wait(60)
 
 
 def test_close_ends_calls_and_connections(database: Database, tmp_path: Path) -> None:
-    days = [f"d{n:03d}" for n in range(40)]
-    table = new_table(tmp_path / "t", days)
-    name = database.register(
-        "t", table.path, ["day"], [([day], f"{table.path}/{day}") for day in days]
-    )
-    called, gate = threading.Event(), threading.Event()
-
-    def hang(method: str) -> None:
-        if method == "get_partitions_by_names":
-            called.set()
-            gate.wait(60)
-
+    _, name = database.of_days(tmp_path / "t", *(f"d{n:03d}" for n in range(40)))
+    hang = Hanging(BY_NAMES)
     with recorded(database.service, hang) as recorder:
         source = database.connector(recorder.uri).scan(name)
-        assert called.wait(30)
+        assert hang.called.wait(30)
         source.close()
         assert not loaders()
-        assert not gate.is_set(), "it did not wait for the metastore"
-        gate.set()
-        _until(lambda: not recorder.open)
+        assert not hang.gate.is_set(), "it did not wait for the metastore"
+        hang.gate.set()
+        until(lambda: not recorder.open)
 
 
 @pytest.mark.parametrize("end", ["read", "refused", "given up"])
 def test_no_connection_is_left_without_a_close(
     database: Database, tmp_path: Path, end: str
 ) -> None:
-    table = new_table(tmp_path / "t", ["a"])
-    name = database.register("t", table.path, ["day"], [(["a"], f"{table.path}/a")])
-    called, gate = threading.Event(), threading.Event()
-
-    def hang(method: str) -> None:
-        if method == "get_partition_names":
-            called.set()
-            gate.wait(60)
-
+    _, name = database.of_days(tmp_path / "t", "a")
+    hang = Hanging("get_partition_names")
     with recorded(database.service, hang) as recorder:
         before = open_files()
         source: SplitSource | None = database.connector(recorder.uri).scan(name)
         assert source is not None
-        assert called.wait(30)
+        assert hang.called.wait(30)
         assert recorder.open
         if end == "read":
-            gate.set()
+            hang.gate.set()
             assert len(list(source)) == 1
         elif end == "refused":
             with database.service.client() as client:
                 client.drop_table(database.name, "t", False)
-            gate.set()
+            hang.gate.set()
             with pytest.raises(MetastoreError):
                 list(source)
         else:
             source = None
             gc.collect()
-            _until(lambda: not loaders())
-            assert not gate.is_set(), "it did not wait for the metastore"
-            gate.set()
-        _until(lambda: not loaders())
-        _until(lambda: not open_files() - before)
+            until(lambda: not loaders())
+            assert not hang.gate.is_set(), "it did not wait for the metastore"
+            hang.gate.set()
+        until(lambda: not loaders())
+        until(lambda: not open_files() - before)
 
 
 def test_an_error_of_the_metastore_comes_out(database: Database, tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", ["a"])
-    name = database.register("t", table.path, ["day"], [(["a"], f"{table.path}/a")])
+    _, name = database.of_days(tmp_path / "t", "a")
     connector = database.connector()
     handle = connector.table(name)
     with database.service.client() as client:
@@ -228,19 +212,11 @@ def test_an_error_of_the_metastore_comes_out(database: Database, tmp_path: Path)
     assert not loaders()
 
 
-def _until(is_so: Callable[[], bool]) -> None:
-    for _ in range(6000):
-        if is_so():
-            return
-        threading.Event().wait(0.005)
-    raise AssertionError("it never came")
-
-
 # --- what there is -------------------------------------------------------------------------------
 
 
 def test_schemas_tables_and_no_views(database: Database, tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", ["a"])
+    table = days_table(tmp_path / "t", "a")
     database.register("b", table.path)
     name = database.register("a", table.path)
     metadata = database.connector().metadata
@@ -262,39 +238,29 @@ def test_schemas_tables_and_no_views(database: Database, tmp_path: Path) -> None
 def test_what_no_sync_has_brought_is_read_where_asked_for(
     database: Database, tmp_path: Path
 ) -> None:
-    table = new_table(tmp_path / "t", ["a", "b", "c"])
-    name = database.register("t", table.path, ["day"], [(["b"], f"file:{table.path}/b")])
-    assert rows(database.connector(), name) == [(1, "b")]
+    table = days_table(tmp_path / "t", "a", "b", "c")
+    name = database.register("t", table.path, {"b": f"file:{table.path}/b"})
+    assert found(database.connector(), name) == [(1, "b")]
     own = database.connector(options={"hudi.metadata.partition-listing.enabled": True})
-    assert len(rows(own, name)) == 3
+    assert len(found(own, name)) == 3
     unpartitioned = database.register("u", table.path)
-    assert len(rows(database.connector(), unpartitioned)) == 3
-
-
-def test_a_partition_elsewhere_is_refused(database: Database, tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", ["a"])
-    name = database.register("t", table.path, ["day"], [(["a"], f"{tmp_path}/other/a")])
-    with database.connector().scan(name) as source, pytest.raises(MetastoreEntryError):
+    assert len(found(database.connector(), unpartitioned)) == 3
+    elsewhere = database.register("v", table.path, {"a": f"{tmp_path}/other/a"})
+    with database.connector().scan(elsewhere) as source, pytest.raises(MetastoreEntryError):
         list(source)
 
 
 def test_null_partitions_and_paths_that_are_no_names(database: Database, tmp_path: Path) -> None:
-    table = hudi.Table.create(tmp_path / "t", SCHEMA, record_key="id", partition_by="Day")
-    table.insert(pa.table({"id": [1, 2], "Day": ["2026-01-31", None]}, SCHEMA))
-    null = "__HIVE_DEFAULT_PARTITION__"
-    name = database.register(
-        "t",
-        table.path,
-        ["day"],
-        [(["2026-01-31"], f"{table.path}/2026-01-31"), ([null], f"{table.path}/{null}")],
-    )
+    table = days_table(tmp_path / "t", "2026-01-31", None)
+    names = ("2026-01-31", "__HIVE_DEFAULT_PARTITION__")
+    name = database.register("t", table.path, {one: f"{table.path}/{one}" for one in names})
     connector = database.connector()
     with connector.scan(name) as source:
         keys = {tuple(split.partition_keys) for split in source}
     assert keys == {(("Day", "2026-01-31"),), (("Day", None),)}
     with connector.scan(name, [("Day", "is null", None)]) as source:
         [split] = list(source)
-    assert connector.read(split, "id").read_all().to_pylist() == [{"id": 2}]
+    assert connector.read(split, "id").read_all().to_pylist() == [{"id": 1}]
 
 
 @pytest.mark.parametrize("format_name", ["iceberg", "delta"])
@@ -302,44 +268,32 @@ def test_null_partitions_and_paths_that_are_no_names(database: Database, tmp_pat
 def test_tables_registered_as_what_they_are(
     database: Database, tmp_path: Path, format_name: str, key: str
 ) -> None:
-    table = hudi.Table.create(
-        tmp_path / "t", SCHEMA, record_key="id", partition_by="Day", format=format_name
-    )
-    table.insert(pa.table({"id": [1, 2], "Day": ["a", "b"]}, SCHEMA))
+    table = days_table(tmp_path / "t", "a", "b", format=format_name)
     entry: dict[str, Any] = {"input_format": "", "parameters": {key: format_name.upper()}}
     name = database.register("t", table.path, **entry)
     connector = database.connector()
     assert connector.table(name).format == format_name
-    assert rows(connector, name) == [(1, "a"), (2, "b")]
+    assert found(connector, name) == [(0, "a"), (1, "b")]
     alone = database.register("alone", str(tmp_path / "alone"), **entry)
     with pytest.raises(MetastoreEntryError, match=f"of the format {format_name}"):
         connector.table(alone)
-    native = new_table(tmp_path / "n", ["a"])
-    wrong = database.register("wrong", native.path, **entry)
+    wrong = database.register("wrong", days_table(tmp_path / "n", "a").path, **entry)
     with pytest.raises(MetastoreEntryError, match="has the format native"):
         connector.table(wrong)
-    elsewhere: dict[str, Any] = {
-        **entry,
-        "parameters": {key: format_name, "hudi.base.path": table.path},
-    }
-    moved = database.register("moved", str(tmp_path / "elsewhere"), **elsewhere)
-    assert rows(connector, moved) == [(1, "a"), (2, "b")]
+    entry["parameters"] = {key: format_name, "hudi.base.path": table.path}
+    moved = database.register("moved", str(tmp_path / "elsewhere"), **entry)
+    assert found(connector, moved) == [(0, "a"), (1, "b")]
 
 
 def test_entries_of_other_things(database: Database, tmp_path: Path) -> None:
-    connector = database.connector()
-    text = "org.apache.hadoop.mapred.TextInputFormat"
-    name = database.register("plain", str(tmp_path / "p"), input_format=text)
-    with pytest.raises(MetastoreEntryError, match="TextInputFormat"):
-        connector.table(name)
-    view = database.register(
-        "view", str(tmp_path / "v"), input_format="", table_type="VIRTUAL_VIEW"
-    )
-    with pytest.raises(MetastoreEntryError, match="VIRTUAL_VIEW"):
-        connector.table(view)
-    nothing = database.register("nothing", str(tmp_path / "nothing"))
-    with pytest.raises(MetastoreEntryError, match="no timeline"):
-        connector.table(nothing)
+    text = {"input_format": "org.apache.hadoop.mapred.TextInputFormat"}
+    view = {"input_format": "", "table_type": "VIRTUAL_VIEW"}
+    entries: dict[str, dict[str, Any]]
+    entries = {"TextInputFormat": text, "VIRTUAL_VIEW": view, "no timeline": {}}
+    for number, (reason, entry) in enumerate(entries.items()):
+        name = database.register(f"n{number}", str(tmp_path / "nothing"), **entry)
+        with pytest.raises(MetastoreEntryError, match=reason):
+            database.connector().table(name)
 
 
 def test_entries_of_a_table_with_logs(

@@ -26,40 +26,34 @@ from hudi_core.errors import (
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.filters import to_filter
 from hudi_core.read.partition_pruning import PartitionPruner
+from tests.tables import new_table, pairs, rows
 
 PREFIX = "hoodie.keygen.timebased."
 BY_DAY = {
     "hoodie.datasource.write.keygenerator.type": "TIMESTAMP",
     f"{PREFIX}timestamp.type": "EPOCHMICROSECONDS",
     f"{PREFIX}output.dateformat": "yyyy/MM/dd",
-    "hoodie.fs.fsync": "false",
 }
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("n", pa.int64())])
-RECORD_INDEX = {"hoodie.metadata.global.record.level.index.enable": "true"}
-PARTITIONED_INDEX = {"hoodie.metadata.record.level.index.enable": "true"}
+MOMENTS = pa.schema([("id", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("n", pa.int64())])
 
 
 def at(day: int, hour: int = 0) -> dt.datetime:
     return dt.datetime(2024, 1, day, hour, tzinfo=dt.UTC)
 
 
-def rows(n: int, timestamps: Mapping[str, dt.datetime | None]) -> pa.Table:
-    return pa.Table.from_pylist(
-        [{"id": key, "ts": timestamps[key], "n": n} for key in timestamps], SCHEMA
-    )
+def at_moments(n: int, timestamps: Mapping[str, dt.datetime | None]) -> pa.Table:
+    return rows(*timestamps, schema=MOMENTS, ts=list(timestamps.values()), n=n)
 
 
 def new(path: Path, **options: str) -> hudi.Table:
-    return hudi.Table.create(
-        str(path), SCHEMA, record_key="id", partition_by="ts", options={**BY_DAY, **options}
-    )
+    return new_table(path, MOMENTS, {**BY_DAY, **options}, partition_by="ts", ordering_field=None)
 
 
 def content(table: hudi.Table) -> dict[str, tuple[str, dt.datetime | None, int]]:
     """Return partition path, moment and number of every row."""
-    found = table.to_arrow().select(["id", "_hoodie_partition_path", "ts", "n"]).to_pylist()
-    assert len({row["id"] for row in found}) == len(found)
-    return {row["id"]: (row["_hoodie_partition_path"], row["ts"], row["n"]) for row in found}
+    found = pairs(table.to_arrow(), "id", "_hoodie_partition_path", "ts", "n")
+    assert len({row[0] for row in found}) == len(found)
+    return {key: (path, moment, n) for key, path, moment, n in found}
 
 
 def folders(path: Path) -> list[str]:
@@ -71,23 +65,23 @@ INDEXES: dict[str, dict[str, str]] = {
     "SIMPLE": {},
     "BLOOM": {},
     "BUCKET": {"hoodie.bucket.index.num.buckets": "2"},
-    "RECORD_LEVEL_INDEX": PARTITIONED_INDEX,
+    "RECORD_LEVEL_INDEX": {"hoodie.metadata.record.level.index.enable": "true"},
 }
 GLOBAL_INDEXES: dict[str, dict[str, str]] = {
     "GLOBAL_SIMPLE": {},
     "GLOBAL_BLOOM": {},
-    "GLOBAL_RECORD_LEVEL_INDEX": RECORD_INDEX,
+    "GLOBAL_RECORD_LEVEL_INDEX": {"hoodie.metadata.global.record.level.index.enable": "true"},
 }
 
 
 @pytest.mark.parametrize("index", INDEXES)
 def test_rows_are_found_in_the_partition_of_their_moment(tmp_path: Path, index: str) -> None:
     table = new(tmp_path, **{"hoodie.index.type": index}, **INDEXES[index])
-    table.insert(rows(1, {"a": at(15), "b": at(15, 23), "c": at(16), "none": None}))
+    table.insert(at_moments(1, {"a": at(15), "b": at(15, 23), "c": at(16), "none": None}))
     assert folders(tmp_path) == ["1970/01/01", "2024/01/15", "2024/01/16"]
 
     # another moment of the same day is an update, and the column takes it
-    table.upsert(rows(2, {"a": at(15, 7), "d": at(17), "none": None}))
+    table.upsert(at_moments(2, {"a": at(15, 7), "d": at(17), "none": None}))
 
     assert content(table) == {
         "a": ("2024/01/15", at(15, 7), 2),
@@ -96,49 +90,45 @@ def test_rows_are_found_in_the_partition_of_their_moment(tmp_path: Path, index: 
         "d": ("2024/01/17", at(17), 2),
         "none": ("1970/01/01", None, 2),
     }
-    table.delete(rows(3, {"b": at(15, 1), "none": None}))
+    table.delete(at_moments(3, {"b": at(15, 1), "none": None}))
     assert sorted(content(table)) == ["a", "c", "d"]
 
 
 @pytest.mark.parametrize("index", GLOBAL_INDEXES)
 @pytest.mark.parametrize("moves", [True, False])
 def test_a_row_moves_or_stays_where_its_key_is(tmp_path: Path, index: str, moves: bool) -> None:
-    flag = str(moves).lower()
-    options = {
-        "hoodie.index.type": index,
-        "hoodie.simple.index.update.partition.path": flag,
-        "hoodie.bloom.index.update.partition.path": flag,
-        "hoodie.record.index.update.partition.path": flag,
-    }
-    table = new(tmp_path, **options, **GLOBAL_INDEXES[index])
-    table.insert(rows(1, {"a": at(15), "b": at(16)}))
-    table.upsert(rows(2, {"a": at(17, 5), "b": at(16, 5)}))
-
+    kinds, flag = ("simple.index", "bloom.index", "record.index"), str(moves).lower()
+    options = {f"hoodie.{kind}.update.partition.path": flag for kind in kinds}
+    table = new(tmp_path, **options, **GLOBAL_INDEXES[index], **{"hoodie.index.type": index})
+    table.insert(at_moments(1, {"a": at(15), "b": at(16)}))
+    table.upsert(at_moments(2, {"a": at(17, 5), "b": at(16, 5)}))
     # where it stays, it keeps the moment too, by which readers look for its partition
     moved = ("2024/01/17", at(17, 5), 2) if moves else ("2024/01/15", at(15), 2)
     assert content(table) == {"a": moved, "b": ("2024/01/16", at(16, 5), 2)}
     day = moved[1].day
-    assert table.to_arrow(filter=[("ts", ">=", at(day)), ("ts", "<", at(day + 1))])[
-        "id"
-    ].to_pylist() == (["a"])
+    of_day = table.to_arrow("id", [("ts", ">=", at(day)), ("ts", "<", at(day + 1))])
+    assert of_day.to_pydict() == {"id": ["a"]}
 
 
-@pytest.mark.parametrize("mode", ["NONE", "PARTITION_SORT", "GLOBAL_SORT",
-                                  "PARTITION_PATH_REPARTITION",
-                                  "PARTITION_PATH_REPARTITION_AND_SORT"])  # fmt: skip
+@pytest.mark.parametrize(
+    "mode",
+    [
+        *("NONE", "PARTITION_SORT", "GLOBAL_SORT"),
+        *("PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"),
+    ],
+)
 def test_bulk_inserts_in_any_order(tmp_path: Path, mode: str) -> None:
     table = new(tmp_path, **{"hoodie.bulkinsert.sort.mode": mode})
     given = {f"k{n:02}": at(10 + n % 3, n % 24) for n in range(48)}
-    table.bulk_insert(rows(1, given))
-
+    table.bulk_insert(at_moments(1, given))
     assert {key: row[1] for key, row in content(table).items()} == given
     assert folders(tmp_path) == ["2024/01/10", "2024/01/11", "2024/01/12"]
 
 
 def test_overwriting_and_deleting_partitions(tmp_path: Path) -> None:
     table = new(tmp_path)
-    table.insert(rows(1, {"a": at(15), "b": at(15, 2), "c": at(16), "d": at(17)}))
-    table.insert_overwrite(rows(2, {"e": at(15, 9)}))
+    table.insert(at_moments(1, {"a": at(15), "b": at(15, 2), "c": at(16), "d": at(17)}))
+    table.insert_overwrite(at_moments(2, {"e": at(15, 9)}))
     assert sorted(content(table)) == ["c", "d", "e"]
 
     table.delete_partitions(["2024/01/16"])
@@ -149,45 +139,30 @@ def test_overwriting_and_deleting_partitions(tmp_path: Path) -> None:
     with pytest.raises(PartitionValueError, match=r"given by values.* path"):
         table.delete_partitions([{"ts": at(17)}])
 
-    table.insert_overwrite_table(rows(3, {"f": at(18)}))
+    table.insert_overwrite_table(at_moments(3, {"f": at(18)}))
     assert content(table) == {"f": ("2024/01/18", at(18), 3)}
 
 
 def test_a_file_group_holds_rows_of_one_period(tmp_path: Path) -> None:
     table = new(tmp_path, **{f"{PREFIX}output.dateformat": "yyyy-MM-dd-HH"})
-    table.insert(rows(1, {f"{hour}": at(15, hour) for hour in range(24)}))
+    table.insert(at_moments(1, {f"{hour}": at(15, hour) for hour in range(24)}))
     slices = table.file_slices()
     assert len({one.partition_path for one in slices}) == len(slices) == 24
 
 
 def test_fields_of_their_own_kinds(tmp_path: Path) -> None:
-    schema = pa.schema([*SCHEMA, ("city", pa.string())])
-    table = hudi.Table.create(
-        str(tmp_path),
-        schema,
-        record_key="id",
-        partition_by=["city:SIMPLE", "ts:TIMESTAMP"],
-        options={key: BY_DAY[key] for key in BY_DAY if "keygenerator" not in key},
-    )
-    given: list[dict[str, Any]] = [
-        {"id": "a", "ts": at(15), "n": 1, "city": "Oslo"},
-        {"id": "b", "ts": at(15, 5), "n": 1, "city": "Rome"},
-        {"id": "c", "ts": at(16), "n": 1, "city": "Rome"},
-        {"id": "d", "ts": None, "n": 1, "city": None},
-    ]
-    table.insert(pa.Table.from_pylist(given, schema))
-    assert folders(tmp_path) == [
-        "Oslo/2024/01/15",
-        "Rome/2024/01/15",
-        "Rome/2024/01/16",
-        "__HIVE_DEFAULT_PARTITION__/1970/01/01",
-    ]
-    table = hudi.Table.open(str(tmp_path))
-    table.upsert(pa.Table.from_pylist([{**given[1], "n": 2}], schema))
-    table.delete_partitions(["Rome/2024/01/16"])
-
+    given = at_moments(1, {"a": at(15), "b": at(15, 5), "c": at(16), "d": None})
+    given = given.append_column("city", pa.array(["Oslo", "Rome", "Rome", None]))
+    options = {key: BY_DAY[key] for key in BY_DAY if "keygenerator" not in key}
+    kinds = ["city:SIMPLE", "ts:TIMESTAMP"]
+    table = new_table(tmp_path, given, options, partition_by=kinds, ordering_field=None)
+    days = ["Oslo/2024/01/15", "Rome/2024/01/15", "Rome/2024/01/16"]
+    assert folders(tmp_path) == [*days, "__HIVE_DEFAULT_PARTITION__/1970/01/01"]
+    table = hudi.Table.open(tmp_path)
+    table.upsert(given.slice(1, 1).set_column(2, "n", pa.array([2])))
+    table.delete_partitions(days[2:])
     assert {key: row[2] for key, row in content(table).items()} == {"a": 1, "b": 2, "d": 1}
-    late = pc.field("ts") >= pa.scalar(at(15, 1), SCHEMA.field("ts").type)
+    late = pc.field("ts") >= pa.scalar(at(15, 1), MOMENTS.field("ts").type)
     assert table.to_arrow(filter=late)["id"].to_pylist() == ["b"]
 
 
@@ -209,8 +184,8 @@ def test_a_table_is_opened_with_what_it_was_made_with(
     tmp_path: Path, options: dict[str, str]
 ) -> None:
     new(tmp_path)
-    table = hudi.Table.open(str(tmp_path), options=options)
-    table.upsert(rows(1, {"a": at(15)}))
+    table = hudi.Table.open(tmp_path, options=options)
+    table.upsert(at_moments(1, {"a": at(15)}))
     assert folders(tmp_path) == ["2024/01/15"]
 
 
@@ -227,24 +202,24 @@ def test_a_table_is_opened_with_what_it_was_made_with(
 def test_a_table_is_not_opened_with_anything_else(tmp_path: Path, key: str, value: str) -> None:
     new(tmp_path)
     with pytest.raises(OptionConflictError, match=key):
-        hudi.Table.open(str(tmp_path), options={f"{PREFIX}{key}": value})
+        hudi.Table.open(tmp_path, options={f"{PREFIX}{key}": value})
 
 
 def test_a_table_that_does_not_say_how_is_told_by_the_options(tmp_path: Path) -> None:
     """Early releases of Hudi did not store it."""
-    new(tmp_path).insert(rows(1, {"a": at(15)}))
+    new(tmp_path).insert(at_moments(1, {"a": at(15)}))
     properties = tmp_path / ".hoodie" / "hoodie.properties"
     lines = properties.read_text().splitlines(keepends=True)
     properties.write_text("".join(line for line in lines if PREFIX not in line))
 
     with pytest.raises(HudiError, match=r"timestamp\.type.*missing"):
-        hudi.Table.open(str(tmp_path)).upsert(rows(2, {"a": at(15)}))
-    assert hudi.Table.open(str(tmp_path)).to_arrow().num_rows == 1
+        hudi.Table.open(tmp_path).upsert(at_moments(2, {"a": at(15)}))
+    assert hudi.Table.open(tmp_path).to_arrow().num_rows == 1
     with pytest.raises(UnsupportedTableError, match=r"time zone.*output\.timezone"):
-        hudi.Table.open(str(tmp_path), options=BY_DAY).upsert(rows(2, {"a": at(15, 3)}))
+        hudi.Table.open(tmp_path, options=BY_DAY).upsert(at_moments(2, {"a": at(15, 3)}))
     told = {**BY_DAY, f"{PREFIX}timezone": "UTC"}
-    hudi.Table.open(str(tmp_path), options=told).upsert(rows(2, {"a": at(15, 3)}))
-    assert content(hudi.Table.open(str(tmp_path))) == {"a": ("2024/01/15", at(15, 3), 2)}
+    hudi.Table.open(tmp_path, options=told).upsert(at_moments(2, {"a": at(15, 3)}))
+    assert content(hudi.Table.open(tmp_path)) == {"a": ("2024/01/15", at(15, 3), 2)}
 
 
 def test_columns_that_are_no_moments_make_no_table(tmp_path: Path) -> None:
@@ -265,16 +240,10 @@ def pruner(
 
 
 def config(output: str, kind: str, **more: str) -> TableConfig:
-    return new_table_config(
-        {
-            **BY_DAY,
-            "hoodie.table.name": "t",
-            "hoodie.datasource.write.partitionpath.field": "ts",
-            f"{PREFIX}timestamp.type": kind,
-            f"{PREFIX}output.dateformat": output,
-            **{f"{PREFIX}{key.replace('_', '.')}": more[key] for key in more},
-        }
-    )
+    changes = {"timestamp.type": kind, "output.dateformat": output}
+    changes |= {key.replace("_", "."): more[key] for key in more}
+    named = {"hoodie.table.name": "t", "hoodie.datasource.write.partitionpath.field": "ts"}
+    return new_table_config(BY_DAY | named | {f"{PREFIX}{key}": changes[key] for key in changes})
 
 
 def kept(
@@ -354,9 +323,8 @@ def test_types_of_which_paths_tell_something(
 
 
 def test_a_date_column_is_of_one_day() -> None:
-    found = pruner(
-        pa.schema([("ts", pa.date32())]), "yyyy-MM-dd", "SCALAR", timestamp_scalar_time_unit="DAYS"
-    )
+    schema = pa.schema([("ts", pa.date32())])
+    found = pruner(schema, "yyyy-MM-dd", "SCALAR", timestamp_scalar_time_unit="DAYS")
     day = pa.scalar(dt.date(2024, 1, 15))
     days = ("2024-01-14", "2024-01-15", "2024-01-16")
     assert kept(found, pc.field("ts") == day, *days) == [days[1]]
@@ -364,12 +332,8 @@ def test_a_date_column_is_of_one_day() -> None:
 
 def test_an_hour_that_is_there_twice() -> None:
     """Clocks of Berlin show it before and after they are set back."""
-    found = pruner(
-        pa.schema([("ts", pa.int64())]),
-        "yyyy-MM-dd-HH",
-        "UNIX_TIMESTAMP",
-        output_timezone="Europe/Berlin",
-    )
+    berlin, schema = {"output_timezone": "Europe/Berlin"}, pa.schema([("ts", pa.int64())])
+    found = pruner(schema, "yyyy-MM-dd-HH", "UNIX_TIMESTAMP", **berlin)
     hours = ("2024-10-27-01", "2024-10-27-02", "2024-10-27-03")
     for moment, hour in ((1729983600, 0), (1729987200, 1), (1729990800, 1), (1729994400, 2)):
         assert hours[hour] in kept(found, pc.field("ts") == moment, *hours)
@@ -379,7 +343,7 @@ def test_an_hour_that_is_there_twice() -> None:
 
 def test_many_partitions_of_a_table_are_left_out_before_they_are_listed(tmp_path: Path) -> None:
     table = new(tmp_path, **{"hoodie.metadata.enable": "false"})
-    table.bulk_insert(rows(1, {f"{day}": at(day, 12) for day in range(1, 31)}))
+    table.bulk_insert(at_moments(1, {f"{day}": at(day, 12) for day in range(1, 31)}))
     for gone in folders(tmp_path)[:20]:
         for file in (tmp_path / gone).glob("*.parquet"):
             file.unlink()  # a reader that looked there would fail

@@ -22,6 +22,7 @@ from hudi_core.config.extension_points import KEY_GENERATOR_POINT, LOCK_POINT
 from hudi_core.spi import CommitMetadata, load_extension
 from tests import documented_extensions
 from tests.foreign import by_hudi_rs
+from tests.tables import TABLES, new_table, pairs, rows
 
 pytestmark = pytest.mark.impure
 
@@ -58,55 +59,39 @@ class TestStatusMergerWithOtherSteps(RecordMergerSuite):
 
 
 def test_a_table_keeps_its_extensions_through_versions(tmp_path: Path) -> None:
-    rows = TestStatusMerger.versions
-    table = hudi.Table.create(
-        str(tmp_path / "t"),
-        rows.schema,
-        name="t",
-        record_key="id",
-        ordering_field="status",
-        options={
-            "hoodie.datasource.write.keygenerator.class": "ACME_padded",
-            "hoodie.write.record.merge.strategy.id": "ACME_status",
-            "hoodie.write.record.merge.mode": "CUSTOM",
-        },
-    )
-    table.upsert(rows)
+    versions = TestStatusMerger.versions
+    options = {
+        "hoodie.datasource.write.keygenerator.class": "ACME_padded",
+        "hoodie.write.record.merge.strategy.id": "ACME_status",
+        "hoodie.write.record.merge.mode": "CUSTOM",
+    }
+    table = new_table(tmp_path / "t", versions.schema, options, ordering_field="status")
+    table.upsert(versions)
     for version in (9, 8):
         table.upgrade(version)
         table = hudi.Table.open(str(tmp_path / "t"))
         assert table.config.version == version
-        table.upsert(rows.slice(1))
+        table.upsert(versions.slice(1))
         for [row] in (table.to_arrow().to_pylist(), by_hudi_rs(tmp_path / "t")):
             assert (row["_hoodie_record_key"], row["status"]) == ("0000000a", "sent")
 
 
-@pytest.mark.parametrize("table_format", ["native", "iceberg", "delta"])
+@pytest.mark.parametrize("table_format", TABLES)
 def test_every_format_takes_them(tmp_path: Path, table_format: str) -> None:
-    rows = pa.table({"id": ["1", "2"], "city": ["Ulm", "Bonn"], "status": ["paid", "open"]})
-    table = hudi.Table.create(
-        str(tmp_path / "t"),
-        rows.schema,
-        name="t",
-        record_key="id",
-        partition_by="city",
-        ordering_field="status",
-        format=table_format,
-        options={
-            "hoodie.datasource.write.keygenerator.type": "acme_padded",
-            "hoodie.write.record.merge.strategy.id": "acme_status",
-            "hoodie.index.type": "acme_ranges",
-            "hoodie.write.lock.provider": "acme_folder",
-            "hoodie.write.lock.conflict.resolution.strategy": "acme_schema",
-        },
-    )
-    table.upsert(rows)
-    table.upsert(rows.set_column(2, "status", pa.array(["open", "sent"])))
-    found = table.to_arrow(["_hoodie_record_key", "_hoodie_partition_path", "status"])
-    assert sorted(tuple(row.values()) for row in found.to_pylist()) == [
-        ("00000001", "U", "paid"),
-        ("00000002", "B", "sent"),
-    ]
+    some = rows("1", "2", city=["Ulm", "Bonn"], status=["paid", "open"])
+    options = {
+        "hoodie.datasource.write.keygenerator.type": "acme_padded",
+        "hoodie.write.record.merge.strategy.id": "acme_status",
+        "hoodie.index.type": "acme_ranges",
+        "hoodie.write.lock.provider": "acme_folder",
+        "hoodie.write.lock.conflict.resolution.strategy": "acme_schema",
+    }
+    settings = {"ordering_field": "status", "format": table_format}
+    table = new_table(tmp_path / "t", some.schema, options, **settings)
+    table.upsert(some)
+    table.upsert(some.set_column(2, "status", pa.array(["open", "sent"])))
+    found = pairs(table.to_arrow(), "_hoodie_record_key", "_hoodie_partition_path", "status")
+    assert found == [("00000001", "U", "paid"), ("00000002", "B", "sent")]
     assert table.validate().is_valid
     rest = table.to_arrow(filter=[("city", "=", "Bonn")])
     assert rest.column("id").to_pylist() == ["2"]

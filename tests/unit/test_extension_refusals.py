@@ -26,7 +26,8 @@ from hudi_core.errors import (
 )
 from hudi_core.txn.transaction import Transaction
 from tests.fake_distributions import Install, fake_distributions
-from tests.unit.refusals import files, refused
+from tests.tables import new_table, pairs, rows
+from tests.unit.refusals import refused
 
 KEYGEN = "hoodie.datasource.write.keygenerator.type"
 KEYGEN_CLASS = "hoodie.datasource.write.keygenerator.class"
@@ -41,7 +42,8 @@ CHOICES = {
     LOCK: "hudi.lock_providers",
     CONFLICT: "hudi.conflict_strategies",
 }
-ROWS = pa.table({"id": ["a", "b"], "city": ["Ulm", "Bonn"], "rank": [1, 2]})
+ROWS = rows("a", "b", city=["Ulm", "Bonn"], rank=[1, 2])
+Have = Callable[[str, str], None]
 CODE = """
 import numpy as np
 import pyarrow as pa
@@ -138,7 +140,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 
 @pytest.fixture
-def have(install: Install) -> Callable[[str, str], None]:
+def have(install: Install) -> Have:
     """Installs a class of the code above under the name `mine` of the group of an option."""
 
     def put(option: str, target: str) -> None:
@@ -153,9 +155,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "tables" / "t"
 
 
-def create(path: Path, options: dict[str, Any]) -> hudi.Table:
-    keys = {"record_key": "id", "partition_by": "city", "ordering_field": "rank"}
-    return hudi.Table.create(str(path), ROWS.schema, name="t", options=options, **keys)
+def create(path: Path, options: dict[str, Any], *, rows: bool = False) -> hudi.Table:
+    of = ROWS if rows else ROWS.schema
+    return new_table(path, of, options, name="t", ordering_field="rank")
 
 
 def create_for(path: Path, option: str) -> hudi.Table:
@@ -163,28 +165,27 @@ def create_for(path: Path, option: str) -> hudi.Table:
     return create(path, {option: "mine"} if option in (KEYGEN, MERGER) else {})
 
 
+def upsert(path: Path, option: str, name: str = "mine") -> None:
+    hudi.Table.open(path).upsert(ROWS, options={option: name})
+
+
 # --- names ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("option", [*CHOICES, KEYGEN_CLASS])
-def test_an_unknown_name_creates_nothing(path: Path, option: str) -> None:
+def test_an_unknown_name_creates_and_writes_nothing(path: Path, option: str) -> None:
     with refused(path, UnknownExtensionError, f"{option}='Nobody'", "'nobody'", "known: "):
         create(path, {option: "Nobody"})
     assert not path.exists()
-
-
-@pytest.mark.parametrize("option", [INDEX, LOCK, CONFLICT])
-def test_an_unknown_name_writes_nothing(path: Path, option: str) -> None:
-    create(path, {}).insert(ROWS)
-    with refused(path, UnknownExtensionError, option, "'nobody'"):
-        hudi.Table.open(str(path)).upsert(ROWS, options={option: "nobody"})
+    if option in (INDEX, LOCK, CONFLICT):
+        create(path, {}, rows=True)
+        with refused(path, UnknownExtensionError, option, "'nobody'"):
+            upsert(path, option, "nobody")
 
 
 @pytest.mark.parametrize("option", [*CHOICES, KEYGEN_CLASS])
 @pytest.mark.parametrize("text", ["acme_code:Keys", "acme_code.Keys", "com.acme.Keys"])
-def test_a_path_of_a_class_is_none(
-    have: Callable[[str, str], None], path: Path, option: str, text: str
-) -> None:
+def test_a_path_of_a_class_is_none(path: Path, option: str, text: str) -> None:
     with refused(path, InvalidOptionError, text):
         create(path, {option: text})
     assert not path.exists()
@@ -202,12 +203,12 @@ def test_rivals_are_refused(install: Install, path: Path, option: str) -> None:
 def test_what_is_built_in_has_no_rival(install: Install, path: Path, option: str) -> None:
     built_in = {INDEX: "bloom", LOCK: "in_process", CONFLICT: "partition"}[option]
     install("acme", {built_in: "acme_code:Keys"}, group=CHOICES[option])
-    create(path, {}).insert(ROWS)
+    create(path, {}, rows=True)
     if option == INDEX:
-        hudi.Table.open(str(path)).upsert(ROWS, options={option: built_in})  # Hudi's own word
+        upsert(path, option, built_in)  # Hudi's own word
     else:
         with refused(path, PluginConflictError, "hudi-core, acme"):
-            hudi.Table.open(str(path)).upsert(ROWS, options={option: built_in})
+            upsert(path, option, built_in)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +222,7 @@ def test_what_is_built_in_has_no_rival(install: Install, path: Path, option: str
     ],
 )
 def test_what_cannot_be_loaded_is_told_before_a_file_is_written(
-    have: Callable[[str, str], None], path: Path, option: str, target: str, error: str
+    have: Have, path: Path, option: str, target: str, error: str
 ) -> None:
     have(option, target)
     if option == KEYGEN:
@@ -229,32 +230,36 @@ def test_what_cannot_be_loaded_is_told_before_a_file_is_written(
             create_for(path, option)
         assert not path.exists()
         return
-    create(path, {}).insert(ROWS)
+    create(path, {}, rows=True)
     with refused(path, PluginLoadError, error):
-        hudi.Table.open(str(path)).upsert(ROWS, options={option: "mine"})
+        upsert(path, option)
 
 
 # --- what a table keeps --------------------------------------------------------------------------
 
 
+def relabelled(path: Path, version: str, change: Callable[[str], str]) -> None:
+    """Install another version, with other entry points."""
+    points = path.parents[1] / "acme-1.2.dist-info" / "entry_points.txt"
+    points.write_text(change(points.read_text()))
+    points.parent.rename(points.parent.with_name(f"{version}.dist-info"))
+
+
 @pytest.mark.parametrize(("option", "target"), [(KEYGEN, "Keys"), (MERGER, "Ranks")])
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_table_is_read_and_not_written_without_its_extension(
-    have: Callable[[str, str], None], path: Path, option: str, target: str, version: str
+    have: Have, path: Path, option: str, target: str, version: str
 ) -> None:
     have(option, target)
-    create(path, {option: "MINE", "hoodie.write.table.version": version}).insert(ROWS)
-    hudi.Table.open(str(path)).upsert(ROWS, options={option: "mine"})
-    entry_points = path.parents[1] / "acme-1.2.dist-info" / "entry_points.txt"
-    entry_points.write_text("")
-    entry_points.parent.rename(entry_points.parent.with_name("gone-1.2.dist-info"))
-
-    table = hudi.Table.open(str(path))
-    assert sorted(table.to_arrow().column("id").to_pylist()) == ["a", "b"]
+    create(path, {option: "MINE", "hoodie.write.table.version": version}, rows=True)
+    upsert(path, option)
+    relabelled(path, "gone-1.2", lambda _: "")
+    table = hudi.Table.open(path)
+    assert pairs(table.to_arrow("id")) == [("a",), ("b",)]
     with refused(path, UnknownExtensionError, "'mine'", CHOICES[option]):
         table.upsert(ROWS)
     with refused(path, UnknownExtensionError, "'mine'"):
-        hudi.write(ROWS, str(path), "append", {})
+        hudi.write(ROWS, path, "append", {})
 
 
 @pytest.mark.parametrize(
@@ -265,13 +270,13 @@ def test_a_table_is_read_and_not_written_without_its_extension(
     ],
 )
 def test_options_stay_with_the_table(
-    have: Callable[[str, str], None], path: Path, option: str, target: str, prefix: str
+    have: Have, path: Path, option: str, target: str, prefix: str
 ) -> None:
     have(option, target)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        create(path, {option: "mine", f"{prefix}pace": "slow"}).insert(ROWS)
-    table = hudi.Table.open(str(path))
+        create(path, {option: "mine", f"{prefix}pace": "slow"}, rows=True)
+    table = hudi.Table.open(path)
     assert table.config.raw[f"{prefix}pace"] == "slow"
     named = table.config.named_keygen or table.config.named_merger
     assert named is not None
@@ -293,21 +298,28 @@ def test_options_stay_with_the_table(
     ],
 )
 def test_another_one_contradicts_the_table(
-    have: Callable[[str, str], None], path: Path, option: str, target: str, other: str
+    have: Have, path: Path, option: str, target: str, other: str
 ) -> None:
     have(option, target)
-    create(path, {option: "mine"}).insert(ROWS)
+    create(path, {option: "mine"}, rows=True)
     with refused(path, OptionConflictError, "mine"):
-        hudi.Table.open(str(path)).upsert(ROWS, options={option: other})
+        upsert(path, option, other)
 
 
 # --- key generators ------------------------------------------------------------------------------
 
 
-def test_generated_keys_have_no_key_generator(have: Callable[[str, str], None], path: Path) -> None:
+def test_generated_keys_have_no_key_generator(have: Have, path: Path) -> None:
     have(KEYGEN, "Keys")
     with pytest.raises(InvalidOptionError, match="the table has no record key"):
-        hudi.Table.create(str(path), ROWS.schema, name="t", options={KEYGEN: "mine"})
+        new_table(path, ROWS.schema, {KEYGEN: "mine"}, record_key=None)
+    assert not path.exists()
+
+
+def test_versions_without_ordering_fields_have_no_ranks(have: Have, path: Path) -> None:
+    have(MERGER, "Ranks")
+    with pytest.raises(InvalidOptionError, match="the table has none"):
+        new_table(path, ROWS.schema, {MERGER: "mine"})
     assert not path.exists()
 
 
@@ -322,65 +334,48 @@ def test_generated_keys_have_no_key_generator(have: Callable[[str, str], None], 
     ],
 )
 def test_wrong_keys_are_not_written(
-    have: Callable[[str, str], None], path: Path, target: str, error: type[HudiError], words: str
+    have: Have, path: Path, target: str, error: type[HudiError], words: str
 ) -> None:
     have(KEYGEN, target)
     table = create_for(path, KEYGEN)
     with pytest.raises(error, match=words):
         table.insert(ROWS)
-    assert table.to_arrow().num_rows == 0
+    assert table.count() == 0
     assert not list(path.rglob("*.parquet"))
 
 
-def test_partitions_that_were_made_go_on_being_made(
-    have: Callable[[str, str], None], install: Install, path: Path
-) -> None:
+def test_partitions_that_were_made_go_on_being_made(have: Have, path: Path) -> None:
     have(KEYGEN, "Made")
     create_for(path, KEYGEN).insert(ROWS)
-    assert hudi.Table.open(str(path)).config.field_types == ()
-    place = path.parents[1] / "acme-1.2.dist-info" / "entry_points.txt"
-    place.write_text(place.read_text().replace("Made", "Keys"))
-    place.parent.rename(place.parent.with_name("acme-1.3.dist-info"))
+    assert hudi.Table.open(path).config.field_types == ()
+    relabelled(path, "acme-1.3", lambda points: points.replace("Made", "Keys"))
     with refused(path, PluginContractError, "it made the partitions of this table"):
-        hudi.Table.open(str(path)).upsert(ROWS)
+        hudi.Table.open(path).upsert(ROWS)
 
 
 # --- record mergers ------------------------------------------------------------------------------
 
 
-def test_versions_without_ordering_fields_have_no_ranks(
-    have: Callable[[str, str], None], path: Path
-) -> None:
-    have(MERGER, "Ranks")
-    with pytest.raises(InvalidOptionError, match="the table has none"):
-        hudi.Table.create(
-            str(path), ROWS.schema, name="t", record_key="id", options={MERGER: "mine"}
-        )
-    assert not path.exists()
+PARTIAL_PAYLOAD = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
+PARTIAL_MODE = {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}
 
 
 @pytest.mark.parametrize(
     "rival",
     [
         {"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"},
-        {
-            "hoodie.datasource.write.payload.class": (
-                "org.apache.hudi.common.model.PartialUpdateAvroPayload"
-            )
-        },
-        {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS", "hoodie.write.table.version": "9"},
+        {"hoodie.datasource.write.payload.class": PARTIAL_PAYLOAD},
+        {**PARTIAL_MODE, "hoodie.write.table.version": "9"},
     ],
 )
-def test_rows_are_merged_in_one_way(
-    have: Callable[[str, str], None], path: Path, rival: dict[str, str]
-) -> None:
+def test_rows_are_merged_in_one_way(have: Have, path: Path, rival: dict[str, str]) -> None:
     have(MERGER, "Ranks")
     with pytest.raises(InvalidOptionError, match="by the record merger mine"):
         create(path, {MERGER: "mine", **rival})
     assert not path.exists()
 
 
-def test_columns_that_a_merger_refuses(have: Callable[[str, str], None], path: Path) -> None:
+def test_columns_that_a_merger_refuses(have: Have, path: Path) -> None:
     have(MERGER, "Picky")
     with pytest.raises(SchemaError, match="cannot rank by these columns: they are boring"):
         create_for(path, MERGER)
@@ -391,13 +386,13 @@ def test_columns_that_a_merger_refuses(have: Callable[[str, str], None], path: P
     ("target", "words"), [("Nulls", "ranks returned 2 nulls"), ("Short", "1 ranks for 2 rows")]
 )
 def test_versions_without_ranks_are_not_merged(
-    have: Callable[[str, str], None], path: Path, target: str, words: str
+    have: Have, path: Path, target: str, words: str
 ) -> None:
     have(MERGER, target)
     table = create_for(path, MERGER)
     with pytest.raises(PluginContractError, match=words):
         table.upsert(ROWS.set_column(1, "city", pa.array(["Ulm", "Ulm"])))
-    assert table.to_arrow().num_rows == 0
+    assert table.count() == 0
 
 
 # --- indexes, locks, strategies ------------------------------------------------------------------
@@ -413,15 +408,12 @@ def test_versions_without_ranks_are_not_merged(
         ("Wide", "no pairs of int32 arrays"),
     ],
 )
-def test_wrong_matches_change_nothing(
-    have: Callable[[str, str], None], path: Path, target: str, words: str
-) -> None:
+def test_wrong_matches_change_nothing(have: Have, path: Path, target: str, words: str) -> None:
     have(INDEX, target)
-    table = create(path, {})
-    table.insert(ROWS)
+    table = create(path, {}, rows=True)
     before = table.to_arrow()
     with pytest.raises(PluginContractError, match=words):
-        table.upsert(ROWS, options={INDEX: "mine"})
+        upsert(path, INDEX)
     assert table.to_arrow() == before
 
 
@@ -433,33 +425,30 @@ def test_wrong_matches_change_nothing(
     ],
 )
 def test_a_lock_that_fails_is_not_held(
-    have: Callable[[str, str], None], path: Path, target: str, error: type[HudiError], words: str
+    have: Have, path: Path, target: str, error: type[HudiError], words: str
 ) -> None:
-    create(path, {}).insert(ROWS)
+    create(path, {}, rows=True)
     have(LOCK, target)
     with refused(path, error, words):
-        hudi.Table.open(str(path)).upsert(ROWS, options={LOCK: "mine"})
+        upsert(path, LOCK)
 
 
 def test_a_strategy_refuses_writes_that_no_other_would(
-    have: Callable[[str, str], None], path: Path, monkeypatch: pytest.MonkeyPatch
+    have: Have, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create(path, {}).insert(ROWS)
+    create(path, {}, rows=True)
     have(CONFLICT, "Strict")
-    met: list[bool] = []
     commit = Transaction.commit
-
-    def meanwhile(self: Transaction, *args: Any, **more: Any) -> Any:
-        if not met:
-            met.append(True)
-            other = pa.table({"id": ["c"], "city": ["Kiel"], "rank": [1]})
-            hudi.Table.open(str(path)).insert(other, options=options)
-        return commit(self, *args, **more)
-
-    monkeypatch.setattr(Transaction, "commit", meanwhile)
-    mine = pa.table({"id": ["d"], "city": ["Jena"], "rank": [1]})
     options = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
-    with pytest.raises(CommitConflictError, match="there can be one"):
-        hudi.Table.open(str(path)).insert(mine, options={**options, CONFLICT: "mine"})
-    assert sorted(hudi.Table.open(str(path)).to_arrow().column("id").to_pylist()) == [*"abc"]
-    assert files(path)
+    with monkeypatch.context() as patch:
+
+        def meanwhile(self: Transaction, *args: Any, **more: Any) -> Any:
+            patch.undo()
+            hudi.Table.open(path).insert(rows("c", city="Kiel", rank=1), options=options)
+            return commit(self, *args, **more)
+
+        patch.setattr(Transaction, "commit", meanwhile)
+        mine = rows("d", city="Jena", rank=1)
+        with pytest.raises(CommitConflictError, match="there can be one"):
+            hudi.Table.open(path).insert(mine, options={**options, CONFLICT: "mine"})
+    assert pairs(hudi.Table.open(path).to_arrow("id")) == [("a",), ("b",), ("c",)]

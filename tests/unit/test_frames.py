@@ -15,32 +15,24 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import SchemaError
+from tests.tables import new_table, rows
 
-FAST = {"hoodie.fs.fsync": "false"}
 ROWS = pa.table({"id": [1, 2, 3], "city": ["oslo", "rome", "oslo"], "v": [1.5, None, 3.5]})
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    made = hudi.Table.create(
-        tmp_path / "t", ROWS, record_key="id", partition_by="city", options=FAST
-    )
-    made.insert(ROWS)
-    return made
+    return new_table(tmp_path / "t", ROWS)
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
     """A table that no test changes."""
-    path = tmp_path_factory.mktemp("shared") / "t"
-    made = hudi.Table.create(path, ROWS, record_key="id", partition_by="city", options=FAST)
-    made.insert(ROWS)
-    return made
+    return new_table(tmp_path_factory.mktemp("shared") / "t", ROWS)
 
 
 def held(table: hudi.Table) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = table.to_arrow(ROWS.schema.names).sort_by("id").to_pylist()
-    return found
+    return list(table.to_arrow(ROWS.schema.names).sort_by("id").to_pylist())
 
 
 # --- in -------------------------------------------------------------------------------------------
@@ -61,7 +53,7 @@ GIVEN: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", GIVEN)
 def test_columns_of_a_new_table(tmp_path: Path, kind: str) -> None:
-    made = hudi.Table.create(tmp_path / "t", GIVEN[kind], record_key="id", options=FAST)
+    made = hudi.Table.create(tmp_path / "t", GIVEN[kind], record_key="id")
     assert made.schema.remove_metadata().equals(ROWS.schema)
     assert made.count() == 0
     made.insert(GIVEN["reader"] if kind == "reader" else POLARS)  # a reader was not read from
@@ -69,7 +61,7 @@ def test_columns_of_a_new_table(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_table_tells_its_columns_to_another(shared: hudi.Table, tmp_path: Path) -> None:
-    other = hudi.Table.create(tmp_path / "u", shared, record_key="id", options=FAST)
+    other = hudi.Table.create(tmp_path / "u", shared, record_key="id")
     assert other.schema.names == ROWS.schema.names
     other.insert(shared)
     assert held(other) == held(shared)
@@ -78,7 +70,7 @@ def test_a_table_tells_its_columns_to_another(shared: hudi.Table, tmp_path: Path
 @pytest.mark.parametrize("wrong", [5, "id long", {"id": 1}, [1, 2]])
 def test_what_has_no_columns_is_refused(tmp_path: Path, wrong: Any) -> None:
     with pytest.raises(SchemaError, match="cannot be used"):
-        hudi.Table.create(tmp_path / "t", wrong, options=FAST)
+        hudi.Table.create(tmp_path / "t", wrong)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -94,9 +86,9 @@ def test_lazy_frames_are_written(tmp_path: Path) -> None:
     POLARS.write_parquet(source)
     lazy = pl.scan_parquet(source).with_columns(v=pl.col("v").fill_null(2.5))
     path = tmp_path / "t"
-    options = {**FAST, "hoodie.datasource.write.recordkey.field": "id"}
+    options = {"hoodie.datasource.write.recordkey.field": "id"}
     first = hudi.write(lazy, path, options=options)
-    second = hudi.write(lazy.filter(pl.col("id") > 1), path, options=FAST)
+    second = hudi.write(lazy.filter(pl.col("id") > 1), path)
     assert first is not None
     assert second is not None
     assert (first.inserted, second.updated) == (3, 2)
@@ -114,9 +106,7 @@ def test_texts_of_polars_are_sorted_joined_and_gathered(tmp_path: Path, kind: An
         tags=pl.concat_list("city").cast(pl.List(kind)),
         s=pl.struct(pl.col("city").cast(kind)),
     )
-    made = hudi.Table.create(
-        tmp_path / "t", frame, record_key="id", partition_by="city", options=FAST
-    )
+    made = hudi.Table.create(tmp_path / "t", frame, record_key="id", partition_by="city")
     made.bulk_insert(frame, options={"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"})
     made.upsert(frame, options={"hoodie.index.type": "GLOBAL_SIMPLE"})
     merge = made.merge(frame.select("id", "city"), on=["id", "city"])
@@ -202,18 +192,14 @@ def test_the_first_rows(table: hudi.Table) -> None:
     assert table.head(1, ["id"], [("id", ">", 2)]).to_pylist() == [{"id": 3}]
     assert table.head(9).schema.names == table.to_arrow().schema.names
     # the second file is not opened for one row
-    [_, last] = [
-        Path(table.path) / one.base_file.path for one in table.file_slices() if one.base_file
-    ]
-    last.write_bytes(b"")
+    [_, last] = [one.base_file.path for one in table.file_slices() if one.base_file]
+    Path(table.path, last).write_bytes(b"")
     assert table.head(1).num_rows == 1
 
 
 def test_what_a_table_prints_as(tmp_path: Path) -> None:
-    secret = {"fs.s3a.access.key": "me", "fs.s3a.secret.key": "canary", **FAST}
-    made = hudi.Table.create(
-        tmp_path / "t", ROWS, record_key=["id", "v"], partition_by="city", options=secret
-    )
+    secret = {"fs.s3a.access.key": "me", "fs.s3a.secret.key": "canary"}
+    made = new_table(tmp_path / "t", ROWS.schema, secret, record_key=["id", "v"])
     expected = (
         f"Table(path='{tmp_path}/t', name='t', format='native', record_key=['id', 'v'], "
         "partition_by=['city'])"
@@ -223,9 +209,7 @@ def test_what_a_table_prints_as(tmp_path: Path) -> None:
 
 def test_changes_as_batches(table: hudi.Table) -> None:
     first = table.timeline.completed_writes()[0]
-    table.upsert(
-        pa.table({"id": [1, 4, 5], "city": ["oslo", "rome", "lima"], "v": [0.0, 4.0, 5.0]})
-    )
+    table.upsert(rows(1, 4, 5, city=["oslo", "rome", "lima"], v=[0.0, 4.0, 5.0]))
     batches = table.incremental_batches(first, columns=["id", "v"], filter=[("v", ">", 3)])
     assert isinstance(batches, pa.RecordBatchReader)
     assert batches.read_all().sort_by("id").to_pydict() == {"id": [4, 5], "v": [4.0, 5.0]}

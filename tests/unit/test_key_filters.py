@@ -21,57 +21,64 @@ from hudi_core.metadata.records import PartitionChange
 from hudi_core.metadata.unique_keys import has_repeated_keys, has_unique_keys, without_note
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.txn.table_lock import table_lock
+from tests.tables import FORMATS, TABLES, new_table, pairs, rows
 
-SCHEMA = pa.schema(
+NUMBERED = pa.schema(
     [("id", pa.string()), ("n", pa.int32()), ("city", pa.string()), ("ts", pa.int64())]
 )
+WHOLE, PARTLY = (f"hoodie.metadata.{name}record.level.index." for name in ("global.", ""))
 ROUTES = {
     "whole": {
         "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX",
         "hoodie.record.index.update.partition.path": "true",
-        "hoodie.metadata.global.record.level.index.enable": "true",
-        "hoodie.metadata.global.record.level.index.min.filegroup.count": "3",
+        f"{WHOLE}enable": "true",
+        f"{WHOLE}min.filegroup.count": "3",
     },
     "by partition": {
         "hoodie.index.type": "RECORD_LEVEL_INDEX",
-        "hoodie.metadata.record.level.index.enable": "true",
-        "hoodie.metadata.record.level.index.min.filegroup.count": "2",
+        f"{PARTLY}enable": "true",
+        f"{PARTLY}min.filegroup.count": "2",
     },
 }
 # what is left out is left out by the index alone
-PLAIN = {"hoodie.fs.fsync": "false", "hoodie.metadata.index.column.stats.enable": "false"}
+PLAIN = {"hoodie.metadata.index.column.stats.enable": "false"}
 OFF = {"hoodie.metadata.enable": "false"}
 CITIES = 6
 
 
-def rows(numbers: Sequence[int], ts: int = 1, shift: int = 0) -> pa.Table:
-    return pa.table(
-        {
-            "id": [f"k{number}" for number in numbers],
-            "n": list(numbers),
-            "city": [f"c{(number + shift) % CITIES}" for number in numbers],
-            "ts": [ts] * len(numbers),
-        },
-        SCHEMA,
-    )
+def numbered(numbers: Sequence[int], ts: int = 1, shift: int = 0) -> pa.Table:
+    cities = [f"c{(number + shift) % CITIES}" for number in numbers]
+    keys = [f"k{number}" for number in numbers]
+    return rows(*keys, schema=NUMBERED, n=list(numbers), city=cities, ts=ts)
 
 
 def create(
-    path: Path,
-    kind: str = "whole",
-    record_key: str | list[str] = "id",
-    partition_by: str | None = "city",
-    **options: str,
+    path: Path, kind: str = "whole", record_key: str | list[str] = "id", **options: str
 ) -> hudi.Table:
-    return hudi.Table.create(
-        str(path / "t"),
-        SCHEMA,
-        name="t",
-        record_key=record_key,
-        partition_by=partition_by,
-        ordering_field="ts",
-        options={**PLAIN, **ROUTES[kind], **options},
-    )
+    given = {**PLAIN, **ROUTES[kind], **options}
+    return new_table(path / "t", NUMBERED, given, record_key=record_key)
+
+
+def filled(path: Path, *given: str, **options: str) -> hudi.Table:
+    table = create(path, *given, **options)
+    table.upsert(numbered(range(24)))
+    return table
+
+
+def key(*numbers: int) -> list[tuple[str, str, list[str]]]:
+    """A filter for rows of some keys."""
+    return [("id", "in", [f"k{number}" for number in numbers])]
+
+
+def cities(table: hudi.Table, number: int, **options: Any) -> list[str]:
+    """Cities of the rows of a key."""
+    return [row[2] for row in found(table, key(number), **options)]
+
+
+def unwatched(patch: pytest.MonkeyPatch) -> None:
+    """Let a writer keep the index, neither watch keys nor say so."""
+    patch.setattr(writer, "WATCHED", "somebody's")
+    patch.setattr(KeyChanges, "note_repeated", lambda _: None)
 
 
 def planned(table: hudi.Table, row_filter: Any, **options: Any) -> list[str]:
@@ -80,8 +87,7 @@ def planned(table: hudi.Table, row_filter: Any, **options: Any) -> list[str]:
 
 
 def found(table: hudi.Table, row_filter: Any, **options: Any) -> list[tuple[Any, ...]]:
-    some = table.to_arrow(filter=row_filter, **options).select(SCHEMA.names).to_pylist()
-    return sorted(tuple(row.values()) for row in some)
+    return pairs(table.to_arrow(NUMBERED.names, row_filter, **options))
 
 
 def answers_are_equal(table: hudi.Table, row_filter: Any) -> None:
@@ -90,11 +96,10 @@ def answers_are_equal(table: hudi.Table, row_filter: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", list(ROUTES))
-@pytest.mark.parametrize("format_", ["native", "iceberg", "delta"])
+@pytest.mark.parametrize("format_", FORMATS)
 def test_only_files_of_the_keys_are_planned(tmp_path: Path, kind: str, format_: str) -> None:
-    table = create(tmp_path, kind, **{"hoodie.table.format": format_})
-    table.upsert(rows(range(24)))
-    table.upsert(rows([3, 9], 2))
+    table = filled(tmp_path, kind, **{"hoodie.table.format": format_})
+    table.upsert(numbered([3, 9], 2))
     key, ts, meta = pc.field("id"), pc.field("ts"), pc.field("_hoodie_record_key")
     for wanted, partitions in (
         (key == "k3", ["c3"]),
@@ -138,109 +143,98 @@ def test_keys_are_made_as_the_table_makes_them(
     tmp_path: Path, record_key: str | list[str], wanted: Any, partitions: list[str]
 ) -> None:
     table = create(tmp_path, record_key=record_key)
-    table.upsert(rows(range(24)) if record_key != "ts" else rows([0]))
+    table.upsert(numbered(range(24)) if record_key != "ts" else numbered([0]))
     assert planned(table, wanted) == partitions
     answers_are_equal(table, wanted)
 
 
 @pytest.mark.parametrize("named", ["true", "false"])
 def test_both_forms_of_a_complex_key_of_one_field_are_asked_for(tmp_path: Path, named: str) -> None:
-    table = create(
-        tmp_path,
-        **{
-            "hoodie.table.keygenerator.type": "COMPLEX",
-            "hoodie.write.complex.keygen.new.encoding": named,
-        },
-    )
-    table.upsert(rows(range(24)))
+    encoding = {"hoodie.write.complex.keygen.new.encoding": named}
+    table = filled(tmp_path, **{"hoodie.table.keygenerator.type": "COMPLEX", **encoding})
     keys = {key[:3] for key in table.to_arrow(["_hoodie_record_key"]).column(0).to_pylist()}
     assert ("id:" in keys) is (named == "false")
-    assert planned(table, [("id", "=", "k3")]) == ["c3"]
-    answers_are_equal(table, [("id", "=", "k3")])
+    assert planned(table, key(3)) == ["c3"]
+    answers_are_equal(table, key(3))
 
 
 def test_an_empty_value_is_no_key_of_its_own(tmp_path: Path) -> None:
     table = create(tmp_path, record_key=["id", "city"])
-    table.upsert(rows(range(6)))
-    some = rows([7]).set_column(0, "id", pa.array([""]))
-    table.upsert(some)
+    table.upsert(numbered(range(6)))
+    table.upsert(numbered([7]).set_column(0, "id", pa.array([""])))
     assert planned(table, [("id", "=", ""), ("city", "=", "c1")]) == ["c1"]
     assert len(found(table, [("id", "=", ""), ("city", "=", "c1")])) == 1
-    single = create(tmp_path / "single")
-    single.upsert(rows(range(6)))
-    assert found(single, [("id", "=", "")]) == []
+    assert found(filled(tmp_path / "single"), [("id", "=", "")]) == []
 
 
 def test_the_index_follows_rows(tmp_path: Path) -> None:
-    table = create(tmp_path)
-    table.upsert(rows(range(24)))
-    for change, key, partitions in (
-        (lambda: table.upsert(rows([3], 2, 2)), "k3", ["c5"]),
-        (lambda: table.delete(rows([3], 3, 2)), "k3", []),
-        (lambda: table.delete_partitions(["c4"]), "k4", []),
-        (lambda: table.insert_overwrite(rows([30])), "k6", []),
-        (lambda: table.upsert(rows([6])), "k6", ["c0"]),
-        (table.optimize, "k6", ["c0"]),
+    table = filled(tmp_path)
+    for change, number, partitions in (
+        (lambda: table.upsert(numbered([3], 2, 2)), 3, ["c5"]),
+        (lambda: table.delete(numbered([3], 3, 2)), 3, []),
+        (lambda: table.delete_partitions(["c4"]), 4, []),
+        (lambda: table.insert_overwrite(numbered([30])), 6, []),
+        (lambda: table.upsert(numbered([6])), 6, ["c0"]),
+        (table.optimize, 6, ["c0"]),
     ):
         change()
-        assert planned(table, [("id", "=", key)]) == partitions
-        answers_are_equal(table, [("id", "=", key)])
+        assert planned(table, key(number)) == partitions
+        answers_are_equal(table, key(number))
 
 
 @pytest.mark.parametrize("kind", list(ROUTES))
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
 def test_keys_that_come_twice_are_all_found(tmp_path: Path, kind: str, operation: str) -> None:
-    table = create(tmp_path, kind, **{"hoodie.parquet.small.file.limit": "0"})
-    table.upsert(rows(range(24)))
-    getattr(table, operation)(rows([100, 101]))
-    assert planned(table, [("id", "=", "k3")]) == ["c3"]
+    table = filled(tmp_path, kind, **{"hoodie.parquet.small.file.limit": "0"})
+    getattr(table, operation)(numbered([100, 101]))
+    assert planned(table, key(3)) == ["c3"]
     # in the same partition, in a file of its own
-    getattr(table, operation)(rows([3], 5))
-    assert len(found(table, [("id", "=", "k3")])) == 2
-    answers_are_equal(table, [("id", "=", "k3")])
+    getattr(table, operation)(numbered([3], 5))
+    assert len(found(table, key(3))) == 2
+    answers_are_equal(table, key(3))
     # it stays like that until the index is built again, without repeated keys
-    table.delete(rows([3], 6))
-    assert len(planned(table, [("id", "=", "k5")])) > 1
-    operator(table).drop("record_index")
-    operator(table).index("record_index")
-    table = hudi.Table.open(table.path)
-    assert planned(table, [("id", "=", "k5")]) == ["c5"]
+    table.delete(numbered([3], 6))
+    assert len(planned(table, key(5))) > 1
+    built_again(table)
+    assert planned(hudi.Table.open(table.path), key(5)) == ["c5"]
 
 
 def test_a_key_in_two_partitions_is_one_of_each(tmp_path: Path) -> None:
-    table = create(tmp_path, "by partition")
-    table.upsert(rows(range(24)))
-    table.insert(rows([3], 5, 1))
-    assert planned(table, [("id", "=", "k3")]) == ["c3", "c4"]
-    assert planned(table, [("id", "=", "k3"), ("city", "=", "c4")]) == ["c4"]
-    answers_are_equal(table, [("id", "=", "k3")])
+    table = filled(tmp_path, "by partition")
+    table.insert(numbered([3], 5, 1))
+    assert planned(table, key(3)) == ["c3", "c4"]
+    assert planned(table, [*key(3), ("city", "=", "c4")]) == ["c4"]
+    answers_are_equal(table, key(3))
 
 
 def test_repeated_rows_of_one_file_are_no_trouble(tmp_path: Path) -> None:
-    table = create(tmp_path)
-    table.upsert(rows(range(24)))
-    table.insert(rows([3], 5))  # goes to the small file that has it
-    assert planned(table, [("id", "=", "k3")]) == ["c3"]
-    assert len(found(table, [("id", "=", "k3")])) == 2
+    table = filled(tmp_path)
+    table.insert(numbered([3], 5))  # goes to the small file that has it
+    assert planned(table, key(3)) == ["c3"]
+    assert len(found(table, key(3))) == 2
 
 
 def test_a_partition_local_upsert_may_repeat_a_key(tmp_path: Path) -> None:
-    table = create(tmp_path)
-    table.upsert(rows(range(24)))
-    simple = {"hoodie.index.type": "SIMPLE"}
-    table.upsert(rows([4], 2), options=simple)
-    assert planned(table, [("id", "=", "k4")]) == ["c4"]
-    table.upsert(rows([4], 3, 1), options=simple)
-    assert [row[2] for row in found(table, [("id", "=", "k4")])] == ["c4", "c5"]
+    table, simple = filled(tmp_path), {"hoodie.index.type": "SIMPLE"}
+    table.upsert(numbered([4], 2), options=simple)
+    assert planned(table, key(4)) == ["c4"]
+    table.upsert(numbered([4], 3, 1), options=simple)
+    assert cities(table, 4) == ["c4", "c5"]
 
 
 def operator(table: hudi.Table) -> MetadataOperator:
-    opened = hudi.Table.open(table.path, options=ROUTES["whole"])._session.opened
+    client = hudi.Table.open(table.path)._session.opened.client
+    is_partly = read_definitions(client.storage, client.config).is_partitioned("record_index")
+    options = ROUTES["by partition" if is_partly else "whole"]
+    opened = hudi.Table.open(table.path, options=options)._session.opened
     config = WriteConfig.from_options(opened.client.options)
-    if read_definitions(opened.client.storage, opened.client.config).is_partitioned("record_index"):
-        opened = hudi.Table.open(table.path, options=ROUTES["by partition"])._session.opened
-        config = WriteConfig.from_options(opened.client.options)
     return MetadataOperator(opened, table_lock(opened, config), config)
+
+
+def built_again(table: hudi.Table) -> None:
+    metadata = operator(table)
+    metadata.drop("record_index")
+    metadata.index("record_index")
 
 
 def noted(table: hudi.Table) -> tuple[bool, bool]:
@@ -252,23 +246,20 @@ def noted(table: hudi.Table) -> tuple[bool, bool]:
 def test_what_another_engine_wrote_is_not_relied_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = create(tmp_path, **{"hoodie.parquet.small.file.limit": "0"})
-    table.upsert(rows(range(24)))
+    table = filled(tmp_path, **{"hoodie.parquet.small.file.limit": "0"})
     with monkeypatch.context() as patch:
-        # it keeps the index, and neither watches keys nor says so
-        patch.setattr(writer, "WATCHED", "somebody's")
-        patch.setattr(KeyChanges, "note_repeated", lambda _: None)
+        unwatched(patch)
         table.clean()
-        assert planned(table, [("id", "=", "k3")]) == ["c3"]
-        table.insert(rows([3], 5, 1))
+        assert planned(table, key(3)) == ["c3"]
+        table.insert(numbered([3], 5, 1))
         assert noted(table) == (True, False)
-        assert [row[2] for row in found(table, [("id", "=", "k3")])] == ["c3", "c4"]
+        assert cities(table, 3) == ["c3", "c4"]
     # the next write of ours knows nothing of it either, and says so
-    table.upsert(rows([50]))
+    table.upsert(numbered([50]))
     assert noted(table) == (False, False)
-    assert [row[2] for row in found(table, [("id", "=", "k3")])] == ["c3", "c4"]
-    table.upsert(rows([51]))
-    assert len(planned(table, [("id", "=", "k51")])) > 1
+    assert cities(table, 3) == ["c3", "c4"]
+    table.upsert(numbered([51]))
+    assert len(planned(table, key(51))) > 1
 
 
 VIRTUAL = {
@@ -283,106 +274,92 @@ def test_an_index_that_hudi_does_not_keep_is_not_relied_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str, kind: str
 ) -> None:
     """Hudi-Spark indexes no rows of a table without meta columns; see `make interop`."""
-    table = create(tmp_path, kind, **VIRTUAL[level])
-    table.upsert(rows(range(24)))
-    table.upsert(rows([3], 2))
-    assert planned(table, [("id", "=", "k3")]) == ["c3"]
+    table = filled(tmp_path, kind, **VIRTUAL[level])
+    table.upsert(numbered([3], 2))
+    assert planned(table, key(3)) == ["c3"]
     with monkeypatch.context() as patch:
-        patch.setattr(writer, "WATCHED", "somebody's")
-        patch.setattr(KeyChanges, "note_repeated", lambda _: None)
+        unwatched(patch)
         patch.setattr(RecordIndexPartition, "of_commit", lambda *_: PartitionChange())
-        table.insert(rows([30], 5))
-    assert [row[2] for row in found(table, [("id", "=", "k30")])] == ["c0"]
+        table.insert(numbered([30], 5))
+    assert cities(table, 30) == ["c0"]
 
     def refused() -> None:
         before = hudi.Table.open(table.path).timeline.completed_writes()[-1]
         for write in (table.upsert, table.delete):
             with pytest.raises(InvalidOptionError, match="Hudi keeps no record index"):
-                write(rows([30], 6))
+                write(numbered([30], 6))
         assert hudi.Table.open(table.path).timeline.completed_writes()[-1] == before
 
     refused()
     # other writes keep what there is of it, and it is no more relied on than before
-    table.upsert(rows([31, 3], 6), options={"hoodie.index.type": "SIMPLE"})
+    table.upsert(numbered([31, 3], 6), options={"hoodie.index.type": "SIMPLE"})
     refused()
-    assert [row[2] for row in found(table, [("id", "=", "k30")])] == ["c0"]
-    metadata = operator(table)
-    metadata.drop("record_index")
-    metadata.index("record_index")
+    assert cities(table, 30) == ["c0"]
+    built_again(table)
     table = hudi.Table.open(table.path, ROUTES[kind])
-    table.upsert(rows([30], 7))
-    assert [(row[0], row[3]) for row in found(table, [("id", "=", "k30")])] == [("k30", 7)]
-    assert planned(table, [("id", "=", "k30")]) == ["c0"]
+    table.upsert(numbered([30], 7))
+    assert [(row[0], row[3]) for row in found(table, key(30))] == [("k30", 7)]
+    assert planned(table, key(30)) == ["c0"]
 
 
 def test_an_index_that_nobody_watched_is_not_relied_on(tmp_path: Path) -> None:
-    table = create(tmp_path)
-    table.upsert(rows(range(24)))
+    table = filled(tmp_path)
     client = table._session.opened.client
     put_definitions(client.storage, without_note(read_definitions(client.storage, client.config)))
-    assert len(planned(table, [("id", "=", "k3")])) == CITIES
+    assert len(planned(table, key(3))) == CITIES
 
 
 def test_past_states_are_read_without_it(tmp_path: Path) -> None:
     table = create(tmp_path)
-    first = table.upsert(rows(range(24))).instant.requested_time
-    table.upsert(rows([3], 2, 1))
-    table.delete(rows([4]))
-    assert [row[2] for row in found(table, [("id", "=", "k3")], as_of=first)] == ["c3"]
-    assert [row[2] for row in found(table, [("id", "=", "k4")], as_of=first)] == ["c4"]
-    assert [row[2] for row in found(table, [("id", "=", "k3")])] == ["c4"]
+    first = table.upsert(numbered(range(24))).instant.requested_time
+    table.upsert(numbered([3], 2, 1))
+    table.delete(numbered([4]))
+    assert cities(table, 3, as_of=first) == ["c3"]
+    assert cities(table, 4, as_of=first) == ["c4"]
+    assert cities(table, 3) == ["c4"]
 
 
-@pytest.mark.parametrize("format_", ["native", "iceberg", "delta"])
+@pytest.mark.parametrize("format_", TABLES)
 @pytest.mark.parametrize("change", ["move", "compact", "rebuild"])
 def test_a_reader_sees_its_own_state(tmp_path: Path, change: str, format_: str) -> None:
     often = {"hoodie.metadata.compact.max.delta.commits": "1"} if change == "compact" else {}
-    table = create(tmp_path, **{"hoodie.table.format": format_}, **often)
-    table.upsert(rows(range(24)))
+    table = filled(tmp_path, **{"hoodie.table.format": format_}, **often)
     dataset = table.scan()
     assert dataset.schema.names  # its timeline is loaded
-    table.upsert(rows([3], 2, 1))
-    table.delete(rows([4]))
+    table.upsert(numbered([3], 2, 1))
+    table.delete(numbered([4]))
     if change == "rebuild":
-        operator(table).drop("record_index")
-        operator(table).index("record_index")
-    assert [row[2] for row in found(table, [("id", "=", "k3")])] == ["c4"]
-    assert found(table, [("id", "=", "k4")]) == []
-    for key, city in (("k3", "c3"), ("k4", "c4")):
-        old = dataset.to_table(filter=pc.field("id") == key)
+        built_again(table)
+    assert cities(table, 3) == ["c4"]
+    assert found(table, key(4)) == []
+    for name, city in (("k3", "c3"), ("k4", "c4")):
+        old = dataset.to_table(filter=pc.field("id") == name)
         assert old.column("city").to_pylist() == [city]
 
 
 def test_what_was_built_last_of_all_serves(tmp_path: Path) -> None:
-    table = create(tmp_path)
-    table.upsert(rows(range(24)))
+    table = filled(tmp_path)
     operator(table).delete(backup=False)
     operator(table).create()
-    table = hudi.Table.open(table.path)
-    assert planned(table, [("id", "=", "k3")]) == ["c3"]
+    assert planned(hudi.Table.open(table.path), key(3)) == ["c3"]
 
 
 def test_very_many_keys_are_not_looked_up(tmp_path: Path) -> None:
-    table = create(tmp_path)
-    table.upsert(rows(range(24)))
-    keys = [f"k{number}" for number in range(5, 10_006)]
-    assert len(planned(table, [("id", "in", keys)])) == CITIES
+    assert len(planned(filled(tmp_path), key(*range(5, 10_006)))) == CITIES
 
 
 def test_a_damaged_index_is_named(tmp_path: Path) -> None:
-    table = create(tmp_path)
-    table.upsert(rows(range(24)))
-    for file in Path(table.path, ".hoodie/metadata/record_index").glob("*.hfile"):
-        file.write_bytes(b"damaged")
-    for file in Path(table.path, ".hoodie/metadata/record_index").glob(".record*"):
+    table = filled(tmp_path)
+    folder = Path(table.path, ".hoodie/metadata/record_index")
+    for file in (*folder.glob("*.hfile"), *folder.glob(".record*")):
         file.write_bytes(b"damaged")
     table = hudi.Table.open(table.path)
     with pytest.raises(CorruptMetadataError, match="record_index"):
-        table.to_arrow(filter=[("id", "=", "k3")])
-    assert len(found(hudi.Table.open(table.path, options=OFF), [("id", "=", "k3")])) == 1
+        table.to_arrow(filter=key(3))
+    assert len(found(hudi.Table.open(table.path, options=OFF), key(3))) == 1
 
 
 def test_without_an_index_nothing_is_asked(tmp_path: Path) -> None:
-    table = create(tmp_path, **{"hoodie.metadata.global.record.level.index.enable": "false"})
-    table.upsert(rows(range(24)), options={"hoodie.index.type": "SIMPLE"})
-    assert len(planned(table, [("id", "=", "k3")])) == CITIES
+    table = create(tmp_path, **{f"{WHOLE}enable": "false"})
+    table.upsert(numbered(range(24)), options={"hoodie.index.type": "SIMPLE"})
+    assert len(planned(table, key(3))) == CITIES

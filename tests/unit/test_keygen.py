@@ -27,19 +27,16 @@ from hudi_core.model.key_form import KeyForm
 from hudi_core.schema.java_float import double_text, float_text
 from hudi_core.schema.table_schema import TableSchema
 
-SCHEMA = TableSchema.create(
-    pa.schema(
-        [
-            ("id", pa.string()),
-            ("n", pa.int64()),
-            ("city", pa.string()),
-            ("day", pa.date32()),
-            ("at", pa.timestamp("us", "UTC")),
-            ("f", pa.float64()),
-            ("s", pa.struct([("x", pa.int32()), ("l", pa.list_(pa.int32()))])),
-        ]
-    )
-)
+COLUMNS = {
+    "id": pa.string(),
+    "n": pa.int64(),
+    "city": pa.string(),
+    "day": pa.date32(),
+    "at": pa.timestamp("us", "UTC"),
+    "f": pa.float64(),
+    "s": pa.struct([("x", pa.int32()), ("l", pa.list_(pa.int32()))]),
+}
+TYPED = TableSchema.create(pa.schema(COLUMNS))
 
 
 def table(
@@ -48,17 +45,16 @@ def table(
     names = tuple(partitions.split(",")) if partitions else ()
     if kind is None:
         kind = KeyGeneratorType.SIMPLE if names else KeyGeneratorType.NON_PARTITION
-    return TableConfig(
-        name="t",
-        record_key_fields=tuple(keys.split(",")),
-        partition_fields=names,
-        keygen_type=kind,
-        **more,
-    )
+    fields = {"record_key_fields": tuple(keys.split(",")), "partition_fields": names}
+    return TableConfig(name="t", keygen_type=kind, **fields, **more)
 
 
-def rows(**columns: Any) -> pa.RecordBatch:
-    return SCHEMA.cast_batch(pa.record_batch(columns))
+def typed(**columns: Any) -> pa.RecordBatch:
+    return TYPED.cast_batch(pa.record_batch(columns))
+
+
+def keys_of(config: TableConfig, batch: pa.RecordBatch) -> list[str]:
+    return list(key_generator(config, TYPED).record_keys(batch).to_pylist())
 
 
 def paths(keygen: KeyGenerator, batch: pa.RecordBatch) -> list[str]:
@@ -69,21 +65,22 @@ def paths(keygen: KeyGenerator, batch: pa.RecordBatch) -> list[str]:
 
 
 def test_simple_keys_are_bare_values() -> None:
-    keygen = key_generator(table("n", "city"), SCHEMA)
-    keys = keygen.record_keys(rows(n=[1, -2], city=["a", "b"]))
+    keys = key_generator(table("n", "city"), TYPED).record_keys(typed(n=[1, -2], city=["a", "b"]))
     assert keys.type == pa.string()
     assert keys.to_pylist() == ["1", "-2"]
+    # without partitions, too, where there is one field
+    batch = typed(id=["a"], n=[1])
+    assert (keys_of(table("id"), batch), keys_of(table("id,n"), batch)) == (["a"], ["id:a,n:1"])
 
 
 def test_complex_keys_name_their_fields() -> None:
-    keygen = key_generator(table("id,n", "city", KeyGeneratorType.COMPLEX), SCHEMA)
-    batch = rows(id=["a", "", None, "x:y,z"], n=[1, 2, 3, None], city=["c"] * 4)
-    assert keygen.record_keys(batch).to_pylist() == [
-        "id:a,n:1",
-        "id:__empty__,n:2",
-        "id:__null__,n:3",
-        "id:x:y,z,n:__null__",
-    ]
+    config = table("id,n", "city", KeyGeneratorType.COMPLEX)
+    batch = typed(id=["a", "", None, "x:y,z"], n=[1, 2, 3, None], city=[*"cdef"])
+    expected = ["id:a,n:1", "id:__empty__,n:2", "id:__null__,n:3", "id:x:y,z,n:__null__"]
+    assert keys_of(config, batch) == expected
+    # a sliced batch gives those of its rows
+    assert keys_of(config, batch.slice(1, 2)) == expected[1:3]
+    assert paths(key_generator(config, TYPED), batch.slice(1, 2)) == ["d", "e"]
 
 
 @pytest.mark.parametrize(
@@ -101,50 +98,32 @@ def test_one_field_of_a_complex_key_is_encoded_as_the_version_says(
     config = table("id", "city,day", KeyGeneratorType.COMPLEX, version=version)
     raw = {"hoodie.table.complex.keygen.encoding": stored} if stored else {}
     config = replace(config, complex_keygen_new_encoding=new_encoding, raw=raw)
-    batch = rows(id=["a"], city=["c"], day=[dt.date(2026, 1, 31)])
-    assert key_generator(config, SCHEMA).record_keys(batch).to_pylist() == [key]
-
-
-def test_keys_without_partitions_are_bare_for_one_field_only() -> None:
-    batch = rows(id=["a"], n=[1])
-    assert key_generator(table("id"), SCHEMA).record_keys(batch).to_pylist() == ["a"]
-    assert key_generator(table("id,n"), SCHEMA).record_keys(batch).to_pylist() == ["id:a,n:1"]
+    batch = typed(id=["a"], city=["c"], day=[dt.date(2026, 1, 31)])
+    assert key_generator(config, TYPED).record_keys(batch).to_pylist() == [key]
 
 
 @pytest.mark.parametrize("config", [table("id"), table("id", "city")])
 def test_null_and_empty_keys_are_counted_and_refused(config: TableConfig) -> None:
-    batch = rows(id=["a", None, ""], city=["c", "c", "c"])
+    batch = typed(id=["a", None, ""], city=["c", "c", "c"])
     with pytest.raises(RecordKeyError, match=r"\(id\) is null or empty in 2 of 3 rows") as caught:
-        key_generator(config, SCHEMA).record_keys(batch)
+        keys_of(config, batch)
     assert caught.value.facts == {"columns": ("id",), "rows": 2}
-
-
-def test_a_complex_key_of_nothing_is_refused() -> None:
-    keygen = key_generator(table("id,n"), SCHEMA)
     with pytest.raises(RecordKeyError, match=r"\(id, n\) is null or empty in 1 of 3 rows"):
-        keygen.record_keys(rows(id=["", "a", None], n=[None, None, 1]))
+        keys_of(table("id,n"), typed(id=["", "a", None], n=[None, None, 1]))
 
 
 def test_fields_of_structs_can_be_keys() -> None:
-    keygen = key_generator(table("s.x"), SCHEMA)
-    assert keygen.record_keys(rows(s=[{"x": 5}])).to_pylist() == ["5"]
+    assert keys_of(table("s.x"), typed(s=[{"x": 5}])) == ["5"]
     with pytest.raises(RecordKeyError, match="1 of 2 rows"):
-        keygen.record_keys(rows(s=[{"x": 5}, None]))
-
-
-def test_a_sliced_batch_gives_the_keys_of_its_rows() -> None:
-    batch = rows(id=["a", "b", "c"], n=[1, 2, 3], city=["x", "y", "z"]).slice(1, 2)
-    keygen = key_generator(table("id,n", "city", KeyGeneratorType.COMPLEX), SCHEMA)
-    assert keygen.record_keys(batch).to_pylist() == ["id:b,n:2", "id:c,n:3"]
-    assert paths(keygen, batch) == ["y", "z"]
+        keys_of(table("s.x"), typed(s=[{"x": 5}, None]))
 
 
 # --- partition paths -----------------------------------------------------------
 
 
 def test_paths_are_made_once_per_value() -> None:
-    keygen = key_generator(table("id", "city", hive_style=True), SCHEMA)
-    found = keygen.partition_paths(rows(id=["1", "2", "3"], city=["b", "a", "b"]))
+    keygen = key_generator(table("id", "city", hive_style=True), TYPED)
+    found = keygen.partition_paths(typed(id=["1", "2", "3"], city=["b", "a", "b"]))
     assert found.dictionary.to_pylist() == ["city=b", "city=a"]
     assert found.indices.to_pylist() == [0, 1, 0]
     assert found.type == pa.dictionary(pa.int32(), pa.string())
@@ -152,14 +131,14 @@ def test_paths_are_made_once_per_value() -> None:
 
 def test_paths_of_several_fields_keep_their_tuples_apart() -> None:
     config = table("id", "city,n,day", KeyGeneratorType.COMPLEX, hive_style=True)
-    batch = rows(
+    batch = typed(
         id=list("12345"),
         city=["a", "b", "a", None, "b"],
         n=[1, 2, 2, 1, 2],
         day=[dt.date(2026, 1, 31), None, dt.date(2026, 1, 31), dt.date(2026, 2, 1), None],
     )
     null = "__HIVE_DEFAULT_PARTITION__"
-    assert paths(key_generator(config, SCHEMA), batch) == [
+    assert paths(key_generator(config, TYPED), batch) == [
         "city=a/n=1/day=2026-01-31",
         f"city=b/n=2/day={null}",
         "city=a/n=2/day=2026-01-31",
@@ -169,36 +148,33 @@ def test_paths_of_several_fields_keep_their_tuples_apart() -> None:
 
 
 def test_zeros_of_both_signs_are_two_partitions() -> None:
-    keygen = key_generator(table("id", "f"), SCHEMA)
-    batch = rows(id=list("1234"), f=[0.0, -0.0, float("nan"), 0.0])
+    keygen = key_generator(table("id", "f"), TYPED)
+    batch = typed(id=list("1234"), f=[0.0, -0.0, float("nan"), 0.0])
     assert paths(keygen, batch) == ["0.0", "-0.0", "NaN", "0.0"]
-
-
-def test_without_partitions_the_path_is_empty() -> None:
-    assert paths(key_generator(table("id"), SCHEMA), rows(id=["a", "b"])) == ["", ""]
 
 
 @pytest.mark.parametrize("config", [table("id"), table("id", "city")])
 def test_a_batch_without_rows_has_no_paths(config: TableConfig) -> None:
-    found = key_generator(config, SCHEMA).partition_paths(rows(id=[], city=[]))
+    found = key_generator(config, TYPED).partition_paths(typed(id=[], city=[]))
     assert len(found) == len(found.dictionary) == 0
+    assert paths(key_generator(table("id"), TYPED), typed(id=["a", "b"])) == ["", ""]
 
 
 def test_values_that_cannot_be_folders_are_refused() -> None:
     with pytest.raises(PartitionValueError, match=r"'\.\.'"):
-        paths(key_generator(table("id", "city"), SCHEMA), rows(id=["1"], city=[".."]))
+        paths(key_generator(table("id", "city"), TYPED), typed(id=["1"], city=[".."]))
 
 
 def test_timestamps_are_microseconds_unless_logical_timestamps_are_consistent() -> None:
     config = table("id", "at", url_encode=True)
     timestamps = [dt.datetime(2026, 1, 31, 12, 0, 0, n, tzinfo=dt.UTC) for n in (1, 500_000)]
-    batch = rows(id=["1", "2"], at=timestamps)
-    plain = key_generator(config, SCHEMA)
+    batch = typed(id=["1", "2"], at=timestamps)
+    plain = key_generator(config, TYPED)
     assert paths(plain, batch) == ["1769860800000001", "1769860800500000"]
-    consistent = key_generator(replace(config, consistent_timestamps=True), SCHEMA)
+    consistent = key_generator(replace(config, consistent_timestamps=True), TYPED)
     assert paths(consistent, batch) == ["2026-01-31 12%3A00%3A00.0", "2026-01-31 12%3A00%3A00.5"]
     there = replace(config, consistent_timestamps=True, local_zone="Asia/Kathmandu")
-    assert paths(key_generator(there, SCHEMA), batch)[1] == "2026-01-31 17%3A45%3A00.5"
+    assert paths(key_generator(there, TYPED), batch)[1] == "2026-01-31 17%3A45%3A00.5"
 
 
 # --- every key generator -------------------------------------------------------
@@ -218,18 +194,16 @@ def test_keys_are_the_same_where_partitions_are_not_known(
     if form.states_types:
         config = replace(config, partition_types=("TIMESTAMP",))
     if "TIMESTAMP" in config.field_types:
-        counted = {
-            "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
-            "hoodie.keygen.timebased.output.dateformat": "yyyy",
-        }
-        config = replace(config, time_based=time_based(counted))
+        counted = {"timestamp.type": "EPOCHMILLISECONDS", "output.dateformat": "yyyy"}
+        named = {f"hoodie.keygen.timebased.{name}": text for name, text in counted.items()}
+        config = replace(config, time_based=time_based(named))
     if not form.fits(config.record_key_fields, config.partition_fields):
         return
-    batch = rows(id=["a", ""], n=[1, 2])
+    batch = typed(id=["a", ""], n=[1, 2])
     if keys == "id":
         batch = batch.slice(0, 1)
-    alone = key_generator(config, SCHEMA, knows_partitions=False)
-    assert alone.record_keys(batch) == key_generator(config, SCHEMA).record_keys(batch)
+    alone = key_generator(config, TYPED, knows_partitions=False)
+    assert alone.record_keys(batch) == key_generator(config, TYPED).record_keys(batch)
     assert set(paths(alone, batch)) == {""}
 
 
@@ -239,7 +213,7 @@ def test_keys_are_the_same_where_partitions_are_not_known(
 def test_other_key_generators_do_not_write() -> None:
     kind = KeyGeneratorType.USER_PROVIDED
     with pytest.raises(InvalidOptionError, match=f"'{kind.value}' cannot be used: tables with"):
-        key_generator(table("id", "city", kind), SCHEMA)
+        key_generator(table("id", "city", kind), TYPED)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +233,7 @@ def test_columns_that_cannot_make_keys_are_named(
     config: TableConfig, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        key_generator(config, SCHEMA)
+        key_generator(config, TYPED)
 
 
 # --- texts ---------------------------------------------------------------------
@@ -303,21 +277,17 @@ def test_values_are_spelled_as_java_does(
     ],
 )
 def test_timestamps_as_text(micros: int, text: str) -> None:
-    array = pa.array([micros], pa.timestamp("us", "UTC"))
-    assert to_text(array, KeyForm("UTC")).to_pylist() == [text]
-    local = pa.array([micros], pa.timestamp("us"))
-    assert to_text(local, KeyForm("UTC")).to_pylist() == [str(micros)]
+    for zone, expected in (("UTC", text), (None, str(micros))):
+        array = pa.array([micros], pa.timestamp("us", zone))
+        assert to_text(array, KeyForm("UTC")).to_pylist() == [expected]
 
 
 def test_timestamps_as_text_are_what_clocks_show() -> None:
     autumn = [dt.datetime(2026, 11, 1, hour, 30, tzinfo=dt.UTC) for hour in (8, 9, 10)]
     array = pa.array([*autumn, None], pa.timestamp("us", "UTC"))
-    assert to_text(array, KeyForm("America/Los_Angeles")).to_pylist() == [
-        "2026-11-01 01:30:00.0",
-        "2026-11-01 01:30:00.0",  # clocks show it twice: two timestamps have one key, as in Hudi
-        "2026-11-01 02:30:00.0",
-        None,
-    ]
+    # clocks show one twice: two timestamps have one key, as in Hudi
+    one, two = (f"2026-11-01 0{hour}:30:00.0" for hour in (1, 2))
+    assert to_text(array, KeyForm("America/Los_Angeles")).to_pylist() == [one, one, two, None]
 
 
 @pytest.mark.parametrize(
@@ -392,7 +362,7 @@ def test_keys_of_numbers_have_the_digits_of_a_tables_java() -> None:
     old = KeyForm(old_floats=True)
     assert to_text(values, old).to_pylist() == ["1.5", "4.729999999999999E21", None, "NaN"]
     config = table("id", "f", old_floats=True)
-    assert paths(key_generator(config, SCHEMA), rows(id=["a"], f=[4.73e21])) == [
+    assert paths(key_generator(config, TYPED), typed(id=["a"], f=[4.73e21])) == [
         "4.729999999999999E21"
     ]
 
@@ -405,29 +375,29 @@ VALUES: list[str | None] = [
 ]
 
 
-def config(*fields: str, **more: Any) -> TableConfig:
-    return TableConfig(
-        name="t", record_key_fields=fields, keygen_type=KeyGeneratorType.NON_PARTITION, **more
-    )
+def of_fields(*fields: str, **more: Any) -> TableConfig:
+    return table(",".join(fields), **more)
 
 
-def batch(schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
-    columns = list(zip(*rows, strict=True))
-    return pa.record_batch(
-        [pa.array(column, one.type) for column, one in zip(columns, schema, strict=True)], schema
-    )
+def batch_of(schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    columns = zip(zip(*rows, strict=True), schema, strict=True)
+    return pa.record_batch([pa.array(one, kind.type) for one, kind in columns], schema)
+
+
+def texts_of(*names: str) -> TableSchema:
+    return TableSchema.create(pa.schema([(name, pa.string()) for name in names]))
 
 
 def found(config_: TableConfig, schema: TableSchema, rows: Sequence[Sequence[Any]]) -> Ambiguity:
     finder = key_ambiguity(config_, schema)
-    return NONE if finder is None else finder.of(batch(schema.arrow, rows))
+    return NONE if finder is None else finder.of(batch_of(schema.arrow, rows))
 
 
 def require_none_is_missed(
     config_: TableConfig, schema: TableSchema, rows: Sequence[Sequence[Any]]
 ) -> int:
     """Number of keys that several of the rows have."""
-    keys = key_generator(config_, schema).record_keys(batch(schema.arrow, rows))
+    keys = key_generator(config_, schema).record_keys(batch_of(schema.arrow, rows))
     by_key: dict[str, list[Sequence[Any]]] = defaultdict(list)
     for key, row in zip(keys.to_pylist(), rows, strict=True):
         by_key[key].append(row)
@@ -444,32 +414,32 @@ def require_none_is_missed(
 
 
 def test_no_keys_of_two_columns_are_missed() -> None:
-    schema = TableSchema.create(pa.schema([("a", pa.string()), ("b", pa.string())]))
+    schema = texts_of("a", "b")
     rows = [row for row in product(VALUES, VALUES) if any(row)]
 
-    assert require_none_is_missed(config("a", "b"), schema, rows) > 100
+    assert require_none_is_missed(of_fields("a", "b"), schema, rows) > 100
 
 
 def test_no_keys_of_three_columns_are_missed() -> None:
-    schema = TableSchema.create(pa.schema([(name, pa.string()) for name in "abc"]))
+    schema = texts_of(*"abc")
     some = [None, "", "__null__", "__empty__", "1", "2", "1,b:1", "2,c:2", "1,c:1", "1,b:1,c:2"]
     some += ["1,b:__null__", "__empty__,c:1"]
     rows = [row for row in product(some, repeat=3) if any(row)]
 
-    assert require_none_is_missed(config("a", "b", "c"), schema, rows) > 50
+    assert require_none_is_missed(of_fields("a", "b", "c"), schema, rows) > 50
 
 
 def test_other_keys_are_not_ambiguous() -> None:
-    schema = TableSchema.create(pa.schema([("a", pa.string()), ("b", pa.string())]))
+    schema = texts_of("a", "b")
     rows = [("x,y:z", "b:1"), ("_null_", "a:1,c:2"), ("10:30", "__null"), (",b", ":"), ("é", "ü")]
 
-    assert found(config("a", "b"), schema, rows) is NONE
-    finder = key_ambiguity(config("a", "b"), schema)
+    assert found(of_fields("a", "b"), schema, rows) is NONE
+    finder = key_ambiguity(of_fields("a", "b"), schema)
     assert finder is not None
-    keys = key_generator(config("a", "b"), schema).record_keys(batch(schema.arrow, rows))
+    keys = key_generator(of_fields("a", "b"), schema).record_keys(batch_of(schema.arrow, rows))
     assert not finder.among(keys).any()
     # a slice does not see what lies around it
-    odd = batch(schema.arrow, [(",b:", "1"), ("x", "y"), ("__null__", "1")])
+    odd = batch_of(schema.arrow, [(",b:", "1"), ("x", "y"), ("__null__", "1")])
     assert finder.of(odd) is ACTIVE
     assert finder.of(odd.slice(1, 1)) is NONE
 
@@ -478,7 +448,7 @@ def test_nulls_of_other_types_are_not_ambiguous() -> None:
     schema = TableSchema.create(
         pa.schema([("a", pa.string()), ("n", pa.int64()), ("b", pa.binary())])
     )
-    config_ = config("a", "n", "b")
+    config_ = of_fields("a", "n", "b")
 
     assert found(config_, schema, [("x", None, None), ("y", 1, b"")]) is NONE
     assert found(config_, schema, [(None, 1, b"x")]) is PASSIVE
@@ -486,20 +456,19 @@ def test_nulls_of_other_types_are_not_ambiguous() -> None:
 
 
 def test_keys_of_one_column_are_not_ambiguous() -> None:
-    schema = TableSchema.create(pa.schema([("a", pa.string())]))
-    named = replace(config("a"), keygen_type=KeyGeneratorType.COMPLEX)
+    schema = texts_of("a")
+    named = replace(of_fields("a"), keygen_type=KeyGeneratorType.COMPLEX)
 
-    for one in (config("a"), named):
+    nothing = batch_of(schema.arrow, [("__null__",), (None,), ("",)])
+    for one in (of_fields("a"), named):
         assert key_ambiguity(one, schema) is None
         with pytest.raises(RecordKeyError, match="null or empty in 2 of 3 rows"):
-            key_generator(one, schema).record_keys(
-                batch(schema.arrow, [("__null__",), (None,), ("",)])
-            )
+            key_generator(one, schema).record_keys(nothing)
 
 
 def test_timestamps_as_clocks_show_them_are_ambiguous() -> None:
     schema = TableSchema.create(pa.schema([("at", pa.timestamp("us", "UTC"))]))
-    zoned = config("at", consistent_timestamps=True, local_zone="Europe/Rome")
+    zoned = of_fields("at", consistent_timestamps=True, local_zone="Europe/Rome")
     summer = dt.datetime(2026, 10, 25, 0, 30, tzinfo=dt.UTC)
     winter = summer + dt.timedelta(hours=1)
     plain = dt.datetime(2026, 11, 20, tzinfo=dt.UTC)
@@ -508,22 +477,22 @@ def test_timestamps_as_clocks_show_them_are_ambiguous() -> None:
     assert require_none_is_missed(zoned, schema, [(summer,), (winter,)]) == 1
     assert require_none_is_missed(zoned, schema, [(one,) for one in (plain, *micros)]) == 1
     assert found(zoned, schema, [(plain,)]) is PASSIVE
-    assert key_ambiguity(config("at"), schema) is None
+    assert key_ambiguity(of_fields("at"), schema) is None
 
 
 @pytest.mark.parametrize("between", ["-", "--", "-a-", "aba", "ab", "a-a-"])
 def test_a_concatenator_leaves_no_two_rows_one_key(between: str) -> None:
-    schema = TableSchema.create(pa.schema([("x", pa.string()), ("y", pa.string())]))
+    schema = texts_of("x", "y")
     texts = ["".join(some) for count in range(4) for some in product("-ab", repeat=count)]
-    config_ = config("x", "y", virtual_keys=True, key_concatenator=between)
+    config_ = of_fields("x", "y", virtual_keys=True, key_concatenator=between)
     made: dict[str, tuple[str, str]] = {}
     for row in product(texts[:30], texts):
         try:
-            keys = key_generator(config_, schema).record_keys(batch(schema.arrow, [row]))
+            keys = key_generator(config_, schema).record_keys(batch_of(schema.arrow, [row]))
         except RecordKeyError:
             continue
         assert made.setdefault(keys[0].as_py(), row) == row
     assert len(made) > 100
     # and what is taken row by row is taken together
-    whole = key_generator(config_, schema).record_keys(batch(schema.arrow, list(made.values())))
+    whole = key_generator(config_, schema).record_keys(batch_of(schema.arrow, list(made.values())))
     assert whole.to_pylist() == list(made)
