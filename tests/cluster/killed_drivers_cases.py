@@ -45,11 +45,7 @@ _WORDS = {"acked": ACKED, "failed": FAILED, "unknown": OPEN}
 @pytest.mark.parametrize("place", STORES, indirect=True)
 @pytest.mark.timeout(900)
 def test_drivers_are_killed(
-    format_name: str,
-    place: Place,
-    standalone: Cluster,
-    counted: list[str],
-    tmp_path: Path,
+    format_name: str, place: Place, standalone: Cluster, counted: list[str], tmp_path: Path
 ) -> None:
     store = "s3" if isinstance(place, S3Place) else "local"
     print(f"seed {SEED}")

@@ -12,14 +12,7 @@ from pyspark.sql import SparkSession
 import hudi_core as hudi
 from hudi_core.engine.spark import SparkEngine
 from tests.cluster.standalone import Cluster
-from tests.cluster.written import (
-    FORMATS,
-    STORES,
-    WatchedEngine,
-    frame,
-    made,
-    require_right,
-)
+from tests.cluster.written import FORMATS, STORES, WatchedEngine, frame, made, require_right
 from tests.crash.check_table import ACKED, Tried
 from tests.crash.place import Place
 from tests.crash.rows import Effect, Held, as_table, dropping, putting, replacing

@@ -341,11 +341,7 @@ class _Check:
 
 
 def check_rows(
-    path: Path | Place,
-    tried: Sequence[Tried],
-    *,
-    at_rest: bool,
-    seen: frozenset[str] = frozenset(),
+    path: Path | Place, tried: Sequence[Tried], *, at_rest: bool, seen: frozenset[str] = frozenset()
 ) -> Report:
     """Return which promises a table breaks that tell of its rows and of its instants; see
     :func:`check_table`."""
@@ -358,11 +354,7 @@ def check_rows(
 
 
 def check_table(
-    path: Path | Place,
-    tried: Sequence[Tried],
-    *,
-    at_rest: bool,
-    seen: frozenset[str] = frozenset(),
+    path: Path | Place, tried: Sequence[Tried], *, at_rest: bool, seen: frozenset[str] = frozenset()
 ) -> Report:
     """Return which promises a table breaks.
 

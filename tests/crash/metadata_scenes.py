@@ -203,11 +203,7 @@ _SOUND: Final = {
     "index_column": Scene(_ON, index_column, new=OLD, partitions=_BUILT | {"secondary_index_ts"}),
     "drop": Scene(_ON, drop, new=OLD),
     "repair": Scene(
-        _ON,
-        repair,
-        prepare=(index_column,),
-        new=OLD,
-        partitions=_BUILT | {"secondary_index_ts"},
+        _ON, repair, prepare=(index_column,), new=OLD, partitions=_BUILT | {"secondary_index_ts"}
     ),
 }
 

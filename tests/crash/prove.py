@@ -32,13 +32,7 @@ from tests.crash.counting_storage import pinned
 from tests.crash.journal import Journal
 from tests.crash.kinds import KINDS, STORED
 from tests.crash.rig import Case, Verdict
-from tests.crash.s3_campaign import (
-    S3_FORMATS,
-    S3_STEPS_FILE,
-    requests_by_name,
-    s3_cases,
-    s3_scenes,
-)
+from tests.crash.s3_campaign import S3_FORMATS, S3_STEPS_FILE, requests_by_name, s3_cases, s3_scenes
 from tests.crash.s3_rig import S3Verdict
 from tests.crash.s3_scenes import S3_SCENES, S3Case
 from tests.crash.scenes import SCENES

@@ -23,15 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from hudi_core.errors import CommitStateUnknownError, HudiError
 from tests.crash.actions import ACTIONS, next_write
-from tests.crash.check_table import (
-    ACKED,
-    FAILED,
-    OPEN,
-    Report,
-    Tried,
-    check_rows,
-    check_table,
-)
+from tests.crash.check_table import ACKED, FAILED, OPEN, Report, Tried, check_rows, check_table
 from tests.crash.check_unfinished import check_new, check_unfinished
 from tests.crash.counting_storage import DEATH, ERRORS, Fault
 from tests.crash.disk_states import KeptStates

@@ -13,11 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 SCHEMA: Final = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("part", pa.string()),
-        pa.field("ts", pa.int64()),
-    ]
+    [pa.field("id", pa.string()), pa.field("part", pa.string()), pa.field("ts", pa.int64())]
 )
 Rows = frozenset[tuple[str, str, int]]
 Held = Mapping[str, tuple[str, int]]

@@ -49,10 +49,7 @@ INDEXES: Final = {
         "hoodie.index.type": "GLOBAL_BLOOM",
         "hoodie.bloom.index.update.partition.path": "false",
     },
-    "BUCKET": {
-        "hoodie.index.type": "BUCKET",
-        "hoodie.bucket.index.num.buckets": str(BUCKETS),
-    },
+    "BUCKET": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": str(BUCKETS)},
 }
 VERSIONS: Final = ("8", "9")
 ENGINES: Final = ("local", "spark", "source")

@@ -411,11 +411,7 @@ def test_sorted_bulk_inserts(
 
 
 ON_SPARK = sampled(
-    [
-        ("none-nonpartition-several", "8"),
-        ("plain-complex-bare", "8"),
-        ("encoded-two-complex", "9"),
-    ],
+    [("none-nonpartition-several", "8"), ("plain-complex-bare", "8"), ("encoded-two-complex", "9")],
     2,
 )
 BY_NAME = {case.name: case for case in CASES}

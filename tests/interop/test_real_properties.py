@@ -18,15 +18,7 @@ from hudi_core.config.stored_table import properties_of, stored_config
 from hudi_core.config.support import require_readable_table, require_writable_table
 from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig, TableType
 from hudi_core.errors import UnsupportedTableError
-from tests.hudi_tables import (
-    ALL,
-    COMPLEX,
-    NO_METADATA,
-    TIMESTAMP,
-    TXNS,
-    VERSION_6,
-    WITH_METADATA,
-)
+from tests.hudi_tables import ALL, COMPLEX, NO_METADATA, TIMESTAMP, TXNS, VERSION_6, WITH_METADATA
 
 RealTables = Callable[[str], Path]
 
@@ -120,8 +112,7 @@ def test_a_table_with_a_metadata_table_can_be_written(real_tables: RealTables) -
 
 
 @pytest.mark.parametrize(
-    ("name", "feature"),
-    [(VERSION_6[0], "version 6"), (NO_METADATA, "MERGE_ON_READ")],
+    ("name", "feature"), [(VERSION_6[0], "version 6"), (NO_METADATA, "MERGE_ON_READ")]
 )
 def test_what_cannot_be_written_is_named(name: str, feature: str, real_tables: RealTables) -> None:
     table = real_tables(name)

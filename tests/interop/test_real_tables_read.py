@@ -14,12 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_core.config.stored_table import stored_config
-from hudi_core.errors import (
-    DataFileError,
-    SchemaError,
-    TimeOutOfRangeError,
-    UnsupportedTableError,
-)
+from hudi_core.errors import DataFileError, SchemaError, TimeOutOfRangeError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.files import BasePath

@@ -16,11 +16,7 @@ import pyarrow.fs as pafs
 import pytest
 from obstore.exceptions import AlreadyExistsError as ObjectExists
 
-from hudi_core.errors import (
-    AlreadyExistsError,
-    PreconditionFailedError,
-    StorageError,
-)
+from hudi_core.errors import AlreadyExistsError, PreconditionFailedError, StorageError
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.storage import object_store

@@ -167,18 +167,11 @@ TYPES: Final[Mapping[str, Type]] = {
         for unit in ("s", "ms", "us", "ns")
     },
     "local_range": same(
-        US,
-        at(1, 1, 1),
-        at(9999, 12, 31, 23, 59, 59, 999999),
-        at(1582, 10, 10, 0, 0, 0, 1),
+        US, at(1, 1, 1), at(9999, 12, 31, 23, 59, 59, 999999), at(1582, 10, 10, 0, 0, 0, 1)
     ),
     **{
         f"zoned_{unit}": cast(
-            pa.timestamp(unit, "Europe/Rome"),
-            UTC_US,
-            ZONED,
-            at(1970, 1, 1, zone=UTC),
-            ZONED,
+            pa.timestamp(unit, "Europe/Rome"), UTC_US, ZONED, at(1970, 1, 1, zone=UTC), ZONED
         )
         for unit in ("s", "ms", "us", "ns")
     },

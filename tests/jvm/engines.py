@@ -92,9 +92,7 @@ ICEBERG: Final = Kind(
     "Iceberg-Spark",
     "spark40",
     "iceberg",
-    {
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-    },
+    {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"},
 )
 DELTA: Final = Kind(
     "Delta-Spark",

@@ -213,7 +213,7 @@ FIRST: Final[list[Row]] = [
     {"id": 3, "city": "B", "a": 3, "b": "three", "s": {"x": None, "y": None}, "l": []},
 ]
 STATS: Final = {
-    "hoodie.metadata.index.column.stats.column.list": "id,city,a,b,s.x,s.y,c,a2,s.z,s.n",
+    "hoodie.metadata.index.column.stats.column.list": "id,city,a,b,s.x,s.y,c,a2,s.z,s.n"
 }
 
 

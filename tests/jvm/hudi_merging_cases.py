@@ -106,12 +106,7 @@ def test_both_in_turn(hudi_spark: Engine, kind: Kind, first: str, tmp_path: Path
 # --- several rows of one key ----------------------------------------------------------------------
 
 ROWS = pa.schema(
-    [
-        ("id", pa.int64()),
-        ("ts", pa.int64()),
-        ("v", pa.string()),
-        ("_hoodie_is_deleted", pa.bool_()),
-    ]
+    [("id", pa.int64()), ("ts", pa.int64()), ("v", pa.string()), ("_hoodie_is_deleted", pa.bool_())]
 )
 STORED = [(1, 5, "a", False), (1, 7, "b", False), (1, 6, "c", False), (2, 1, "x", False)]
 
@@ -125,10 +120,7 @@ def some(*rows: tuple[Any, ...]) -> pa.Table:
 
 
 def outcomes(
-    hudi_spark: Engine,
-    path: Path,
-    kind: Kind,
-    steps: list[Step],
+    hudi_spark: Engine, path: Path, kind: Kind, steps: list[Step]
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """Return the rows that Hudi-Spark and this project leave of some steps."""
     ours = create(path / "ours", kind, ROWS)

@@ -96,10 +96,7 @@ NAMES_FOR_VALUES: Final = own_failure(
     ],
 )
 def test_operations(
-    hudi_spark: Engine,
-    shelf: Shelf,
-    takes_names_for_values: Callable[[str, str], bool],
-    cell: Cell,
+    hudi_spark: Engine, shelf: Shelf, takes_names_for_values: Callable[[str, str], bool], cell: Cell
 ) -> None:
     """Rows, the state before, and the changes, of one operation on a table with a past."""
     made = shelf.copy(cell, None, None)
@@ -262,10 +259,7 @@ WITH_TIMES: Final = {
 
 def its_times(engine: Engine, path: Path, version: str) -> Path:
     """A table with times of day that Hudi's own client made, as Spark has no such type."""
-    rows = [
-        {"id": "a", "number": 1, "time": 3_723_000_004},
-        {"id": "b", "number": 2, "time": None},
-    ]
+    rows = [{"id": "a", "number": 1, "time": 3_723_000_004}, {"id": "b", "number": 2, "time": None}]
     engine.insert_avro(rows, path, WITH_TIMES, "id", version)
     return path
 

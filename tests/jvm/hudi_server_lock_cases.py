@@ -70,10 +70,7 @@ def exclude_each_other(engine: Engine, path: Path, options: dict[str, str]) -> N
 
 @pytest.mark.parametrize("options", [explicit, implicit])
 def test_a_lock_in_zookeeper(
-    hudi_spark: Engine,
-    zookeeper: Any,
-    tmp_path: Path,
-    options: Callable[[str], dict[str, str]],
+    hudi_spark: Engine, zookeeper: Any, tmp_path: Path, options: Callable[[str], dict[str, str]]
 ) -> None:
     exclude_each_other(hudi_spark, tmp_path / "table", options(zookeeper.hosts))
 

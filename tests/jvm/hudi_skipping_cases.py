@@ -21,14 +21,7 @@ import pytest
 from tests.jvm.engines import Engine
 from tests.jvm.filters import Filter, among, compare, is_not_null, is_null, starts_with
 from tests.jvm.report import own_failure
-from tests.jvm.skipping import (
-    Found,
-    differences,
-    filtered,
-    filters_of,
-    judge_filters,
-    wanted,
-)
+from tests.jvm.skipping import Found, differences, filtered, filters_of, judge_filters, wanted
 from tests.jvm.typed_columns import ALL, COLUMNS, typed_batches
 from tests.jvm.writers import Shape, Writer, insert_all, name_of, ours, plain_rows
 

@@ -32,11 +32,7 @@ COLUMNS: Final[Mapping[str, Column]] = {
     "date": (pa.date32(), (dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(1582, 10, 15))),
     "local_range": (
         US,
-        (
-            at(1, 1, 1),
-            at(9999, 12, 31, 23, 59, 59, 999999),
-            at(1582, 10, 15, 0, 0, 0, 1),
-        ),
+        (at(1, 1, 1), at(9999, 12, 31, 23, 59, 59, 999999), at(1582, 10, 15, 0, 0, 0, 1)),
     ),
     "zoned_range": (
         UTC_US,
@@ -52,16 +48,11 @@ COLUMNS: Final[Mapping[str, Column]] = {
     "few_digits": (pa.decimal128(38, 10), (Decimal("-1.5"), Decimal(0), Decimal("2.25"))),
     "letters": (pa.string(), ("a", "b", "ä")),
     "local": (US, (at(1969, 12, 31), at(2024, 2, 29), at(2025, 1, 1))),
-    "zoned": (
-        UTC_US,
-        tuple(at(year, 1, 1, 12, 0, 0, 1, zone=UTC) for year in (1969, 2024, 2025)),
-    ),
+    "zoned": (UTC_US, tuple(at(year, 1, 1, 12, 0, 0, 1, zone=UTC) for year in (1969, 2024, 2025))),
     "point.x": (pa.int32(), (-1, 0, 1)),
     "point.inner.s": (pa.string(), ("a", "b", "c")),
 }
-ALL: Final = {
-    "hoodie.metadata.index.column.stats.column.list": ",".join(["id", "city", *COLUMNS]),
-}
+ALL: Final = {"hoodie.metadata.index.column.stats.column.list": ",".join(["id", "city", *COLUMNS])}
 
 
 def column_of(name: str, values: Sequence[Any]) -> pa.Array:

@@ -8,16 +8,7 @@ step here: :mod:`tests.model.moves` has theirs.
 
 from __future__ import annotations
 
-from tests.model.beside import (
-    CLUSTERINGS,
-    STARVED,
-    Actor,
-    Clean,
-    Rules,
-    State,
-    Write,
-    live,
-)
+from tests.model.beside import CLUSTERINGS, STARVED, Actor, Clean, Rules, State, Write, live
 from tests.model.beside_services import (
     Move,
     Moves,

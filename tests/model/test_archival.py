@@ -70,11 +70,7 @@ WRONG = {
     "the completed file leaves first": ("read,begin", Rules(order=COMPLETED_FIRST), {UNCOUNTED}),
     "the version before the file": ("read,begin", Rules(order=FILE_LAST), {BROKEN}),
     "the newest leave first": ("read,begin", Rules(oldest_first=False), {UNCOUNTED}),
-    "names are forgotten without a watermark": (
-        "read,begin",
-        Rules(has_watermark=False),
-        {UNHELD},
-    ),
+    "names are forgotten without a watermark": ("read,begin", Rules(has_watermark=False), {UNHELD}),
     "the history is not looked into": ("read,begin", Rules(looks_into_history=False), {TWICE}),
     "nobody goes on": ("read,begin", Rules(goes_on=False), {STUCK}),
     "readers look into the history first": (

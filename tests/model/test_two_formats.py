@@ -10,11 +10,7 @@ import os
 
 import pytest
 
-from tests.model.exploration import (
-    DONE_INVISIBLE,
-    FAILED_VISIBLE,
-    ROLLED_BACK_VISIBLE,
-)
+from tests.model.exploration import DONE_INVISIBLE, FAILED_VISIBLE, ROLLED_BACK_VISIBLE
 from tests.model.two_formats import AHEAD, FIRST, LAST, Several
 from tests.model.two_formats_search import explore
 from tests.model.two_steps import DUPLICATE, LOST_UPDATE, OUT_OF_ORDER
@@ -38,10 +34,7 @@ ABLATIONS = {
         Several(others_first=False, crashes=0),
         {LOST_UPDATE, OUT_OF_ORDER},
     ),
-    "no compare-and-set in the last format": (
-        Several(compares=(FIRST,), crashes=0),
-        {DUPLICATE},
-    ),
+    "no compare-and-set in the last format": (Several(compares=(FIRST,), crashes=0), {DUPLICATE}),
     "no compare-and-set in the first format": (
         Several(compares=(LAST,), crashes=0),
         {DUPLICATE, LOST_UPDATE, OUT_OF_ORDER},
@@ -62,10 +55,7 @@ ABLATIONS = {
         Several(reverts=False, crashes=0),
         {ROLLED_BACK_VISIBLE},
     ),
-    "done when one of two holds it": (
-        Several(waits_for_all=False, crashes=0),
-        {DONE_INVISIBLE},
-    ),
+    "done when one of two holds it": (Several(waits_for_all=False, crashes=0), {DONE_INVISIBLE}),
 }
 
 

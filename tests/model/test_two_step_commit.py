@@ -48,18 +48,12 @@ def test_nothing_goes_wrong(protocol: Protocol) -> None:
 
 
 ABLATIONS = {
-    "plain rollback": (
-        Protocol(policy=Policy.PLAIN),
-        {ROLLED_BACK_VISIBLE, FAILED_VISIBLE},
-    ),
+    "plain rollback": (Protocol(policy=Policy.PLAIN), {ROLLED_BACK_VISIBLE, FAILED_VISIBLE}),
     "plain rollback, nothing lands late": (
         Protocol(policy=Policy.PLAIN, late_landing=False),
         {ROLLED_BACK_VISIBLE},
     ),
-    "no look for conflicts before a replay": (
-        Protocol(checks_conflicts=False),
-        {LOST_UPDATE},
-    ),
+    "no look for conflicts before a replay": (Protocol(checks_conflicts=False), {LOST_UPDATE}),
     "no look for newer instants before a replay": (
         Protocol(disjoint=True, checks_order=False),
         {OUT_OF_ORDER},
@@ -80,10 +74,7 @@ ABLATIONS = {
         Protocol(looks_for_plan=False),
         {ROLLED_BACK_VISIBLE, FAILED_VISIBLE},
     ),
-    "a plan taken for a failure": (
-        Protocol(plan_is_failure=True),
-        {FAILED_VISIBLE},
-    ),
+    "a plan taken for a failure": (Protocol(plan_is_failure=True), {FAILED_VISIBLE}),
 }
 
 
@@ -134,11 +125,7 @@ FAULTS = [
 @pytest.mark.parametrize("is_reduced", [True, False], ids=["reduced", "in full"])
 @pytest.mark.parametrize(("part", "fault", "expected"), FAULTS, ids=[one[0] for one in FAULTS])
 def test_what_is_forgotten_hides_nothing(
-    part: str,
-    fault: Any,
-    expected: set[str],
-    is_reduced: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    part: str, fault: Any, expected: set[str], is_reduced: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fault that the protocol does not tell of is found with fewer states, too."""
     monkeypatch.setattr(Machine, part, fault)

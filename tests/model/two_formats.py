@@ -15,11 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum, auto
 from typing import Final, NamedTuple
 
-from tests.model.exploration import (
-    DONE_INVISIBLE,
-    FAILED_VISIBLE,
-    ROLLED_BACK_VISIBLE,
-)
+from tests.model.exploration import DONE_INVISIBLE, FAILED_VISIBLE, ROLLED_BACK_VISIBLE
 from tests.model.two_steps import (
     ABSENT,
     COMPLETED,

@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections import deque
 from functools import cache
 
-from tests.model.exploration import (
-    STUCK,
-)
-from tests.model.two_formats import (
-    Several,
-    Who,
-    World,
-    broken,
-    first_world,
-    is_at_rest,
-)
-from tests.model.two_formats_moves import (
-    SeveralMachine,
-)
+from tests.model.exploration import STUCK
+from tests.model.two_formats import Several, Who, World, broken, first_world, is_at_rest
+from tests.model.two_formats_moves import SeveralMachine
 from tests.model.walk import Verdict, nothing_to_collect
 
 

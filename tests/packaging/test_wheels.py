@@ -31,11 +31,9 @@ REGISTERED = {
         "hudi.table_formats": {"native": "native_format.plugin:NativeTableFormat"},
     },
     "hudi-iceberg-format": {
-        "hudi.table_formats": {"iceberg": "iceberg_format.plugin:IcebergTableFormat"},
+        "hudi.table_formats": {"iceberg": "iceberg_format.plugin:IcebergTableFormat"}
     },
-    "hudi-delta-format": {
-        "hudi.table_formats": {"delta": "delta_format.plugin:DeltaTableFormat"},
-    },
+    "hudi-delta-format": {"hudi.table_formats": {"delta": "delta_format.plugin:DeltaTableFormat"}},
     "hudi-conformance": {
         "pytest11": {"hudi_conformance": "hudi_conformance.pytest_plugin"},
         "hudi.commands": {"conformance": "hudi_conformance.command:app"},

@@ -36,10 +36,7 @@ KEY = {
 }
 CITY = {"hoodie.datasource.write.partitionpath.field": "city"}
 HIVE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
-CASES = {
-    "flat-v8": {**KEY},
-    "hive-v9": {**KEY, **CITY, **HIVE, "hoodie.write.table.version": "9"},
-}
+CASES = {"flat-v8": {**KEY}, "hive-v9": {**KEY, **CITY, **HIVE, "hoodie.write.table.version": "9"}}
 STEPS: list[tuple[str, range, int, dict[str, str]]] = [
     ("bulk_insert", range(20), 10, {}),
     ("insert", range(20, 26), 10, {}),

@@ -117,11 +117,7 @@ def act(table: hudi.Table, action: str, some: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("version", ["8", "9"])
 @given(data=st.data())
-@settings(
-    max_examples=6 if IS_WHOLE else 3,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=6 if IS_WHOLE else 3, deadline=None, suppress_health_check=list(HealthCheck))
 def test_reads_with_and_without_are_equal(
     tmp_path_factory: pytest.TempPathFactory, version: str, data: st.DataObject
 ) -> None:

@@ -117,9 +117,7 @@ def check(table: hudi.Table, keys: Sequence[str]) -> int:
     often=st.booleans(),
 )
 @settings(
-    max_examples=25 if IS_WHOLE else 3,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=25 if IS_WHOLE else 3, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 def test_filters_on_keys_find_what_a_full_read_finds(
     tmp_path_factory: pytest.TempPathFactory,

@@ -49,15 +49,7 @@ from hudi_core.storage.properties_file import read_properties
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups
 from hudi_core.view.storage_lister import StorageLister
-from tests.property.test_table_model import (
-    SCHEMA,
-    Model,
-    Step,
-    content,
-    expected,
-    runnable,
-    steps,
-)
+from tests.property.test_table_model import SCHEMA, Model, Step, content, expected, runnable, steps
 from tests.samples import IS_WHOLE
 
 COLUMNS = (
@@ -332,9 +324,7 @@ def attempt(table: hudi.Table, step: Step, failure: str | None) -> hudi.CommitRe
     compacted=st.booleans(),
 )
 @settings(
-    max_examples=20 if IS_WHOLE else 10,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
+    max_examples=20 if IS_WHOLE else 10, deadline=None, suppress_health_check=list(HealthCheck)
 )
 def test_the_metadata_table_follows_the_model(
     tmp_path_factory: pytest.TempPathFactory,

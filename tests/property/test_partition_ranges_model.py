@@ -24,10 +24,7 @@ from tests.property.test_metadata_model import client_of, new_table
 from tests.property.test_table_model import SCHEMA
 
 KEYS = 14
-SMALL = {
-    "hoodie.copyonwrite.insert.split.size": "2",
-    "hoodie.parquet.small.file.limit": "0",
-}
+SMALL = {"hoodie.copyonwrite.insert.split.size": "2", "hoodie.parquet.small.file.limit": "0"}
 """New files of two rows, which do not grow."""
 OPERATIONS = ("upsert", "upsert", "upsert", "delete", "insert", "rollback", "insert_overwrite")
 Row = dict[str, Any]

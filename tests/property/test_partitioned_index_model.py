@@ -221,11 +221,7 @@ def test_the_index_follows_the_model(
         "hoodie.metadata.record.level.index.min.filegroup.count": str(groups),
     }
     table = hudi.Table.create(
-        path,
-        SCHEMA,
-        record_key="id",
-        partition_by="city",
-        options=common if late else options,
+        path, SCHEMA, record_key="id", partition_by="city", options=common if late else options
     )
     model = Model()
     for number, drawn in enumerate(plan):

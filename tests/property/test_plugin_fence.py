@@ -25,9 +25,7 @@ def instants(draw: st.DrawFn) -> Instant:
 
 
 LINEAGES = st.builds(
-    Lineage.of,
-    st.lists(st.builds(Publication, TIMES, ACTIONS, st.just("v"))),
-    st.none() | TIMES,
+    Lineage.of, st.lists(st.builds(Publication, TIMES, ACTIONS, st.just("v"))), st.none() | TIMES
 )
 
 

@@ -242,10 +242,7 @@ def run(
     assert (dry.inserted, dry.deleted) == (result.inserted, result.deleted)
     told = Counter((file.partition_path, file.path) for file in dry.files if file.change != REPLACE)
     done = Counter(
-        (
-            status.partition_path,
-            base and "/".join(filter(None, (status.partition_path, base))),
-        )
+        (status.partition_path, base and "/".join(filter(None, (status.partition_path, base))))
         for status in result.statuses
         for base in [status.stat.prev_base_file]
     )
@@ -270,9 +267,7 @@ def run(
 )
 @example(plan=EVERY, event_time=True, partitioned=True, version=9)
 @settings(
-    max_examples=40 if IS_WHOLE else 16,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
+    max_examples=40 if IS_WHOLE else 16, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 def test_rows_and_counts_follow_the_model(
     tmp_path_factory: pytest.TempPathFactory,
@@ -312,9 +307,7 @@ def test_both_engines_decide_alike(tmp_path: Path, spark: Any) -> None:
 
     @given(plan=steps(), event_time=st.booleans())
     @settings(
-        max_examples=4 if IS_WHOLE else 2,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
+        max_examples=4 if IS_WHOLE else 2, deadline=None, suppress_health_check=list(HealthCheck)
     )
     def check(plan: list[Step], event_time: bool) -> None:
         folder = tmp_path / str(len(drawn))

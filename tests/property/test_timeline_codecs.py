@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.model import actions
-from hudi_core.model.commit import (
-    CommitMetadata,
-    ReplaceCommitMetadata,
-    RuntimeStats,
-    WriteStat,
-)
+from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, RuntimeStats, WriteStat
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.timeline.serde import (

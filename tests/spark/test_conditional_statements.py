@@ -59,11 +59,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         options={"hoodie.fs.fsync": "false"},
     )
     table.upsert(
-        some(
-            ("a", "rome", 10, 1.0, 1),
-            ("b", "rome", 20, None, 2),
-            ("c", "oslo", 30, 3.0, None),
-        )
+        some(("a", "rome", 10, 1.0, 1), ("b", "rome", 20, None, 2), ("c", "oslo", 30, 3.0, None))
     )
     return table.path
 

@@ -36,11 +36,7 @@ class DyingInClusterings(SparkEngine):
     """Spark on executors, where whoever clusters dies."""
 
     def map_tasks(
-        self,
-        tasks: Sequence[Any],
-        function: Any,
-        stage: int,
-        weights: Sequence[int] | None = None,
+        self, tasks: Sequence[Any], function: Any, stage: int, weights: Sequence[int] | None = None
     ) -> list[Any]:
         is_clustering = getattr(function, "func", None) is cluster_group
         return super().map_tasks(tasks, die if is_clustering else function, stage, weights)

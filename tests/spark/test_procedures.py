@@ -93,12 +93,7 @@ def test_the_timeline_has_savepoints_beside_their_commits(spark: SparkSession, p
     call, (first, second, last) = hudi.procedures(spark), times(path)
     call.create_savepoint(path, second)
     found = [(row["instant_time"], row["action"]) for row in dicts(call.show_timeline(path))]
-    assert found == [
-        (last, "commit"),
-        (second, "savepoint"),
-        (second, "commit"),
-        (first, "commit"),
-    ]
+    assert found == [(last, "commit"), (second, "savepoint"), (second, "commit"), (first, "commit")]
 
 
 def test_archived_instants(spark: SparkSession, path: str) -> None:
@@ -199,10 +194,7 @@ def test_savepoints(spark: SparkSession, path: str) -> None:
 
 def test_partitions_that_expire(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "days"
-    options = {
-        **OPTIONS,
-        "hoodie.datasource.write.partitionpath.field": "city",
-    }
+    options = {**OPTIONS, "hoodie.datasource.write.partitionpath.field": "city"}
     hudi.write(rows(1, 2), path, options=options)
     call = hudi.procedures(spark)
     assert dicts(call.run_ttl(str(path), retain_days=30)) == []

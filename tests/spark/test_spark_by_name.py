@@ -136,10 +136,7 @@ def test_the_metadata_table_is_a_frame(spark: SparkSession, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("has_metadata", [True, False])
 def test_tasks_list_folders_where_there_is_no_metadata_table(
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    has_metadata: bool,
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_metadata: bool
 ) -> None:
     # executors on this machine are none to the engine, which would list by itself
     monkeypatch.setattr(engine, "_ON_THIS_MACHINE", re.compile("none"))

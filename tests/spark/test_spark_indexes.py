@@ -91,8 +91,7 @@ def history(path: Path, index: str, spark: Any, **options: str) -> tuple[Content
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "index",
-    sampled(["BLOOM", "GLOBAL_SIMPLE", "BUCKET", "RECORD_INDEX", "RECORD_LEVEL_INDEX"], 2),
+    "index", sampled(["BLOOM", "GLOBAL_SIMPLE", "BUCKET", "RECORD_INDEX", "RECORD_LEVEL_INDEX"], 2)
 )
 def test_executors_do_the_same(tmp_path: Path, spark: Any, index: str) -> None:
     local, distributed = history(tmp_path, index, spark)

@@ -170,10 +170,7 @@ def test_inserting_operations_combine_when_asked_to(
 @pytest.mark.parametrize("combine", ["true", "false"])
 def test_upsert_and_delete_combine_unless_told_not_to(door: Door, combine: str) -> None:
     door.create(*OLD)
-    option = {
-        "hoodie.combine.before.upsert": combine,
-        "hoodie.combine.before.delete": combine,
-    }
+    option = {"hoodie.combine.before.upsert": combine, "hoodie.combine.before.delete": combine}
     batch = [("x", "rome", 3), ("a", "rome", 7), ("x", "rome", 4), ("x", "rome", 2)]
     door.write("upsert", door.frame(*filled(batch), columns=5), option)
     # rows that are not combined and go to a file that is there: the last one counts
