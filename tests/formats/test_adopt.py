@@ -23,19 +23,8 @@ from pyiceberg.types import StringType
 from typer.testing import CliRunner
 
 import hudi_core as hudi
+from hudi_core import errors
 from hudi_core.cli.app import app
-from hudi_core.errors import (
-    CommitConflictError,
-    CorruptMetadataError,
-    DataFileError,
-    HudiError,
-    NotATableError,
-    OptionConflictError,
-    RecordKeyError,
-    SchemaError,
-    UnsafePathError,
-    UnsupportedTableError,
-)
 from hudi_core.services.adopt_plan import plan_in_place
 from hudi_core.storage.posix import PosixStorage
 from tests.formats.dying_writers import Died, MortalStorage, death_in
@@ -169,7 +158,7 @@ def test_folders_and_values_need_not_agree(path: Path) -> None:
 def test_files_that_cannot_stay_are_named(path: Path, rows: pa.Table, told: str) -> None:
     plain(path, rows=rows)
     before = {str(one): one.stat().st_mtime_ns for one in path.rglob("*")}
-    with pytest.raises(UnsupportedTableError, match=told) as refused:
+    with pytest.raises(errors.UnsupportedTableError, match=told) as refused:
         hudi.Table.adopt(path, record_key="id", options=ENCODED)
     assert "--rewrite" in str(refused.value)
     plan = hudi.Table.adopt(path, record_key="id", options=ENCODED, dry_run=True)
@@ -179,7 +168,7 @@ def test_files_that_cannot_stay_are_named(path: Path, rows: pa.Table, told: str)
 
 def test_partition_columns_that_only_folders_tell_need_new_files(path: Path) -> None:
     plain(path, drop=("city",))
-    with pytest.raises(UnsupportedTableError, match="it has no column city"):
+    with pytest.raises(errors.UnsupportedTableError, match="it has no column city"):
         hudi.Table.adopt(path, record_key="id", options=ENCODED)
 
 
@@ -225,7 +214,7 @@ def test_a_rewriting_that_died_is_run_again(path: Path, tmp_path: Path) -> None:
     hudi.Table.adopt(path, **arguments)  # is done: its rows are not written twice
     agree(target)
     hudi.Table.open(target).delete(ROWS.slice(0, 1))
-    with pytest.raises(NotATableError, match="rows of its own"):
+    with pytest.raises(errors.NotATableError, match="rows of its own"):
         hudi.Table.adopt(path, **arguments)
 
 
@@ -294,7 +283,7 @@ def test_files_of_several_string_types_are_of_one_table(path: Path, tmp_path: Pa
 def test_a_partitioned_delta_table_is_written_anew(path: Path, tmp_path: Path) -> None:
     """Its files never have the partition columns."""
     write_deltalake(str(path), ROWS, partition_by=["city"])
-    with pytest.raises(UnsupportedTableError, match="it has no column city"):
+    with pytest.raises(errors.UnsupportedTableError, match="it has no column city"):
         hudi.Table.adopt(path, record_key="id")
     target = tmp_path / "table"
     hudi.Table.adopt(path, record_key="id", rewrite=str(target), options=ENCODED)
@@ -308,7 +297,7 @@ def test_without_a_metadata_table_former_states_end(path: Path) -> None:
     without = {"hoodie.metadata.enable": "false"}
     write_deltalake(str(path), ROWS)
     write_deltalake(str(path), ROWS.slice(0, 2), mode="overwrite")
-    with pytest.raises(UnsupportedTableError, match="vacuum"):
+    with pytest.raises(errors.UnsupportedTableError, match="vacuum"):
         hudi.Table.adopt(path, record_key="id", options=without)
     DeltaTable(str(path)).vacuum(0, dry_run=False, enforce_retention_duration=False)
     plan = hudi.Table.adopt(path, record_key="id", options=without, dry_run=True)
@@ -436,7 +425,7 @@ def test_an_iceberg_table_of_a_catalog_needs_the_catalog(
     path: Path, lake: tuple[SqlCatalog, dict[str, str]]
 ) -> None:
     iceberg_table(lake[0], path)
-    with pytest.raises(UnsupportedTableError, match="of which a catalog knows the version"):
+    with pytest.raises(errors.UnsupportedTableError, match="of which a catalog knows the version"):
         hudi.Table.adopt(path, record_key="id")
 
 
@@ -515,7 +504,7 @@ def test_it_goes_on_with_what_was_begun_and_nothing_else(path: Path) -> None:
     plain(path)
     with death_in("hudi_core.services.adopt._commit"):
         hudi.Table.adopt(path, record_key="id", options=ENCODED)
-    with pytest.raises(OptionConflictError):
+    with pytest.raises(errors.OptionConflictError):
         hudi.Table.adopt(path, record_key="n", options=ENCODED)
     hudi.Table.adopt(path, record_key="id")
     agree(path)
@@ -538,7 +527,7 @@ def test_another_file_of_an_old_name_stays(path: Path, monkeypatch: pytest.Monke
     # whoever writes the folder puts a new file in its place
     pq.write_table(ROWS.slice(1, 1), path / "new")
     (path / "new").replace(old)
-    with pytest.raises(CommitConflictError, match="another file"):
+    with pytest.raises(errors.CommitConflictError, match="another file"):
         hudi.Table.adopt(path, record_key="id")
     assert pq.read_table(old, partitioning=None).num_rows == 1
     old.rename(path.parent / "saved.parquet")
@@ -549,7 +538,7 @@ def test_another_file_of_an_old_name_stays(path: Path, monkeypatch: pytest.Monke
 def test_who_comes_second_finds_a_table(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain(path)
     _while_looked_at(monkeypatch, lambda: hudi.Table.adopt(path, record_key="id", options=ENCODED))
-    with pytest.raises(NotATableError, match="already"):
+    with pytest.raises(errors.NotATableError, match="already"):
         hudi.Table.adopt(path, record_key="id", options=ENCODED)
     assert not (path / ".hoodie/adoption.json").exists()
     agree(path)
@@ -561,7 +550,7 @@ def test_files_that_come_while_a_folder_is_looked_at_are_not_passed_over(
     plain(path)
     late = path / "city=rome/late.parquet"
     _while_looked_at(monkeypatch, lambda: pq.write_table(ROWS.slice(0, 1), late))
-    with pytest.raises(CommitConflictError, match="were changed"):
+    with pytest.raises(errors.CommitConflictError, match="were changed"):
         hudi.Table.adopt(path, record_key="id", options=ENCODED)
     assert late.exists()
     assert not (path / ".hoodie/adoption.json").exists()
@@ -577,7 +566,7 @@ def test_a_version_that_comes_meanwhile_is_not_lost(path: Path, step: str) -> No
     with death_in(f"hudi_core.services.adopt.{step}"):
         hudi.Table.adopt(path, record_key="id")
     write_deltalake(path, more, mode="append")
-    with pytest.raises(CommitConflictError, match="new version"):
+    with pytest.raises(errors.CommitConflictError, match="new version"):
         hudi.Table.adopt(path, record_key="id")
     assert bag(DeltaTable(path).to_pyarrow_table()) == bag(rows)
     assert {one.name for one in path.glob("*.parquet")} > before
@@ -591,7 +580,7 @@ def test_a_version_that_comes_after_the_commit_is_not_lost(path: Path) -> None:
     with death_in("hudi_core.services.adopt._make_format"):
         hudi.Table.adopt(path, record_key="id")
     write_deltalake(path, rows.slice(2, 2), mode="append")
-    with pytest.raises(CommitConflictError, match="new version"):
+    with pytest.raises(errors.CommitConflictError, match="new version"):
         hudi.Table.adopt(path, record_key="id")
     hudi.Table.adopt(path, record_key="id")
     agree(path, rows)
@@ -613,7 +602,7 @@ def test_a_forged_table_leads_out_of_no_folder(path: Path, tmp_path: Path, named
     }
     (path / "_delta_log/00000000000000000001.json").write_text(json.dumps({"add": add}))
     for rewrite in (None, str(tmp_path / "new")):
-        with pytest.raises(UnsafePathError):
+        with pytest.raises(errors.UnsafePathError):
             hudi.Table.adopt(path, record_key="id", rewrite=rewrite)
     assert outside.exists()
 
@@ -644,14 +633,14 @@ def test_a_forged_record_does_not_lead_out_of_the_folder(path: Path, tmp_path: P
         "files": [["../outside.parquet", "", base, outside.stat().st_size, 4]],
     }
     (path / ".hoodie/adoption.json").write_text(json.dumps(record))
-    with pytest.raises(HudiError):
+    with pytest.raises(errors.HudiError):
         hudi.Table.adopt(path, record_key="id")
     record["files"] = [["city=rome/x.parquet", "../..", base, 1, 1]]
     (path / ".hoodie/adoption.json").write_text(json.dumps(record))
-    with pytest.raises(HudiError):
+    with pytest.raises(errors.HudiError):
         hudi.Table.adopt(path, record_key="id")
     (path / ".hoodie/adoption.json").write_text("{")
-    with pytest.raises(CorruptMetadataError, match="adoption"):
+    with pytest.raises(errors.CorruptMetadataError, match="adoption"):
         hudi.Table.adopt(path, record_key="id")
     assert outside.exists()
 
@@ -659,20 +648,20 @@ def test_a_forged_record_does_not_lead_out_of_the_folder(path: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("spoil", "error", "told"),
     [
-        (shutil.rmtree, NotATableError, "no data file"),
+        (shutil.rmtree, errors.NotATableError, "no data file"),
         (
             lambda path: (path / "city=rome/b.parquet").write_bytes(b"no"),
-            DataFileError,
+            errors.DataFileError,
             "b.parquet",
         ),
         (
             lambda path: pq.write_table(pa.table({"id": [1]}), path / "city=rome/b.parquet"),
-            SchemaError,
+            errors.SchemaError,
             "Column id has the type",
         ),
         (
             lambda path: pq.write_table(ROWS, path / "top.parquet"),
-            SchemaError,
+            errors.SchemaError,
             "different partition columns",
         ),
     ],
@@ -688,14 +677,14 @@ def test_what_cannot_be_adopted_is_told(
 
 def test_keys_and_tables_that_there_are_not(path: Path) -> None:
     plain(path)
-    with pytest.raises(RecordKeyError, match="nothing_of_the_kind"):
+    with pytest.raises(errors.RecordKeyError, match="nothing_of_the_kind"):
         hudi.Table.adopt(path, record_key="nothing_of_the_kind")
-    with pytest.raises(UnsupportedTableError, match="no record key"):
+    with pytest.raises(errors.UnsupportedTableError, match="no record key"):
         hudi.Table.adopt(path, options=ENCODED)
-    with pytest.raises(NotATableError, match="no table of the format delta"):
+    with pytest.raises(errors.NotATableError, match="no table of the format delta"):
         hudi.Table.adopt(path, record_key="id", source="delta")
     hudi.Table.adopt(path, record_key="id", options=ENCODED)
-    with pytest.raises(NotATableError, match="is a Hudi table already"):
+    with pytest.raises(errors.NotATableError, match="is a Hudi table already"):
         hudi.Table.adopt(path, record_key="id")
 
 
@@ -703,7 +692,7 @@ def test_of_several_tables_one_is_named(path: Path) -> None:
     write_deltalake(str(path), ROWS)
     (path / "metadata").mkdir()
     (path / "metadata/v1.metadata.json").write_text("{}")
-    with pytest.raises(CorruptMetadataError):
+    with pytest.raises(errors.CorruptMetadataError):
         hudi.Table.adopt(path, record_key="id")
     hudi.Table.adopt(path, record_key="id", source="delta")
     agree(path)
@@ -712,7 +701,7 @@ def test_of_several_tables_one_is_named(path: Path) -> None:
 def test_readers_of_a_format_are_not_left_behind(path: Path) -> None:
     write_deltalake(str(path), ROWS)
     for other in ("native", "iceberg"):
-        with pytest.raises(UnsupportedTableError, match=f"adopt it as delta.*--to {other}"):
+        with pytest.raises(errors.UnsupportedTableError, match=f"adopt it as delta.*--to {other}"):
             hudi.Table.adopt(path, record_key="id", format=other)
     assert DeltaTable(str(path)).to_pyarrow_table().num_rows == ROWS.num_rows
 
@@ -765,7 +754,7 @@ def test_every_operation_writes_to_adopted_files(adopted: hudi.Table) -> None:
 def test_a_row_that_lost_its_key_is_told_before_anything_is_written(adopted: hudi.Table) -> None:
     rows = ROWS.slice(0, 1).set_column(0, ROWS.schema.field(0), [pa.array([None], pa.string())])
     before = sorted(Path(adopted.path).rglob("*"))
-    with pytest.raises(RecordKeyError, match="null or empty in 1 of 1 rows"):
+    with pytest.raises(errors.RecordKeyError, match="null or empty in 1 of 1 rows"):
         adopted.upsert(rows)
     assert [one for one in sorted(Path(adopted.path).rglob("*.parquet")) if one not in before] == []
 

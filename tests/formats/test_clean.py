@@ -11,16 +11,11 @@ from pathlib import Path
 import pytest
 
 import hudi_core as hudi
+from hudi_core import errors
 from hudi_core.actions.clean import request_clean
 from hudi_core.actions.rollback import make_plan
 from hudi_core.config.kinds import CleanPolicy
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import (
-    HistoryExpiredError,
-    InstantNotFoundError,
-    InvalidOptionError,
-    TableServiceError,
-)
 from hudi_core.model.actions import ActionInstant, CleanerPlan, CleanFileInfo
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.files import BaseFileName, PartitionPath
@@ -72,7 +67,7 @@ def test_a_table_that_is_written_for_long_stays_small(path: Path, table: hudi.Ta
     for time in kept[-2:]:
         assert bag(table.to_arrow(as_of=time), SCHEMA.names) == seen[time]
     for past in list(seen)[:-3]:
-        with pytest.raises(HistoryExpiredError):
+        with pytest.raises(errors.HistoryExpiredError):
             table.to_arrow(as_of=past)
     assert hudi.Table.open(path).validate().differences == ()
     if "iceberg" in table.format:
@@ -212,9 +207,9 @@ def test_files_that_a_clean_deleted_before_it_died_are_no_differences(path: Path
 
 
 def test_limits_that_leave_no_room_are_refused(native: hudi.Table) -> None:
-    with pytest.raises(InvalidOptionError, match="not more than"):
+    with pytest.raises(errors.InvalidOptionError, match="not more than"):
         native.upsert(batch(3, "a"), options={"hoodie.keep.max.commits": "20"})
-    with pytest.raises(InvalidOptionError):
+    with pytest.raises(errors.InvalidOptionError):
         native.clean(options={"hoodie.cleaner.policy": "KEEP_NOTHING"})
 
 
@@ -247,7 +242,7 @@ def test_what_is_archived_while_somebody_reads_is_found_in_the_history(path: Pat
     table.clean(options=KEPT)
     assert table.archive(options=SMALL).instants[: len(listed)] == tuple(listed)
     assert [client.active.read(one) for one in listed] == bodies
-    with pytest.raises(InstantNotFoundError):
+    with pytest.raises(errors.InstantNotFoundError):
         client.active.read(replace(listed[0], completion_time=listed[-1].completion_time))
 
 
@@ -317,7 +312,7 @@ def test_a_clean_of_what_must_stay_is_refused(
     rows, before = bag(table.to_arrow(), SCHEMA.names), data_files(path)
     several = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
     for _ in range(2):
-        with pytest.raises(TableServiceError, match="would delete") as refused:
+        with pytest.raises(errors.TableServiceError, match="would delete") as refused:
             table.clean(options=several)
         assert file in str(refused.value)
     assert (data_files(path), bag(table.to_arrow(), SCHEMA.names)) == (before, rows)

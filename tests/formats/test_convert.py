@@ -18,16 +18,8 @@ from pyiceberg.table import StaticTable
 from typer.testing import CliRunner
 
 import hudi_core as hudi
+from hudi_core import errors
 from hudi_core.cli.app import app
-from hudi_core.errors import (
-    ConcurrentWriterError,
-    CorruptMetadataError,
-    DataFileError,
-    HudiError,
-    OptionConflictError,
-    UnknownTableFormatError,
-    UnsupportedTableError,
-)
 from hudi_core.model.format import WATERMARK_KEY
 from tests.formats.dying_writers import Died, MortalStorage
 from tests.formats.service_tables import (
@@ -97,12 +89,12 @@ def test_names_by_which_delta_would_read_wrongly_are_refused(
     path: Path, native: hudi.Table, dry_run: bool
 ) -> None:
     native.alter(rename={"value": "amount"})
-    with pytest.raises(UnsupportedTableError, match="value, which is called amount now"):
+    with pytest.raises(errors.UnsupportedTableError, match="value, which is called amount now"):
         native.convert("delta", dry_run=dry_run)
     native.alter(drop="tags")
     native.alter(add_columns={"tags": pa.list_(pa.string())})
     native.alter(rename={"amount": "value"})
-    with pytest.raises(UnsupportedTableError, match=r"tags.*another column"):
+    with pytest.raises(errors.UnsupportedTableError, match=r"tags.*another column"):
         native.convert("delta", dry_run=dry_run)
     assert hudi.Table.open(path).format == "native"
 
@@ -113,7 +105,7 @@ def test_types_in_which_delta_would_read_wrongly_are_refused(path: Path) -> None
     table.insert(pa.table({"id": ["a"], "n": [1]}, schema))
     table.alter(promote={"n": pa.int64()})
     for dry_run in (True, False):
-        with pytest.raises(UnsupportedTableError, match="n of type int32, now int64"):
+        with pytest.raises(errors.UnsupportedTableError, match="n of type int32, now int64"):
             table.convert("delta", dry_run=dry_run)
     table.insert_overwrite_table(pa.table({"id": ["a"], "n": [1]}))
     table.convert("delta")
@@ -192,7 +184,7 @@ def test_files_without_field_ids_are_read_by_name(real_tables: Callable[[str], P
 def test_unwritable_tables_are_not_converted(real_tables: Callable[[str], Path], to: str) -> None:
     path = real_tables(VERSION_6[0])
     before = sorted(str(one) for one in path.rglob("*"))
-    with pytest.raises(UnsupportedTableError, match="table version 6"):
+    with pytest.raises(errors.UnsupportedTableError, match="table version 6"):
         hudi.Table.open(path).convert(to)
     assert sorted(str(one) for one in path.rglob("*") if ".locks" not in str(one)) == before
 
@@ -203,7 +195,7 @@ def test_a_dry_run_refuses_damaged_files(path: Path, native: hudi.Table, to: str
     file = path / first.path
     file.write_bytes(file.read_bytes()[:-8] + b"nonsense")
     for dry_run in (True, False):
-        with pytest.raises((DataFileError, CorruptMetadataError), match=file.name):
+        with pytest.raises((errors.DataFileError, errors.CorruptMetadataError), match=file.name):
             native.convert(to, dry_run=dry_run)
 
 
@@ -212,7 +204,7 @@ def test_a_dry_run_sees_the_rules_of_an_old_log(path: Path, native: hudi.Table) 
     native.convert("native")
     DeltaTable(str(path)).alter.set_table_properties({"delta.appendOnly": "true"})
     for dry_run in (True, False):
-        with pytest.raises(UnsupportedTableError, match=r"delta\.appendOnly"):
+        with pytest.raises(errors.UnsupportedTableError, match=r"delta\.appendOnly"):
             native.convert("delta", dry_run=dry_run)
 
 
@@ -280,7 +272,7 @@ def test_the_command(path: Path, native: hudi.Table, to: str) -> None:
 
 
 def test_a_format_that_is_not_installed_is_named(native: hudi.Table) -> None:
-    with pytest.raises(UnknownTableFormatError, match="paimon"):
+    with pytest.raises(errors.UnknownTableFormatError, match="paimon"):
         native.convert("paimon")
     assert native.format == "native"
 
@@ -290,7 +282,7 @@ def test_a_column_that_the_format_lacks_is_named_before_anything_is_written(path
     table = hudi.Table.create(path, schema, record_key="id")
     table.insert(pa.table({"id": ["a"], "at": pa.array([1], pa.time64("us"))}))
     before = sorted(str(one) for one in path.rglob("*"))
-    with pytest.raises(HudiError, match="at"):
+    with pytest.raises(errors.HudiError, match="at"):
         table.convert("delta")
     assert sorted(str(one) for one in path.rglob("*")) == before
 
@@ -303,7 +295,7 @@ def test_a_writer_is_awaited(
         hudi.Table.open(native.path).convert("delta")
 
     monkeypatch.setattr("hudi_core.txn.transaction.Transaction.commit", convert_meanwhile)
-    with pytest.raises(ConcurrentWriterError):
+    with pytest.raises(errors.ConcurrentWriterError):
         native.upsert(batch(5, "a"))
     monkeypatch.undo()
     assert not (path / "_delta_log").exists()
@@ -311,7 +303,7 @@ def test_a_writer_is_awaited(
 
 def test_a_stale_handle_does_not_write_the_former_format(path: Path, native: hudi.Table) -> None:
     hudi.Table.open(path).convert("delta")
-    with contextlib.suppress(HudiError):  # told to open it again
+    with contextlib.suppress(errors.HudiError):  # told to open it again
         native.upsert(batch(7, "a"))
     hudi.Table.open(path).upsert(batch(8, "b"))
     agree(path)
@@ -322,7 +314,7 @@ def test_a_format_among_the_options_is_no_contradiction_afterwards(path: Path) -
     table = hudi.Table.open(path, {"hoodie.table.format": "native"})
     table.convert("delta")
     table.upsert(batch(3, "a"))
-    with pytest.raises(OptionConflictError):
+    with pytest.raises(errors.OptionConflictError):
         hudi.Table.open(path, {"hoodie.table.format": "native"})
 
 

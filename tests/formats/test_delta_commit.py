@@ -21,17 +21,7 @@ from delta_format.log import open_log
 from delta_format.partition import partition_values
 from delta_format.reports import forget_reports
 from delta_format.versions import NewVersion, make_next
-from hudi_core.errors import (
-    AlreadyExistsError,
-    CommitConflictError,
-    CommitError,
-    CommitStateUnknownError,
-    CorruptMetadataError,
-    ForeignCommitError,
-    HudiError,
-    LockError,
-    StorageError,
-)
+from hudi_core import errors
 from hudi_core.model.actions import CleanMetadata, RollbackMetadata
 from hudi_core.model.format import PARENT_KEY
 from hudi_core.model.instant import Action, Instant, State
@@ -161,7 +151,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         if fault != "failed":
             real(storage, path, data)
         if fault:
-            raise StorageError("The connection broke", "Try again.")
+            raise errors.StorageError("The connection broke", "Try again.")
 
     monkeypatch.setattr(PosixStorage, "put_if_absent", faulty)
     monkeypatch.setattr(hudi_core.txn.publication, "_PAUSE_S", 0)
@@ -171,7 +161,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 def test_an_open_outcome_is_said_to_be(path: Path, table: hudi.Table, faults: list[str]) -> None:
     faults += ["failed"] * 3
-    with pytest.raises(CommitStateUnknownError):
+    with pytest.raises(errors.CommitStateUnknownError):
         table.insert(rows(3))
     assert version(path) == 1
     publish(path, last_write(path))
@@ -188,12 +178,12 @@ def test_a_log_that_cannot_be_asked_leaves_the_outcome_open(
     def once(*arguments: Any) -> Any:
         calls.append(arguments)
         if len(calls) == 2:
-            raise StorageError("The store is gone", "Wait for it.")
+            raise errors.StorageError("The store is gone", "Wait for it.")
         return open_log(*arguments)
 
     with monkeypatch.context() as patched:
         patched.setattr(delta_format.commit, "open_log", once)
-        with pytest.raises(CommitStateUnknownError):
+        with pytest.raises(errors.CommitStateUnknownError):
             publish(path, last_write(path))
     assert publish(path, last_write(path)).version == "2"
     assert_all_read(path, content(rows(0, 1, 2, 3)))
@@ -211,7 +201,7 @@ def test_who_loses_the_race_for_a_version_records_nothing(
         real(storage, name, data)
 
     monkeypatch.setattr(PosixStorage, "put_if_absent", overtaken)
-    with pytest.raises(CommitConflictError, match="from version 1 to 2"):
+    with pytest.raises(errors.CommitConflictError, match="from version 1 to 2"):
         publish(path, instant)
     assert content(by_deltalake(path)) == content(rows(0, 1, 2))
 
@@ -227,7 +217,7 @@ def test_the_recorded_parent_is_what_is_compared(
     def built_on(parent: str) -> Any:
         return replace(metadata, extra_metadata={**metadata.extra_metadata, PARENT_KEY: parent})
 
-    with pytest.raises(CommitConflictError, match="builds on version 0"):
+    with pytest.raises(errors.CommitConflictError, match="builds on version 0"):
         publish_once(seen, built_on("0"), instant)
     assert version(path) == 1
     # a vacuum changes no rows
@@ -270,7 +260,7 @@ def test_a_write_that_never_reached_the_log_is_fenced_off(
     stale = open_log(seen.client)
     seen.host.before_rollback(seen.client, instant)
     # a request that still travels does not get it in
-    with pytest.raises(AlreadyExistsError):
+    with pytest.raises(errors.AlreadyExistsError):
         make_next(seen.client, stale, NewVersion({"hudi.instant": "x"}))
     table.rollback(instant)
     table.insert(rows(4))
@@ -374,7 +364,7 @@ def test_partition_values_are_exact(path: Path, column: str, kind: pa.DataType, 
 
 def test_a_damaged_log_is_named(path: Path, table: hudi.Table) -> None:
     (path / "_delta_log" / f"{1:020d}.json").write_text("{not json", encoding="utf-8")
-    with pytest.raises(CorruptMetadataError, match="_delta_log"):
+    with pytest.raises(errors.CorruptMetadataError, match="_delta_log"):
         table.to_arrow()
 
 
@@ -385,20 +375,22 @@ def test_a_file_that_is_not_as_the_commit_says_is_not_published(
 
     def dies(*arguments: Any) -> None:
         wanted[:] = arguments
-        raise StorageError("The store is gone", "Wait for it.")
+        raise errors.StorageError("The store is gone", "Wait for it.")
 
     with monkeypatch.context() as patched:
         patched.setattr(delta_format.plugin, "record", dies)
-        with pytest.raises(HudiError):
+        with pytest.raises(errors.HudiError):
             table.insert(rows(3))
     [new] = wanted[2].new_files
     file = path / new.path
     whole = file.read_bytes()
     file.write_bytes(whole + b"more")
-    with pytest.raises(CommitError, match=f"should have {len(whole)} bytes and has {new.size + 4}"):
+    with pytest.raises(
+        errors.CommitError, match=f"should have {len(whole)} bytes and has {new.size + 4}"
+    ):
         delta_format.commit.record(*wanted)
     file.unlink()
-    with pytest.raises(CommitError, match="is not there"):
+    with pytest.raises(errors.CommitError, match="is not there"):
         delta_format.commit.record(*wanted)
     assert version(path) == 1
     file.write_bytes(whole)
@@ -437,7 +429,7 @@ def test_the_place_of_the_log_is_kept(path: Path, table: hudi.Table) -> None:
 
 def test_a_file_with_two_values_of_a_partition_is_refused() -> None:
     known = ColumnStats("a", "b", 2, 0, 0, 0, 0)
-    with pytest.raises(CommitError, match="city"):
+    with pytest.raises(errors.CommitError, match="city"):
         partition_values("p/f.parquet", {"city": known}, SCHEMA, ["city"])
 
 
@@ -477,7 +469,7 @@ def test_a_table_on_s3_is_read_by_deltalake(s3_process: S3Service) -> None:
     assert LeaseFile.decode(lease, LOCK_PATH).expired
     rival = StorageLock(table._session.opened.client.storage)
     assert rival.try_lock(0)
-    with pytest.raises(LockError, match="not free"):
+    with pytest.raises(errors.LockError, match="not free"):
         hudi.Table.open(root, {**given, "hoodie.write.lock.wait_time_ms": "10"}).insert(rows(7))
     rival.unlock()
     table.rollback(result.instant)
@@ -485,7 +477,7 @@ def test_a_table_on_s3_is_read_by_deltalake(s3_process: S3Service) -> None:
     expected = pa.Table.from_pylist([row(0, 1), row(1), away, row(3, 1)], SCHEMA)
     assert content(handle.to_pyarrow_table()) == content(expected)
     handle.alter.set_table_name("foreign")
-    with pytest.raises(ForeignCommitError, match="Version 6"):
+    with pytest.raises(errors.ForeignCommitError, match="Version 6"):
         table.insert(rows(4))
 
 

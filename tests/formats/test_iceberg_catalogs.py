@@ -33,12 +33,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.update import SetPropertiesUpdate
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    CommitError,
-    CommitStateUnknownError,
-    CorruptMetadataError,
-    InvalidOptionError,
-)
+from hudi_core import errors
 from hudi_core.services.opening import open_table
 from iceberg_format.catalog import FolderCatalog
 from iceberg_format.commit import requirements
@@ -110,7 +105,7 @@ def test_old_metadata_files_are_deleted_but_the_last_hundred(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("location", ["../other", "/etc", "s3://bucket/t", "a/../b", "file:///x"])
 def test_metadata_outside_of_the_table_is_refused(location: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidOptionError, match="location"):
+    with pytest.raises(errors.InvalidOptionError, match="location"):
         create(tmp_path / "t", **{"hoodie.table.format.iceberg.location": location})
 
 
@@ -135,10 +130,10 @@ def test_a_table_of_the_same_name_stays_in_its_catalog(tmp_path: Path) -> None:
     made.append(rows(range(3)))
     native = hudi.Table.create(tmp_path / "t", SCHEMA, record_key="id")
     native.insert(rows(range(2)))
-    with pytest.raises(InvalidOptionError, match="of this name"):
+    with pytest.raises(errors.InvalidOptionError, match="of this name"):
         hudi.Table.open(native.path, options).convert("iceberg")
     assert hudi.Table.open(native.path).format == "native"
-    with pytest.raises(InvalidOptionError, match="of this name"):
+    with pytest.raises(errors.InvalidOptionError, match="of this name"):
         create(tmp_path / "other", **options).insert(rows(range(2)))
     assert theirs.load_table("lake.trips").metadata == made.refresh().metadata
 
@@ -147,7 +142,7 @@ def test_a_file_outside_of_the_table_is_not_opened(path: Path) -> None:
     for file in (path / "metadata").glob("v*.metadata.json"):
         text = file.read_text(encoding="utf-8")
         file.write_text(text.replace(f"file://{path}/metadata/snap", "file:///etc/snap"))
-    with pytest.raises(CorruptMetadataError, match=r"not below"):
+    with pytest.raises(errors.CorruptMetadataError, match=r"not below"):
         hudi.Table.open(path).to_arrow()
 
 
@@ -285,7 +280,7 @@ def test_what_another_program_has_locked_is_not_changed(
         mine = ShowLocksRequest(dbname=database, tablename=name)
         assert client.show_locks(mine).locks in (None, [])  # commits give theirs back
         held = client.lock(lock_request(place))
-        with pytest.raises(CommitStateUnknownError, match="lock"):
+        with pytest.raises(errors.CommitStateUnknownError, match="lock"):
             place.table().upsert(rows([1], 1))
         assert place.operations() == ["INSERT"]
         assert [one.lockid for one in client.show_locks(mine).locks] == [held.lockid]
@@ -300,7 +295,7 @@ def test_what_the_metastore_refuses_is_taken_back(place: Place) -> None:
     table = place.create()
     table.insert(rows(range(3)))
     held = bag(place.agree())
-    with pytest.raises(CommitError, match="types incompatible"):
+    with pytest.raises(errors.CommitError, match="types incompatible"):
         table.alter(drop="value")
     assert bag(place.agree()) == held
     place.table().upsert(rows([1], 1))
@@ -334,7 +329,7 @@ def test_a_table_of_hive_keeps_its_name(place: Place, metastore: HiveMetastore) 
     theirs.tableType = "EXTERNAL_TABLE"
     with metastore.client() as client:
         client.create_table(theirs)
-        with pytest.raises(InvalidOptionError, match="another kind of table of this name"):
+        with pytest.raises(errors.InvalidOptionError, match="another kind of table of this name"):
             place.create()
         assert client.get_table(database, name).sd.cols == columns
 
@@ -410,12 +405,12 @@ def test_a_sql_catalog_reaches_a_table_on_s3(s3: Any, tmp_path: Path) -> None:
     ],
 )
 def test_options_of_no_catalog_are_named(options: dict[str, str], why: str, path: Path) -> None:
-    with pytest.raises(InvalidOptionError, match=why):
+    with pytest.raises(errors.InvalidOptionError, match=why):
         catalog_of(path, {f"{PREFIX}{key}": value for key, value in options.items()})
 
 
 def test_a_missing_package_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyiceberg.catalog.hive", None)
     given = {f"{PREFIX}type": "hive", f"{PREFIX}uri": "thrift://127.0.0.1:1"}
-    with pytest.raises(InvalidOptionError, match=r"pip install 'pyiceberg\[hive\]'"):
+    with pytest.raises(errors.InvalidOptionError, match=r"pip install 'pyiceberg\[hive\]'"):
         catalog_of(path, given)

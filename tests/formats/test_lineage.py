@@ -12,12 +12,7 @@ from deltalake import DeltaTable
 from pyiceberg.table.update import SetSnapshotRefUpdate
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    CommitStateUnknownError,
-    CorruptMetadataError,
-    HudiError,
-    TableServiceError,
-)
+from hudi_core import errors
 from hudi_core.model.instant import Instant, State
 from hudi_core.txn.publication import publish_once
 from iceberg_format.commit import requirements
@@ -100,7 +95,7 @@ def test_what_was_rolled_back_is_complete_nowhere(table: hudi.Table) -> None:
     assert state_of(table, instant) is State.INFLIGHT
     assert is_published(table, kept)
     assert read(table) == {"a": 1, "b": 1, "x": 1}
-    with pytest.raises(HudiError):
+    with pytest.raises(errors.HudiError):
         publish_once(here, metadata, instant)
     table.rollback(instant)
     assert state_of(table, instant) is None
@@ -112,7 +107,7 @@ def test_what_was_rolled_back_is_complete_nowhere(table: hudi.Table) -> None:
 def test_a_write_that_others_build_on_is_not_taken_out(table: hudi.Table) -> None:
     first, here = last_write(table), opened(table)
     table.upsert(batch(2, "a"))
-    with pytest.raises(TableServiceError, match="build on"):
+    with pytest.raises(errors.TableServiceError, match="build on"):
         here.host.before_rollback(here.client, first)
 
 
@@ -184,7 +179,7 @@ def test_a_write_that_a_foreign_commit_came_upon_stays_as_it_is(
 ) -> None:
     pending = left_between(monkeypatch, table, lambda: table.upsert(batch(2, "a")))
     number = append(Path(table.path), table.format, batch(7, "new"))
-    with pytest.raises(CommitStateUnknownError, match=rf"{number}\b") as caught:
+    with pytest.raises(errors.CommitStateUnknownError, match=rf"{number}\b") as caught:
         table.upsert(batch(3, "b"))
     assert pending.requested_time in caught.value.what
     assert files_of(table, pending)
@@ -207,7 +202,7 @@ def test_missing_metadata_names_the_command_that_helps(table: hudi.Table, step: 
         lambda: table.upsert(batch(2, "a")),
     ]
     for call in calls:
-        with pytest.raises(CorruptMetadataError) as caught:
+        with pytest.raises(errors.CorruptMetadataError) as caught:
             call()
         assert f"hudi table repair {table.path}" in caught.value.hint
     hudi.Table.open(table.path).repair()
@@ -221,7 +216,7 @@ def test_before_its_first_write_it_is_no_exception(tmp_path: Path, format_name: 
     table = new_table(tmp_path / "t", format_name)
     empty = hudi.Table.create(tmp_path / "u", table.schema, record_key="id", format=format_name)
     shutil.rmtree(tmp_path / "u" / METADATA[format_name])
-    with pytest.raises(CorruptMetadataError, match=f"hudi table repair {empty.path}"):
+    with pytest.raises(errors.CorruptMetadataError, match=f"hudi table repair {empty.path}"):
         empty.to_arrow()
 
 
@@ -234,7 +229,7 @@ def test_an_old_damage_leaves_no_new_write_half_done(table: hudi.Table, write: s
     found.write_bytes(whole.replace(b"ToReplaceFileIds", b"ToReplaceFileXds"))
     before, seen = READ[table.format](Path(table.path)), table.timeline.completed_writes()
     damaged = hudi.Table.open(table.path)
-    with pytest.raises(CorruptMetadataError, match="validate"):
+    with pytest.raises(errors.CorruptMetadataError, match="validate"):
         getattr(damaged, write)(batch(3, "b"))
     assert READ[table.format](Path(table.path)) == before
     assert hudi.Table.open(table.path).timeline.completed_writes() == seen

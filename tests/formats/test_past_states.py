@@ -12,15 +12,9 @@ from typing import Any
 import pytest
 
 import hudi_core as hudi
+from hudi_core import errors
 from hudi_core.actions.archive import archive
 from hudi_core.actions.clean import request_clean
-from hudi_core.errors import (
-    CorruptMetadataError,
-    ForeignCommitError,
-    HistoryExpiredError,
-    InstantNotFoundError,
-    TableServiceError,
-)
 from hudi_core.model.actions import CleanerPlan, InstantInfo, RestorePlan, RollbackPlan
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.services.opening import open_table
@@ -67,7 +61,7 @@ def seen(table: hudi.Table, states: States) -> list[str]:
     for number, (time, rows) in enumerate(states.items()):
         try:
             then = now.to_arrow(as_of=time)
-        except HistoryExpiredError:
+        except errors.HistoryExpiredError:
             gone.append(time)
         else:
             assert bag(then, SCHEMA.names) == rows, f"as of write {number}"
@@ -90,7 +84,7 @@ def require_refused(table: hudi.Table, time: str, last: str) -> None:
         lambda: table.restore(time),
     ]
     for door in doors:
-        with pytest.raises((HistoryExpiredError, InstantNotFoundError)):
+        with pytest.raises((errors.HistoryExpiredError, errors.InstantNotFoundError)):
             door()
     assert table.savepoints == ()
 
@@ -101,7 +95,7 @@ def follow(table: hudi.Table, states: States) -> None:
     for time, rows in states.items():
         try:
             changes = now.incremental(time, deletes=True).to_pylist()
-        except HistoryExpiredError:
+        except errors.HistoryExpiredError:
             continue
         held = Counter(rows)
         keys = {(one["city"], one["id"]) for one in changes}
@@ -192,7 +186,7 @@ def test_files_that_a_dead_clean_deleted_are_missed_by_name(path: Path) -> None:
     (path / oldest).unlink()
     for options in ({}, {"hoodie.metadata.enable": "false"}):
         now = hudi.Table.open(path, options)
-        with pytest.raises(HistoryExpiredError, match=oldest):
+        with pytest.raises(errors.HistoryExpiredError, match=oldest):
             now.count(as_of=min(states))
         assert bag(now.to_arrow(as_of=max(states)), SCHEMA.names) == states[max(states)]
     require_refused(table, min(states), max(states))  # whoever saves or restores finishes it first
@@ -222,7 +216,7 @@ def test_the_last_clean_tells_of_a_retained_state(path: Path, reads: list[str]) 
         if time in kept:
             now.to_arrow(as_of=time)
         else:
-            with pytest.raises(HistoryExpiredError):
+            with pytest.raises(errors.HistoryExpiredError):
                 now.to_arrow(as_of=time)
         found = [one for one in reads if "clean" in one.rpartition("/")[2]]
         cleans.append((len(found), any("history" in one for one in reads)))
@@ -248,7 +242,7 @@ def test_a_restore_deletes_nothing_too_early(path: Path, table_format: str, lost
     gone.unlink()
     before, instants = files_of(path), table.timeline.instants
     for dry_run in (True, False):
-        with pytest.raises(HistoryExpiredError, match=gone.name):
+        with pytest.raises(errors.HistoryExpiredError, match=gone.name):
             table.restore(to, dry_run=dry_run)
     assert (files_of(path), hudi.Table.open(path).timeline.instants) == (before, instants)
     gone.write_bytes(whole)
@@ -282,7 +276,7 @@ def test_a_restore_that_leaves_a_commit_out_is_not_carried_out(
     assert "which must stay" in caplog.text
     begun = forged_restore(table, list(states)[2], state=State.INFLIGHT)
     before = files_of(path)
-    with pytest.raises(CorruptMetadataError, match=begun.requested_time):
+    with pytest.raises(errors.CorruptMetadataError, match=begun.requested_time):
         table.upsert(batch(6, "a"))
     assert (files_of(path), bag(table.to_arrow(), SCHEMA.names)) == (before, states[max(states)])
 
@@ -291,14 +285,18 @@ def test_a_restore_that_leaves_a_commit_out_is_not_carried_out(
 def test_a_plan_that_names_no_instant_is_named(path: Path, time: str, action: str) -> None:
     table, _ = with_states(path, "native")
     asked = forged_restore(table, time)
-    with pytest.raises(CorruptMetadataError, match=rf"{asked.requested_time}\.restore.*{time}"):
+    with pytest.raises(
+        errors.CorruptMetadataError, match=rf"{asked.requested_time}\.restore.*{time}"
+    ):
         table.upsert(batch(4, "a"))
     client = open_table(table.path, {}).client
     client.active.delete_pending(asked)
     plan = RollbackPlan(InstantInfo(time, action), ())
     asked = Instant(client.clock.next_time(client.timeline()), Action.ROLLBACK, State.REQUESTED)
     client.active.create_requested(asked, encode(plan))
-    with pytest.raises(CorruptMetadataError, match=rf"{asked.requested_time}\.rollback.*{time}"):
+    with pytest.raises(
+        errors.CorruptMetadataError, match=rf"{asked.requested_time}\.rollback.*{time}"
+    ):
         table.upsert(batch(4, "a"))
 
 
@@ -308,9 +306,9 @@ def test_a_rollback_does_not_go_back_to_an_older_version(path: Path) -> None:
     replaced = table.insert_overwrite(batch(9, "a")).instant
     # of the file group that was replaced, the savepoint keeps the first version alone
     table.clean(options=ONE_VERSION)
-    with pytest.raises(HistoryExpiredError, match=list(states)[3]):
+    with pytest.raises(errors.HistoryExpiredError, match=list(states)[3]):
         table.rollback(replaced)
-    with pytest.raises(HistoryExpiredError, match=list(states)[3]):
+    with pytest.raises(errors.HistoryExpiredError, match=list(states)[3]):
         table.changes(list(states)[3])
     assert bag(batch(9, "a")) <= bag(table.to_arrow(), SCHEMA.names)
 
@@ -431,7 +429,7 @@ def test_a_savepoint_whose_commit_replaced_files_that_are_there_stays(path: Path
     client = open_table(str(path), {}).client
     archive(client, [one for one in table.timeline.completed_writes() if one != replaced][:3])
     table = hudi.Table.open(path, beyond)
-    with pytest.raises(TableServiceError, match="files that it replaced"):
+    with pytest.raises(errors.TableServiceError, match="files that it replaced"):
         table.delete_savepoint(saved.instant)
     assert [one.instant for one in table.savepoints] == [saved.instant]
     before = bag(table.to_arrow(), SCHEMA.names)
@@ -527,7 +525,7 @@ def test_a_repair_takes_them_out_alone(path: Path, table_format: str, by: str, w
     table = hudi.Table.open(path)
     (counted,) = table.repair(dry_run=True).foreign
     assert (counted.added_rows, counted.removed) == (3, ())
-    with pytest.raises(ForeignCommitError, match=r"3 rows in 2 files added\."):
+    with pytest.raises(errors.ForeignCommitError, match=r"3 rows in 2 files added\."):
         table.repair()
     done = table.repair(take_in=True) if way == "take_in" else table.repair(discard=True)
     assert (len(done.returned), done.left) == (1, ())

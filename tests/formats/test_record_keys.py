@@ -15,15 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import hudi_core as hudi
+from hudi_core import errors
 from hudi_core.base_file.footer import read_columns
-from hudi_core.errors import (
-    CommitConflictError,
-    InvalidOptionError,
-    KeyCollisionError,
-    RecordKeyError,
-    SchemaError,
-    UnsupportedTableError,
-)
 from hudi_core.index import collisions
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY
@@ -68,7 +61,7 @@ def test_of_two_upserts_of_new_keys_one_is_given_up(
     options = with_index(index)
     table = new_table(path, SCHEMA, options, format=format_name)
     mine: Write = lambda t: t.upsert(batch(2, "c", "d", "x"))  # noqa: E731
-    with pytest.raises(CommitConflictError, match="both added record key 'd'") as caught:
+    with pytest.raises(errors.CommitConflictError, match="both added record key 'd'") as caught:
         overlapping(monkeypatch, table, mine, lambda t: t.upsert(batch(1, "d", "e")), options)
     assert caught.value.facts["granularity"] == "record_key"
     assert keys(table) == {"d": 1, "e": 1}
@@ -117,7 +110,7 @@ def test_one_key_in_two_partitions(path: Path, monkeypatch: pytest.MonkeyPatch, 
         lambda t: t.upsert(moved("k")),
     )
     if index in IN_TABLE:
-        with pytest.raises(CommitConflictError, match="both added record key 'k'"):
+        with pytest.raises(errors.CommitConflictError, match="both added record key 'k'"):
             overlapping(monkeypatch, table, *writes, options)
         assert keys(table) == {"k": 1}
     else:
@@ -165,7 +158,7 @@ def test_other_operations(path: Path, monkeypatch: pytest.MonkeyPatch, case: str
     table = new_table(path, SCHEMA, APART)
     table.bulk_insert(batch(1, "x"))
     if conflicts:
-        with pytest.raises(CommitConflictError, match="both added record key 'k'"):
+        with pytest.raises(errors.CommitConflictError, match="both added record key 'k'"):
             overlapping(monkeypatch, table, mine, theirs, APART)
         assert keys(table)["k"] == 1
     else:
@@ -176,7 +169,7 @@ def test_a_row_beside_stored_ones_is_new(path: Path, monkeypatch: pytest.MonkeyP
     """The small file of one writer takes the row in, the other writer makes a new file for it."""
     table = new_table(path, SCHEMA)
     table.upsert(batch(1, "a", "b"))
-    with pytest.raises(CommitConflictError, match="both added record key 'k'"):
+    with pytest.raises(errors.CommitConflictError, match="both added record key 'k'"):
         overlapping(
             monkeypatch,
             table,
@@ -221,7 +214,7 @@ def pairs_held(table: hudi.Table) -> list[tuple[Any, ...]]:
 
 def refused(write: Callable[[], Any], key: Key, other: Key) -> None:
     """It is, and names both rows."""
-    with pytest.raises(KeyCollisionError) as caught:
+    with pytest.raises(errors.KeyCollisionError) as caught:
         write()
     error = caught.value
     named = [tuple(row.values()) for row in (error.incoming, error.other)]
@@ -388,7 +381,7 @@ def test_a_folder_with_such_rows_is_adopted_only_by_writing_them(tmp_path: Path)
     folder.mkdir(parents=True)
     pq.write_table(keyed(one, other), folder / "a.parquet")
     found: dict[str, Any] = {"record_key": ["a", "b"], "partition_by": "city", "source": "parquet"}
-    with pytest.raises(UnsupportedTableError, match="1 rows have the key of another row"):
+    with pytest.raises(errors.UnsupportedTableError, match="1 rows have the key of another row"):
         hudi.Table.adopt(folder.parent, **found)
     hudi.Table.adopt(folder.parent, rewrite=tmp_path / "new", **found)
     assert hudi.Table.open(tmp_path / "new").count() == 2
@@ -402,10 +395,10 @@ def test_timestamps_that_lose_their_microseconds_are_compared(path: Path) -> Non
     def of(*micros: int) -> pa.Table:
         return pa.table({"at": pa.array(micros, schema[0].type), "v": list(micros)}, schema)
 
-    with pytest.raises(KeyCollisionError, match="beside it"):
+    with pytest.raises(errors.KeyCollisionError, match="beside it"):
         table.upsert(of(1_000_001, 1_000_002))
     table.upsert(of(1_000_000, 2_000_000))
-    with pytest.raises(KeyCollisionError, match="stored in the table"):
+    with pytest.raises(errors.KeyCollisionError, match="stored in the table"):
         table.upsert(of(1_000_001, 2_000_000))
     assert table.upsert(of(1_000_000, 2_000_000)).updated == 2
 
@@ -430,7 +423,7 @@ def test_other_keys_cost_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_virtual_key_has_no_nulls(path: Path) -> None:
     table = paired_table(path, **LEVELS["no key column"])
     table.upsert(keyed(("__null__", "x")))
-    with pytest.raises(RecordKeyError, match="null or empty in 1 of 1 rows"):
+    with pytest.raises(errors.RecordKeyError, match="null or empty in 1 of 1 rows"):
         table.upsert(keyed((None, "x")))
 
 
@@ -550,7 +543,7 @@ def test_a_delete_needs_the_fields_of_key_and_partition_alone(path: Path) -> Non
     table.delete(pa.table({"h": pa.array([{"k": "c"}])}))  # an index of the whole table finds it
     assert nested_held(table) == "d11"
     by_partition = {"hoodie.index.type": "SIMPLE"}
-    with pytest.raises(SchemaError, match=r"lack the column 'h\.city'"):
+    with pytest.raises(errors.SchemaError, match=r"lack the column 'h\.city'"):
         table.delete(pa.table({"h": pa.array([{"k": "d"}])}), options=by_partition)
 
 
@@ -570,23 +563,25 @@ def test_what_has_no_key_or_would_change_one_is_refused(tmp_path: Path) -> None:
     table.insert(nested("ab"))
     without = pa.table({"h": pa.array([{"x": 1}]), "n": [1], "v": [1]})
     for given in (pa.array([None], HEAD), pa.array([{"k": None}], HEAD)):
-        with pytest.raises(RecordKeyError, match=r"\(h\.k\) is null or empty in 1 of 1 rows"):
+        with pytest.raises(
+            errors.RecordKeyError, match=r"\(h\.k\) is null or empty in 1 of 1 rows"
+        ):
             table.upsert(pa.table([given, [1], [1]], names=NESTED.names))
-    with pytest.raises(SchemaError, match=r"lack the column h\.k"):
+    with pytest.raises(errors.SchemaError, match=r"lack the column h\.k"):
         table.upsert(without)
-    with pytest.raises(RecordKeyError, match=r"lack the record key column 'h\.k'"):
+    with pytest.raises(errors.RecordKeyError, match=r"lack the record key column 'h\.k'"):
         table.delete(without)
-    with pytest.raises(SchemaError, match="'h' is part of the record key"):
+    with pytest.raises(errors.SchemaError, match="'h' is part of the record key"):
         table.update({"h": {"k": "z", "city": "rome", "x": 1}}, where="n = 7")
     by_number = table.merge(nested("z"), "target.n = source.n AND source.h.k = target.h.city")
-    with pytest.raises(SchemaError, match="'h' is part of the record key"):
+    with pytest.raises(errors.SchemaError, match="'h' is part of the record key"):
         by_number.when_matched_update({"h": "source.h"}).execute()
     for change in ({"drop": ["h"]}, {"drop": ["h.k"]}, {"rename": {"h.k": "key"}}):
-        with pytest.raises(SchemaError, match=r"part of the record key|is part"):
+        with pytest.raises(errors.SchemaError, match=r"part of the record key|is part"):
             table.alter(**change)
     assert nested_held(table) == "a11 b11"
     for name in ("h.none", "h", "n.k", "h.k.x"):
-        with pytest.raises(SchemaError):
+        with pytest.raises(errors.SchemaError):
             hudi.Table.create(tmp_path / "no", NESTED, record_key=name)
         assert not (tmp_path / "no").exists()
 
@@ -692,7 +687,7 @@ def test_what_needs_commit_times_is_refused_without_them(path: Path) -> None:
     history(1)[0].run(table)
     begin = table.timeline.completed_writes()[0]
     for query in (table.incremental, table.changes):
-        with pytest.raises(UnsupportedTableError, match="Compare two snapshots") as refused:
+        with pytest.raises(errors.UnsupportedTableError, match="Compare two snapshots") as refused:
             query(begin)
         assert "hoodie.populate.meta.fields=false" in str(refused.value)
 
@@ -715,7 +710,7 @@ def test_a_concatenator_makes_keys_of_its_own(tmp_path: Path) -> None:
     assert found == {f"{row['id']}_{row['number']}" for row in rows}
     before = sorted(tmp_path.rglob("*.parquet"))
     wrong = [{**rows[0], "id": "a_1"}]
-    with pytest.raises(RecordKeyError, match=r"contains '_'.* in 1 of 1 rows"):
+    with pytest.raises(errors.RecordKeyError, match=r"contains '_'.* in 1 of 1 rows"):
         virtual.upsert(pa.Table.from_pylist(wrong, KEYED))
     assert sorted(tmp_path.rglob("*.parquet")) == before
 
@@ -725,7 +720,9 @@ def test_each_column_of_a_virtual_key_has_a_value(tmp_path: Path) -> None:
     data = pa.Table.from_pylist(rows, KEYED)
     for level in ("no key column", "transition"):
         table = made(tmp_path / level, level, generator="complex")
-        with pytest.raises(RecordKeyError, match=r"id, number.*null or empty in 1 of 1 rows"):
+        with pytest.raises(
+            errors.RecordKeyError, match=r"id, number.*null or empty in 1 of 1 rows"
+        ):
             table.insert(data)
         assert not list((tmp_path / level).rglob("*.parquet"))
     table = made(tmp_path / "hudi", "no meta columns", generator="complex")
@@ -738,13 +735,13 @@ def test_keys_that_others_make_otherwise_need_consent(tmp_path: Path, kind: pa.D
     schema = pa.schema([("id", kind), ("value", pa.int64())])
     virtual = {"hoodie.recordkey.virtual.enabled": "true"}
     consent = {"hoodie.recordkey.virtual.foreign.keys.accepted": "true"}
-    with pytest.raises(InvalidOptionError, match="in silence"):
+    with pytest.raises(errors.InvalidOptionError, match="in silence"):
         hudi.Table.create(tmp_path / "no", schema, record_key="id", options=virtual)
     assert not (tmp_path / "no").exists()
     options = {**virtual, **consent}
     hudi.Table.create(tmp_path / "yes", schema, record_key="id", options=options)
     stored = hudi.Table.create(tmp_path / "stored", schema, record_key="id")
-    with pytest.raises(InvalidOptionError, match="in silence"):
+    with pytest.raises(errors.InvalidOptionError, match="in silence"):
         stored.rewrite_keys()
     hudi.Table.open(stored.path, consent).rewrite_keys()
 

@@ -8,16 +8,10 @@ from pathlib import Path
 import pytest
 
 import hudi_core as hudi
+from hudi_core import errors
 from hudi_core.actions.rollback import begin
 from hudi_core.config.table_parsers import NATIVE
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import (
-    CommitStateUnknownError,
-    HistoryExpiredError,
-    HudiError,
-    InstantNotFoundError,
-    TableServiceError,
-)
 from hudi_core.model.actions import InstantInfo, RestorePlan
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.services.convert import load_format
@@ -82,7 +76,7 @@ def test_a_savepoint_keeps_earlier_times_that_come_later(path: Path, table_forma
     agree(path)
     table.delete_savepoint(saved)
     table.clean(options={**versions, "hoodie.cleaner.incremental.mode": "false"})
-    with pytest.raises(HistoryExpiredError):
+    with pytest.raises(errors.HistoryExpiredError):
         table.to_arrow(as_of=saved)
 
 
@@ -163,7 +157,7 @@ def test_a_savepoint_comes_and_goes(path: Path, table_format: str) -> None:
     (saved,) = table.savepoints
     time = saved.instant.requested_time
     assert table.savepoint(time) == saved
-    with pytest.raises(TableServiceError, match=time):
+    with pytest.raises(errors.TableServiceError, match=time):
         table.restore(table.timeline.completed_writes()[0])
     for _ in range(2):
         table.delete_savepoint(time)
@@ -172,20 +166,20 @@ def test_a_savepoint_comes_and_goes(path: Path, table_format: str) -> None:
         if "iceberg" in table_format:
             assert len(Iceberg(path).table.metadata.refs) == 2
     table.delete_savepoint(time)
-    with pytest.raises(InstantNotFoundError):
+    with pytest.raises(errors.InstantNotFoundError):
         table.delete_savepoint(time)
     # a clean after it looks at every partition, as the savepoint kept files of any
     table.upsert(batch(7, "a"), options=KEPT)
-    with pytest.raises(HistoryExpiredError):
+    with pytest.raises(errors.HistoryExpiredError):
         table.restore(time)
-    with pytest.raises(HistoryExpiredError):
+    with pytest.raises(errors.HistoryExpiredError):
         table.savepoint(time)
     agree(path)
 
 
 def test_what_cannot_be_saved_or_restored_is_refused(native: hudi.Table) -> None:
     for call in (native.savepoint, native.restore):
-        with pytest.raises(InstantNotFoundError):
+        with pytest.raises(errors.InstantNotFoundError):
             call("20200101000000000")
     begun = Instant(
         native.timeline.completed_writes()[0].requested_time, Action.SAVEPOINT, State.INFLIGHT
@@ -223,7 +217,7 @@ def test_a_state_that_the_format_has_forgotten_is_no_savepoint(path: Path) -> No
     iceberg = open_table(table.path, {})
     iceberg.host.archive_instants(iceberg.client, [first])
     before = table.timeline.instants
-    with pytest.raises(TableServiceError, match="does not keep the state"):
+    with pytest.raises(errors.TableServiceError, match="does not keep the state"):
         table.savepoint(first)
     assert table.timeline.instants == before
     table.savepoint()
@@ -271,10 +265,12 @@ def test_what_the_format_refuses_leaves_no_plan(path: Path) -> None:
     before = instants(path)
     _, second, last = table.timeline.completed_writes()
     for dry_run in (True, False):
-        with pytest.raises(TableServiceError, match=r"does not keep|no state to go back to"):
+        with pytest.raises(errors.TableServiceError, match=r"does not keep|no state to go back to"):
             table.restore(second, dry_run=dry_run)
         assert instants(path) == before
-    with pytest.raises(TableServiceError, match=r"the state before it|no state to go back to"):
+    with pytest.raises(
+        errors.TableServiceError, match=r"the state before it|no state to go back to"
+    ):
         table.rollback(last)
     assert instants(path) == before
     table.upsert(batch(4, "a"))
@@ -315,7 +311,7 @@ def test_a_refused_plan_of_another_writer_goes_with_a_forced_repair(path: Path, 
         client.active.to_inflight(requested_restore(table))
     else:  # by an engine that knows nothing of the format
         restore(TableState.load(OpenTable(client.as_stored(), load_format(NATIVE))), plan)
-    with pytest.raises(HudiError, match=rf"{begun[:7]}.*table repair .* --force"):
+    with pytest.raises(errors.HudiError, match=rf"{begun[:7]}.*table repair .* --force"):
         table.upsert(batch(4, "a"))
     table = hudi.Table.open(path)
     assert table.repair(force=True).left == ()
@@ -330,16 +326,16 @@ def test_a_converted_table_goes_back_to_its_conversion(path: Path, table_format:
     table = hudi.Table.open(path)
     first, present = table.timeline.completed_writes()
     then = agree(path)
-    with pytest.raises(TableServiceError):
+    with pytest.raises(errors.TableServiceError):
         table.restore(first)
     before = table.timeline.instants
-    with pytest.raises(TableServiceError, match="does not keep the state"):
+    with pytest.raises(errors.TableServiceError, match="does not keep the state"):
         table.savepoint(first)
     assert table.timeline.instants == before
     assert agree(path) == then
     table.savepoint(present)
     table.upsert(batch(3, "a"))
-    with pytest.raises(TableServiceError, match="later commits"):
+    with pytest.raises(errors.TableServiceError, match="later commits"):
         table.restore(first)
     table.restore(present)
     assert agree(path) == then
@@ -360,7 +356,7 @@ def test_a_dry_run_is_refused_as_the_restore_is(path: Path, table_format: str) -
 
     before, refusals = files(), []
     for dry_run in (True, False):
-        with pytest.raises(TableServiceError) as refused:
+        with pytest.raises(errors.TableServiceError) as refused:
             table.restore(first, dry_run=dry_run)
         refusals.append(str(refused.value))
         if dry_run:
@@ -381,7 +377,7 @@ def test_a_refused_savepoint_of_another_engine_goes_with_a_forced_repair(path: P
     blind, config = open_table(table.path, {}), WriteConfig.from_options({})
     blind = OpenTable(blind.client.as_stored(), load_format(NATIVE))
     create_savepoint(blind, table_lock(blind, config), config, of=first.requested_time)
-    with pytest.raises(CommitStateUnknownError, match=r"savepoint.*table repair .* --force"):
+    with pytest.raises(errors.CommitStateUnknownError, match=r"savepoint.*table repair .* --force"):
         table.upsert(batch(4, "a"))
     table = hudi.Table.open(path)
     table.repair(force=True)

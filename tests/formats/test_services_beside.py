@@ -16,13 +16,7 @@ from typing import Any
 import pytest
 
 import hudi_core as hudi
-from hudi_core.errors import (
-    CommitConflictError,
-    ConcurrentWriterError,
-    HistoryExpiredError,
-    LockError,
-    TableServiceError,
-)
+from hudi_core import errors
 from hudi_core.model.instant import Instant
 from hudi_core.services import purge
 from hudi_core.txn import heartbeat
@@ -73,7 +67,7 @@ def test_what_a_begun_clean_deletes_is_not_gone_back_to(
         "restore": lambda: table.restore(first),
         "rollback": lambda: table.rollback(second),
     }
-    with pytest.raises((HistoryExpiredError, TableServiceError)):
+    with pytest.raises((errors.HistoryExpiredError, errors.TableServiceError)):
         services[service]()
     assert ours(table.path) == {"a": 2, "b": 1, "x": 1}
     assert all(one.is_completed for one in table.timeline.instants)
@@ -123,7 +117,9 @@ def test_what_builds_on_a_write_that_was_rolled_back_fails(
         return commit(self, *arguments)
 
     monkeypatch.setattr(Transaction, "commit", slow)
-    with pytest.raises(CommitConflictError, match=f"{second.requested_time}.*was rolled back"):
+    with pytest.raises(
+        errors.CommitConflictError, match=f"{second.requested_time}.*was rolled back"
+    ):
         BUILDS[name](hudi.Table.open(table.path, {**SHARED, **ONE_FILE}))
     assert ours(table.path) == {"a": 1, "b": 1, "x": 1}
     BUILDS[name](hudi.Table.open(table.path, {**SHARED, **ONE_FILE}))
@@ -205,9 +201,9 @@ def test_the_write_that_tells_that_others_are_archived_stays(
     table.archive()
     there = [one for one in table.timeline.completed_writes() if one.requested_time != first]
     for one in there[:0:-1]:
-        with suppress(TableServiceError):  # a format may have expired the state before
+        with suppress(errors.TableServiceError):  # a format may have expired the state before
             table.rollback(one)
-    with pytest.raises(TableServiceError):
+    with pytest.raises(errors.TableServiceError):
         table.rollback(there[0])
     assert ours(table.path).keys() == {"a", "b", "x", "y"}
     table.upsert(batch(9, "b"))
@@ -286,7 +282,7 @@ def test_a_writer_waits_for_another_s_purge(tmp_path: Path, path: Path, format_n
 def test_a_writer_that_waits_for_too_long_says_for_what(tmp_path: Path, path: Path) -> None:
     table = with_rows(path)
     hasty = hudi.Table.open(table.path, OPTIONS | {"hoodie.write.lock.wait_time_ms": "300"})
-    with purging(table.path, tmp_path), pytest.raises(LockError) as caught:
+    with purging(table.path, tmp_path), pytest.raises(errors.LockError) as caught:
         hasty.upsert(rows(9))
     assert "a table service is at work" in str(caught.value)
     assert "hoodie.write.lock.provider" in str(caught.value)
@@ -306,7 +302,7 @@ def test_nobody_waits_for_a_service_that_was_killed(tmp_path: Path, path: Path) 
 
 def test_a_table_is_not_dropped_beside_a_service(tmp_path: Path, path: Path) -> None:
     table = with_rows(path)
-    with purging(table.path, tmp_path), pytest.raises(ConcurrentWriterError):
+    with purging(table.path, tmp_path), pytest.raises(errors.ConcurrentWriterError):
         table.drop()
     assert sorted(table.to_arrow().column("id").to_pylist()) == [1, 2, 3]
 

@@ -12,16 +12,8 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 import hudi_core as hudi
+from hudi_core import errors
 from hudi_core.cli import app
-from hudi_core.errors import (
-    CommitConflictError,
-    CommitStateUnknownError,
-    IncompleteCommitError,
-    InvalidOptionError,
-    TableServiceError,
-    UnknownTableFormatError,
-    UnsupportedCapabilityError,
-)
 from hudi_core.model.format import PARENT_KEY
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.joint import join_versions, split_versions
@@ -153,7 +145,7 @@ def test_a_lost_answer_of_one_is_no_failure(
         receipt = right(self, *arguments, **named)
         if self.name in left:
             left.remove(self.name)
-            raise CommitStateUnknownError("The answer was lost", "Look again.")
+            raise errors.CommitStateUnknownError("The answer was lost", "Look again.")
         return receipt
 
     monkeypatch.setattr(FormatHost, "complete_write", lossy)
@@ -165,8 +157,8 @@ def test_a_lost_answer_of_one_is_no_failure(
 def test_what_the_last_format_never_takes_is_taken_out_of_the_first(
     table: hudi.Table, formats: str, failing: Callable[..., None]
 ) -> None:
-    failing(formats.split(",")[1], "complete_write", IncompleteCommitError("No", "Never."))
-    with pytest.raises(CommitConflictError, match="rolled back"):
+    failing(formats.split(",")[1], "complete_write", errors.IncompleteCommitError("No", "Never."))
+    with pytest.raises(errors.CommitConflictError, match="rolled back"):
         table.upsert(batch(2, "a", "n"))
     assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1}
     hudi.Table.open(table.path).upsert(batch(3, "z"))
@@ -230,8 +222,10 @@ def test_a_rollback_that_the_last_format_refuses_changes_nothing(
     table: hudi.Table, formats: str, failing: Callable[..., None]
 ) -> None:
     done = table.upsert(batch(2, "a")).instant
-    failing(formats.split(",")[1], "before_rollback", TableServiceError("No", "Not this one."))
-    with pytest.raises(TableServiceError, match="No"):
+    failing(
+        formats.split(",")[1], "before_rollback", errors.TableServiceError("No", "Not this one.")
+    )
+    with pytest.raises(errors.TableServiceError, match="No"):
         table.rollback(done)
     assert read_at_rest(table)["a"] == 2
     hudi.Table.open(table.path).upsert(batch(3, "z"))
@@ -245,9 +239,9 @@ def test_a_rollback_that_the_first_format_refuses_later_goes_on(
     failing(
         formats.split(",", maxsplit=1)[0],
         "before_rollback",
-        TableServiceError("No", "Not this one."),
+        errors.TableServiceError("No", "Not this one."),
     )
-    with pytest.raises(IncompleteCommitError, match="has done already"):
+    with pytest.raises(errors.IncompleteCommitError, match="has done already"):
         table.rollback(done)
     hudi.Table.open(table.path).upsert(batch(3, "z"))
     assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1, "z": 3}
@@ -261,10 +255,10 @@ def test_what_any_format_cannot_go_back_behind_is_refused_before_one_has(
     before = table.timeline.completed_writes()[-1]
     done = table.upsert(batch(2, "a")).instant
     instant = done if way == "rollback" else before
-    lost = TableServiceError("No", "It is gone.")
+    lost = errors.TableServiceError("No", "It is gone.")
     for dry_run in (True, False):
         failing(formats.split(",", maxsplit=1)[0], "check_restore", lost)
-        with pytest.raises(TableServiceError, match="No"):
+        with pytest.raises(errors.TableServiceError, match="No"):
             getattr(table, way)(instant, dry_run=dry_run)
         assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
     hudi.Table.open(table.path).upsert(batch(3, "z"))
@@ -281,13 +275,13 @@ def test_what_any_format_cannot_go_back_behind_is_refused_before_one_has(
     ],
 )
 def test_a_list_that_is_none_is_refused(given: str, said: str, path: Path) -> None:
-    with pytest.raises(InvalidOptionError, match=said):
+    with pytest.raises(errors.InvalidOptionError, match=said):
         new_table(path, given)
     assert not path.exists()
 
 
 def test_a_missing_plugin_in_the_list_is_named(path: Path) -> None:
-    with pytest.raises(UnknownTableFormatError, match="nowhere"):
+    with pytest.raises(errors.UnknownTableFormatError, match="nowhere"):
         new_table(path, "iceberg,nowhere")
     assert not path.exists()
 
@@ -307,7 +301,7 @@ def test_abilities_are_those_that_all_have(formats: str) -> None:
 
 
 def test_files_stay_in_the_folder_of_the_table(tmp_path: Path, formats: str) -> None:
-    with pytest.raises(UnsupportedCapabilityError, match="keeps all files in its folder"):
+    with pytest.raises(errors.UnsupportedCapabilityError, match="keeps all files in its folder"):
         new_table(tmp_path / "t", formats, **{"hoodie.storage.path": str(tmp_path / "store")})
     assert not (tmp_path / "t").exists()
 
@@ -353,7 +347,7 @@ def test_a_format_that_stays_keeps_its_history(path: Path) -> None:
     table.upsert(batch(2, "a"))
     versions = DeltaTable(table.path).version()
     table.savepoint()
-    with pytest.raises(TableServiceError, match="savepoints"):
+    with pytest.raises(errors.TableServiceError, match="savepoints"):
         table.convert(BOTH)  # the new one could not go back to them
     table.delete_savepoint(table.timeline.completed_writes()[-1].requested_time)
     table.convert(BOTH)

@@ -17,18 +17,9 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import hudi_core as hudi
+from hudi_core import errors
 from hudi_core.cli import app
 from hudi_core.engine.base import TaskContext
-from hudi_core.errors import (
-    CommitValidationError,
-    ConfigError,
-    CorruptMetadataError,
-    InvalidOptionError,
-    SchemaError,
-    StageConflictError,
-    TableServiceError,
-    UnknownStageError,
-)
 from hudi_core.model.files import BasePath
 from hudi_core.services import stage as stage_service
 from hudi_core.services import stage_checks
@@ -86,7 +77,7 @@ def test_nobody_sees_a_stage_before_its_publication(table: hudi.Table) -> None:
     assert set(times["_hoodie_commit_time"].to_pylist()) == {result.instant.requested_time}
     assert bag(table.to_arrow(as_of=writes[-1]), SCHEMA.names) == old
     assert list(folder(table).glob("*")) == []
-    with pytest.raises(UnknownStageError, match="published or dropped"):
+    with pytest.raises(errors.UnknownStageError, match="published or dropped"):
         staged.publish()
     table.upsert(batch(6, "a"))
 
@@ -142,7 +133,7 @@ def test_a_dataset_is_queried_before_the_publication(native: hudi.Table) -> None
     assert staged.to_arrow("id", filter=[("ts", ">", 4)])["id"].to_pylist() == ["n", "a"]
     assert staged.count([("city", "=", "rome")]) == 2
     staged.drop()
-    with pytest.raises(UnknownStageError):
+    with pytest.raises(errors.UnknownStageError):
         staged.count()
     assert native.stages() == ()
     assert list(folder(native).glob("*")) == []
@@ -204,11 +195,11 @@ def test_what_changed_since_is_a_conflict(
     staged = native.stage(batch(5, *keys), operation)
     meanwhile(hudi.Table.open(native.path))
     now = agree(Path(native.path))
-    with pytest.raises(StageConflictError, match="stage its rows again") as caught:
+    with pytest.raises(errors.StageConflictError, match="stage its rows again") as caught:
         staged.publish()
     assert reason in caught.value.reason
     assert not caught.value.retryable
-    with pytest.raises(StageConflictError):
+    with pytest.raises(errors.StageConflictError):
         staged.to_arrow()
     assert agree(Path(native.path)) == now
     assert [one.id for one in native.stages()] == [staged.id]
@@ -219,7 +210,7 @@ def test_a_key_that_others_inserted_is_a_conflict(table: hudi.Table) -> None:
     staged = table.stage(batch(5, "n"), options=new_files)
     other = table.stage(batch(5, "o"), options=new_files)
     hudi.Table.open(table.path).upsert(batch(9, "n"), options=new_files)
-    with pytest.raises(StageConflictError, match="both added record key 'n'"):
+    with pytest.raises(errors.StageConflictError, match="both added record key 'n'"):
         staged.publish()
     # in the same partition, and nothing in common
     other.publish()
@@ -253,7 +244,7 @@ def test_rows_that_nobody_checked_are_not_deleted(
     else:
         other.upsert(batch(5, "n"), options=alone)
     now = agree(Path(native.path))
-    with pytest.raises(StageConflictError, match="delete rows that others inserted since"):
+    with pytest.raises(errors.StageConflictError, match="delete rows that others inserted since"):
         staged.publish()
     assert agree(Path(native.path)) == now
     # once it has gone nothing is in the way
@@ -321,7 +312,7 @@ def test_what_is_dropped_meanwhile_is_not_published(
 
     now, writes = agree(Path(native.path)), native.timeline.completed_writes()
     monkeypatch.setattr(stage_service, step, dropped)
-    with pytest.raises(UnknownStageError, match="published or dropped"):
+    with pytest.raises(errors.UnknownStageError, match="published or dropped"):
         staged.publish()
     assert list(folder(native).glob("*")) == []
     assert agree(Path(native.path)) == now
@@ -356,16 +347,16 @@ def test_validators_run_before_and_again(native: hudi.Table) -> None:
             "select count(*) <= 5 from <TABLE_NAME>#true"
         ),
     }
-    with pytest.raises(CommitValidationError):
+    with pytest.raises(errors.CommitValidationError):
         native.stage(batch(5, "c", "d"), options=at_most)
-    with pytest.raises(CommitValidationError):
+    with pytest.raises(errors.CommitValidationError):
         native.stage(batch(5, "c"), validators=[lambda rows, commit: False])
     assert list(folder(native).glob("*")) == []
     staged = native.stage(batch(5, "c"), options=at_most)
     native.bulk_insert(batch(5, "z"))
     # those of the publisher run, and none that a file of the table names
     strict = hudi.Table.open(native.path, at_most).find_stage(staged.id)
-    with pytest.raises(CommitValidationError, match="it returns false, not true"):
+    with pytest.raises(errors.CommitValidationError, match="it returns false, not true"):
         strict.publish()
     native.stages()[0].publish()
     assert native.count() == 6
@@ -400,9 +391,9 @@ def test_a_stage_expires(native: hudi.Table) -> None:
     assert timedelta(hours=2.9) < staged.expires - datetime.now(UTC) <= timedelta(hours=3)
     kept = native.stage(batch(5, "d"))
     _age(native, staged)
-    with pytest.raises(StageConflictError, match="it expired at"):
+    with pytest.raises(errors.StageConflictError, match="it expired at"):
         staged.publish()
-    with pytest.raises(UnknownStageError):
+    with pytest.raises(errors.UnknownStageError):
         native.find_stage(staged.id)
     assert [one.id for one in native.stages()] == [kept.id]
     # of one that its writer did not finish
@@ -439,10 +430,14 @@ def _change(table: hudi.Table, stage: Stage, name: str, value: object) -> None:
 
 def test_what_cannot_be_staged_leaves_nothing(native: hudi.Table) -> None:
     for operation, given, error in (
-        ("delete_partitions", ["rome"], InvalidOptionError),
-        ("merge", batch(5, "a"), InvalidOptionError),
-        ("upsert", batch(5, "a").drop_columns(["id"]), SchemaError),
-        ("upsert", batch(5, "a").set_column(0, "id", pa.array([None], pa.string())), SchemaError),
+        ("delete_partitions", ["rome"], errors.InvalidOptionError),
+        ("merge", batch(5, "a"), errors.InvalidOptionError),
+        ("upsert", batch(5, "a").drop_columns(["id"]), errors.SchemaError),
+        (
+            "upsert",
+            batch(5, "a").set_column(0, "id", pa.array([None], pa.string())),
+            errors.SchemaError,
+        ),
     ):
         with pytest.raises(error):
             native.stage(given, operation)
@@ -460,7 +455,7 @@ def test_no_secret_is_stored(native: hudi.Table) -> None:
 
 def test_rows_in_stages_are_not_forgotten_by_a_purge(native: hudi.Table) -> None:
     staged = native.stage(batch(5, "c"))
-    with pytest.raises(TableServiceError, match=staged.id):
+    with pytest.raises(errors.TableServiceError, match=staged.id):
         native.purge()
     staged.drop()
     native.purge()
@@ -474,7 +469,7 @@ def test_what_is_staged_during_a_purge_is_named(table: hudi.Table) -> None:
         if not staged:
             staged.append(hudi.Table.open(table.path).stage(batch(5, "a")))
 
-    with pytest.raises(TableServiceError, match="then purge the table again") as caught:
+    with pytest.raises(errors.TableServiceError, match="then purge the table again") as caught:
         table.purge(progress=progress)
     assert caught.value.facts["stages"] == [staged[0].id]
     table.drop_stage(staged[0].id)
@@ -485,13 +480,13 @@ def test_rows_are_not_saved_on_another_disk(native: hudi.Table, tmp_path: Path) 
     """As by a task on a machine that lacks the table."""
     there, other = native.path, tmp_path / "other"
     rows = StageRows(BasePath(str(other)), StorageOptions(), ".hoodie/.stage/s", SCHEMA)
-    with pytest.raises(ConfigError, match="is not there on"):
+    with pytest.raises(errors.ConfigError, match="is not there on"):
         list(rows.save(TaskContext(0, 0, 0), iter(())))
     assert not other.exists()
     # the folder of the table's metadata alone, as an earlier task may have made it, is no table
     (other / ".hoodie").mkdir(parents=True)
     for root in (str(other), f"file://{other}"):
-        with pytest.raises(ConfigError, match="is not there on"):
+        with pytest.raises(errors.ConfigError, match="is not there on"):
             require_shared(root)
     for root in (there, f"file://{there}", f"file:{there}", "s3://bucket/t"):
         require_shared(root)
@@ -514,14 +509,14 @@ def test_a_damaged_record_is_named(
 ) -> None:
     staged = native.stage(batch(5, "c"))
     _change(native, staged, name, value)
-    with pytest.raises(CorruptMetadataError, match=r"stage\.json"):
+    with pytest.raises(errors.CorruptMetadataError, match=r"stage\.json"):
         native.find_stage(staged.id)
     assert native.stages() == ()
     assert f"stage {staged.id} is passed over" in caplog.text
     for unknown in ("../../timeline", f"{staged.id}/rows", ".", staged.id[:-1]):
-        with pytest.raises(UnknownStageError):
+        with pytest.raises(errors.UnknownStageError):
             native.find_stage(unknown)
-        with pytest.raises(UnknownStageError):
+        with pytest.raises(errors.UnknownStageError):
             native.drop_stage(unknown)
     assert native.timeline.instants
     native.drop_stage(staged.id)
@@ -544,7 +539,7 @@ def test_damaged_stages_hinder_nobody(native: hudi.Table, caplog: pytest.LogCapt
     native.upsert(batch(6, "a"), options=few)
     assert f"stage {damaged.id} is kept" in caplog.text
     assert f"stage {forged} is kept" in caplog.text
-    with pytest.raises(TableServiceError) as caught:
+    with pytest.raises(errors.TableServiceError) as caught:
         native.purge()
     assert caught.value.facts["stages"] == sorted([sound.id, damaged.id, forged, unfinished])
     for one in (damaged.id, forged, unfinished):

@@ -20,19 +20,9 @@ import hudi_core as hudi
 import hudi_core.actions.rollback
 import hudi_core.txn.publication
 import hudi_core.txn.transaction
+from hudi_core import errors
 from hudi_core.actions.rollback import make_plan
 from hudi_core.cli import app
-from hudi_core.errors import (
-    CommitConflictError,
-    CommitStateUnknownError,
-    ConcurrentWriterError,
-    HudiError,
-    IncompleteCommitError,
-    LockError,
-    PluginHookError,
-    StorageError,
-    TableServiceError,
-)
 from hudi_core.model.format import PARENT_KEY
 from hudi_core.model.instant import Action
 from hudi_core.plugin.host import FormatHost
@@ -62,12 +52,12 @@ from tests.formats.two_steps import (
 
 __all__ = ["sql"]
 
-ERRORS: dict[str, HudiError] = {
-    "the store failed": StorageError("The store is gone", "Wait for it."),
-    "a bug of the plugin": PluginHookError("toy", "complete_write", "KeyError: 'x'"),
-    "said to be lost": CommitConflictError("Somebody was first", "Run it again."),
-    "said to be open": CommitStateUnknownError("Who knows", "Look."),
-    "said to be wrong": TableServiceError("It cannot be", "Do something else."),
+ERRORS: dict[str, errors.HudiError] = {
+    "the store failed": errors.StorageError("The store is gone", "Wait for it."),
+    "a bug of the plugin": errors.PluginHookError("toy", "complete_write", "KeyError: 'x'"),
+    "said to be lost": errors.CommitConflictError("Somebody was first", "Run it again."),
+    "said to be open": errors.CommitStateUnknownError("Who knows", "Look."),
+    "said to be wrong": errors.TableServiceError("It cannot be", "Do something else."),
 }
 
 
@@ -78,9 +68,9 @@ ROLLBACK = FormatHost.complete_rollback
 class Faults:
     """What the next calls of a hook do, before or after the hook itself, or instead of it."""
 
-    before: list[HudiError] = field(default_factory=list)
-    after: list[HudiError] = field(default_factory=list)
-    always: HudiError | None = None
+    before: list[errors.HudiError] = field(default_factory=list)
+    after: list[errors.HudiError] = field(default_factory=list)
+    always: errors.HudiError | None = None
     parents: list[str | None] = field(default_factory=list)
 
     def around(self, hook: Callable[..., Any]) -> Callable[..., Any]:
@@ -147,7 +137,7 @@ def test_what_stays_open_is_said_to_be_open_and_nothing_is_deleted(
     table: hudi.Table, faults: Faults, error: str
 ) -> None:
     faults.always = ERRORS[error]
-    with pytest.raises(CommitStateUnknownError) as caught:
+    with pytest.raises(errors.CommitStateUnknownError) as caught:
         table.upsert(batch(2, "a", "n"))
     instant = last_write(table)
     assert caught.value.facts["instant"] == instant.requested_time
@@ -164,16 +154,16 @@ def test_what_stays_open_is_said_to_be_open_and_nothing_is_deleted(
 def test_a_format_that_cannot_be_asked_leaves_the_outcome_open(
     table: hudi.Table, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    faults.after.append(StorageError("The answer was lost", "Look."))
+    faults.after.append(errors.StorageError("The answer was lost", "Look."))
     asked: list[object] = []
 
     def silent(*_: object) -> None:
         asked.append(1)
-        raise StorageError("The store is gone", "Wait for it.")
+        raise errors.StorageError("The store is gone", "Wait for it.")
 
     with monkeypatch.context() as patched:
         patched.setattr(FormatHost, "find_publication", silent)
-        with pytest.raises(CommitStateUnknownError):
+        with pytest.raises(errors.CommitStateUnknownError):
             table.upsert(batch(2, "a"))
     assert len(asked) == 1
     assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
@@ -182,8 +172,8 @@ def test_a_format_that_cannot_be_asked_leaves_the_outcome_open(
 def test_an_instant_that_the_format_was_told_never_to_take_is_taken_back(
     table: hudi.Table, faults: Faults
 ) -> None:
-    faults.before.append(IncompleteCommitError("It was taken out", "Run it again."))
-    with pytest.raises(CommitConflictError, match="was rolled back"):
+    faults.before.append(errors.IncompleteCommitError("It was taken out", "Run it again."))
+    with pytest.raises(errors.CommitConflictError, match="was rolled back"):
         table.upsert(batch(2, "a"))
     assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1}
 
@@ -196,11 +186,11 @@ def test_a_lock_that_is_lost_before_step_2_leaves_it_to_the_next_writer(
     def require(self: TableLock) -> None:
         held.append(self)
         if len(held) > 2:  # it was there when step 1 was taken
-            raise LockError("The table's lock was lost", "Run it again.")
+            raise errors.LockError("The table's lock was lost", "Run it again.")
 
     with monkeypatch.context() as patched:
         patched.setattr(TableLock, "require_lease", require)
-        with pytest.raises(CommitStateUnknownError, match="lock was lost"):
+        with pytest.raises(errors.CommitStateUnknownError, match="lock was lost"):
             table.upsert(batch(2, "a"))
     assert faults.parents == []
     table.upsert(batch(3, "b"))
@@ -219,13 +209,13 @@ def test_who_cannot_publish_what_another_one_left_undoes_his_own_write(
             mine.append(self.instant)
             other = hudi.Table.open(table.path, shared)
             mine.append(left_between(monkeypatch, table, lambda: other.upsert(batch(2, "x"))))
-            faults.always = StorageError("The store is gone", "Wait for it.")
+            faults.always = errors.StorageError("The store is gone", "Wait for it.")
         return real(self, *arguments)
 
     with monkeypatch.context() as patched:
         patched.setattr(Transaction, "commit", commit)
         patched.setattr(FormatHost, "complete_rollback", ROLLBACK)
-        with pytest.raises(CommitStateUnknownError, match=r"The store is gone") as caught:
+        with pytest.raises(errors.CommitStateUnknownError, match=r"The store is gone") as caught:
             hudi.Table.open(table.path, shared).upsert(batch(3, "a"))
     assert caught.value.facts["instant"] == mine[1].requested_time
     assert not files_of(table, mine[0])
@@ -246,7 +236,7 @@ def test_of_two_writes_that_died_the_first_is_published_first(
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_rollback_without_answer_is_done(table: hudi.Table, faults: Faults, when: str) -> None:
     undone = table.upsert(batch(2, "a"))
-    getattr(faults, when).append(StorageError("The answer was lost", "Look."))
+    getattr(faults, when).append(errors.StorageError("The answer was lost", "Look."))
     table.rollback(undone.instant)
     assert read_at_rest(table) == {"a": 1, "b": 1, "x": 1}
 
@@ -255,7 +245,7 @@ def test_a_rollback_that_stays_open_ends_the_command_with_the_code_for_it(
     table: hudi.Table, faults: Faults
 ) -> None:
     undone = table.upsert(batch(2, "a"))
-    faults.always = StorageError("The store is gone", "Wait for it.")
+    faults.always = errors.StorageError("The store is gone", "Wait for it.")
     arguments = ["rollback", table.path, undone.instant.requested_time]
     ended = CliRunner().invoke(app, arguments)
     assert ended.exit_code == 3
@@ -301,10 +291,10 @@ def test_a_complete_commit_that_is_repeated_returns_what_it_did(
 def test_a_commit_that_was_left_open_is_repeated(
     table: hudi.Table, faults: Faults, commits: list[Callable[[], Any]], by: str
 ) -> None:
-    faults.always = StorageError("The store is gone", "Wait for it.")
-    with pytest.raises(CommitStateUnknownError):
+    faults.always = errors.StorageError("The store is gone", "Wait for it.")
+    with pytest.raises(errors.CommitStateUnknownError):
         table.upsert(batch(2, "a"))
-    with pytest.raises(CommitStateUnknownError):
+    with pytest.raises(errors.CommitStateUnknownError):
         commits[0]()
     faults.always = None
     if by == "the next writer":
@@ -323,15 +313,15 @@ def test_a_commit_that_was_taken_back_says_so_when_it_is_repeated(
     commits: list[Callable[[], Any]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    faults.always = StorageError("The store is gone", "Wait for it.")
-    with pytest.raises(CommitStateUnknownError):
+    faults.always = errors.StorageError("The store is gone", "Wait for it.")
+    with pytest.raises(errors.CommitStateUnknownError):
         table.upsert(batch(2, "a"))
     faults.always = None
     with blind(monkeypatch):
         table.upsert(batch(3, "x"))
-    with pytest.raises(CommitConflictError, match="was rolled back"):
+    with pytest.raises(errors.CommitConflictError, match="was rolled back"):
         commits[0]()
-    with pytest.raises(IncompleteCommitError, match="was, rolled back"):
+    with pytest.raises(errors.IncompleteCommitError, match="was, rolled back"):
         commits[0]()
     assert read_at_rest(table) == {"a": 1, "b": 1, "x": 3}
 
@@ -348,17 +338,17 @@ def test_a_step_1_that_nobody_can_tell_of_is_said_to_be_open(
         put(self, path, data)
         if path.startswith(".hoodie/timeline") and path.endswith(".commit"):
             gone.append(path)
-            raise StorageError("The connection broke", "Try again.")
+            raise errors.StorageError("The connection broke", "Try again.")
 
     def unread(self: ActiveTimeline) -> Any:
         if gone:
-            raise StorageError("The connection broke", "Try again.")
+            raise errors.StorageError("The connection broke", "Try again.")
         return load(self)
 
     with monkeypatch.context() as patched:
         patched.setattr(PosixStorage, "put_if_absent", lost)
         patched.setattr(ActiveTimeline, "load", unread)
-        with pytest.raises(CommitStateUnknownError):
+        with pytest.raises(errors.CommitStateUnknownError):
             table.upsert(batch(2, "a"))
     table.upsert(batch(3, "b"))
     found = hudi.Table.open(table.path).to_arrow(columns=["id", "ts"]).to_pydict()
@@ -402,12 +392,12 @@ def test_iceberg_asks_a_catalog_once_for_each_commit(
         patched.setattr(SqlCatalog, "commit_table", lose)
         here = table._session.opened
         done = last_write(table)
-        with pytest.raises(CommitConflictError, match="somebody was first"):
+        with pytest.raises(errors.CommitConflictError, match="somebody was first"):
             here.host.before_rollback(here.client, done)
     assert len(calls) == 1
 
 
-GONE = StorageError("The store is gone", "Wait for it.")
+GONE = errors.StorageError("The store is gone", "Wait for it.")
 
 
 @pytest.fixture(params=FORMATS)
@@ -481,7 +471,7 @@ def test_what_cannot_be_fenced_off_is_not_told_failed(
     monkeypatch.setattr(roll_forward, "require_publishable", refuse)
     monkeypatch.setattr(FormatHost, "complete_write", fail)
     monkeypatch.setattr(FormatHost, "before_rollback", fail)
-    with pytest.raises(CommitStateUnknownError) as told:
+    with pytest.raises(errors.CommitStateUnknownError) as told:
         impatient.upsert(batch(2, "a"))
     monkeypatch.undo()
     assert told.value.__cause__ is GONE
@@ -510,7 +500,7 @@ def test_what_was_published_after_the_look_for_conflicts_is_not_built_upon(
                 other.upsert(batch(5, "a"))
 
     monkeypatch.setattr(hudi_core.txn.transaction, "require_no_conflicts", asleep_afterwards)
-    with pytest.raises(CommitConflictError):
+    with pytest.raises(errors.CommitConflictError):
         hudi.Table.open(path, options=SHARED).upsert(batch(4, "a", "c"))
     assert READ[format_name](path) == {"a": 5, "b": 1, "x": 1}
     found = hudi.Table.open(path).to_arrow(columns=["id", "ts"]).to_pylist()
@@ -522,7 +512,7 @@ def test_a_write_that_completes_while_its_rollback_is_planned_stays(
     path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
 ) -> None:
     new_table(path, format_name)
-    plan, refused = make_plan, list[ConcurrentWriterError]()
+    plan, refused = make_plan, list[errors.ConcurrentWriterError]()
 
     def taken_for_dead(self: Any, *arguments: Any) -> Any:
         """Roll the write back from elsewhere; it completes while the plan is made."""
@@ -535,7 +525,7 @@ def test_a_write_that_completes_while_its_rollback_is_planned_stays(
 
         done: list[Any] = []
         monkeypatch.setattr(hudi_core.actions.rollback, "make_plan", slow)
-        with pytest.raises(ConcurrentWriterError) as caught:
+        with pytest.raises(errors.ConcurrentWriterError) as caught:
             rollback.roll_back(TableState.load(opened), pending)
         refused.append(caught.value)
         monkeypatch.setattr(hudi_core.actions.rollback, "make_plan", plan)

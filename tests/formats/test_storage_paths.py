@@ -13,21 +13,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import hudi_core as hudi
+from hudi_core import errors
 from hudi_core.config.placement import STORAGE_POINT, PlacementKeys
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import (
-    CorruptMetadataError,
-    DataFileError,
-    ForeignMetadataError,
-    HudiError,
-    MisplacedFileError,
-    NotATableError,
-    PluginConflictError,
-    PluginError,
-    PluginLoadError,
-    StoragePathTakenError,
-    UnsupportedTableError,
-)
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
 from hudi_core.storage.claims import Claim
@@ -147,7 +135,7 @@ def test_another_service(s3: S3Service, s3_process: S3Service, tmp_path: Path, s
     properties = s3.objects(federated.base)
     text = b"".join(properties.values()).decode("latin-1")
     assert "another-" not in text
-    with pytest.raises(UnsupportedTableError, match="one set of credentials"):
+    with pytest.raises(errors.UnsupportedTableError, match="one set of credentials"):
         new_table(store, "iceberg", root=f"{near},{far}", name="two", options=options)
     report = again.validate()
     assert (report.differences, report.orphans) == ((), ())
@@ -221,7 +209,7 @@ def test_a_strategy_of_a_distribution_is_found_by_its_name(tmp_path: Path, insta
 @pytest.mark.parametrize("name", ["broken", "wrong"])
 def test_a_strategy_that_fails_to_load_is_named(tmp_path: Path, installed: Path, name: str) -> None:
     options = {"hoodie.storage.strategy.class": name, "hoodie.storage.path": str(tmp_path / "s")}
-    with pytest.raises(PluginLoadError, match=f"storage strategy '{name}'"):
+    with pytest.raises(errors.PluginLoadError, match=f"storage strategy '{name}'"):
         new_table(Store("disk", tmp_path), plain=True, options=options)
 
 
@@ -236,7 +224,7 @@ def test_two_strategies_of_one_name_are_refused(tmp_path: Path, installed: Path)
         "hoodie.storage.strategy.class": "by-year",
         "hoodie.storage.path": str(tmp_path / "s"),
     }
-    with pytest.raises(PluginConflictError, match="by-year, rival"):
+    with pytest.raises(errors.PluginConflictError, match="by-year, rival"):
         new_table(Store("disk", tmp_path), plain=True, options=options)
 
 
@@ -260,7 +248,7 @@ def test_a_strategy_in_breach_writes_nothing(tmp_path: Path, installed: Path, an
         "hoodie.storage.strategy.class": "by-year",
         "hoodie.storage.path": str(tmp_path / "s"),
     }
-    with pytest.raises(PluginError, match="storage strategy 'by-year'"):
+    with pytest.raises(errors.PluginError, match="storage strategy 'by-year'"):
         for _ in states(new_table(store, plain=True, options=options).table, lambda data: data):
             pass
     assert not list(tmp_path.rglob("*.parquet"))
@@ -286,7 +274,9 @@ def test_a_copy_of_a_table_does_not_touch_its_files(tmp_path: Path, table_format
         lambda: table.rollback(last),
         table.repair,
     ):
-        with pytest.raises(StoragePathTakenError, match=r"those of the table at .*delete .*\.json"):
+        with pytest.raises(
+            errors.StoragePathTakenError, match=r"those of the table at .*delete .*\.json"
+        ):
             act()
     assert store.files(root) == files
     original.table.delete(original.table.to_arrow().slice(0, 1))
@@ -315,7 +305,7 @@ def filled(made: Federated) -> Federated:
     return made
 
 
-def refused(store: Store, error: type[HudiError], match: str, **how: Any) -> None:
+def refused(store: Store, error: type[errors.HudiError], match: str, **how: Any) -> None:
     """A table cannot be made, and nothing is left of it."""
     base = how.pop("base", None) or store.new("refused")
     before = files(store, base)
@@ -349,13 +339,15 @@ def test_no_storage_path_in_a_delta_table(store: Store, table_format: str) -> No
     plain = filled(new_table(store, "delta", plain=True))
     for root in (plain.base, f"{plain.base}/sub", f"{plain.base}/sub/sub"):
         before = store.files(plain.base)
-        refused(store, StoragePathTakenError, "_delta_log", table_format=table_format, root=root)
+        refused(
+            store, errors.StoragePathTakenError, "_delta_log", table_format=table_format, root=root
+        )
         assert store.files(plain.base) == before
     federated = filled(new_table(store, "delta", name="first"))
     for root in (f"{federated.root}/sub", f"{federated.root}/a/b"):
         refused(
             store,
-            StoragePathTakenError,
+            errors.StoragePathTakenError,
             f"the table first at {federated.base} .*the delta format",
             table_format=table_format,
             root=root,
@@ -367,15 +359,19 @@ def test_no_delta_table_around_a_storage_path(store: Store) -> None:
     above = store.new("above")
     native = filled(new_table(store, root=f"{above}/one/two"))
     for root in (above, f"{above}/one"):
-        refused(store, StoragePathTakenError, "hoodie_tables", table_format="delta", root=root)
+        refused(
+            store, errors.StoragePathTakenError, "hoodie_tables", table_format="delta", root=root
+        )
     for base in (above, f"{above}/one", f"{above}/one/two"):
-        refused(store, NotATableError, "other files", table_format="delta", base=base, plain=True)
+        refused(
+            store, errors.NotATableError, "other files", table_format="delta", base=base, plain=True
+        )
     # nor around the folder of a table, or anything else
     folder = store.new("folder")
     plain = filled(new_table(store, base=f"{folder}/plain", plain=True))
-    refused(store, StoragePathTakenError, "is there", table_format="delta", root=folder)
+    refused(store, errors.StoragePathTakenError, "is there", table_format="delta", root=folder)
     store.put(other := store.new("other"), "stray.parquet", b"")
-    refused(store, StoragePathTakenError, "stray", table_format="delta", root=other)
+    refused(store, errors.StoragePathTakenError, "stray", table_format="delta", root=other)
     sound(native, plain, filled(new_table(store, "delta", root=f"{above}/three")))
 
 
@@ -391,7 +387,7 @@ def test_no_folder_of_a_table_in_a_delta_table(store: Store, table_format: str) 
         for is_plain in (True, False):
             refused(
                 store,
-                StoragePathTakenError,
+                errors.StoragePathTakenError,
                 match,
                 base=base,
                 table_format=table_format,
@@ -406,19 +402,21 @@ def test_no_conversion_to_delta_around_files_of_others(store: Store) -> None:
     claim = Claim("inner", store.new("inner"), "native")
     store.put(outer.base, f"stores/one/{claim.path}", claim.encode())
     for dry_run in (True, False):
-        with pytest.raises(StoragePathTakenError, match=f"the table inner .{claim.base_path}"):
+        with pytest.raises(
+            errors.StoragePathTakenError, match=f"the table inner .{claim.base_path}"
+        ):
             outer.table.convert("delta", dry_run=dry_run)
     assert hudi.Table.open(outer.base, store.options).format == "native"
     # tables below the storage path of one
     shared = filled(new_table(store))
     inside = filled(new_table(store, base=f"{shared.root}/tables/two", name="two", plain=True))
-    with pytest.raises(StoragePathTakenError, match="another table has files there"):
+    with pytest.raises(errors.StoragePathTakenError, match="another table has files there"):
         shared.table.convert("delta")
     # and one that is itself below a Delta table
     around = store.new("around")
     below = filled(new_table(store, base=f"{around}/below", plain=True))
     store.put(around, "_delta_log/00000000000000000000.json", b"{}\n")
-    with pytest.raises(StoragePathTakenError, match=r"has _delta_log"):
+    with pytest.raises(errors.StoragePathTakenError, match=r"has _delta_log"):
         below.table.convert("delta")
     inside.table.drop()
     shared.table.convert("delta")
@@ -429,17 +427,17 @@ def test_a_delta_table_that_hudi_does_not_know(tmp_path: Path) -> None:
     store = Store("disk", tmp_path)
     theirs = store.new("theirs")
     write_deltalake(theirs, many(range(6), 1))
-    refused(store, StoragePathTakenError, "_delta_log", root=f"{theirs}/sub")
-    refused(store, StoragePathTakenError, "_delta_log", base=f"{theirs}/sub", plain=True)
+    refused(store, errors.StoragePathTakenError, "_delta_log", root=f"{theirs}/sub")
+    refused(store, errors.StoragePathTakenError, "_delta_log", base=f"{theirs}/sub", plain=True)
     (tmp_path / "link").symlink_to(theirs)
-    refused(store, StoragePathTakenError, "_delta_log", root=f"{tmp_path}/link/sub")
+    refused(store, errors.StoragePathTakenError, "_delta_log", root=f"{tmp_path}/link/sub")
 
 
 def test_a_storage_path_in_the_folder_of_a_table(store: Store) -> None:
     """It would go with the table."""
     plain = filled(new_table(store, plain=True))
     for root in (plain.base, f"{plain.base}/a/b"):
-        refused(store, StoragePathTakenError, "the folder of a table", root=root)
+        refused(store, errors.StoragePathTakenError, "the folder of a table", root=root)
     sound(plain)
 
 
@@ -460,7 +458,7 @@ def test_a_table_outlives_a_place_that_its_successor_cannot_have(store: Store) -
         {PlacementKeys.path.key: taken.root, "hoodie.table.name": "taken"},
         {PlacementKeys.path.key: taken.root, "hoodie.table.format": "delta"},
     ):
-        with pytest.raises(StoragePathTakenError):
+        with pytest.raises(errors.StoragePathTakenError):
             hudi.write(many(range(2), 2), old.base, "overwrite", {**options, **changed})
         assert (store.files(old.base), store.files(old.root)) == before
     sound(old, delta)
@@ -495,7 +493,7 @@ def test_two_that_look_at_the_same_time(tmp_path: Path, monkeypatch: pytest.Monk
         whole(storage, path, data)
         if path == ".hoodie_tables/outer.json":
             monkeypatch.undo()
-            with pytest.raises(StoragePathTakenError, match="the table outer"):
+            with pytest.raises(errors.StoragePathTakenError, match="the table outer"):
                 new_table(store, root=f"{above}/sub", name="inner")
             made.append(new_table(store, root=store.new(), name="inner"))
 
@@ -577,15 +575,15 @@ def test_what_others_wrote_is_named_by_all_who_look(base: str, operation: str) -
     with another_engine(base) as theirs:
         WRITES[operation](theirs)
     last = hudi.Table.open(base).timeline.completed_writes()[-1].requested_time
-    with pytest.raises(MisplacedFileError) as caught:
+    with pytest.raises(errors.MisplacedFileError) as caught:
         seen(base)
     assert caught.value.instant == last
     assert (Path(base) / caught.value.path).exists()
     assert f"hudi rollback {base} {last}" in caught.value.hint
     assert f"hudi table repair --metadata {base}" in caught.value.hint
-    with pytest.raises(MisplacedFileError):
+    with pytest.raises(errors.MisplacedFileError):
         hudi.Table.open(base).upsert(rows(("new", "a", 6), ("newer", "b", 6)))
-    with pytest.raises(MisplacedFileError):
+    with pytest.raises(errors.MisplacedFileError):
         hudi.Table.open(base).repair_metadata()
     told = [one.found or "" for one in hudi.Table.open(base).validate().differences]
     assert any("lies in the table's folder, and not below its storage path" in one for one in told)
@@ -609,13 +607,13 @@ def test_a_metadata_table_that_others_dropped_is_not_made_without_their_files(ba
         drop_metadata_table(base)
         # it sees no row, so that both are new to it
         theirs.upsert(rows(("k0", "a", 3), ("new", "b", 3)), options=NO_METADATA)
-    with pytest.raises(CorruptMetadataError) as missing:
+    with pytest.raises(errors.CorruptMetadataError) as missing:
         seen(base)
     assert f"`hudi table repair --metadata {base}`" in missing.value.hint
     # it would take the table for one without these rows
-    with pytest.raises(MisplacedFileError):
+    with pytest.raises(errors.MisplacedFileError):
         hudi.Table.open(base).insert(rows(("more", "c", 4)))
-    with pytest.raises(MisplacedFileError):
+    with pytest.raises(errors.MisplacedFileError):
         hudi.Table.open(base).repair_metadata()
     undo(base)
     assert seen(base) == BEFORE
@@ -625,7 +623,7 @@ def test_a_metadata_table_that_others_dropped_is_made_again(base: str) -> None:
     with another_engine(base):
         drop_metadata_table(base)
     planned = hudi.Table.open(base).repair_metadata(dry_run=True)
-    with pytest.raises(CorruptMetadataError, match="is missing or is being rebuilt"):
+    with pytest.raises(errors.CorruptMetadataError, match="is missing or is being rebuilt"):
         seen(base)
     done = hudi.Table.open(base).repair_metadata()
     assert done.partitions == planned.partitions
@@ -645,11 +643,11 @@ def test_a_metadata_table_that_others_made_is_refused(base: str, writes: bool) -
     stated.write_text("\n".join(one for one in lines if "timezone" not in one))
     calls: list[Write] = [lambda table: table.to_arrow(), lambda table: table.count()]
     for call in calls:
-        with pytest.raises(ForeignMetadataError, match="another engine made it") as caught:
+        with pytest.raises(errors.ForeignMetadataError, match="another engine made it") as caught:
             call(hudi.Table.open(base))
         assert caught.value.hint.endswith("run `hudi table repair --metadata PATH`.")
     if writes:
-        with pytest.raises(MisplacedFileError):
+        with pytest.raises(errors.MisplacedFileError):
             hudi.Table.open(base).insert(rows(("more", "c", 4)))
     undo(base)
     assert seen(base) == BEFORE
@@ -671,15 +669,15 @@ def test_a_metadata_table_that_others_made_stays_when_files_move(tmp_path: Path)
 def test_a_file_that_is_nowhere_is_another_error(base: str) -> None:
     client = open_table(base, {}).client
     client.data.discard([one.path for one in client.data.list("a", recursive=True)])
-    with pytest.raises(DataFileError) as caught:
+    with pytest.raises(errors.DataFileError) as caught:
         seen(base)
-    assert not isinstance(caught.value, MisplacedFileError)
+    assert not isinstance(caught.value, errors.MisplacedFileError)
 
 
 def test_the_advice_about_damaged_definitions_of_indexes_helps(base: str) -> None:
     path = Path(base, ".hoodie/.index_defs/index.json")
     path.write_bytes(b"{")
-    with pytest.raises(CorruptMetadataError, match="delete this file, then run") as caught:
+    with pytest.raises(errors.CorruptMetadataError, match="delete this file, then run") as caught:
         hudi.Table.open(base).insert(INSERTED)
     assert caught.value.path == str(path)
     path.unlink()

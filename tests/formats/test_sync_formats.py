@@ -16,13 +16,8 @@ from pyiceberg.catalog.hive import HiveCatalog
 
 import hudi_core as hudi
 import iceberg_format.creation
+from hudi_core import errors
 from hudi_core.connector import Connector
-from hudi_core.errors import (
-    MetastoreEntryError,
-    MetastoreError,
-    MetaSyncError,
-    UnsupportedTableError,
-)
 from hudi_core.metastore.hive_writer import HiveWriter
 from hudi_core.read.connector.handles import TableName
 from hudi_core.services.differences import Source
@@ -65,6 +60,20 @@ def options(metastore: HiveMetastore, lake: str) -> dict[str, Any]:
     return {f"{HIVE}metastore.uris": metastore.uri, f"{HIVE}database": lake}
 
 
+def in_hive(metastore: HiveMetastore, identifier: str) -> dict[str, str]:
+    """Options by which a table is in a catalog of the metastore."""
+    given = {"type": "hive", "uri": metastore.uri, "identifier": identifier}
+    given["create-namespace"] = "true"
+    return {f"hoodie.table.format.iceberg.catalog.{key}": one for key, one in given.items()}
+
+
+def keyed(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of `write` for a table that is synced."""
+    named = {"hoodie.table.name": "trips", "hoodie.table.format": "iceberg"}
+    key = {"hoodie.datasource.write.recordkey.field": "id"}
+    return {**options, f"{HIVE}enable": True, **named, **key}
+
+
 def entry(metastore: HiveMetastore, lake: str) -> Any:
     with metastore.client() as client:
         return client.get_table(lake, "trips")
@@ -93,24 +102,13 @@ def test_an_iceberg_table_is_one_of_the_metastores_iceberg_tables(
 def test_a_table_without_metadata_yet_is_made_and_synced(
     metastore: HiveMetastore, lake: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    given = {
-        **options,
-        f"{HIVE}enable": True,
-        "hoodie.table.name": "trips",
-        "hoodie.table.format": "iceberg",
-        "hoodie.datasource.write.recordkey.field": "id",
-    }
+    given = keyed(options)
     hudi.write(trips([1], ["Rome"]), tmp_path / "trips", "append", given)
     hudi.write(trips([2], ["Bern"]), tmp_path / "trips", "overwrite", given)
     assert ids(HiveCatalog("theirs", uri=metastore.uri), lake) == [2]
-    prefix = "hoodie.table.format.iceberg.catalog."
-    held = {
-        f"{prefix}type": "hive",
-        f"{prefix}uri": metastore.uri,
-        f"{prefix}identifier": f"{lake}.held",
-    }
+    held = in_hive(metastore, f"{lake}.held")
     for path in ("trips", "held"):
-        with pytest.raises(UnsupportedTableError, match="is in the catalog hive"):
+        with pytest.raises(errors.UnsupportedTableError, match="is in the catalog hive"):
             hudi.write(trips([3], ["Ulm"]), tmp_path / path, "overwrite", {**given, **held})
     assert not (tmp_path / "held").exists()
     assert hudi.Table.open(tmp_path / "trips").to_arrow()["id"].to_pylist() == [2]
@@ -119,13 +117,7 @@ def test_a_table_without_metadata_yet_is_made_and_synced(
 def test_a_table_takes_the_entry_of_the_one_that_it_has_overwritten(
     metastore: HiveMetastore, lake: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    given = {
-        **options,
-        f"{HIVE}enable": True,
-        "hoodie.table.name": "trips",
-        "hoodie.table.format": "iceberg",
-        "hoodie.datasource.write.recordkey.field": "id",
-    }
+    given = keyed(options)
     for number in range(5):
         hudi.write(trips([number], ["Rome"]), tmp_path / "trips", "append", given)
     before = entry(metastore, lake).parameters
@@ -139,7 +131,7 @@ def test_a_table_takes_the_entry_of_the_one_that_it_has_overwritten(
     with theirs.load_table(f"{lake}.trips").transaction() as change:
         change.set_properties(owner="another")
     for mode in ("append", "overwrite"):
-        with pytest.raises(MetaSyncError, match="committed through the metastore"):
+        with pytest.raises(errors.MetaSyncError, match="committed through the metastore"):
             hudi.write(trips([8], ["Bern"]), tmp_path / "trips", mode, given)
 
 
@@ -224,7 +216,7 @@ def test_a_commit_through_the_metastore_is_not_overwritten(
     theirs = HiveCatalog("theirs", uri=metastore.uri)
     with theirs.load_table(f"{lake}.trips").transaction() as change:
         change.set_properties(owner="another")
-    with pytest.raises(MetastoreEntryError, match="committed through the metastore"):
+    with pytest.raises(errors.MetastoreEntryError, match="committed through the metastore"):
         table.sync()
     [done] = table.sync(options={f"{HIVE}recreate_table_on_error": True}).entries
     assert done.change is EntryChange.RECREATED
@@ -250,7 +242,7 @@ def test_a_commit_through_the_metastore_during_a_sync_is_not_lost(
         change_table(*args, **named)
 
     monkeypatch.setattr(HiveWriter, "change_table", late)
-    with pytest.raises(MetastoreError, match="metadata_location"):
+    with pytest.raises(errors.MetastoreError, match="metadata_location"):
         table.sync()
     assert theirs.load_table(f"{lake}.trips").properties["owner"] == "another"
 
@@ -282,15 +274,8 @@ def test_an_iceberg_table_in_glue(glue: str, lake: str, tmp_path: Path) -> None:
 def test_a_table_whose_commits_change_an_entry_gets_no_second_one(
     metastore: HiveMetastore, lake: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    prefix = "hoodie.table.format.iceberg.catalog."
-    catalog = {
-        f"{prefix}type": "hive",
-        f"{prefix}uri": metastore.uri,
-        f"{prefix}identifier": f"{lake}.trips",
-        f"{prefix}create-namespace": "true",
-    }
-    table = of_trips(tmp_path, catalog, "iceberg")
-    with pytest.raises(UnsupportedTableError, match="is in the catalog hive"):
+    table = of_trips(tmp_path, in_hive(metastore, f"{lake}.trips"), "iceberg")
+    with pytest.raises(errors.UnsupportedTableError, match="is in the catalog hive"):
         table.sync(options=options)
 
 
@@ -318,7 +303,7 @@ def test_a_table_that_changed_its_format(
     table = of_trips(tmp_path, options, "native")
     table.sync()
     table.convert("iceberg")
-    with pytest.raises(MetastoreEntryError, match="is registered as hudi"):
+    with pytest.raises(errors.MetastoreEntryError, match="is registered as hudi"):
         table.sync()
     table.sync(options={f"{HIVE}recreate_table_on_error": True})
     assert ids(HiveCatalog("theirs", uri=metastore.uri), lake) == [1, 2]
@@ -351,14 +336,7 @@ def test_validate_shows_catalogs_behind(
     metastore: HiveMetastore, lake: str, tmp_path: Path
 ) -> None:
     """The entry is part of each commit: where it lags, the commit is not complete."""
-    prefix = "hoodie.table.format.iceberg.catalog."
-    catalog = {
-        f"{prefix}type": "hive",
-        f"{prefix}uri": metastore.uri,
-        f"{prefix}identifier": f"{lake}.trips",
-        f"{prefix}create-namespace": "true",
-    }
-    table = of_trips(tmp_path, catalog, "iceberg")
+    table = of_trips(tmp_path, in_hive(metastore, f"{lake}.trips"), "iceberg")
     before = entry(metastore, lake)
     later = table.insert(trips([3], ["Ulm"]))
     assert table.validate().is_valid

@@ -32,6 +32,7 @@ from tests.formats.trino_client import (
     all_splits,
     between,
     block,
+    client_of,
     connected,
     domain,
     everything,
@@ -94,11 +95,19 @@ def service(path: str) -> TrinoService:
 
 @pytest.fixture(scope="module")
 def client(service: TrinoService) -> Iterator[Any]:
-    with ThriftServer(service).running() as address, connected(address) as client:
+    with client_of(service) as client:
         yield client
 
 
 TRIPS = table_name("lake", "trips")
+
+
+def service_of(path: Path, *rows: pa.Table) -> tuple[hudi.Table, TrinoService]:
+    """A table without partitions, with a file for each of these rows, and a service of it."""
+    table = hudi.Table.create(path, rows[0].schema, record_key="id")
+    for one in rows:
+        table.bulk_insert(one)
+    return table, TrinoService(hudi.Connector(), {TableName("lake", "trips"): table.path})
 
 
 def read(client: Any, columns: list[str], domain: Any = None, **more: Any) -> list[Any]:
@@ -182,7 +191,7 @@ def test_another_server_goes_on(client: Any, path: str) -> None:
     first = client.trinoGetSplits(TRIPS, PROTOCOL.NullableColumnSet(), everything(), 3, no_token())
     page = client.trinoGetRows(first.splits[0].splitId, ["id"], 20, no_token())
     other = TrinoService(hudi.Connector(), {TableName("lake", "trips"): path}, signer=SIGNER)
-    with ThriftServer(other).running() as address, connected(address) as fresh:
+    with client_of(other) as fresh:
         for one, other_one in zip(
             _rest(client, first.nextToken), _rest(fresh, first.nextToken), strict=True
         ):
@@ -200,11 +209,8 @@ def _rest(client: Any, token: Any) -> list[Any]:
 
 def test_a_scan_reads_one_state(tmp_path: Path) -> None:
     """Splits of a scan that began before a write are of the table before it."""
-    table = hudi.Table.create(tmp_path / "t", ROWS.schema, record_key="id")
-    table.bulk_insert(ROWS.slice(0, 4))
-    table.bulk_insert(ROWS.slice(4, 4))
-    service = TrinoService(hudi.Connector(), {TableName("lake", "trips"): table.path})
-    with ThriftServer(service).running() as address, connected(address) as client:
+    table, service = service_of(tmp_path / "t", ROWS.slice(0, 4), ROWS.slice(4, 4))
+    with client_of(service) as client:
         given = TRIPS, PROTOCOL.NullableColumnSet(), everything(), 1
         first = client.trinoGetSplits(*given, no_token())
         table.upsert(ROWS.slice(0, 8))
@@ -294,10 +300,8 @@ def test_errors_name_their_cause(client: Any) -> None:
 def test_names_that_trino_does_not_take(tmp_path: Path) -> None:
     names = ["id", "Size", "_2nd", "__x", "path"]
     rows = pa.table({name: ["x"] for name in names})
-    table = hudi.Table.create(tmp_path / "t", rows.schema, record_key="id")
-    table.bulk_insert(rows)
-    service = TrinoService(hudi.Connector(), {TableName("lake", "trips"): table.path})
-    with ThriftServer(service).running() as address, connected(address) as client:
+    table, service = service_of(tmp_path / "t", rows)
+    with client_of(service) as client:
         columns = client.trinoGetTableMetadata(TRIPS).tableMetadata.columns
         shown = [one.name for one in columns if not one.hidden]
         assert shown[5:] == ["id", "size", "column_2nd", "x", "path"]
@@ -308,10 +312,8 @@ def test_names_that_trino_does_not_take(tmp_path: Path) -> None:
 
 
 def test_a_table_that_is_lost_may_be_asked_for_again(tmp_path: Path) -> None:
-    table = hudi.Table.create(tmp_path / "t", ROWS.schema, record_key="id")
-    table.bulk_insert(ROWS.slice(0, 4))
-    service = TrinoService(hudi.Connector(), {TableName("lake", "trips"): table.path})
-    with ThriftServer(service).running() as address, connected(address) as client:
+    _, service = service_of(tmp_path / "t", ROWS.slice(0, 4))
+    with client_of(service) as client:
         [split] = all_splits(client, TRIPS)
         for file in tmp_path.rglob("*.parquet"):
             file.unlink()
@@ -359,11 +361,9 @@ def test_conditions_on_floats_lose_no_row(tmp_path: Path) -> None:
             "d": pa.array([0.0, 1.0, 2.0, 3.0, -0.0], pa.float64()),
         }
     )
-    table = hudi.Table.create(tmp_path / "t", rows.schema, record_key="id")
-    table.bulk_insert(rows)
-    service = TrinoService(hudi.Connector(), {TableName("lake", "trips"): table.path})
+    _, service = service_of(tmp_path / "t", rows)
     exact = rows["f"].to_pylist()
-    with ThriftServer(service).running() as address, connected(address) as client:
+    with client_of(service) as client:
         above = set(ids(client, domain("f", between("double", 0.1, None, (ABOVE, BELOW)))))
         assert above >= {n for n, value in enumerate(exact) if value > 0.1}
         below = set(ids(client, domain("f", between("double", None, 0.7, (ABOVE, BELOW)))))
@@ -381,13 +381,10 @@ def test_a_write_that_comes_into_a_state_ends_a_scan_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that does not know the scan would count other splits than the first one did."""
-    table = hudi.Table.create(tmp_path / "t", ROWS.schema, record_key="id")
-    for n in range(3):
-        table.bulk_insert(ROWS.slice(4 * n, 4))
+    table, _ = service_of(tmp_path / "t", *(ROWS.slice(4 * n, 4) for n in range(3)))
     place = {TableName("lake", "trips"): table.path}
     given = TRIPS, PROTOCOL.NullableColumnSet(), everything(), 1
-    first_server = ThriftServer(TrinoService(hudi.Connector(), place, signer=SIGNER))
-    with first_server.running() as address, connected(address) as client:
+    with client_of(TrinoService(hudi.Connector(), place, signer=SIGNER)) as client:
         first = client.trinoGetSplits(*given, no_token())
     other = TrinoService(hudi.Connector(), place, signer=SIGNER)
     # as of a write that was requested before the state, and is complete now
@@ -399,8 +396,7 @@ def test_a_write_that_comes_into_a_state_ends_a_scan_elsewhere(
     )
     token = PROTOCOL.NullableToken(token=first.nextToken)
     with (
-        ThriftServer(other).running() as address,
-        connected(address) as fresh,
+        client_of(other) as fresh,
         pytest.raises(PROTOCOL.ServiceError, match="Run the query again") as refused,
     ):
         fresh.trinoGetSplits(*given, token)

@@ -10,7 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from tests.formats.trino_client import (
     PROTOCOL,
     all_splits,
     between,
+    client_of,
     connected,
     domain,
     everything,
@@ -87,12 +88,6 @@ def service_of(
     signer = TokenSigner([key], config.split_lifetime_s, clock or Clock())
     served = {name: path for name, path in tables.items() if name != SECRET}
     return TrinoService(hudi.Connector(), served, config, signer)
-
-
-@contextmanager
-def client_of(service: TrinoService) -> Iterator[Any]:
-    with ThriftServer(service).running() as address, connected(address) as client:
-        yield client
 
 
 @pytest.fixture

@@ -12,6 +12,9 @@ import thriftpy2.protocol
 import thriftpy2.transport
 from thriftpy2.rpc import client_context
 
+from hudi_core.trino.server import ThriftServer
+from hudi_core.trino.service import TrinoService
+
 PROTOCOL: Any = thriftpy2.load(
     str(Path(__file__).with_name("trino_protocol.thrift")), module_name="trino_protocol_thrift"
 )
@@ -33,6 +36,13 @@ def connected(address: tuple[str, int]) -> Iterator[Any]:
         trans_factory=_FRAMED(),
         socket_timeout=60_000,
     ) as client:
+        yield client
+
+
+@contextmanager
+def client_of(service: TrinoService) -> Iterator[Any]:
+    """A client of a server of its own."""
+    with ThriftServer(service).running() as address, connected(address) as client:
         yield client
 
 
