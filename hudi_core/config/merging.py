@@ -142,9 +142,9 @@ def _given_mode(
 ) -> MergeMode:
     own = None
     if payload is not None:
-        own = payload.merge_mode
+        own = payload_rule(payload).mode
         if version >= FIRST_WITHOUT_PAYLOADS:
-            own = payload.merge_mode_without_payloads
+            own = payload_rule(payload).mode_without_payloads
     named: dict[str, MergeMode] = {}
     if own is not None:
         named[_given_name(TableKeys.payload_class, options)] = own
@@ -161,7 +161,7 @@ def _given_mode(
                 f"Hudi's in {TableKeys.payload_class.key}.",
             )
         # what a table of version 9 has no word for any more
-        if mode is MergeMode.CUSTOM and payload is not None and payload.merge_mode is mode:
+        if mode is MergeMode.CUSTOM and payload is not None and payload_rule(payload).mode is mode:
             continue
         named[_given_name(key, options)] = mode
     if len(set(named.values())) > 1:
@@ -290,7 +290,7 @@ def _mode(value: PayloadKind | MergeMode | str | None) -> MergeMode | None:
     """The merge mode that a payload class or a strategy means."""
     if value is None or isinstance(value, MergeMode):
         return value
-    return value.merge_mode if isinstance(value, PayloadKind) else MergeMode.CUSTOM
+    return payload_rule(value).mode if isinstance(value, PayloadKind) else MergeMode.CUSTOM
 
 
 # --- its properties -------------------------------------------------------------------------------
