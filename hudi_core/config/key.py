@@ -189,7 +189,7 @@ class ConfigKey(Generic[T_co]):
     def refused(
         self, value: object, reason: str, hint: str, options: Mapping[str, str] | None = None
     ) -> InvalidOptionError:
-        """The error of a value that cannot be used, under the name that options give."""
+        """The error of a value that cannot be used."""
         return InvalidOptionError(self.given_name(options or {}), value, reason, hint)
 
     def require_same(
