@@ -182,9 +182,15 @@ class ConfigKey(Generic[T_co]):
         hint = "docs/configuration.md describes the option."
         return parsed(self.parse, self.choices, (name, text), hint, is_secret=self.secret)
 
-    def refused(self, value: object, reason: str, hint: str) -> InvalidOptionError:
+    def given_name(self, options: Mapping[str, str]) -> str:
+        """The name under which the option is given, by default its own."""
+        return next((name for name in self.names if name in options), self.key)
+
+    def refused(
+        self, value: object, reason: str, hint: str, options: Mapping[str, str] | None = None
+    ) -> InvalidOptionError:
         """The error of a value that cannot be used."""
-        return InvalidOptionError(self.key, value, reason, hint)
+        return InvalidOptionError(self.given_name(options or {}), value, reason, hint)
 
     def require_same(
         self, options: Mapping[str, str], value: object, raw: Mapping[str, str]

@@ -108,7 +108,7 @@ def _key_generator(
     if chosen not in KEY_GENERATORS:
         names = (*KEY_GENERATORS, *(each.name for each in KEY_GENERATOR_POINT.installed()))
         raise key.refused(
-            options[next(name for name in key.names if name in options)],
+            options[key.given_name(options)],
             "it is not supported for writing",
             f"Supported: {', '.join(names)}.",
         )
@@ -118,7 +118,7 @@ def _key_generator(
     drops_fields = chosen is KeyGeneratorType.NON_PARTITION and by_class is not None
     if not drops_fields and not KEY_GENERATORS[chosen].fits(record_key, partition):
         raise key.refused(
-            options[next(name for name in key.names if name in options)],
+            options[key.given_name(options)],
             f"{len(record_key)} record key and {len(partition)} partition fields do not fit it",
             f"Drop the option; {inferred} fits.",
         )

@@ -187,25 +187,6 @@ class PayloadKind(StrEnum):
         """The class without its package."""
         return self.value.rpartition(".")[2]
 
-    @property
-    def merge_mode(self) -> MergeMode:
-        """The merge mode that version 8 tables store for the class."""
-        if self in (PayloadKind.DEFAULT, PayloadKind.EVENT_TIME):
-            return MergeMode.EVENT_TIME_ORDERING
-        if self is PayloadKind.LATEST:
-            return MergeMode.COMMIT_TIME_ORDERING
-        return MergeMode.CUSTOM
-
-    @property
-    def merge_mode_without_payloads(self) -> MergeMode:
-        """The merge mode that version 9 tables store for the class.
-
-        No payload class merges the rows of such tables.
-        """
-        if self in (PayloadKind.LATEST, PayloadKind.NON_DEFAULTS, PayloadKind.AWS_DMS):
-            return MergeMode.COMMIT_TIME_ORDERING
-        return MergeMode.EVENT_TIME_ORDERING
-
 
 MERGE_STRATEGY_IDS: Final = {
     MergeMode.EVENT_TIME_ORDERING: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",

@@ -7,6 +7,7 @@ version 8, the payload classes themselves.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -25,32 +26,46 @@ _BINLOG_SEQUENCE: Final = "_event_seq"
 
 @dataclass(frozen=True, slots=True)
 class PayloadRule:
-    """What a payload class means beside a merge mode.
+    """What a payload class means.
 
-    ``delete`` is its delete marker; ``ordering`` are the ordering fields, empty where the user
-    names them, and ``partial`` the partial update mode of a version 9 table made for it.
+    ``mode`` is the merge mode that tables of version 8 store for it. The rest is what version 9,
+    whose rows no payload class merges, has instead: ``mode_without_payloads``, the ``delete``
+    marker, the ``ordering`` fields, empty where the user names them, and the mode of ``partial``
+    updates.
     """
 
+    mode: MergeMode = MergeMode.CUSTOM
+    mode_without_payloads: MergeMode = MergeMode.EVENT_TIME_ORDERING
     delete: DeleteMarker | None = None
     ordering: tuple[str, ...] = ()
     partial: PartialUpdateMode = PartialUpdateMode.NONE
 
 
+_BY_COMMIT: Final = MergeMode.COMMIT_TIME_ORDERING
 _DEBEZIUM_DELETE: Final = DeleteMarker("_change_operation_type", "d")
-_PAYLOAD_RULES: Final = {
-    PayloadKind.AWS_DMS: PayloadRule(DeleteMarker("Op", "D")),
-    PayloadKind.POSTGRES_DEBEZIUM: PayloadRule(
-        _DEBEZIUM_DELETE, (_LSN,), PartialUpdateMode.FILL_UNAVAILABLE
+_PAYLOAD_RULES: Final[Mapping[PayloadKind, PayloadRule]] = {
+    PayloadKind.DEFAULT: PayloadRule(MergeMode.EVENT_TIME_ORDERING),
+    PayloadKind.EVENT_TIME: PayloadRule(MergeMode.EVENT_TIME_ORDERING),
+    PayloadKind.LATEST: PayloadRule(_BY_COMMIT, _BY_COMMIT),
+    PayloadKind.NON_DEFAULTS: PayloadRule(
+        mode_without_payloads=_BY_COMMIT, partial=PartialUpdateMode.IGNORE_DEFAULTS
     ),
-    PayloadKind.MYSQL_DEBEZIUM: PayloadRule(_DEBEZIUM_DELETE, ("_event_bin_file", "_event_pos")),
     PayloadKind.PARTIAL_UPDATE: PayloadRule(partial=PartialUpdateMode.IGNORE_DEFAULTS),
-    PayloadKind.NON_DEFAULTS: PayloadRule(partial=PartialUpdateMode.IGNORE_DEFAULTS),
+    PayloadKind.AWS_DMS: PayloadRule(
+        mode_without_payloads=_BY_COMMIT, delete=DeleteMarker("Op", "D")
+    ),
+    PayloadKind.POSTGRES_DEBEZIUM: PayloadRule(
+        delete=_DEBEZIUM_DELETE, ordering=(_LSN,), partial=PartialUpdateMode.FILL_UNAVAILABLE
+    ),
+    PayloadKind.MYSQL_DEBEZIUM: PayloadRule(
+        delete=_DEBEZIUM_DELETE, ordering=("_event_bin_file", "_event_pos")
+    ),
 }
 
 
 def payload_rule(payload: PayloadKind | None) -> PayloadRule:
-    """What a payload class means; nothing for most, and for none."""
-    return PayloadRule() if payload is None else _PAYLOAD_RULES.get(payload, PayloadRule())
+    """What a payload class means; nothing for none."""
+    return PayloadRule() if payload is None else _PAYLOAD_RULES[payload]
 
 
 class Fill(StrEnum):

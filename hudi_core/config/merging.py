@@ -73,14 +73,14 @@ def _named_merger(options: Mapping[str, str]) -> NamedMerger | None:
     name = RECORD_MERGER_POINT.find_name(strategy)
     if name is None:
         return None
-    with named_by(_given_name(TableKeys.merge_strategy, options), strategy):
+    with named_by(TableKeys.merge_strategy.given_name(options), strategy):
         return NamedMerger.chosen(name, options)
 
 
 def _named_merging(options: Mapping[str, str], named: NamedMerger) -> Made:
     """How a new table merges rows by a named record merger."""
     ordering = TableKeys.ordering.read(options)
-    key = _given_name(TableKeys.merge_strategy, options)
+    key = TableKeys.merge_strategy.given_name(options)
     if not ordering:
         raise InvalidOptionError(
             key,
@@ -98,11 +98,11 @@ def _named_merging(options: Mapping[str, str], named: NamedMerger) -> Made:
     for rival, fitting in rivals.items():
         value = rival.read(options)
         if value not in fitting:
-            raise InvalidOptionError(
-                _given_name(rival, options),
+            raise rival.refused(
                 str(value),
                 f"rows are merged by the record merger {named.name}",
                 "Give only one of them.",
+                options,
             )
     return {
         "ordering_fields": ordering,
@@ -126,11 +126,11 @@ def _ordering(
     given = TableKeys.ordering.read(options)
     own = payload_rule(payload).ordering if version >= FIRST_WITHOUT_PAYLOADS else ()
     if own and given not in ((), own):
-        raise InvalidOptionError(
-            _given_name(TableKeys.ordering, options),
+        raise TableKeys.ordering.refused(
             ",".join(given),
             f"a table of version {version} with this payload class orders by {','.join(own)}",
             "Drop the option, or name these fields.",
+            options,
         )
     fields = own or given
     _require_same_ordering(options, fields)
@@ -142,28 +142,28 @@ def _given_mode(
 ) -> MergeMode:
     own = None
     if payload is not None:
-        own = payload.merge_mode
+        own = payload_rule(payload).mode
         if version >= FIRST_WITHOUT_PAYLOADS:
-            own = payload.merge_mode_without_payloads
+            own = payload_rule(payload).mode_without_payloads
     named: dict[str, MergeMode] = {}
     if own is not None:
-        named[_given_name(TableKeys.payload_class, options)] = own
+        named[TableKeys.payload_class.given_name(options)] = own
     for key in (TableKeys.merge_mode, TableKeys.merge_strategy):
         mode = key.read(options)
         if mode is None:
             continue
         if not isinstance(mode, MergeMode) or (mode is MergeMode.CUSTOM and payload is None):
-            raise InvalidOptionError(
-                _given_name(key, options),
+            raise key.refused(
                 str(mode),
                 "rows are not merged by code of others",
                 f"Use EVENT_TIME_ORDERING or COMMIT_TIME_ORDERING, or name a payload class of "
                 f"Hudi's in {TableKeys.payload_class.key}.",
+                options,
             )
         # what a table of version 9 has no word for any more
-        if mode is MergeMode.CUSTOM and payload is not None and payload.merge_mode is mode:
+        if mode is MergeMode.CUSTOM and payload is not None and payload_rule(payload).mode is mode:
             continue
-        named[_given_name(key, options)] = mode
+        named[key.given_name(options)] = mode
     if len(set(named.values())) > 1:
         first, second, *_ = (f"{name} means {mode}" for name, mode in named.items())
         name, mode = next(iter(named.items()))
@@ -290,7 +290,7 @@ def _mode(value: PayloadKind | MergeMode | str | None) -> MergeMode | None:
     """The merge mode that a payload class or a strategy means."""
     if value is None or isinstance(value, MergeMode):
         return value
-    return value.merge_mode if isinstance(value, PayloadKind) else MergeMode.CUSTOM
+    return payload_rule(value).mode if isinstance(value, PayloadKind) else MergeMode.CUSTOM
 
 
 # --- its properties -------------------------------------------------------------------------------
@@ -341,23 +341,17 @@ def _properties(config: TableConfig) -> list[Property]:
 # --- options against a stored table ---------------------------------------------------------------
 
 
-def _given_name(key: ConfigKey[Any], options: Mapping[str, str]) -> str:
-    """The name under which an option is given."""
-    found = key.find(options)
-    return key.key if found is None else found[0]
-
-
 def _foreign_code(
     key: ConfigKey[Any], options: Mapping[str, str], named: str
 ) -> InvalidOptionError:
     """The error of an option that names code of others."""
-    return InvalidOptionError(
-        _given_name(key, options),
+    return key.refused(
         named,
         "rows are not merged by code of others: no Java class is loaded",
         f"Built in are: {', '.join(known.short_name for known in PayloadKind)}, of the package "
         f"{PayloadKind.DEFAULT.value.rpartition('.')[0]} and debezium below it. Values that are "
         "computed from both rows are for Table.merge, or MERGE INTO by hudi.sql.",
+        options,
     )
 
 
@@ -384,11 +378,8 @@ def _given_marker(options: Mapping[str, str]) -> DeleteMarker | None:
         there, missing = MergeKeys.delete_field, MergeKeys.delete_marker
         if field is None:
             there, missing = missing, there
-        raise InvalidOptionError(
-            _given_name(there, options),
-            field or value,
-            f"it needs {missing.key}",
-            f"Set {missing.key} as well.",
+        raise there.refused(
+            field or value, f"it needs {missing.key}", f"Set {missing.key} as well.", options
         )
     return DeleteMarker(field, value)
 
@@ -405,7 +396,7 @@ def _against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
         same = stored.payload in (None, *_PLAIN) and payload in _PLAIN
         if not (same and _mode(payload) is stored.merge_mode):
             had = stored.payload or stored.merger or stored.merge_mode
-            name = _given_name(TableKeys.payload_class, options)
+            name = TableKeys.payload_class.given_name(options)
             raise OptionConflictError(name, str(payload), str(had))
     by_payload = payload is not None and _mode(payload) is MergeMode.CUSTOM
     for key in (TableKeys.merge_mode, TableKeys.merge_strategy):
@@ -419,7 +410,7 @@ def _against(options: Mapping[str, str], stored: TableConfig) -> TableConfig:
             raise _foreign_code(key, options, mode)
         if not (mode is MergeMode.CUSTOM and by_payload):
             had = stored.merge_mode.value if named is None else named.name
-            raise OptionConflictError(_given_name(key, options), str(mode), had)
+            raise OptionConflictError(key.given_name(options), str(mode), had)
     partial = MergeKeys.partial_update_mode
     if partial.is_given(options) and partial.read(options) not in (
         PartialUpdateMode.KEEP_VALUES,
@@ -445,7 +436,7 @@ def _marker_for(options: Mapping[str, str], stored: TableConfig) -> DeleteMarker
         (MergeKeys.delete_marker, given.value, stored.delete_marker.value),
     ):
         if wanted != had:
-            raise OptionConflictError(_given_name(key, options), wanted, had)
+            raise OptionConflictError(key.given_name(options), wanted, had)
     return stored.delete_marker
 
 

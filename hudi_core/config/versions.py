@@ -128,7 +128,7 @@ def _from_8_to_9(properties: Properties, base_path: str) -> Properties:
     if payload is None:
         return _ordered(made, ())
     if payload not in (PayloadKind.DEFAULT, PayloadKind.LATEST):
-        mode = payload.merge_mode_without_payloads
+        mode = payload_rule(payload).mode_without_payloads
         made[_MODE] = mode.value
         made |= dict.fromkeys((_STRATEGY, _OLD_STRATEGY), MERGE_STRATEGY_IDS[mode])
     made.pop(_PAYLOAD, None)

@@ -24,6 +24,7 @@ class RecordMismatchError(ValueError):
     """A record does not match its dataclass; the message explains."""
 
 
+_Encoder: TypeAlias = Callable[[Any], object]
 _Decoder: TypeAlias = Callable[[object], object]
 
 
@@ -39,7 +40,7 @@ class RecordField(NamedTuple):
     hint: Any
     is_optional: bool
     default: Callable[[], object] | None
-    encode: Callable[[Any], object] | None
+    encode: _Encoder | None
     decode: _Decoder
 
 
@@ -110,14 +111,7 @@ def _field(kind: type, field: dataclasses.Field[Any], hint: Any) -> RecordField:
     record_name = _record_name(field.name)
     where = f"{kind.__name__}.{record_name}"
     return RecordField(
-        field.name,
-        record_name,
-        where,
-        hint,
-        is_optional,
-        default,
-        _encoder(hint),
-        _decoder(hint, where),
+        field.name, record_name, where, hint, is_optional, default, *_codec(hint, where)
     )
 
 
@@ -130,19 +124,21 @@ def _constant(value: object) -> Callable[[], object]:
     return lambda: value
 
 
-def _encoder(hint: Any) -> Callable[[Any], object] | None:
-    """The encoder of a type in records; ``None`` where nothing changes."""
+def _codec(hint: Any, where: str) -> tuple[_Encoder | None, _Decoder]:
+    """The codec of a type in records; no encoder where nothing changes."""
     if hint in _SCALARS:
-        return None
-    if dataclasses.is_dataclass(hint):
-        return to_record
+        return None, _scalar_decoder(hint, where)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return to_record, partial(from_record, hint)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple:
-        inner = _encoder(arguments[0])
-        return list if inner is None else partial(_encoded_array, inner)
+        encode, decode = _codec(arguments[0], where)
+        decoder = _array_decoder(decode, where)
+        return list if encode is None else partial(_encoded_array, encode), decoder
     if origin is Mapping:
-        inner = _encoder(arguments[1])
-        return dict if inner is None else partial(_encoded_map, inner)
+        encode, decode = _codec(arguments[1], where)
+        decoder = _map_decoder(decode, where)
+        return dict if encode is None else partial(_encoded_map, encode), decoder
     raise TypeError(f"no record type matches {hint}")
 
 
@@ -152,19 +148,6 @@ def _encoded_array(inner: Callable[[Any], object], items: Iterable[Any]) -> list
 
 def _encoded_map(inner: Callable[[Any], object], items: Mapping[str, Any]) -> dict[str, object]:
     return {key: inner(item) for key, item in items.items()}
-
-
-def _decoder(hint: Any, where: str) -> _Decoder:
-    if hint in _SCALARS:
-        return _scalar_decoder(hint, where)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return partial(from_record, hint)
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is tuple:
-        return _array_decoder(_decoder(arguments[0], where), where)
-    if origin is Mapping:
-        return _map_decoder(_decoder(arguments[1], where), where)
-    raise TypeError(f"no record type matches {hint}")
 
 
 def _scalar_decoder(kind: type, where: str) -> _Decoder:
