@@ -208,7 +208,7 @@ def test_reads() -> None:
     assert ReadConfig.from_options({}) == ReadConfig()
     moment = "2026-01-02T03:04:05.678+01:00"  # which zone it is for the table to tell
     as_of = ReadConfig.from_options({"as.of.instant": moment})
-    assert as_of == ReadConfig(QueryType.SNAPSHOT, as_of=moment)  # type: ignore[arg-type]
+    assert as_of == ReadConfig(QueryType.SNAPSHOT, as_of=moment)
     changes = {QUERY: "incremental", BEGIN: "20260101000000000", END: "2026-02-01"}
     between = ReadConfig.from_options(changes)
     assert between.query_type is QueryType.INCREMENTAL

@@ -45,7 +45,10 @@ def table(
     names = tuple(partitions.split(",")) if partitions else ()
     if kind is None:
         kind = KeyGeneratorType.SIMPLE if names else KeyGeneratorType.NON_PARTITION
-    fields = {"record_key_fields": tuple(keys.split(",")), "partition_fields": names}
+    fields: dict[str, Any] = {
+        "record_key_fields": tuple(keys.split(",")),
+        "partition_fields": names,
+    }
     return TableConfig(name="t", keygen_type=kind, **fields, **more)
 
 
