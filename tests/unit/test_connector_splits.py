@@ -66,13 +66,8 @@ def factory(predicate: TupleDomain = ALL, options: Mapping[str, str] | None = No
 @pytest.mark.parametrize(
     ("size", "lengths"),
     [
-        (300 * MB, [128, 128, 44]),
-        (140 * MB, [140]),
-        (141 * MB, [128, 13]),
-        (128 * MB, [128]),
-        (256 * MB, [128, 128]),
-        (MB, [1]),
-        (0, [0]),
+        *((300 * MB, [128, 128, 44]), (140 * MB, [140]), (141 * MB, [128, 13])),
+        *((128 * MB, [128]), (256 * MB, [128, 128]), (MB, [1]), (0, [0])),
     ],
 )
 def test_a_file_is_cut_near_the_target(size: int, lengths: list[int]) -> None:
@@ -144,17 +139,9 @@ def test_a_split_travels_as_json(wanted: TupleDomain) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"start": -1},
-        {"length": "5"},
-        {"length": True},
-        {"schema": "AAAA"},
-        {"schema": "%"},
-        {"instant": "now"},
-        {"file": 1},
-        {"predicate": {"x": {}}},
-        {"partitionKeys": [1]},
-        {"logFiles": [None]},
-        {"mark": None},
+        *({"start": -1}, {"length": "5"}, {"length": True}, {"schema": "AAAA"}),
+        *({"schema": "%"}, {"instant": "now"}, {"file": 1}, {"predicate": {"x": {}}}),
+        *({"partitionKeys": [1]}, {"logFiles": [None]}, {"mark": None}),
     ],
     ids=str,
 )

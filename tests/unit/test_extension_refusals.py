@@ -47,14 +47,7 @@ Have = Callable[[str, str], None]
 CODE = """
 import numpy as np
 import pyarrow as pa
-from hudi_core.spi import (
-    BaseConflictStrategy,
-    BaseIndex,
-    BaseKeyGenerator,
-    BaseLockProvider,
-    BaseRecordMerger,
-    Matches,
-)
+from hudi_core.spi import *
 
 class Keys(BaseKeyGenerator):
     def record_keys(self, batch):
@@ -67,17 +60,14 @@ class Raising(BaseKeyGenerator):
     def record_keys(self, batch):
         raise ZeroDivisionError("no keys today")
 
-class Few(BaseKeyGenerator):
-    def record_keys(self, batch):
-        return pa.array(["k"])
+def keys(made):
+    class Wrong(BaseKeyGenerator):
+        def record_keys(self, batch):
+            return pa.array(made)
 
-class Numbers(BaseKeyGenerator):
-    def record_keys(self, batch):
-        return pa.array(range(batch.num_rows))
+    return Wrong
 
-class Empty(BaseKeyGenerator):
-    def record_keys(self, batch):
-        return pa.array(["k", None])
+Few, Numbers, Empty = keys(["k"]), keys([0, 1]), keys(["k", None])
 
 class OneText(Made):
     def partition_texts(self, batch):
@@ -91,13 +81,14 @@ class Picky(Ranks):
     def refusal(self, types):
         return "they are boring"
 
-class Nulls(BaseRecordMerger):
-    def ranks(self, columns):
-        return pa.nulls(len(columns[0]), pa.int64())
-
 class Short(BaseRecordMerger):
+    made = [1]
+
     def ranks(self, columns):
-        return pa.array([1])
+        return pa.array(self.made, pa.int64())
+
+class Nulls(Short):
+    made = [None, None]
 
 class Index(BaseIndex):
     answer = None

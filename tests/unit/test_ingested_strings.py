@@ -83,12 +83,8 @@ def test_the_first_text_that_is_no_value_is_named(
 @pytest.mark.parametrize(
     ("kind", "same", "other"),
     [
-        (pa.int64(), "7", "007"),
-        (pa.int32(), "0", "-0"),
-        (pa.float64(), "1.5", "1.50"),
-        (pa.float64(), "100000", "1E5"),
-        (PRICE, "1.50", "1.5"),
-        (pa.bool_(), "true", "1"),
+        *((pa.int64(), "7", "007"), (pa.int32(), "0", "-0"), (pa.float64(), "1.5", "1.50")),
+        *((pa.float64(), "100000", "1E5"), (PRICE, "1.50", "1.5"), (pa.bool_(), "true", "1")),
     ],
 )
 def test_a_key_is_taken_as_it_is_written(kind: pa.DataType, same: str, other: str) -> None:

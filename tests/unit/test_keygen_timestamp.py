@@ -442,11 +442,8 @@ def test_units_and_delimiters_that_cannot_be_used() -> None:
 @pytest.mark.parametrize(
     ("inputs", "words"),
     [
-        ("MM-dd", "no year"),
-        ("yy-MM-dd", "two digits"),
-        ("yyyy yyyy", "twice"),
-        ("yyyy ZZZ", "names of zones"),
-        ("yyyy EEE", "letter 'E'"),
+        *(("MM-dd", "no year"), ("yy-MM-dd", "two digits"), ("yyyy yyyy", "twice")),
+        *(("yyyy ZZZ", "names of zones"), ("yyyy EEE", "letter 'E'")),
         ("yyyy-MM-dd,", "has no field"),
     ],
 )
