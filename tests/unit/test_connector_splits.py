@@ -222,9 +222,7 @@ def read(connector: Connector, splits: SplitSource, columns: Any = None) -> pa.T
     ids=str,
 )
 @pytest.mark.parametrize("options", [{}, SMALL], ids=["large", "small"])
-def test_the_splits_hold_each_row_once(
-    table: hudi.Table, wanted: Any, options: dict[str, str]
-) -> None:
+def test_splits_hold_each_row_once(table: hudi.Table, wanted: Any, options: dict[str, str]) -> None:
     connector = Connector(options)
     found = read(connector, connector.scan(table.path, wanted))
     expected = table.to_arrow(filter=wanted)
@@ -387,9 +385,7 @@ def split(table: hudi.Table) -> Split:
     ],
     ids=str,
 )
-def test_what_has_no_page_source_is_refused(
-    split: Split, change: dict[str, Any], reason: str
-) -> None:
+def test_what_has_no_source_is_refused(split: Split, change: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnsupportedTableError, match=reason):
         Connector().read(replace(split, **change))
 

@@ -277,7 +277,7 @@ def planned(table: hudi.Table, condition: Any) -> tuple[set[str], int]:
         (~(pc.field("name") == "Dora"), {"a", "b"}, 3),
     ],
 )
-def test_filters_leave_files_out(
+def test_filters(
     tmp_path: Path, version: str, condition: Any, expected: set[str], files: int
 ) -> None:
     table = indexed(tmp_path / "t", version)
@@ -349,9 +349,7 @@ def test_a_secondary_index_has_no_function(tmp_path: Path) -> None:
         ({"sourceFields": ["name", "id"]}, "of name, id, not of one column"),
     ],
 )
-def test_a_table_with_an_index_that_is_not_kept_is_not_written(
-    table: hudi.Table, change: dict[str, Any], words: str
-) -> None:
+def test_an_index_that_is_not_kept(table: hudi.Table, change: dict[str, Any], words: str) -> None:
     definitions(table, "lower_name", **change)
     before = sorted(Path(table.path).rglob("*.parquet"))
     with pytest.raises(UnsupportedTableError, match=words) as caught:
@@ -391,9 +389,7 @@ def test_the_command_line_adds_and_drops_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shards", ["1", "8"])
 @pytest.mark.parametrize("is_used", [True, False], ids=["used", "unused"])
-def test_an_open_dataset_outlives_an_index_that_is_made_again(
-    tmp_path: Path, is_used: bool, shards: str
-) -> None:
+def test_an_open_dataset_outlives_its_index(tmp_path: Path, is_used: bool, shards: str) -> None:
     # most of eight shards have no base file, as there are fewer data files
     more = {"hoodie.metadata.index.expression.file.group.count": shards}
     table = filled(tmp_path / "t", **more)
@@ -417,7 +413,7 @@ def test_an_open_dataset_outlives_an_index_that_is_made_again(
     [{"expr": "lower"}, {"expr": "length"}, {"expr": "substring", "pos": "2", "len": "2"}],
     ids=lambda options: options["expr"],
 )
-def test_files_from_before_the_column_was_of_texts(
+def test_files_from_before_texts_were_there(
     tmp_path: Path, how: str, options: dict[str, str]
 ) -> None:
     some = rows("a", "b", v=pa.array([12, 345], pa.int32()), city="oslo")

@@ -324,7 +324,7 @@ def test_versions_without_ordering_fields_have_no_ranks(have: Have, path: Path) 
         ("OneText", PluginContractError, "returned 0 arrays for 1 fields"),
     ],
 )
-def test_wrong_keys_are_not_written(
+def test_wrong_keys(
     have: Have, path: Path, target: str, error: type[HudiError], words: str
 ) -> None:
     have(KEYGEN, target)
@@ -376,9 +376,7 @@ def test_columns_that_a_merger_refuses(have: Have, path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "words"), [("Nulls", "ranks returned 2 nulls"), ("Short", "1 ranks for 2 rows")]
 )
-def test_versions_without_ranks_are_not_merged(
-    have: Have, path: Path, target: str, words: str
-) -> None:
+def test_versions_without_ranks_stay(have: Have, path: Path, target: str, words: str) -> None:
     have(MERGER, target)
     table = create_for(path, MERGER)
     with pytest.raises(PluginContractError, match=words):
@@ -415,7 +413,7 @@ def test_wrong_matches_change_nothing(have: Have, path: Path, target: str, words
         ("Moody", ExtensionCallError, "failed in LockProvider.try_lock: OSError: not now"),
     ],
 )
-def test_a_lock_that_fails_is_not_held(
+def test_failing_locks(
     have: Have, path: Path, target: str, error: type[HudiError], words: str
 ) -> None:
     create(path, {}, rows=True)
@@ -424,9 +422,7 @@ def test_a_lock_that_fails_is_not_held(
         upsert(path, LOCK)
 
 
-def test_a_strategy_refuses_writes_that_no_other_would(
-    have: Have, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_strategy_refuses_writes(have: Have, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     create(path, {}, rows=True)
     have(CONFLICT, "Strict")
     commit = Transaction.commit

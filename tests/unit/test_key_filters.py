@@ -246,7 +246,7 @@ def noted(table: hudi.Table) -> tuple[bool, bool]:
     return has_unique_keys(known), has_repeated_keys(known)
 
 
-def test_what_another_engine_wrote_is_not_relied_on(
+def test_what_other_engines_wrote_is_no_help(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = filled(tmp_path, **{"hoodie.parquet.small.file.limit": "0"})

@@ -375,9 +375,7 @@ def test_a_metastore_that_does_not_answer(tmp_path: Path) -> None:
         ("hoodie.meta.sync.client.tool.class", "org.apache.hudi.gcp.BigQuery", "is none of"),
     ],
 )
-def test_what_cannot_be_done_is_refused(
-    lake: Lake, tmp_path: Path, name: str, value: str, said: str
-) -> None:
+def test_what_cannot_be_done(lake: Lake, tmp_path: Path, name: str, value: str, said: str) -> None:
     table = new_trips(tmp_path)
     with pytest.raises(InvalidOptionError, match=said):
         table.sync(options={**lake.options, name: value})
@@ -529,9 +527,7 @@ def test_a_rollback_and_a_restore_take_partitions_back(lake: Lake, tmp_path: Pat
 
 
 @pytest.mark.parametrize("operation", ["delete_partitions", "insert_overwrite_table"])
-def test_a_rollback_of_a_replacement_brings_partitions_back(
-    lake: Lake, table: hudi.Table, operation: str
-) -> None:
+def test_a_rollback_brings_partitions_back(lake: Lake, table: hudi.Table, operation: str) -> None:
     if operation == "delete_partitions":
         later = table.delete_partitions(["a"])
     else:
@@ -551,9 +547,7 @@ def test_a_partition_that_came_and_went_between_two_syncs(lake: Lake, table: hud
     assert sorted(lake.partitions("trips")) == ["day=a", "day=b"]
 
 
-def test_all_partitions_are_compared_where_the_timeline_has_moved_on(
-    lake: Lake, tmp_path: Path
-) -> None:
+def test_all_partitions_are_compared_where_the_timeline_moved(lake: Lake, tmp_path: Path) -> None:
     keeps: dict[str, Any] = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3}
     keeps |= {"hoodie.cleaner.commits.retained": 1}
     table = new_trips(tmp_path, **keeps)
@@ -566,9 +560,7 @@ def test_all_partitions_are_compared_where_the_timeline_has_moved_on(
     assert len(lake.partitions("trips")) == 12
 
 
-def test_entries_that_others_changed_are_set_right_by_a_full_sync(
-    lake: Lake, tmp_path: Path
-) -> None:
+def test_entries_that_others_changed_are_set_right_by_full_sync(lake: Lake, tmp_path: Path) -> None:
     table = new_trips(tmp_path)
     lake.sync(table)
     with lake.service.client() as client:
