@@ -35,11 +35,10 @@ LOG = f".a-0_{at(20)}.log.1_0-0-0"
 
 
 def fill(root: Path) -> None:
+    files = {BASE: 100, LOG: 7, f"b-0_0-0-0_{at(10)}.hfile": 1, ".hoodie_partition_metadata": 0}
     (root / "files").mkdir(parents=True)
-    (root / "files" / ".hoodie_partition_metadata").touch()
-    (root / "files" / BASE).write_bytes(b"x" * 100)
-    (root / "files" / LOG).write_bytes(b"x" * 7)
-    (root / "files" / f"b-0_0-0-0_{at(10)}.hfile").write_bytes(b"x")
+    for name, size in files.items():
+        (root / "files" / name).write_bytes(b"x" * size)
     client = open_client(root, LOGS)
     add(client, 10, Action.DELTACOMMIT)
     add(client, 20, Action.DELTACOMMIT)
@@ -49,18 +48,14 @@ def view(client: TableMetaClient) -> FileSystemView:
     return FileSystemView(StorageLister(client.storage, True), client.timeline(), {})
 
 
-def merge_in(client: TableMetaClient) -> Callable[[CompactionOperation, InstantTime], WriteStat]:
+def run(client: TableMetaClient, instant: Instant) -> Instant:
     def merge(operation: CompactionOperation, time: InstantTime) -> WriteStat:
         path = f"{operation.partition_path}/{operation.file_id}_0-0-0_{time}.hfile"
         client.storage.put(path, b"merged")
         return WriteStat(operation.file_id, path, partition_path=operation.partition_path)
 
-    return merge
-
-
-def run(client: TableMetaClient, instant: Instant) -> Instant:
     work = start_compaction(client, instant)
-    metadata = merge_slices(client, work, merge_in(client), {"schema": "{}"})
+    metadata = merge_slices(client, work, merge, {"schema": "{}"})
     return complete_compaction(client, work, at(99), metadata)
 
 
@@ -73,19 +68,14 @@ def client(tmp_path: Path) -> TableMetaClient:
 def test_slices_with_logs_are_planned_and_become_base_files(client: TableMetaClient) -> None:
     plan = plan_compaction(view(client).latest_slices())
     assert plan is not None
-    metrics = {
-        "TOTAL_LOG_FILES": 1.0,
-        "TOTAL_LOG_FILES_SIZE": 7.0,
-        "TOTAL_IO_READ_MB": 0.0,
-        "TOTAL_IO_WRITE_MB": 0.0,
-        "TOTAL_IO_MB": 0.0,
-    }
+    metrics = {f"TOTAL_IO_{name}": 0.0 for name in ("READ_MB", "WRITE_MB", "MB")}
+    metrics |= {"TOTAL_LOG_FILES": 1.0, "TOTAL_LOG_FILES_SIZE": 7.0}
     assert plan.operations == (CompactionOperation(at(10), (LOG,), BASE, "a-0", "files", metrics),)
     requested = request_compaction(client, at(50), plan)
     done = run(client, requested)
     assert done == Instant(at(50), Action.COMMIT, State.COMPLETED, at(99))
-    names = {file.name for file in (Path(client.storage.root) / ".hoodie/timeline").iterdir()}
-    assert {name for name in names if name.startswith(at(50))} == {
+    timeline = Path(client.storage.root) / ".hoodie/timeline"
+    assert {file.name for file in timeline.glob(f"{at(50)}*")} == {
         f"{at(50)}.compaction.requested",
         f"{at(50)}.compaction.inflight",
         f"{at(50)}_{at(99)}.commit",

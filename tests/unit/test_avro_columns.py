@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -21,30 +22,30 @@ INNER = {
     "fields": [{"name": "n", "type": "long"}, {"name": "t", "type": ["null", "string"]}],
 }
 OTHER = {"type": "record", "name": "Other", "fields": [{"name": "x", "type": "double"}]}
-SCHEMA = parse_writer_schema(
-    json.dumps(
-        {
-            "type": "record",
-            "name": "R",
-            "fields": [
-                {"name": "i", "type": "int"},
-                {"name": "l", "type": ["null", "long"]},
-                {"name": "b", "type": "boolean"},
-                {"name": "f", "type": ["float", "null"]},
-                {"name": "s", "type": "string"},
-                {"name": "y", "type": ["null", "bytes"]},
-                {"name": "skipped", "type": {"type": "array", "items": ["null", "int"]}},
-                {"name": "stepped", "type": {"type": "map", "values": "string"}},
-                {"name": "either", "type": ["null", INNER, OTHER, "int"]},
-                {"name": "again", "type": ["null", "Inner"]},
-                {"name": "e", "type": {"type": "enum", "name": "E", "symbols": ["A", "B"]}},
-                {"name": "x", "type": {"type": "fixed", "name": "F", "size": 3}},
-                {"name": "end", "type": "double"},
-            ],
-        }
-    ),
-    PATH,
-).parsed
+FIELDS: dict[str, Any] = {
+    "i": "int",
+    "l": ["null", "long"],
+    "b": "boolean",
+    "f": ["float", "null"],
+    "s": "string",
+    "y": ["null", "bytes"],
+    "skipped": {"type": "array", "items": ["null", "int"]},
+    "stepped": {"type": "map", "values": "string"},
+    "either": ["null", INNER, OTHER, "int"],
+    "again": ["null", "Inner"],
+    "e": {"type": "enum", "name": "E", "symbols": ["A", "B"]},
+    "x": {"type": "fixed", "name": "F", "size": 3},
+    "end": "double",
+}
+
+
+def record_of(fields: Mapping[str, Any]) -> Any:
+    named = [{"name": name, "type": kind} for name, kind in fields.items()]
+    text = json.dumps({"type": "record", "name": "R", "fields": named})
+    return parse_writer_schema(text, PATH).parsed
+
+
+SCHEMA = record_of(FIELDS)
 LONG = st.integers(-(2**63), 2**63 - 1)
 inner = st.fixed_dictionaries({"n": LONG, "t": st.none() | st.text(max_size=9)})
 records = st.fixed_dictionaries(
@@ -89,13 +90,11 @@ def test_columns_are_what_the_records_say(rows: list[dict[str, Any]]) -> None:
     def texts(path: str, kind: pa.DataType) -> list[Any]:
         return list(found.texts(path, kind, PATH).to_pylist())
 
-    assert numbers("i", pa.int32()) == [row["i"] for row in rows]
-    assert numbers("l", pa.int64()) == [row["l"] for row in rows]
-    assert numbers("b", pa.bool_()) == [row["b"] for row in rows]
-    assert numbers("f", pa.float32()) == [row["f"] for row in rows]
-    assert texts("s", pa.string()) == [row["s"] for row in rows]
-    assert texts("y", pa.binary()) == [row["y"] for row in rows]
-    assert numbers("end", pa.float64()) == [row["end"] for row in rows]
+    kinds = {"i": "int32", "l": "int64", "b": "bool", "f": "float32", "end": "float64"}
+    for name, kind in kinds.items():
+        assert numbers(name, pa.type_for_alias(kind)) == [row[name] for row in rows]
+    for name, kind in (("s", "string"), ("y", "binary")):
+        assert texts(name, pa.type_for_alias(kind)) == [row[name] for row in rows]
     again = [row["again"] or {"n": None, "t": None} for row in rows]
     assert numbers("again.n", pa.int64()) == [value["n"] for value in again]
     assert texts("again.t", pa.string()) == [value["t"] for value in again]
@@ -158,11 +157,7 @@ def test_records_that_are_cut_off_are_damage() -> None:
         columns_of([good + b"\0"])
 
 
-LISTS = parse_writer_schema(
-    '{"type": "record", "name": "L", "fields": '
-    '[{"name": "a", "type": {"type": "array", "items": "boolean"}}]}',
-    PATH,
-).parsed
+LISTS = record_of({"a": {"type": "array", "items": "boolean"}})
 
 
 @pytest.mark.parametrize(
@@ -189,10 +184,9 @@ def test_lists_have_a_greatest_length() -> None:
 
 
 def test_nothing_is_read_beyond_the_buffer() -> None:
-    fields = [{"name": f"f{number}", "type": "double"} for number in range(9)]
-    schema = json.dumps({"type": "record", "name": "D", "fields": fields})
+    doubles = record_of({f"f{number}": "double" for number in range(9)})
     with pytest.raises(CorruptMetadataError, match="is cut off"):
-        decode_columns(bytes(8), [0], [8], parse_writer_schema(schema, PATH).parsed, PATH)
+        decode_columns(bytes(8), [0], [8], doubles, PATH)
 
 
 def test_texts_are_checked() -> None:

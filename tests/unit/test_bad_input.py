@@ -201,7 +201,7 @@ def retyped(name: str, kind: pa.DataType, value: Any) -> pa.Table:
     ],
 )
 @pytest.mark.parametrize("operation", ["insert", "upsert"])
-def test_rows_that_do_not_fit(
+def test_wrong_rows(
     operation: str, data: Any, error: type[HudiError], words: list[str], path: Path
 ) -> None:
     with refused(path, error, *words):

@@ -57,7 +57,7 @@ def test_most_of_them_are_run() -> None:
 
 
 @pytest.mark.parametrize(("name", "line"), RUN, ids=[line for _, line in RUN])
-def test_an_example_runs(
+def test_examples_run(
     name: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -121,7 +121,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("source", "reason"), BROKEN.values(), ids=BROKEN.keys())
-def test_a_broken_one_is_named_on_use_and_breaks_no_other(
+def test_a_broken_one_is_named_and_breaks_no_other(
     install: Install, source: str, reason: str
 ) -> None:
     install("good", {"polish": "single"}, GOOD)
@@ -205,9 +205,7 @@ def test_exit_codes_and_messages(
         ("--no-such-option timeline --json", 2, "NoSuchOption"),
     ],
 )
-def test_an_error_is_json_where_that_is_wanted(
-    install: Install, command: str, code: int, kind: str
-) -> None:
+def test_errors_are_json_on_demand(install: Install, command: str, code: int, kind: str) -> None:
     install("good", {"lineage": "group"}, GOOD)
     used = run(*command.split())
     assert used.exit_code == code

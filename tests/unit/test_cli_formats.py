@@ -113,7 +113,7 @@ def places(tmp_path: Path) -> dict[str, str]:
     ],
 )
 @pytest.mark.parametrize("flags", [[], ["--json"]], ids=["text", "json"])
-def test_a_format_that_is_not_installed_is_wrong_usage(
+def test_formats_that_there_are_not(
     places: dict[str, str], arguments: str, flags: list[str]
 ) -> None:
     used = run("table", *(places.get(word, word) for word in arguments.split()), *flags)
@@ -129,9 +129,7 @@ def test_a_format_that_is_not_installed_is_wrong_usage(
         assert used.stdout == ""
 
 
-def test_a_table_of_a_format_that_is_gone_is_no_wrong_usage(
-    places: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_format_that_is_gone(places: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     path, schema = places.values()
     named = ("--record-key", "id", "--schema-from", schema, "--format", "delta")
     assert run("table", "create", path, *named).exit_code == 0

@@ -541,7 +541,7 @@ def test_count(typed: hudi.Table) -> None:
         (["head", "--columns", "nope"], 1, "nope"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(
+def test_what_cannot_be_asked(
     typed: hudi.Table, arguments: list[str], code: int, words: str
 ) -> None:
     command, *rest = arguments

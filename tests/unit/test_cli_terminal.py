@@ -31,9 +31,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_characters_are_shown_as_escapes(
-    text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_hostile_characters_are_escaped(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     write_grid(text, ["name"], [[text]])
     write_facts([(text, text)])
     write_error(text)
@@ -181,7 +179,7 @@ def test_each_instant_has_a_row(tmp_path: Path, table_format: str) -> None:
     assert (f"in {table_format}" in first) == (table_format != "native")
 
 
-def test_a_pending_publication_is_explained(
+def test_pending_publications_are_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = new_table(tmp_path / "trips", ROWS, format="delta")

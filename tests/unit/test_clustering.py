@@ -140,7 +140,7 @@ def test_a_group_becomes_as_many_files_as_its_bytes_ask_for(table: hudi.Table) -
 
 
 @pytest.mark.parametrize("layout", ["linear", "hilbert"])
-def test_large_groups_are_sorted_part_by_part(
+def test_large_groups_are_sorted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
 ) -> None:
     """They come out as those that are sorted in memory."""
@@ -281,9 +281,7 @@ WRITES: dict[str, Callable[[hudi.Table], Any]] = {
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_changes_of_files_under_clustering_are_rejected_or_win(
-    table: hudi.Table, name: str
-) -> None:
+def test_changes_of_files_in_clustering_are_rejected_or_win(table: hudi.Table, name: str) -> None:
     instant = table.cluster(partitions="a", schedule_only=True).instant
     before, there = held(table), on_disk(table)
     with pytest.raises(PendingClusteringError, match=str(instant)):
@@ -321,9 +319,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> None:
 
 
 @pytest.mark.parametrize("is_scheduled", [False, True])
-def test_a_write_meanwhile_wins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_scheduled: bool
-) -> None:
+def test_a_write_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_scheduled: bool) -> None:
     table = made(tmp_path / "t", SEVERAL)
     if is_scheduled:
         table.cluster(schedule_only=True)
@@ -336,9 +332,7 @@ def test_a_write_meanwhile_wins(
     assert next(row["n"] for row in held(table) if row["id"] == "a1") == 6
 
 
-def test_a_write_to_other_files_meanwhile_stands_beside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_to_other_files_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = made(tmp_path / "t", SEVERAL)
     other = hudi.Table.open(table.path, OPTIONS | SEVERAL)
 
@@ -353,7 +347,7 @@ def test_a_write_to_other_files_meanwhile_stands_beside(
     assert len(files(table)) == 4
 
 
-def test_a_clustering_at_work_stops_a_writer_without_a_lock(
+def test_a_clustering_stops_another_writer(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def act() -> None:
@@ -376,9 +370,7 @@ def dying(monkeypatch: pytest.MonkeyPatch, table: hudi.Table, run: Callable[[], 
     copy.rename(path)  # nobody holds the lock of this heartbeat
 
 
-def test_one_that_died_is_undone_with_its_plan(
-    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dead_one_is_undone_with_plan(table: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     before, there = held(table), on_disk(table)
     dying(monkeypatch, table, lambda: table.cluster(sort_by="n"))
     assert on_disk(table) > there
@@ -389,9 +381,7 @@ def test_one_that_died_is_undone_with_its_plan(
     assert len(on_disk(table)) == len(there) + 1
 
 
-def test_the_plan_of_a_scheduled_one_that_died_is_run_by_the_next(
-    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_plan_of_a_dead_one_is_run(table: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     before, there = held(table), on_disk(table)
     planned = table.cluster(sort_by="n", schedule_only=True)
     dying(monkeypatch, table, table.run_clusterings)
@@ -408,7 +398,7 @@ def test_the_plan_of_a_scheduled_one_that_died_is_run_by_the_next(
     assert [row for row in held(table) if row["id"] != "b9"] == before
 
 
-def test_a_failure_leaves_the_plan_or_nothing(
+def test_a_failure_leaves_a_plan_or_none(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(self: Transaction, metadata: CommitMetadata, statuses: Any) -> Any:
@@ -443,9 +433,7 @@ def test_a_failure_leaves_the_plan_or_nothing(
         lambda _: "",
     ],
 )
-def test_a_forged_plan_is_refused_and_nothing_changes(
-    table: hudi.Table, change: Callable[[str], str]
-) -> None:
+def test_a_forged_plan_changes_nothing(table: hudi.Table, change: Callable[[str], str]) -> None:
     planned = table.cluster(partitions="a", schedule_only=True)
     [name] = on_timeline(table, "clustering")
     client = open_table(table.path, OPTIONS).client

@@ -90,9 +90,7 @@ def test_a_column_in_another_case_is_no_substitute(table: hudi.Table) -> None:
         ({"rename": {"fare": "_hoodie_fare"}}, "_hoodie_fare has a name"),
     ],
 )
-def test_changes_that_are_asked_for(
-    table: hudi.Table, change: dict[str, Any], message: str
-) -> None:
+def test_changes_that_one_asks_for(table: hudi.Table, change: dict[str, Any], message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         table.alter(**change)
 
@@ -148,9 +146,7 @@ def alter_first(monkeypatch: pytest.MonkeyPatch, path: str, **change: object) ->
     monkeypatch.setattr(sys.modules[WriteClient.__module__], "begin", begun)
 
 
-def test_rows_are_written_with_the_types_that_the_table_has_by_then(
-    numbered: hudi.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_get_the_new_types(numbered: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     alter_first(monkeypatch, numbered.path, promote={"n": pa.int64()})
     numbered.insert(MORE)
     found = hudi.Table.open(numbered.path).to_arrow(columns=["id", "n"]).sort_by("id")

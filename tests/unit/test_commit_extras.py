@@ -137,9 +137,7 @@ def test_options_are_kept_by_their_prefix_and_whole_name(tmp_path: Path) -> None
         ({"hoodie.write.rolling.metadata.timeline.lookback.commits": "0"}, "less than 1"),
     ],
 )
-def test_options_that_cannot_be_kept(
-    table: hudi.Table, options: dict[str, str], reason: str
-) -> None:
+def test_options_that_are_not_kept(table: hudi.Table, options: dict[str, str], reason: str) -> None:
     with pytest.raises(InvalidOptionError, match=reason) as caught:
         table.insert(ROWS, options={**options, "hudi.table.format.plugin": "native"})
     assert "canary" not in str(caught.value)
@@ -219,9 +217,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[Instant]:
     return found
 
 
-def test_a_write_reads_the_commit_of_another_before_it_once(
-    table: hudi.Table, read: list[Instant]
-) -> None:
+def test_a_write_reads_the_commit_of_another_once(table: hudi.Table, read: list[Instant]) -> None:
     table.insert(ROWS, idempotency=("job", 1))
     last = table.timeline.completed_writes()[-1]
     read.clear()
@@ -230,9 +226,7 @@ def test_a_write_reads_the_commit_of_another_before_it_once(
     assert read.count(last) == 1
 
 
-def test_a_write_does_not_read_its_own_commit_before_it(
-    table: hudi.Table, read: list[Instant]
-) -> None:
+def test_a_write_does_not_read_its_own_commit(table: hudi.Table, read: list[Instant]) -> None:
     last = table.insert(ROWS, idempotency=("job", 1)).instant
     read.clear()
     table.upsert(ROWS, idempotency=("job", 2))
@@ -278,7 +272,7 @@ def account(table: hudi.Table) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("format_name", TABLES)
-def test_a_repetition_writes_nothing_and_returns_the_first_result(
+def test_a_repetition_writes_nothing_and_returns_the_first(
     format_name: str, tmp_path: Path
 ) -> None:
     table = new_table(tmp_path / "table", ROWS.schema, format=format_name)

@@ -198,9 +198,7 @@ def test_an_unknown_generator_of_virtual_keys_is_refused() -> None:
 @pytest.mark.parametrize("option", [TYPE, KEYGEN, f"{VIRTUAL}class"])
 @pytest.mark.parametrize(("keys", "partition"), [("id", None), ("id", "c"), ("id,x", "c")])
 @pytest.mark.parametrize("avro", ["", "Avro"])
-def test_hudis_class_names_a_generator_in_every_option(
-    option: str, keys: str, partition: str | None, avro: str
-) -> None:
+def test_classes_in_every_option(option: str, keys: str, partition: str | None, avro: str) -> None:
     names = {KEYGEN: None, KEY: keys, PARTITION: partition}
     kind = "Complex" if "," in keys else "Simple"
     options = {**names, option: f"{JAVA}{kind}{avro}KeyGenerator"}

@@ -109,9 +109,7 @@ def test_commit_time_without_partitions_and_database() -> None:
     ("version", "new", "stored"),
     [(8, True, "VALUE_ONLY"), (8, False, "FIELD_PREFIXED"), (9, False, None)],
 )
-def test_the_key_encoding_of_version_8_is_stored(
-    version: int, new: bool, stored: str | None
-) -> None:
+def test_the_encoding_of_version_8_is_stored(version: int, new: bool, stored: str | None) -> None:
     config = replace(EVENT_TIME, version=version, initial_version=version)
     complex_ = {"keygen_type": KeyGeneratorType.COMPLEX, "partition_fields": ("a", "b")}
     config = replace(config, complex_keygen_new_encoding=new, **complex_)  # type: ignore[arg-type]
@@ -240,9 +238,7 @@ def test_a_plain_table_can_be_written() -> None:
         ({"partition": None}, KeyGeneratorType.NON_PARTITION),
     ],
 )
-def test_java_words_for_key_generators(
-    changes: dict[str, str | None], kind: KeyGeneratorType
-) -> None:
+def test_words_for_key_generators(changes: dict[str, str | None], kind: KeyGeneratorType) -> None:
     names = {
         "record": "hoodie.table.recordkey.fields",
         "partition": "hoodie.table.partition.fields",

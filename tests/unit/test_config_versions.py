@@ -73,7 +73,7 @@ def test_layout_key_generator_and_versions_of_a_table_of_version_6() -> None:
         ("class", "com.acme.OurKeyGenerator", None, None),
     ],
 )
-def test_both_names_of_a_built_in_key_generator(
+def test_names_of_key_generators(
     key: str, text: str, class_name: str | None, word: str | None
 ) -> None:
     name = "hoodie.table.keygenerator."

@@ -133,9 +133,7 @@ def test_defaults_are_hudis_but_for_the_deviations() -> None:
         (DELETES, "rome,oslo", "partitions_to_delete", ("rome", "oslo")),
     ],
 )
-def test_every_option_reaches_its_attribute(
-    key: str, text: str, attribute: str, value: object
-) -> None:
+def test_every_option_has_an_attribute(key: str, text: str, attribute: str, value: object) -> None:
     assert attrgetter(attribute)(WriteConfig.from_options({key: text})) == value
 
 

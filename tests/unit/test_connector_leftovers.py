@@ -194,7 +194,7 @@ def connections(held: Held) -> Held:
 
 
 @pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "given up"])
-def test_no_connection_is_left_of_a_scan_that_ends_while_it_lists(
+def test_no_connection_is_left_of_a_scan_that_lists(
     store: Place, gate: Gate, is_closed: bool
 ) -> None:
     before = store.held()

@@ -166,9 +166,7 @@ def test_close_ends_calls_and_connections(database: Database, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("end", ["read", "refused", "given up"])
-def test_no_connection_is_left_without_a_close(
-    database: Database, tmp_path: Path, end: str
-) -> None:
+def test_no_connection_stays_without_a_close(database: Database, tmp_path: Path, end: str) -> None:
     _, name = database.of_days(tmp_path / "t", "a")
     hang = Hanging("get_partition_names")
     with recorded(database.service, hang) as recorder:
@@ -235,9 +233,7 @@ def test_schemas_tables_and_no_views(database: Database, tmp_path: Path) -> None
         database.connector().scan(TableName(database.name, "nothing"))
 
 
-def test_what_no_sync_has_brought_is_read_where_asked_for(
-    database: Database, tmp_path: Path
-) -> None:
+def test_what_no_sync_brought_is_read_where_asked_for(database: Database, tmp_path: Path) -> None:
     table = days_table(tmp_path / "t", "a", "b", "c")
     name = database.register("t", table.path, {"b": f"file:{table.path}/b"})
     assert found(database.connector(), name) == [(1, "b")]
@@ -265,9 +261,7 @@ def test_null_partitions_and_paths_that_are_no_names(database: Database, tmp_pat
 
 @pytest.mark.parametrize("format_name", ["iceberg", "delta"])
 @pytest.mark.parametrize("key", ["table_type", "spark.sql.sources.provider"])
-def test_tables_registered_as_what_they_are(
-    database: Database, tmp_path: Path, format_name: str, key: str
-) -> None:
+def test_tables_of_formats(database: Database, tmp_path: Path, format_name: str, key: str) -> None:
     table = days_table(tmp_path / "t", "a", "b", format=format_name)
     entry: dict[str, Any] = {"input_format": "", "parameters": {key: format_name.upper()}}
     name = database.register("t", table.path, **entry)
@@ -296,7 +290,7 @@ def test_entries_of_other_things(database: Database, tmp_path: Path) -> None:
             database.connector().table(name)
 
 
-def test_entries_of_a_table_with_logs(
+def test_entries_of_tables_with_logs(
     database: Database, real_tables: Callable[[str], Path]
 ) -> None:
     path = str(real_tables(TRIPS))

@@ -23,18 +23,18 @@ from hudi_core.read.filters import to_filter
 KIND = pa.int64()
 NUMBERS = range(-1, 7)
 SCHEMA = pa.schema(
-    [
-        pa.field("i", pa.int32()),
-        pa.field("f", pa.float64()),
-        pa.field("s", pa.string()),
-        pa.field("b", pa.bool_()),
-        pa.field("d", pa.date32()),
-        pa.field("t", pa.timestamp("us", "UTC")),
-        pa.field("m", pa.decimal128(9, 2)),
-        pa.field("x", pa.binary()),
-        pa.field("c", pa.time64("us")),
-        pa.field("l", pa.list_(pa.int32())),
-    ]
+    {
+        "i": pa.int32(),
+        "f": pa.float64(),
+        "s": pa.string(),
+        "b": pa.bool_(),
+        "d": pa.date32(),
+        "t": pa.timestamp("us", "UTC"),
+        "m": pa.decimal128(9, 2),
+        "x": pa.binary(),
+        "c": pa.time64("us"),
+        "l": pa.list_(pa.int32()),
+    }
 )
 AT = dt.datetime(2026, 1, 31, 12, 0, 0, 123456, tzinfo=dt.UTC)
 ROWS = pa.Table.from_pylist(
@@ -198,16 +198,13 @@ def test_predicates_meet_ranges() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "[]",
-        '{"i":{}}',
-        '{"i":{"nulls":1,"values":[1]}}',
-        '{"i":{"nulls":true,"values":["a"]}}',
-        '{"i":{"nulls":true,"ranges":[[1]]}}',
-        '{"x":{"nulls":true,"values":["%"]}}',
-        '{"l":{"nulls":true,"values":[[1]]}}',
-        '{"nothing":{"nulls":true,"ranges":[]}}',
-        '{"m":{"nulls":true,"values":["12345678901.5"]}}',
+        *("", "[]", '{"i":{}}', '{"i":{"nulls":1,"values":[1]}}'),
+        *('{"i":{"nulls":true,"values":["a"]}}', '{"i":{"nulls":true,"ranges":[[1]]}}'),
+        *('{"x":{"nulls":true,"values":["%"]}}', '{"l":{"nulls":true,"values":[[1]]}}'),
+        *(
+            '{"nothing":{"nulls":true,"ranges":[]}}',
+            '{"m":{"nulls":true,"values":["12345678901.5"]}}',
+        ),
     ],
 )
 def test_other_json_is_refused(text: str) -> None:

@@ -66,13 +66,8 @@ def factory(predicate: TupleDomain = ALL, options: Mapping[str, str] | None = No
 @pytest.mark.parametrize(
     ("size", "lengths"),
     [
-        (300 * MB, [128, 128, 44]),
-        (140 * MB, [140]),
-        (141 * MB, [128, 13]),
-        (128 * MB, [128]),
-        (256 * MB, [128, 128]),
-        (MB, [1]),
-        (0, [0]),
+        *((300 * MB, [128, 128, 44]), (140 * MB, [140]), (141 * MB, [128, 13])),
+        *((128 * MB, [128]), (256 * MB, [128, 128]), (MB, [1]), (0, [0])),
     ],
 )
 def test_a_file_is_cut_near_the_target(size: int, lengths: list[int]) -> None:
@@ -144,17 +139,9 @@ def test_a_split_travels_as_json(wanted: TupleDomain) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"start": -1},
-        {"length": "5"},
-        {"length": True},
-        {"schema": "AAAA"},
-        {"schema": "%"},
-        {"instant": "now"},
-        {"file": 1},
-        {"predicate": {"x": {}}},
-        {"partitionKeys": [1]},
-        {"logFiles": [None]},
-        {"mark": None},
+        *({"start": -1}, {"length": "5"}, {"length": True}, {"schema": "AAAA"}),
+        *({"schema": "%"}, {"instant": "now"}, {"file": 1}, {"predicate": {"x": {}}}),
+        *({"partitionKeys": [1]}, {"logFiles": [None]}, {"mark": None}),
     ],
     ids=str,
 )
@@ -235,9 +222,7 @@ def read(connector: Connector, splits: SplitSource, columns: Any = None) -> pa.T
     ids=str,
 )
 @pytest.mark.parametrize("options", [{}, SMALL], ids=["large", "small"])
-def test_the_splits_hold_each_row_once(
-    table: hudi.Table, wanted: Any, options: dict[str, str]
-) -> None:
+def test_splits_hold_each_row_once(table: hudi.Table, wanted: Any, options: dict[str, str]) -> None:
     connector = Connector(options)
     found = read(connector, connector.scan(table.path, wanted))
     expected = table.to_arrow(filter=wanted)
@@ -400,9 +385,7 @@ def split(table: hudi.Table) -> Split:
     ],
     ids=str,
 )
-def test_what_has_no_page_source_is_refused(
-    split: Split, change: dict[str, Any], reason: str
-) -> None:
+def test_what_has_no_source_is_refused(split: Split, change: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnsupportedTableError, match=reason):
         Connector().read(replace(split, **change))
 

@@ -196,9 +196,7 @@ def test_features_that_are_not_written(key: str, value: str, unreadable: bool, p
         ("hoodie.table.format", "os:system", HudiError),
     ],
 )
-def test_tables_that_cannot_even_be_opened(
-    key: str, value: str, error: type[HudiError], path: Path
-) -> None:
+def test_tables_that_do_not_open(key: str, value: str, error: type[HudiError], path: Path) -> None:
     properties = path / ".hoodie/hoodie.properties"
     lines = properties.read_text().splitlines()
     others = [line for line in lines if not line.startswith((f"{key}=", "#"))]
@@ -401,9 +399,7 @@ def test_what_is_not_surely_inside_is_refused(root: str, path: str) -> None:
         relative_files(plan_of(spelled), root, DEAD, "plan")
 
 
-def test_relative_paths_are_refused_in_the_table_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_relative_paths_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for path in (f"x/{OWN}", f"file:x/{OWN}", f"./x/{OWN}"):
         with pytest.raises(CorruptMetadataError):

@@ -180,9 +180,7 @@ def test_fields_of_their_own_kinds(tmp_path: Path) -> None:
         {f"{PREFIX}timezone": "UTC"},
     ],
 )
-def test_a_table_is_opened_with_what_it_was_made_with(
-    tmp_path: Path, options: dict[str, str]
-) -> None:
+def test_a_table_is_opened_with_what_it_has(tmp_path: Path, options: dict[str, str]) -> None:
     new(tmp_path)
     table = hudi.Table.open(tmp_path, options=options)
     table.upsert(at_moments(1, {"a": at(15)}))
@@ -272,9 +270,7 @@ NOON = round(at(15, 12).timestamp())
         ((pc.field("ts") < 0) | (pc.field("ts") == NOON), DAYS[2:3]),
     ],
 )
-def test_days_outside_of_a_filter_are_left_out(
-    expression: pc.Expression, expected: tuple[str, ...]
-) -> None:
+def test_days_outside_of_a_filter_go(expression: pc.Expression, expected: tuple[str, ...]) -> None:
     schema = pa.schema([("ts", pa.int64())])
     found = kept(pruner(schema, "yyyy/MM/dd", "UNIX_TIMESTAMP"), expression, *DAYS)
     assert found == list(expected)
@@ -315,7 +311,7 @@ def test_formats_that_tell_a_period(output: str, paths: tuple[str, str], expecte
         (pa.timestamp("us", "UTC"), "UNIX_TIMESTAMP", at(15, 12), 3),
     ],
 )
-def test_types_of_which_paths_tell_something(
+def test_types_of_which_paths_tell(
     arrow: pa.DataType, kind: str, value: Any, expected: int
 ) -> None:
     found = pruner(pa.schema([("ts", arrow)]), "yyyy/MM/dd", kind, input_dateformat="yyyy-MM-dd")

@@ -123,6 +123,11 @@ def newly_indexed(path: Path, version: str) -> hudi.Table:
     return table
 
 
+@pytest.fixture
+def table(tmp_path: Path) -> hudi.Table:
+    return indexed(tmp_path / "t")
+
+
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_an_index_is_built_of_the_files_there(tmp_path: Path, version: str) -> None:
     table = indexed(tmp_path / "t", version)
@@ -181,11 +186,10 @@ def test_every_action_keeps_it(tmp_path: Path, version: str) -> None:
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
-def test_a_rebuilt_metadata_table_has_it(tmp_path: Path, is_lost: bool) -> None:
-    table = indexed(tmp_path / "t")
+def test_a_rebuilt_metadata_table_has_it(table: hudi.Table, is_lost: bool) -> None:
     before = {name: ranges(table, name) for name in INDEXES}
     if is_lost:
-        shutil.rmtree(tmp_path / "t/.hoodie/metadata")
+        shutil.rmtree(Path(table.path, ".hoodie/metadata"))
     table.repair_metadata()
     table = reopened(table)
     assert {name: ranges(table, name) for name in INDEXES} == before
@@ -193,8 +197,7 @@ def test_a_rebuilt_metadata_table_has_it(tmp_path: Path, is_lost: bool) -> None:
     require_right(table)
 
 
-def test_an_upgraded_table_has_it(tmp_path: Path) -> None:
-    table = indexed(tmp_path / "t")
+def test_an_upgraded_table_has_it(table: hudi.Table) -> None:
     table.upgrade(9)
     table = reopened(table)
     assert ("anna", "bert") in ranges(table, "lower_name")
@@ -203,12 +206,11 @@ def test_an_upgraded_table_has_it(tmp_path: Path) -> None:
     require_right(table)
 
 
-def test_it_is_dropped(tmp_path: Path) -> None:
-    table = indexed(tmp_path / "t")
+def test_it_is_dropped(table: hudi.Table) -> None:
     table.drop_index("lower_name")
     assert "expr_index_lower_name" not in table.config.metadata_partitions
     assert "expr_index_lower_name" not in definitions(table)
-    assert not (tmp_path / "t/.hoodie/metadata/expr_index_lower_name").exists()
+    assert not Path(table.path, ".hoodie/metadata/expr_index_lower_name").exists()
     table.upsert(person("a", "Zoe", 1999))
     require_right(table)
     with pytest.raises(TableServiceError, match="no partition lower_name"):
@@ -226,16 +228,14 @@ def test_an_empty_table_has_an_index_before_its_first_rows(tmp_path: Path) -> No
     require_right(table)
 
 
-def test_the_range_of_a_partition_widens(tmp_path: Path) -> None:
-    table = indexed(tmp_path / "t")
+def test_the_range_of_a_partition_widens(table: hudi.Table) -> None:
     table.upsert(person("a", "Zoe", 1999))
     found = table.metadata("expr_index_lower_name").to_pylist()
     [oslo] = [one for one in found if one["file_name"] == "oslo"]
     assert (oslo["min_value"], oslo["max_value"]) == ("anna", "zoe")
 
 
-def test_a_wrong_range_is_found(tmp_path: Path) -> None:
-    table = indexed(tmp_path / "t")
+def test_a_wrong_range_is_found(table: hudi.Table) -> None:
     definitions(table, "lower_name", indexFunction="upper")
     report = reopened(table).validate()
     assert all("expr_index_lower_name" in str(one) for one in report.differences)
@@ -277,7 +277,7 @@ def planned(table: hudi.Table, condition: Any) -> tuple[set[str], int]:
         (~(pc.field("name") == "Dora"), {"a", "b"}, 3),
     ],
 )
-def test_filters_leave_files_out(
+def test_filters(
     tmp_path: Path, version: str, condition: Any, expected: set[str], files: int
 ) -> None:
     table = indexed(tmp_path / "t", version)
@@ -286,8 +286,7 @@ def test_filters_leave_files_out(
     assert set(ids(plain, condition)) == expected
 
 
-def test_past_states_are_pruned_by_their_own_files(tmp_path: Path) -> None:
-    table = indexed(tmp_path / "t")
+def test_past_states_are_pruned_by_their_own_files(table: hudi.Table) -> None:
     before = table.timeline.completed_writes()[-1].requested_time
     table.upsert(person("d", "Zoe", 1999, "rome"))
     condition = [("name", "=", "Dora")]
@@ -295,8 +294,7 @@ def test_past_states_are_pruned_by_their_own_files(tmp_path: Path) -> None:
     assert planned(table, condition) == (set(), 0)
 
 
-def test_a_name_that_stood_for_another_column_prunes_nothing(tmp_path: Path) -> None:
-    table = indexed(tmp_path / "t")
+def test_a_name_that_stood_for_another_column_prunes_nothing(table: hudi.Table) -> None:
     table.alter(rename={"name": "former"})
     table.alter(add_columns=[pa.field("name", pa.string())])
     table = reopened(table)
@@ -351,17 +349,14 @@ def test_a_secondary_index_has_no_function(tmp_path: Path) -> None:
         ({"sourceFields": ["name", "id"]}, "of name, id, not of one column"),
     ],
 )
-def test_a_table_with_an_index_that_is_not_kept_is_not_written(
-    tmp_path: Path, change: dict[str, Any], words: str
-) -> None:
-    table = indexed(tmp_path / "t")
+def test_an_index_that_is_not_kept(table: hudi.Table, change: dict[str, Any], words: str) -> None:
     definitions(table, "lower_name", **change)
-    before = sorted((tmp_path / "t").rglob("*.parquet"))
+    before = sorted(Path(table.path).rglob("*.parquet"))
     with pytest.raises(UnsupportedTableError, match=words) as caught:
         reopened(table).upsert(person("a", "Zoe", 1999))
     assert "expr_index_lower_name" in str(caught.value)
     assert "DROP INDEX" in str(caught.value)
-    assert sorted((tmp_path / "t").rglob("*.parquet")) == before
+    assert sorted(Path(table.path).rglob("*.parquet")) == before
     assert hudi.Table.open(table.path).count() == 4
 
 
@@ -394,9 +389,7 @@ def test_the_command_line_adds_and_drops_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shards", ["1", "8"])
 @pytest.mark.parametrize("is_used", [True, False], ids=["used", "unused"])
-def test_an_open_dataset_outlives_an_index_that_is_made_again(
-    tmp_path: Path, is_used: bool, shards: str
-) -> None:
+def test_an_open_dataset_outlives_its_index(tmp_path: Path, is_used: bool, shards: str) -> None:
     # most of eight shards have no base file, as there are fewer data files
     more = {"hoodie.metadata.index.expression.file.group.count": shards}
     table = filled(tmp_path / "t", **more)
@@ -420,7 +413,7 @@ def test_an_open_dataset_outlives_an_index_that_is_made_again(
     [{"expr": "lower"}, {"expr": "length"}, {"expr": "substring", "pos": "2", "len": "2"}],
     ids=lambda options: options["expr"],
 )
-def test_files_from_before_the_column_was_of_texts(
+def test_files_from_before_texts_were_there(
     tmp_path: Path, how: str, options: dict[str, str]
 ) -> None:
     some = rows("a", "b", v=pa.array([12, 345], pa.int32()), city="oslo")

@@ -131,7 +131,7 @@ def test_an_error_of_the_project_passes() -> None:
         POINT.guard("mine").call("answer", refuse)
 
 
-def test_names_that_nothing_can_ask_for_are_left_out(
+def test_names_that_are_none_are_left_out(
     install: Install, caplog: pytest.LogCaptureFixture
 ) -> None:
     install("acme-things", {"a.b": "acme_things:Mine"})

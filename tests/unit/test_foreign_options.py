@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
@@ -15,8 +14,9 @@ from hudi_core.config.foreign import ForeignOptions, OptionTreatment, foreign_op
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import InvalidOptionError
+from tests.tables import new_table, rows
 
-ROWS = pa.table({"id": ["a"], "ts": [1]})
+ROWS = rows("a", ts=1)
 OPTIONS = foreign_options()
 
 
@@ -101,28 +101,28 @@ def test_what_changes_rows_or_safety_is_refused(name: str, text: str, why: str) 
     ReadConfig.from_options({name: text})
 
 
+MERGERS = "org.apache.hudi.HoodieSparkRecordMerger, "
+MERGERS += "org.apache.hudi.common.model.HoodieAvroRecordMerger"
+LOCK, TTL = "hoodie.write.lock.", "hoodie.partition.ttl."
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {"hoodie.precommit.validators": ""},
         {"hoodie.precommit.validators.failure.policy": "WARN_LOG"},
-        {"hoodie.partition.ttl.inline": "False"},
-        {"hoodie.partition.ttl.inline": "false", "hoodie.partition.ttl.strategy.days.retain": "9"},
-        {"hoodie.partition.ttl.strategy.days.retain": "-1"},
+        {f"{TTL}inline": "False"},
+        {f"{TTL}inline": "false", f"{TTL}strategy.days.retain": "9"},
+        {f"{TTL}strategy.days.retain": "-1"},
         {"hoodie.write.commit.callback.on": "false"},
         {"hoodie.write.commit.callback.http.url": "http://127.0.0.1"},
         {"hoodie.writestatus.class": "org.apache.hudi.client.WriteStatus"},
-        {
-            "hoodie.datasource.write.record.merger.impls": (
-                "org.apache.hudi.HoodieSparkRecordMerger, "
-                "org.apache.hudi.common.model.HoodieAvroRecordMerger"
-            )
-        },
+        {"hoodie.datasource.write.record.merger.impls": MERGERS},
         {"hoodie.datasource.overwrite.mode": "dynamic"},
         {"hoodie.clean.failed.writes.policy": "lazy"},
-        {"hoodie.write.lock.zookeeper.url": "zk", "hoodie.write.lock.provider": "file_system"},
-        {"hoodie.write.lock.zookeeper.session_timeout_ms": "60000"},
-        {"hoodie.write.lock.heartbeat_interval_ms": "1000"},
+        {f"{LOCK}zookeeper.url": "zk", f"{LOCK}provider": "file_system"},
+        {f"{LOCK}zookeeper.session_timeout_ms": "60000"},
+        {f"{LOCK}heartbeat_interval_ms": "1000"},
         {"hoodie.datasource.read.incr.path.glob": "2026/*"},
     ],
 )
@@ -148,13 +148,13 @@ def test_what_would_change_the_rows_of_a_read_is_refused(name: str, text: str) -
 def test_nothing_is_written_where_an_option_is_refused(tmp_path: Path) -> None:
     options = {"hoodie.prewrite.validators": "com.acme.Check"}
     for attempt in (
-        lambda: hudi.Table.create(str(tmp_path), ROWS.schema, record_key="id", options=options),
-        lambda: hudi.write(ROWS, str(tmp_path), options=options),
+        lambda: new_table(tmp_path, ROWS.schema, options),
+        lambda: hudi.write(ROWS, tmp_path, options=options),
     ):
         with pytest.raises(InvalidOptionError, match=r"com\.acme\.Check.*not validated.*Drop"):
             attempt()
     assert not list(tmp_path.iterdir())
-    table = hudi.Table.create(str(tmp_path), ROWS.schema, record_key="id")
+    table = new_table(tmp_path, ROWS.schema)
     with pytest.raises(InvalidOptionError):
         table.upsert(ROWS, options=options)
     assert not list(table.timeline.instants)

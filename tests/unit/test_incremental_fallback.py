@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import HistoryExpiredError
+from tests.tables import TABLES, new_table, pairs, rows
 
 OPTIONS = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
 FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 
 
 def put(path: Path, **prices: float) -> None:
-    named = {"id": list(prices), "price": list(prices.values())}
-    hudi.write(pa.table(named), path, options=OPTIONS)
+    hudi.write(rows(*prices, price=list(prices.values())), path, options=OPTIONS)
 
 
-@pytest.mark.parametrize("table_format", ["native", "iceberg", "delta"])
+@pytest.mark.parametrize("table_format", TABLES)
 def test_the_rows_that_did_not_change_since(tmp_path: Path, table_format: str) -> None:
     path = tmp_path / "t"
-    named = pa.table({"id": ["a", "b"], "price": [1.0, 2.0]})
-    hudi.write(named, path, options={**OPTIONS, "hoodie.table.format": table_format})
+    new_table(path, rows("a", "b", price=[1.0, 2.0]), format=table_format)
     for price in (3.0, 4.0, 5.0):
         put(path, a=price)
     first, second, *_ = hudi.Table.open(path).timeline.completed_writes()
@@ -36,13 +34,11 @@ def test_the_rows_that_did_not_change_since(tmp_path: Path, table_format: str) -
             "hoodie.datasource.read.end.instanttime": end or "",
             **more,
         }
-        rows = hudi.read(None, path, options).select(["id", "price"]).to_pylist()
-        return sorted((row["id"], row["price"]) for row in rows)
+        return pairs(hudi.read(None, path, options), "id", "price")
 
-    with pytest.raises(HistoryExpiredError):
-        read(first.completion_time)
-    with pytest.raises(HistoryExpiredError):
-        read(first.completion_time, **{FALLBACK: "false"})
+    for given in ({}, {FALLBACK: "false"}):
+        with pytest.raises(HistoryExpiredError):
+            read(first.completion_time, **given)
     assert read(first.completion_time, **{FALLBACK: "true"}) == [("b", 2.0)]
     assert read(second.completion_time, **{FALLBACK: "true"}) == [("b", 2.0)]
     # where nothing is missing it changes nothing

@@ -33,40 +33,25 @@ def test_the_page_tells_of_no_other_cases() -> None:
 
 
 def test_a_case_whose_process_died_stays_wrong() -> None:
-    report = Report()
+    report, case = Report(), "tests/jvm/delta_cases.py::test_checkpoints"
     for outcome in ("failed", "passed"):
-        report.pytest_runtest_logreport(
-            pytest.TestReport(
-                "tests/jvm/delta_cases.py::test_checkpoints",
-                ("", None, ""),
-                {},
-                outcome=outcome,
-                longrepr=None,
-                when="call",
-            )
-        )
+        told = pytest.TestReport(case, ("", None, ""), {}, outcome, longrepr=None, when="call")
+        report.pytest_runtest_logreport(told)
     assert report.outcomes == {"delta_cases.py::test_checkpoints": WRONG}
 
 
 def test_a_page_counts_cases_and_keeps_sections() -> None:
-    first = page(
-        {
-            "iceberg_cases.py::test_columns_that_it_changes[add column]": RIGHT,
-            "iceberg_cases.py::test_columns_that_it_changes[drop | column]": WRONG,
-            "iceberg_cases.py::test_changed_columns": "it says no",
-        },
-        {"Iceberg-Spark": {"PySpark": "4.0.5"}},
-    )
+    changes = "iceberg_cases.py::test_columns_that_it_changes"
+    changed = "iceberg_cases.py::test_changed_columns"
+    outcomes = {f"{changes}[add column]": RIGHT, f"{changes}[drop | column]": WRONG}
+    first = page({**outcomes, changed: "it says no"}, {"Iceberg-Spark": {"PySpark": "4.0.5"}})
     assert re.search(r"3 cases in 1 of \d+ files: 1\nright, 1 wrong, and 1 in", first)
     assert f"| 1 | {WRONG} (`drop | column`) |" in first
     assert f"| 1 | {OWN}: it says no |" in first
     second = page({"delta_cases.py::test_checkpoints": RIGHT}, {}, first)
     assert re.search(r"4 cases in 2 of \d+ files: 2\nright, 1 wrong, and 1 in", second)
     assert "PySpark 4.0.5" in second
-    assert {(one.function, one.count) for one in lines_of(second)} == {
-        ("test_checkpoints", 1),
-        ("test_columns_that_it_changes", 1),
-        ("test_changed_columns", 1),
-    }
+    names = ("test_checkpoints", "test_columns_that_it_changes", "test_changed_columns")
+    assert {(one.function, one.count) for one in lines_of(second)} == {(name, 1) for name in names}
     assert "yet of the cases of `by_name_cases.py`, `delta_log_cases.py`, `hudi_" in second
-    assert page({"iceberg_cases.py::test_changed_columns": RIGHT}, {}, second).count("\n## ") == 2
+    assert page({changed: RIGHT}, {}, second).count("\n## ") == 2

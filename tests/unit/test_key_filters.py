@@ -95,6 +95,11 @@ def answers_are_equal(table: hudi.Table, row_filter: Any) -> None:
     assert found(table, row_filter) == found(without, row_filter)
 
 
+@pytest.fixture
+def table(tmp_path: Path) -> hudi.Table:
+    return filled(tmp_path)
+
+
 @pytest.mark.parametrize("kind", list(ROUTES))
 @pytest.mark.parametrize("format_", FORMATS)
 def test_only_files_of_the_keys_are_planned(tmp_path: Path, kind: str, format_: str) -> None:
@@ -167,8 +172,7 @@ def test_an_empty_value_is_no_key_of_its_own(tmp_path: Path) -> None:
     assert found(filled(tmp_path / "single"), [("id", "=", "")]) == []
 
 
-def test_the_index_follows_rows(tmp_path: Path) -> None:
-    table = filled(tmp_path)
+def test_the_index_follows_rows(table: hudi.Table) -> None:
     for change, number, partitions in (
         (lambda: table.upsert(numbered([3], 2, 2)), 3, ["c5"]),
         (lambda: table.delete(numbered([3], 3, 2)), 3, []),
@@ -207,8 +211,7 @@ def test_a_key_in_two_partitions_is_one_of_each(tmp_path: Path) -> None:
     answers_are_equal(table, key(3))
 
 
-def test_repeated_rows_of_one_file_are_no_trouble(tmp_path: Path) -> None:
-    table = filled(tmp_path)
+def test_repeated_rows_of_one_file_are_no_trouble(table: hudi.Table) -> None:
     table.insert(numbered([3], 5))  # goes to the small file that has it
     assert planned(table, key(3)) == ["c3"]
     assert len(found(table, key(3))) == 2
@@ -243,7 +246,7 @@ def noted(table: hudi.Table) -> tuple[bool, bool]:
     return has_unique_keys(known), has_repeated_keys(known)
 
 
-def test_what_another_engine_wrote_is_not_relied_on(
+def test_what_other_engines_wrote_is_no_help(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = filled(tmp_path, **{"hoodie.parquet.small.file.limit": "0"})
@@ -302,8 +305,7 @@ def test_an_index_that_hudi_does_not_keep_is_not_relied_on(
     assert planned(table, key(30)) == ["c0"]
 
 
-def test_an_index_that_nobody_watched_is_not_relied_on(tmp_path: Path) -> None:
-    table = filled(tmp_path)
+def test_an_index_that_nobody_watched_is_not_relied_on(table: hudi.Table) -> None:
     client = table._session.opened.client
     put_definitions(client.storage, without_note(read_definitions(client.storage, client.config)))
     assert len(planned(table, key(3))) == CITIES
@@ -337,8 +339,7 @@ def test_a_reader_sees_its_own_state(tmp_path: Path, change: str, format_: str) 
         assert old.column("city").to_pylist() == [city]
 
 
-def test_what_was_built_last_of_all_serves(tmp_path: Path) -> None:
-    table = filled(tmp_path)
+def test_what_was_built_last_of_all_serves(table: hudi.Table) -> None:
     operator(table).delete(backup=False)
     operator(table).create()
     assert planned(hudi.Table.open(table.path), key(3)) == ["c3"]
@@ -348,8 +349,7 @@ def test_very_many_keys_are_not_looked_up(tmp_path: Path) -> None:
     assert len(planned(filled(tmp_path), key(*range(5, 10_006)))) == CITIES
 
 
-def test_a_damaged_index_is_named(tmp_path: Path) -> None:
-    table = filled(tmp_path)
+def test_a_damaged_index_is_named(table: hudi.Table) -> None:
     folder = Path(table.path, ".hoodie/metadata/record_index")
     for file in (*folder.glob("*.hfile"), *folder.glob(".record*")):
         file.write_bytes(b"damaged")

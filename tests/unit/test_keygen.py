@@ -45,7 +45,10 @@ def table(
     names = tuple(partitions.split(",")) if partitions else ()
     if kind is None:
         kind = KeyGeneratorType.SIMPLE if names else KeyGeneratorType.NON_PARTITION
-    fields = {"record_key_fields": tuple(keys.split(",")), "partition_fields": names}
+    fields: dict[str, Any] = {
+        "record_key_fields": tuple(keys.split(",")),
+        "partition_fields": names,
+    }
     return TableConfig(name="t", keygen_type=kind, **fields, **more)
 
 
@@ -186,9 +189,7 @@ def test_every_generator_of_hudis_is_declared_but_a_users_own() -> None:
 
 @pytest.mark.parametrize("kind", KEY_GENERATORS)
 @pytest.mark.parametrize("keys", ["id", "id,n"])
-def test_keys_are_the_same_where_partitions_are_not_known(
-    kind: KeyGeneratorType, keys: str
-) -> None:
+def test_keys_are_the_same_where_partitions_are_unknown(kind: KeyGeneratorType, keys: str) -> None:
     form = KEY_GENERATORS[kind]
     config = table(keys, "" if form.most_partitions == 0 else "n", kind)
     if form.states_types:
@@ -229,7 +230,7 @@ def test_other_key_generators_do_not_write() -> None:
         (table("id", "city", KeyGeneratorType.NON_PARTITION), InvalidOptionError, "no partitions"),
     ],
 )
-def test_columns_that_cannot_make_keys_are_named(
+def test_columns_that_make_no_keys(
     config: TableConfig, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -256,9 +257,7 @@ def test_columns_that_cannot_make_keys_are_named(
         ([1.5, None], pa.float32(), ["1.5", None]),
     ],
 )
-def test_values_are_spelled_as_java_does(
-    values: list[Any], kind: pa.DataType, texts: list[str | None]
-) -> None:
+def test_values_as_in_java(values: list[Any], kind: pa.DataType, texts: list[str | None]) -> None:
     array = pa.array(values, kind)
     assert to_text(array).to_pylist() == texts
     twice = pa.concat_arrays([array, array])
@@ -325,14 +324,9 @@ def test_doubles_are_spelled_as_java_does(value: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0.1, "0.1"),
-        (3.4028235e38, "3.4028235E38"),
-        (1.4e-45, "1.4E-45"),
-        (1.17549435e-38, "1.1754944E-38"),
-        (16777216.0, "1.6777216E7"),
-        (1234567.0, "1234567.0"),
-        (-0.0, "-0.0"),
-        (0.33333334, "0.33333334"),
+        *((0.1, "0.1"), (3.4028235e38, "3.4028235E38"), (1.4e-45, "1.4E-45")),
+        *((1.17549435e-38, "1.1754944E-38"), (16777216.0, "1.6777216E7")),
+        *((1234567.0, "1234567.0"), (-0.0, "-0.0"), (0.33333334, "0.33333334")),
     ],
 )
 def test_floats_are_spelled_as_java_does(value: float, text: str) -> None:

@@ -356,9 +356,7 @@ SKIPPED = "'2024-03-31 02:30', which clocks of Europe/Berlin skip"
         ("DATE_STRING", IN_BERLIN, "2024-03-31 02:30", SKIPPED),
     ],
 )
-def test_values_that_are_no_moments(
-    kind: str, more: dict[str, Any], value: Any, words: str
-) -> None:
+def test_values_that_are_no_time(kind: str, more: dict[str, Any], value: Any, words: str) -> None:
     with pytest.raises(PartitionValueError, match=words):
         paths(kind, "yyyy/MM/dd", [None, value], **more)
 
@@ -440,11 +438,8 @@ def test_units_and_delimiters_that_cannot_be_used() -> None:
 @pytest.mark.parametrize(
     ("inputs", "words"),
     [
-        ("MM-dd", "no year"),
-        ("yy-MM-dd", "two digits"),
-        ("yyyy yyyy", "twice"),
-        ("yyyy ZZZ", "names of zones"),
-        ("yyyy EEE", "letter 'E'"),
+        *(("MM-dd", "no year"), ("yy-MM-dd", "two digits"), ("yyyy yyyy", "twice")),
+        *(("yyyy ZZZ", "names of zones"), ("yyyy EEE", "letter 'E'")),
         ("yyyy-MM-dd,", "has no field"),
     ],
 )

@@ -114,6 +114,14 @@ REAL_TIME = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
 # --- entries -------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def table(lake: Lake, tmp_path: Path) -> hudi.Table:
+    """A table that was synced with its two partitions."""
+    made = new_trips(tmp_path)
+    lake.sync(made)
+    return made
+
+
 def test_an_entry_is_what_hudis_readers_look_for(lake: Lake, tmp_path: Path) -> None:
     table = new_trips(tmp_path)
     done = lake.sync(table)
@@ -252,9 +260,7 @@ def test_a_table_with_logs_has_an_entry_for_each_query(
 # --- entries that are there ----------------------------------------------------------------------
 
 
-def test_columns_change_as_readers_can_follow(lake: Lake, tmp_path: Path) -> None:
-    table = new_trips(tmp_path)
-    lake.sync(table)
+def test_columns_change_as_readers_can_follow(lake: Lake, table: hudi.Table) -> None:
     table.alter(promote={"Fare": pa.float64()})
     assert lake.sync(table).entries[0].columns == ("fare float becomes double",)
     assert ("fare", "double") in types(lake.entry("trips").sd.cols)
@@ -272,9 +278,7 @@ def test_columns_change_as_readers_can_follow(lake: Lake, tmp_path: Path) -> Non
     assert lake.ids("trips") == [0, 1]
 
 
-def test_what_others_put_into_an_entry_stays(lake: Lake, tmp_path: Path) -> None:
-    table = new_trips(tmp_path)
-    lake.sync(table)
+def test_what_others_put_into_an_entry_stays(lake: Lake, table: hudi.Table) -> None:
     with lake.service.client() as client:
         entry = client.get_table(lake.name, "trips")
         entry.parameters["team"] = "blue"
@@ -309,9 +313,7 @@ def test_entries_of_others_are_left_alone(lake: Lake, tmp_path: Path) -> None:
         lake.sync(one, partition_fields="hour", partition_extractor_class="")
 
 
-def test_a_later_sync_is_not_taken_back(lake: Lake, tmp_path: Path) -> None:
-    table = new_trips(tmp_path)
-    lake.sync(table)
+def test_a_later_sync_is_not_taken_back(lake: Lake, table: hudi.Table) -> None:
     with lake.service.client() as client:
         entry = client.get_table(lake.name, "trips")
         entry.parameters["hudi.sync.completion.time"] = "29990101000000000"
@@ -352,9 +354,12 @@ def test_a_missing_database_may_be_an_error(lake: Lake, tmp_path: Path) -> None:
 
 
 def test_a_metastore_that_does_not_answer(tmp_path: Path) -> None:
-    table = new_trips(tmp_path)
+    table, nowhere = new_trips(tmp_path), "thrift://127.0.0.1:1"
     with pytest.raises(MetastoreError, match="did not answer"):
-        table.sync(options={f"{HIVE}metastore.uris": "thrift://127.0.0.1:1"})
+        table.sync(options={f"{HIVE}metastore.uris": nowhere})
+    done = run("sync", "hive", table.path, "--uri", nowhere)
+    assert done.exit_code == 1
+    assert "did not answer" in done.output
 
 
 @pytest.mark.parametrize(
@@ -370,9 +375,7 @@ def test_a_metastore_that_does_not_answer(tmp_path: Path) -> None:
         ("hoodie.meta.sync.client.tool.class", "org.apache.hudi.gcp.BigQuery", "is none of"),
     ],
 )
-def test_what_cannot_be_done_is_refused(
-    lake: Lake, tmp_path: Path, name: str, value: str, said: str
-) -> None:
+def test_what_cannot_be_done(lake: Lake, tmp_path: Path, name: str, value: str, said: str) -> None:
     table = new_trips(tmp_path)
     with pytest.raises(InvalidOptionError, match=said):
         table.sync(options={**lake.options, name: value})
@@ -524,11 +527,7 @@ def test_a_rollback_and_a_restore_take_partitions_back(lake: Lake, tmp_path: Pat
 
 
 @pytest.mark.parametrize("operation", ["delete_partitions", "insert_overwrite_table"])
-def test_a_rollback_of_a_replacement_brings_partitions_back(
-    lake: Lake, tmp_path: Path, operation: str
-) -> None:
-    table = new_trips(tmp_path)
-    lake.sync(table)
+def test_a_rollback_brings_partitions_back(lake: Lake, table: hudi.Table, operation: str) -> None:
     if operation == "delete_partitions":
         later = table.delete_partitions(["a"])
     else:
@@ -540,9 +539,7 @@ def test_a_rollback_of_a_replacement_brings_partitions_back(
     assert lake.ids("trips") == [0, 1]
 
 
-def test_a_partition_that_came_and_went_between_two_syncs(lake: Lake, tmp_path: Path) -> None:
-    table = new_trips(tmp_path)
-    lake.sync(table)
+def test_a_partition_that_came_and_went_between_two_syncs(lake: Lake, table: hudi.Table) -> None:
     table.insert(trips([5], ["c"]))
     table.delete_partitions(["c"])
     [entry] = lake.sync(table).entries
@@ -550,9 +547,7 @@ def test_a_partition_that_came_and_went_between_two_syncs(lake: Lake, tmp_path: 
     assert sorted(lake.partitions("trips")) == ["day=a", "day=b"]
 
 
-def test_all_partitions_are_compared_where_the_timeline_has_moved_on(
-    lake: Lake, tmp_path: Path
-) -> None:
+def test_all_partitions_are_compared_where_the_timeline_moved(lake: Lake, tmp_path: Path) -> None:
     keeps: dict[str, Any] = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3}
     keeps |= {"hoodie.cleaner.commits.retained": 1}
     table = new_trips(tmp_path, **keeps)
@@ -565,9 +560,7 @@ def test_all_partitions_are_compared_where_the_timeline_has_moved_on(
     assert len(lake.partitions("trips")) == 12
 
 
-def test_entries_that_others_changed_are_set_right_by_a_full_sync(
-    lake: Lake, tmp_path: Path
-) -> None:
+def test_entries_that_others_changed_are_set_right_by_full_sync(lake: Lake, tmp_path: Path) -> None:
     table = new_trips(tmp_path)
     lake.sync(table)
     with lake.service.client() as client:
@@ -584,9 +577,7 @@ def test_entries_that_others_changed_are_set_right_by_a_full_sync(
     assert lake.partitions("trips")["day=b"].sd.location.endswith("/trips/b")
 
 
-def test_touched_partitions_show_when(lake: Lake, tmp_path: Path) -> None:
-    table = new_trips(tmp_path)
-    lake.sync(table)
+def test_touched_partitions_show_when(lake: Lake, table: hudi.Table) -> None:
     table.upsert(trips([0], ["a"]))
     options = {**lake.options, "hoodie.meta.sync.touch.partitions.enabled": True}
     assert table.sync(options=options).entries[0].changed == ("a",)
@@ -697,10 +688,3 @@ def test_the_command_line_registers_a_table(lake: Lake, tmp_path: Path) -> None:
             "found": "not there",
         }
     ]
-
-
-def test_a_metastore_that_does_not_answer_the_command_line(tmp_path: Path) -> None:
-    table = new_trips(tmp_path)
-    done = run("sync", "hive", table.path, "--uri", "thrift://127.0.0.1:1")
-    assert done.exit_code == 1
-    assert "did not answer" in done.output
