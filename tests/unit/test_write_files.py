@@ -545,8 +545,7 @@ def dictionaries(table: hudi.Table) -> set[str]:
 
 def test_a_renamed_column_is_encoded_as_before(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.string()), ("size", pa.int32())])
-    options = {}
-    table = new_table(tmp_path / "t", schema, options)
+    table = new_table(tmp_path / "t", schema)
     ids = [f"key-{number}" for number in range(5000)]
     table.insert(pa.table({"id": ids, "size": [1, 2] * 2500}, schema))
     assert "size" in dictionaries(table)
