@@ -375,46 +375,44 @@ def test_every_file_that_is_gone_or_damaged_is_an_error_and_never_other_rows(
     assert len(caught) > 20
 
 
-def test_a_missing_log_file_is_named(copy: Path) -> None:
-    logs = sorted((copy / METADATA / FILES).glob(".files*.log.*"))
-    logs[-1].unlink()
-    with pytest.raises(CorruptMetadataError, match=r"files/\.files.*it is missing"):
-        hudi.Table.open(str(copy), OPTIONS).to_arrow()
-    shutil.rmtree(copy / METADATA)
-    with pytest.raises(CorruptMetadataError, match=r"\.hoodie/metadata.*table repair --metadata"):
-        hudi.Table.open(str(copy), OPTIONS).to_arrow()
-
-
-def test_a_missing_file_of_a_compaction_is_named(tmp_path: Path) -> None:
-    table = create(tmp_path / "t", writes=12)
-    right = ids(table)
-    bases = sorted((tmp_path / "t" / METADATA / COLUMN_STATS).glob("col-stats-0001-0*.hfile"))
-    assert bases
+def test_missing_files_of_ranges_are_named_where_they_are_asked_for(
+    copy: Path, tmp_path: Path
+) -> None:
+    table = create(tmp_path / "compacted", writes=12)
+    bases = sorted(Path(table.path, METADATA, COLUMN_STATS).glob("col-stats-0001-0*.hfile"))
     bases[-1].unlink()
-    table = hudi.Table.open(table.path, OPTIONS)
-    assert ids(table) == right
-    with pytest.raises(CorruptMetadataError, match=r"col-stats-0001-0.*hfile.*it is missing"):
-        ids(table, [("v", "=", 1.0)])
-
-
-def test_a_missing_file_group_is_told_by_its_number(copy: Path) -> None:
     for file in (copy / METADATA / COLUMN_STATS).glob("*col-stats-0000-0*"):
         file.unlink()
-    table = hudi.Table.open(str(copy), OPTIONS)
-    assert ids(table) == list(range(9))
-    with pytest.raises(CorruptMetadataError, match="its file group 0 is missing"):
-        ids(table, [("v", "=", 1.0)])
-
-
-def test_a_metadata_table_that_lacks_a_write_is_stale(copy: Path) -> None:
-    last = max((copy / METADATA / ".hoodie/timeline").glob("2*.deltacommit"))
-    last.unlink()
-    with pytest.raises(
-        CorruptMetadataError, match=r"lacks the instant.*hudi table repair --metadata"
+    for path, rows_, reason in (
+        (Path(table.path), 39, r"col-stats-0001-0.*hfile.*it is missing"),
+        (copy, 9, "its file group 0 is missing"),
     ):
+        damaged = hudi.Table.open(str(path), OPTIONS)
+        assert ids(damaged) == list(range(rows_))
+        with pytest.raises(CorruptMetadataError, match=reason):
+            ids(damaged, [("v", "=", 1.0)])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        (f"{FILES}/.files*.log.*", r"files/\.files.*it is missing"),
+        (".hoodie/timeline/2*.deltacommit", r"lacks the instant.*hudi table repair --metadata"),
+        ("", r"\.hoodie/metadata.*table repair --metadata"),
+    ],
+)
+def test_what_is_missing_of_the_list_of_files_is_named(
+    copy: Path, pattern: str, reason: str
+) -> None:
+    if pattern:
+        max((copy / METADATA).glob(pattern)).unlink()
+    else:
+        shutil.rmtree(copy / METADATA)
+    with pytest.raises(CorruptMetadataError, match=reason):
         hudi.Table.open(str(copy), OPTIONS).to_arrow()
     without = hudi.Table.open(str(copy), {"hoodie.metadata.enable": "false"})
-    assert ids(without) == list(range(9))
+    if pattern:
+        assert ids(without) == list(range(9))
 
 
 @pytest.mark.parametrize(

@@ -324,10 +324,6 @@ ALL_ON = {
 ALL = ("bloom_filters", "column_stats", "files", "partition_stats", "record_index", SECONDARY)
 
 
-def plain_client(path: Path) -> TableMetaClient:
-    return open_table(str(path), {}).client
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a table with a history: upserts, deletes, a replaced partition, a clustering, a
@@ -335,8 +331,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("made") / "t"
     table = new_table(path, SCHEMA, ALL_ON)
     table.upsert(rows("x", "y", "z"))
-    opened, config = (open_table(str(path), ALL_ON), WriteConfig.from_options(ALL_ON))
-    MetadataOperator(opened, table_lock(opened, config), config).index(SECONDARY, "ts")
+    operator(path).index(SECONDARY, "ts")
     table.upsert(rows("x", ts=5))
     table.delete(rows("y").slice(0, 1))
     table.insert_overwrite(rows("z", ts=7))
@@ -359,7 +354,7 @@ def opened(path: Path) -> hudi.Table:
 
 def answers(path: Path) -> dict[str, Any]:
     """Return what each partition of the metadata table says, in the words of its readers."""
-    client = plain_client(path)
+    client = client_of(path)
     names = StoredPartitions.of(client.config).complete
     snapshot = MetadataSnapshot.open(client)
     said: dict[str, Any] = {}
@@ -408,7 +403,7 @@ def test_a_repair_gives_equal_answers(copied: Path, is_there: bool, engine: Loca
     assert (done.rebuilt.differences, done.rebuilt.orphans, done.rebuilt.gone) == ((), (), ())
     assert done.rebuilt.records == {name: len(before[name]) for name in ALL}
     assert answers(copied) == before
-    assert validate(plain_client(copied)).is_valid
+    assert validate(client_of(copied)).is_valid
     assert not (copied / BESIDE_FOLDER).exists()
     assert opened(copied).timeline.instants == timeline
     assert rows_of(copied) == seen
@@ -416,7 +411,7 @@ def test_a_repair_gives_equal_answers(copied: Path, is_there: bool, engine: Loca
     assert sorted(by_others, key=str) == seen
     # and it is kept from there on
     opened(copied).upsert(rows("x", "y", ts=20))
-    assert validate(plain_client(copied)).is_valid
+    assert validate(client_of(copied)).is_valid
 
 
 def test_a_dry_run_reads_all_and_changes_nothing(copied: Path) -> None:
@@ -442,7 +437,7 @@ def test_what_the_one_in_use_says_otherwise_is_shown(copied: Path) -> None:
         [shown] = one.rebuilt.differences
         assert (shown.expected, shown.found) == (None, "5 bytes")
         assert ghost in shown.subject
-    assert validate(plain_client(copied)).is_valid
+    assert validate(client_of(copied)).is_valid
 
 
 def test_the_command_shows_what_it_did(copied: Path) -> None:
@@ -546,7 +541,7 @@ def test_files_of_archived_writes_are_missed_as_well(
         opened(copied).repair_metadata()
     monkeypatch.setattr(LateStorage, "hidden", "nothing")
     opened(copied).repair_metadata()
-    assert validate(plain_client(copied)).is_valid
+    assert validate(client_of(copied)).is_valid
 
 
 def test_a_file_of_another_size_is_refused(copied: Path) -> None:
@@ -590,14 +585,14 @@ def test_a_file_that_no_write_names_is_not_listed(copied: Path, is_new_group: bo
     assert done.rebuilt.orphans == (f"{folder}/{stray}",)
     assert answers(copied) == before
     assert rows_of(copied) == seen
-    assert validate(plain_client(copied)).is_valid
+    assert validate(client_of(copied)).is_valid
 
 
 # --- beside others ---------------------------------------------------------------------------
 
 
 def pending(path: Path) -> tuple[TableMetaClient, Instant]:
-    client = plain_client(path)
+    client = client_of(path)
     time = client.clock.next_time(client.timeline())
     requested = client.active.create_requested(Instant(time, Action.COMMIT, State.REQUESTED))
     return client, client.active.to_inflight(requested)
@@ -630,12 +625,12 @@ def test_what_a_dead_writer_left_is_not_listed_and_left_to_the_next_write(copied
 
     assert done.rebuilt is not None
     assert answers(copied) == before
-    assert [one.requested_time for one in plain_client(copied).timeline().pending()] == [
+    assert [one.requested_time for one in client_of(copied).timeline().pending()] == [
         instant.requested_time
     ]
     opened(copied).upsert(rows("x", ts=50))
-    assert not list(plain_client(copied).timeline().pending())
-    assert validate(plain_client(copied)).is_valid
+    assert not list(client_of(copied).timeline().pending())
+    assert validate(client_of(copied)).is_valid
 
 
 def test_a_lost_completed_file_is_refused(copied: Path) -> None:
@@ -644,7 +639,7 @@ def test_a_lost_completed_file_is_refused(copied: Path) -> None:
     table.upsert(rows("x", ts=60))
     lost = table.timeline.completed_writes()[-1]
     table.upsert(rows("x", ts=61))
-    (copied / plain_client(copied).active.path(lost)).unlink()
+    (copied / client_of(copied).active.path(lost)).unlink()
     shutil.rmtree(copied / METADATA_FOLDER)
     for dry_run in (True, False):
         with pytest.raises(LostCompletionError, match=lost.requested_time):
@@ -706,7 +701,7 @@ def check_loss_is_noticed(path: Path) -> None:
         with pytest.raises(
             CorruptMetadataError, match=r"record.index.*0003.*table repair --metadata"
         ):
-            look_up_keys(open_table(str(path), {}).client, keys)
+            look_up_keys(client_of(path), keys)
     before = sorted(file.name for file in (path / ".hoodie/metadata/record_index").iterdir())
     with pytest.raises(CorruptMetadataError, match=r"record.index.*0003.*table repair --metadata"):
         hudi.Table.open(str(path), SHARDED).upsert(keyed(["new", *IN_LAST[:3]]))
@@ -716,7 +711,7 @@ def check_loss_is_noticed(path: Path) -> None:
     # as the error says
     lost_operator(path).delete()
     lost_operator(path).create()
-    client = open_table(str(path), {}).client
+    client = client_of(path)
     assert validate(client).is_valid
     assert look_up_keys(client, IN_LAST[:1]).keys() <= {IN_LAST[0]}
 
@@ -754,7 +749,7 @@ def test_the_last_file_group_that_compactions_had_nothing_to_do_for(tmp_path: Pa
 
 def stated(path: Path, action: Action) -> list[dict[str, dict[str, int]]]:
     """What instants of the metadata table state, in the order of their times."""
-    metadata = metadata_client(open_table(str(path), {}).client)
+    metadata = metadata_client(client_of(path))
     writes = metadata.timeline().completed().of_actions(action)
     bodies = [metadata.read_commit(one).extra_metadata for one in writes]
     return [json.loads(body[recorded.SHARDS]) for body in bodies if recorded.SHARDS in body]
@@ -810,7 +805,7 @@ def test_the_base_file_below_logs_that_came_later(partition: str, tmp_path: Path
     with pytest.raises(
         CorruptMetadataError, match=r"it is missing.*table repair --metadata"
     ) as raised:
-        validate(open_table(str(path), {}).client)
+        validate(client_of(path))
     assert raised.value.path == str(newest)
 
 
@@ -825,7 +820,7 @@ def test_a_table_without_statements(tmp_path: Path) -> None:
     recorded._known.clear()
     assert not stated(path, Action.COMMIT)
     shutil.copytree(path, tmp_path / "kept")
-    assert len(look_up_keys(open_table(str(path), {}).client, KEYS)) == 60
+    assert len(look_up_keys(client_of(path), KEYS)) == 60
     lose_last_group(path)
     check_loss_is_noticed(path)
 
@@ -835,7 +830,7 @@ def test_a_table_without_statements(tmp_path: Path) -> None:
     for _ in range(2):
         hudi.Table.open(str(path), COMPACTED).upsert(keyed(["later", *KEYS[:20]]))
     assert stated(path, Action.COMMIT)
-    assert validate(open_table(str(path), {}).client).is_valid
+    assert validate(client_of(path)).is_valid
 
 
 def test_a_partition_built_anew_has_other_file_groups(tmp_path: Path) -> None:
@@ -845,13 +840,13 @@ def test_a_partition_built_anew_has_other_file_groups(tmp_path: Path) -> None:
     for groups in ("2", "4", "1"):
         lost_operator(path).drop(RECORD_INDEX)
         lost_operator(path, **{GROUPS: groups}).index(RECORD_INDEX)
-        found = look_up_keys(open_table(str(path), {}).client, [*KEYS, "later"])
+        found = look_up_keys(client_of(path), [*KEYS, "later"])
         assert len(found) == 61
         for number in range(4):
             key = f"{groups}-{number}"
             hudi.Table.open(str(path), COMPACTED).upsert(keyed([key]))
-            assert look_up_keys(open_table(str(path), {}).client, [key])
-        assert validate(open_table(str(path), {}).client).is_valid
+            assert look_up_keys(client_of(path), [key])
+        assert validate(client_of(path)).is_valid
 
 
 def test_an_empty_partition_built_anew(tmp_path: Path) -> None:
@@ -861,9 +856,9 @@ def test_an_empty_partition_built_anew(tmp_path: Path) -> None:
     hudi.Table.open(str(path), SHARDED).delete(keyed(KEYS))
     lost_operator(path).drop(RECORD_INDEX)
     lost_operator(path).index(RECORD_INDEX)
-    assert look_up_keys(open_table(str(path), {}).client, KEYS) == {}
+    assert look_up_keys(client_of(path), KEYS) == {}
     hudi.Table.open(str(path), SHARDED).upsert(keyed(KEYS))
-    assert len(look_up_keys(open_table(str(path), {}).client, KEYS)) == 60
+    assert len(look_up_keys(client_of(path), KEYS)) == 60
 
 
 def test_a_log_cut_off_between_two_blocks(tmp_path: Path) -> None:
@@ -888,7 +883,7 @@ def test_a_log_cut_off_between_two_blocks(tmp_path: Path) -> None:
         with pytest.raises(
             CorruptMetadataError, match=r"log.*bytes.*table repair --metadata"
         ) as raised:
-            look_up_keys(open_table(str(copy), {}).client, KEYS)
+            look_up_keys(client_of(copy), KEYS)
         assert raised.value.path == str(copy / log.relative_to(path))
     assert cut
 
@@ -968,7 +963,7 @@ def test_what_another_thread_forgets_is_known_to_who_asked(
     monkeypatch.setattr(recorded, "_known", Forgetful())
     path = tmp_path / "t"
     create(path, KEYS)
-    assert IN_LAST[0] in look_up_keys(open_table(str(path), {}).client, IN_LAST[:1])
+    assert IN_LAST[0] in look_up_keys(client_of(path), IN_LAST[:1])
 
 
 # --- tables that were open when their metadata table, or a part of it, was dropped: nothing is

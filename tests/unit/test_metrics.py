@@ -189,9 +189,6 @@ def test_a_name_that_is_taken_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["GRAPHITE", "JMX", "prometheus_pushgateway"])
 def test_reporters_that_only_hudi_has_publish_nothing(kind: str) -> None:
     assert meter_of({**ON, "hoodie.metrics.reporter.type": kind}, "t", "/t") is NO_METER
-
-
-def test_a_reporter_that_nobody_has_is_refused() -> None:
     with pytest.raises(InvalidOptionError, match="none of PROMETHEUS, INMEMORY"):
         meter_of({**ON, "hoodie.metrics.reporter.type": "TELEX"}, "t", "/t")
 

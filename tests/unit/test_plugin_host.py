@@ -349,6 +349,10 @@ def test_what_is_no_receipt(answer: Any, said: str) -> None:
     with pytest.raises(PluginContractError) as caught:
         host_of(Answering()).complete_write(CLIENT, COMMIT, DONE)
     assert said in str(caught.value)
+    # and nothing is returned where there is no result
+    chatty = type("Chatty", (NativeTableFormat,), {"before_rollback": lambda *_, **__: "done"})
+    with pytest.raises(PluginContractError, match="before_rollback returned a str"):
+        host_of(chatty()).before_rollback(CLIENT, DONE)
 
 
 def test_none_is_an_answer_where_the_contract_says_so() -> None:
@@ -372,16 +376,6 @@ def test_factories_and_locks_of_the_wrong_kind(hook: str) -> None:
     arguments: tuple[object, ...] = (CLIENT, {}) if hook == "get_lock_provider" else ()
     with pytest.raises(PluginContractError, match=f"{hook} returned a int, not"):
         getattr(host_of(plugin), hook)(*arguments)
-
-
-def test_a_hook_without_result_must_not_return_one() -> None:
-    class Chatty(NativeTableFormat):
-        @hookimpl
-        def before_rollback(self) -> Any:  # type: ignore[override]
-            return FormatCommit("1")
-
-    with pytest.raises(PluginContractError, match="before_rollback returned a FormatCommit"):
-        host_of(Chatty()).before_rollback(CLIENT, DONE)
 
 
 def failing(error: BaseException) -> FormatHost:
@@ -557,12 +551,7 @@ def test_everything_that_is_missing_is_named() -> None:
     with pytest.raises(UnsupportedCapabilityError) as caught:
         require("x", declared, [Capability.COPY_ON_WRITE, Capability.RESTORE, Capability.SAVEPOINT])
     assert caught.value.capability == "restore, savepoint"
-
-
-def test_a_reason_is_told() -> None:
-    declared = FormatCapabilities.of(
-        Capability.COPY_ON_WRITE, reasons={Capability.RESTORE: "nothing is kept"}
-    )
+    declared = FormatCapabilities.of(reasons={Capability.RESTORE: "nothing is kept"})
     with pytest.raises(UnsupportedCapabilityError, match=r"restore, because nothing is kept\. Use"):
         require("x", declared, [Capability.RESTORE])
 
@@ -675,12 +664,9 @@ def test_the_watermark_counts_completion_times() -> None:
     fenced = fence(timeline, [lineage(watermark=time(25))])
     assert completed(fenced) == [early, late]
     assert completed(fence(timeline, [lineage(watermark=EARLIEST)])) == []
-
-
-def test_layout_1_has_requested_times_only() -> None:
+    # layout 1 has requested times only
     old = Instant(time(10), Action.COMMIT, State.COMPLETED)
-    timeline = Timeline.of([old])
-    assert completed(fence(timeline, [lineage(watermark=time(10))])) == [old]
+    assert completed(fence(Timeline.of([old]), [lineage(watermark=time(10))])) == [old]
 
 
 def test_archived_instants_stay_committed() -> None:
@@ -778,23 +764,18 @@ def test_an_instant_is_published_when_the_timeline_holds_it(
     assert host.find_publication(client, inflight) == found
     savepoint = Instant(time(10), Action.SAVEPOINT, State.COMPLETED, time(13))
     assert host.find_publication(client, savepoint) is None
-
-
-def test_a_clustering_is_found_as_what_it_became(host: FormatHost, client: TableMetaClient) -> None:
-    clustering = begin(client, 10, Action.CLUSTERING)
-    finish(client, clustering, 12)
-    found = host.find_publication(client, clustering)
-    assert found is not None
-    assert found.action is Action.REPLACECOMMIT
-
-
-def test_an_archived_write_is_published(host: FormatHost, client: TableMetaClient) -> None:
-    finish(client, begin(client, 50), 51)
-    archived = Instant(time(10), Action.COMMIT, State.COMPLETED, time(12))
-    found = host.find_publication(client, archived)
-    assert found == Publication(time(10), Action.COMMIT, time(12), time(12))
-    rollback = Instant(time(10), Action.ROLLBACK, State.COMPLETED, time(12))
+    # an archived write is published, of other actions nothing is known
+    archived = Instant(time(5), Action.COMMIT, State.COMPLETED, time(7))
+    found = Publication(time(5), Action.COMMIT, time(7), time(7))
+    assert host.find_publication(client, archived) == found
+    rollback = Instant(time(5), Action.ROLLBACK, State.COMPLETED, time(7))
     assert host.find_publication(client, rollback) is None
+    # a clustering is found as what it became
+    clustering = begin(client, 20, Action.CLUSTERING)
+    finish(client, clustering, 22)
+    became = host.find_publication(client, clustering)
+    assert became is not None
+    assert became.action is Action.REPLACECOMMIT
 
 
 def test_the_timeline_is_hudis_own(host: FormatHost, client: TableMetaClient) -> None:

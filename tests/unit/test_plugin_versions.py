@@ -220,26 +220,6 @@ def test_an_argument_of_its_own_was_no_error() -> None:
     assert len(told) == 1
 
 
-def test_a_hook_is_not_both_former_and_present() -> None:
-    class Both(Former):
-        @hookimpl(specname="open")
-        def as_now(self) -> FormatCommit:
-            return FormatCommit("1")
-
-    with pytest.raises(PluginContractError, match="open is implemented twice"):
-        host_of(Both())
-
-
-def test_what_derives_from_the_base_class_has_no_former_hooks() -> None:
-    class Mixed(NativeTableFormat):
-        @hookimpl
-        def initialize(self) -> FormatCommit:
-            return FormatCommit("1")
-
-    with pytest.raises(PluginContractError, match="unknown hook 'initialize'"):
-        host_of(Mixed())
-
-
 # --- later ---------------------------------------------------------------------------------------
 
 
@@ -288,21 +268,39 @@ def test_a_later_plugin_is_warned_of_whatever_its_methods_are_called() -> None:
     assert f"this hudi-core has {SPI_VERSION}: it works without what came later" in told[0]
 
 
-def test_a_later_contract_that_takes_away_is_refused() -> None:
-    class Newest(NativeTableFormat):
-        spi_version = "2.0"
-
-    with pytest.raises(PluginContractError, match=r"contract 2\.0.*needs hudi-core >=.*upgrade"):
-        host_of(Newest())
+class Both(Former):
+    @hookimpl(specname="open")
+    def as_now(self) -> FormatCommit:
+        return FormatCommit("1")
 
 
-def test_an_argument_without_a_default_cannot_be_left_out() -> None:
-    class Demanding(Later):
-        def complete_clean(self, wait_s: float, **_: Any) -> FormatCommit:  # type: ignore[override]
-            return FormatCommit(str(wait_s))
+class Mixed(NativeTableFormat):
+    @hookimpl
+    def initialize(self) -> FormatCommit:
+        return FormatCommit("1")
 
-    with pytest.raises(PluginContractError, match=r"'wait_s' without a default"):
-        host_of(Demanding())
+
+class Newest(NativeTableFormat):
+    spi_version = "2.0"
+
+
+class Demanding(Later):
+    def complete_clean(self, wait_s: float, **_: Any) -> FormatCommit:  # type: ignore[override]
+        return FormatCommit(str(wait_s))
+
+
+@pytest.mark.parametrize(
+    ("plugin", "said"),
+    [
+        (Both, "open is implemented twice"),
+        (Mixed, "unknown hook 'initialize'"),
+        (Newest, r"contract 2\.0.*needs hudi-core >=.*upgrade"),
+        (Demanding, r"'wait_s' without a default"),
+    ],
+)
+def test_what_fits_no_contract_is_refused(plugin: type, said: str) -> None:
+    with pytest.raises(PluginContractError, match=said):
+        host_of(plugin())
 
 
 def test_this_contract_knows_what_is_unknown() -> None:

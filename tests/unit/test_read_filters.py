@@ -536,7 +536,7 @@ def test_keys_in_several_file_groups_are_all_found(tmp_path: Path, before: bool)
     assert found_ids(table, pc.field("rider") == "r$\\3") == ["k3", "k3"]
 
 
-def test_past_states_are_read_without_it(tmp_path: Path) -> None:
+def test_past_states_and_sessions_without_it_are_read_without_it(tmp_path: Path) -> None:
     table = create(tmp_path)
     first = table.upsert(rows(range(16), by_number)).instant.requested_time
     table = add_index(table, "rider")
@@ -544,12 +544,6 @@ def test_past_states_are_read_without_it(tmp_path: Path) -> None:
     table = hudi.Table.open(table.path, options=OPTIONS)
     found = table.to_arrow(filter=pc.field("rider") == "r$\\1", as_of=first)
     assert found.column("id").to_pylist() == ["k1"]
-
-
-def test_an_option_turns_it_off(tmp_path: Path) -> None:
-    table = create(tmp_path)
-    table.upsert(rows(range(16), by_number))
-    add_index(table, "rider")
     off = {**OPTIONS, "hoodie.metadata.index.secondary.enable": "false"}
     table = hudi.Table.open(table.path, options=off)
     assert len(planned(table, pc.field("rider") == "r$\\3")) == 8

@@ -146,13 +146,10 @@ def test_filters_by_state_and_action() -> None:
     assert Timeline().last is None
 
 
-def test_as_of_goes_by_requested_times_and_includes_its_bound() -> None:
+def test_as_of_takes_writes_requested_up_to_its_bound_archived_ones_too() -> None:
     found = timeline("1_9.commit", "3_4.commit", "5_6.commit")
     assert names(found.as_of(at(3))) == ["1.commit.completed", "3.commit.completed"]
     assert not found.as_of(at(3)).is_committed(at(5))
-
-
-def test_as_of_before_the_active_timeline_takes_archived_writes_up_to_the_bound() -> None:
     found = timeline("10_11.commit").as_of(at(5))
     assert found.is_committed(at(5))
     assert not found.is_committed(at(6))
@@ -278,6 +275,13 @@ def test_no_state_is_written_twice(active: ActiveTimeline) -> None:
     with pytest.raises(AlreadyExistsError):
         active.to_inflight(instant, b"theirs")
     assert active.read(instant) == b"mine"
+    # and one file goes at a time
+    inflight = instant.to(State.INFLIGHT)
+    assert active.delete(inflight)
+    assert not active.delete(inflight)
+    assert active.load().instants == (instant,)
+    with pytest.raises(InstantNotFoundError, match=f"{T2}.commit.requested"):
+        active.read(requested(T2))
 
 
 def test_an_instant_completes_once_whatever_the_time(active: ActiveTimeline) -> None:
@@ -300,19 +304,6 @@ def test_a_completion_has_a_later_time_and_a_body(active: ActiveTimeline) -> Non
     with pytest.raises(TimelineError, match="without metadata"):
         active.complete(instant, T3, b"")
     assert not active.load().instants[0].is_completed
-
-
-def test_delete_takes_one_file(active: ActiveTimeline) -> None:
-    instant = active.create_requested(requested(T1))
-    inflight = active.to_inflight(instant)
-    assert active.delete(inflight)
-    assert not active.delete(inflight)
-    assert active.load().instants == (instant,)
-
-
-def test_what_is_gone_is_named(active: ActiveTimeline) -> None:
-    with pytest.raises(InstantNotFoundError, match=f"{T1}.commit.requested"):
-        active.read(requested(T1))
 
 
 def test_other_files_are_ignored(active: ActiveTimeline, tmp_path: Path) -> None:
@@ -389,9 +380,6 @@ def test_layout_1_is_read_and_not_written(tmp_path: Path) -> None:
     with pytest.raises(TimelineError, match="layout 1"):
         active.complete(requested(T2), T4, b"x")
     assert len(active.load().instants) == 2
-
-
-def test_unknown_layouts_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TimelineError, match="layout 3"):
         ActiveTimeline(PosixStorage(str(tmp_path), fsync=False), FOLDER, 3)
 
@@ -477,12 +465,19 @@ def test_two_clocks_of_one_table_share_what_they_handed_out(ticking: ActiveTimel
 
 @pytest.mark.parametrize(
     ("requested", "completion", "expected"),
-    [(5, None, 6), (5, 8, 9), (-20, -10, 0), (0, 23 * 3_600_000, 23 * 3_600_000 + 1)],
+    [
+        *((5, None, 6), (5, 8, 9), (-20, -10, 0), (0, 23 * 3_600_000, 23 * 3_600_000 + 1)),
+        ("0" * 17, "0" * 16 + "1", 0),  # of a metadata table's first instants: no dates
+    ],
 )
 def test_times_are_later_than_all_on_the_timeline(
-    ticking: ActiveTimeline, requested: int, completion: int | None, expected: int
+    ticking: ActiveTimeline, requested: Any, completion: Any, expected: int
 ) -> None:
-    commit(ticking, noon_plus(requested), None if completion is None else noon_plus(completion))
+    times = [
+        InstantTime(one) if isinstance(one, str) else one if one is None else noon_plus(one)
+        for one in (requested, completion)
+    ]
+    commit(ticking, times[0] or noon_plus(0), times[1])
     assert TimelineClock(ticking, lambda: NOON).next_time() == noon_plus(expected)
 
 
@@ -494,13 +489,6 @@ def test_a_clock_set_back_does_not_set_times_back(ticking: ActiveTimeline) -> No
         noon_plus(1),
         noon_plus(3_600_000),
     ]
-
-
-def test_the_times_of_a_metadata_tables_first_instants_are_no_dates(
-    ticking: ActiveTimeline,
-) -> None:
-    commit(ticking, InstantTime("00000000000000000"), InstantTime("00000000000000001"))
-    assert TimelineClock(ticking, lambda: NOON).next_time() == noon_plus(0)
 
 
 def test_a_timeline_a_day_ahead_is_an_error(ticking: ActiveTimeline) -> None:

@@ -429,24 +429,16 @@ def test_the_newest_instants_come_without_older_files(
         history.newest(4)
 
 
-def test_the_version_file_decides_which_manifest_counts(
-    history: ArchivedTimeline, tmp_path: Path
-) -> None:
-    first = history_file(tmp_path, [done(1, 2)])
-    second = history_file(tmp_path, [done(3, 4)])
-    manifest(tmp_path, 9, first)
-    manifest(tmp_path, 10, first, second, point=False)
-    assert instants(history) == [done(1, 2)]
-
-
-@pytest.mark.parametrize("content", [None, b"", b"x", b"\xd9\xa3"])
-def test_without_a_version_the_newest_manifest_counts(
+@pytest.mark.parametrize("content", [b"10", None, b"", b"x", b"\xd9\xa3"])
+def test_the_manifest_of_the_version_counts_or_else_the_newest(
     history: ArchivedTimeline, tmp_path: Path, content: bytes | None
 ) -> None:
     # the file is deleted and rewritten, which is no atomic step
     first = history_file(tmp_path, [done(1, 2)])
     manifest(tmp_path, 9, point=False)
     manifest(tmp_path, 10, first, point=False)
+    if content == b"10":
+        manifest(tmp_path, 11, first, history_file(tmp_path, [done(3, 4)]), point=False)
     if content is not None:
         (tmp_path / HISTORY / "_version_").write_bytes(content)
     assert instants(history) == [done(1, 2)]

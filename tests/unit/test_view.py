@@ -82,6 +82,10 @@ def test_each_group_gives_its_newest_committed_slice() -> None:
 
     assert seen(view) == [(A, T3), (B, T2)]
     assert [found.base_instant for found in view.all_slices()] == [T3, T1, T2]
+    assert view.latest_slices([PartitionPath("region=nowhere")]) == ()
+    view = FileSystemView(Listing(f".{A}_{T2}.log.1_0-1-2"), commits(T1, T2), {})
+    (found,) = view.latest_slices()  # log files alone are a slice
+    assert (found.base_instant, found.base_file) == (T2, None)
 
 
 def test_pending_and_unknown_instants_are_invisible() -> None:
@@ -91,11 +95,8 @@ def test_pending_and_unknown_instants_are_invisible() -> None:
 
     assert seen(view) == [(A, T1)]
     assert [group.id.file_id for group in view.file_groups()] == [A]
-
-
-def test_archived_instants_are_committed() -> None:
+    # what is before the timeline is archived, and was committed
     view = FileSystemView(Listing(base(A, T1), base(B, T3)), commits(T2, T3), {})
-
     assert seen(view) == [(A, T1), (B, T3)]
 
 
@@ -203,13 +204,6 @@ def test_log_files_that_hudi_named_after_their_slice_before_version_8() -> None:
     ]
 
 
-def test_a_group_of_log_files_alone_is_a_slice() -> None:
-    view = FileSystemView(Listing(f".{A}_{T2}.log.1_0-1-2"), commits(T1, T2), {})
-
-    (found,) = view.latest_slices()
-    assert (found.base_instant, found.base_file) == (T2, None)
-
-
 def test_base_files_before_a_time() -> None:
     view = FileSystemView(Listing(base(A, T1), base(A, T2), base(B, T3)), commits(T1, T2, T3), {})
 
@@ -227,12 +221,6 @@ def test_a_partition_is_listed_once_and_only_when_asked_for() -> None:
     assert listing.asked == [P]
     assert len(view.latest_slices()) == 2
     assert listing.asked == [P, other]
-
-
-def test_a_partition_that_does_not_exist_has_no_groups() -> None:
-    view = FileSystemView(Listing(base(A, T1)), commits(T1), {})
-
-    assert view.latest_slices([PartitionPath("region=nowhere")]) == ()
 
 
 # --- partitions and files found by listing folders
@@ -280,10 +268,10 @@ def test_a_table_without_partitions_is_one_partition(storage: PosixStorage) -> N
     lister = StorageLister(storage, partitioned=False)
     assert lister.list_partitions() == [""]
     put(storage, BASE, "folder/" + BASE)
-
-    (files,) = lister.list_files(lister.list_partitions()).values()
-
-    assert [(file.path, file.size) for file in files] == [(BASE, 1)]
+    for found in (lister, TableListing(storage, False)):
+        assert found.list_partitions() == [""]
+        (files,) = found.list_files([PartitionPath("")]).values()
+        assert [(file.path, file.size) for file in files] == [(BASE, 1)]
 
 
 def test_files_by_partition(storage: PosixStorage) -> None:
@@ -380,13 +368,6 @@ def test_a_folder_that_is_no_partition_is_listed_when_it_is_asked_for(walked: Co
     found = TableListing(walked, True).list_files([PartitionPath("a/below"), PartitionPath("no")])
     assert [one.path for one in found[PartitionPath("a/below")]] == [f"a/below/{DATA}"]
     assert found[PartitionPath("no")] == ()
-
-
-def test_a_table_without_partitions_is_its_own(walked: Counting) -> None:
-    listing = TableListing(walked, False)
-    assert listing.list_partitions() == [""]
-    (files,) = listing.list_files([PartitionPath("")]).values()
-    assert [one.path for one in files] == [DATA]
 
 
 def test_a_map_runs_one_level_of_folders_at_a_time(walked: Counting) -> None:

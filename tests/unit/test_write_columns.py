@@ -259,6 +259,11 @@ def test_a_required_column_must_be_there(table: hudi.Table) -> None:
     fill = {"hoodie.write.set.null.for.missing.columns": True}
     with pytest.raises(SchemaError, match="'must'"):
         table.insert(evolved_rows({"id": "2", "n": 1}), options=fill)
+    drops = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": True}
+    with pytest.raises(InvalidOptionError, match=r"column\.drop"):
+        table.insert(evolved_rows(ROW), options=drops)
+    with pytest.raises(SchemaError, match=r"n has the type string.*int32"):
+        table.insert(pa.table({**evolved_rows(ROW).to_pydict(), "n": ["one"]}, None))
 
 
 def test_missing_nested_columns(table: hudi.Table) -> None:
@@ -271,12 +276,6 @@ def test_missing_nested_columns(table: hudi.Table) -> None:
     assert contents(table) == [ROW]
     table.upsert(half, options={"hoodie.write.set.null.for.missing.columns": True})
     assert contents(table) == [{**ROW, "s": {"x": 2, "y": None}}]
-
-
-def test_columns_are_never_dropped_by_what_rows_lack(table: hudi.Table) -> None:
-    key = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop"
-    with pytest.raises(InvalidOptionError, match=r"column\.drop"):
-        table.insert(evolved_rows(ROW), options={key: True})
 
 
 def test_the_view_of_the_options() -> None:
@@ -314,11 +313,6 @@ def test_types_of_keys_stay(tmp_path: Path) -> None:
     assert table.schema.types == [pa.int32(), pa.int32(), pa.int32(), pa.int64()]
     with pytest.raises(SchemaError, match="ts"):
         table.insert(longs.set_column(2, "ts", pa.array([2**40])))
-
-
-def test_texts_do_not_retype_numbers(table: hudi.Table) -> None:
-    with pytest.raises(SchemaError, match=r"n has the type string.*int32"):
-        table.insert(pa.table({**evolved_rows(ROW).to_pydict(), "n": ["one"]}, None))
 
 
 def test_every_operation_takes_new_columns(tmp_path: Path) -> None:
