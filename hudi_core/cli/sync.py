@@ -2,118 +2,59 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 import typer
 
-from hudi_core.cli import library
-from hudi_core.cli.arguments import (
-    DryRunOption,
-    JsonOption,
-    OptionsOption,
-    PathArgument,
-    parse_options,
-)
-from hudi_core.cli.output import Grid, Part, answer
+from hudi_core.cli.output import Grid, Part
+from hudi_core.cli.service import DRY_RUN, UNCHANGED, Call, option, service
 
 if TYPE_CHECKING:
-    from hudi_core.sync.result import SyncedEntry, SyncResult
+    from hudi_core.sync.result import SyncResult
 
-_PREFIX = "hoodie.datasource.hive_sync."
+_PREFIX: Final = "hoodie.datasource.hive_sync."
+_URI: Final = option("--uri", "The metastore, such as thrift://metastore:9083.")
+_ENTRY: Final = (
+    option("--database", "The database; default by default."),
+    option("--table", "The entry's name; the table's by default."),
+)
 sync_app = typer.Typer(no_args_is_help=True, help="Register tables in metastores.")
 
-DatabaseOption = Annotated[
-    str | None, typer.Option("--database", help="The database; default by default.")
-]
-NameOption = Annotated[
-    str | None, typer.Option("--table", help="The entry's name; the table's by default.")
-]
+
+def _sync(tool: str, call: Call) -> SyncResult:
+    keys = {"uri": "metastore.uris", "database": "database", "table": "table"}
+    given = {f"{_PREFIX}{key}": call.given.get(name) for name, key in keys.items()}
+    call.options |= {key: value for key, value in given.items() if value is not None}
+    return call.table.sync(tool, dry_run=call.dry_run)
 
 
 @sync_app.command()
-def hive(
-    path: PathArgument,
-    *,
-    uri: Annotated[
-        str | None, typer.Option("--uri", help="The metastore, such as thrift://metastore:9083.")
-    ] = None,
-    database: DatabaseOption = None,
-    table: NameOption = None,
-    dry_run: DryRunOption = False,
-    option: OptionsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@service(_URI, *_ENTRY, DRY_RUN, does=lambda call: _sync("hive", call))
+def hive(done: SyncResult, call: Call) -> Iterator[Part]:
     """Register a table in a Hive metastore, or update its entry."""
-    named = {"metastore.uris": uri, "database": database, "table": table}
-    _sync("hive", path, named, parse_options(option), dry_run=dry_run, as_json=as_json)
+    return _synced(done, call)
 
 
 @sync_app.command()
-def glue(
-    path: PathArgument,
-    *,
-    database: DatabaseOption = None,
-    table: NameOption = None,
-    dry_run: DryRunOption = False,
-    option: OptionsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@service(*_ENTRY, DRY_RUN, does=lambda call: _sync("glue", call))
+def glue(done: SyncResult, call: Call) -> Iterator[Part]:
     """Register a table in AWS Glue, or update its entry."""
-    named = {"database": database, "table": table}
-    _sync("glue", path, named, parse_options(option), dry_run=dry_run, as_json=as_json)
+    return _synced(done, call)
 
 
-def _sync(
-    tool: str,
-    path: str,
-    named: dict[str, str | None],
-    options: dict[str, str],
-    *,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
-    given = {f"{_PREFIX}{name}": value for name, value in named.items() if value is not None}
-    opened = library.Table.open(path, {**options, **given})
-    done = opened.sync(tool, dry_run=dry_run)
-    document = {
-        "path": done.path,
-        "dry_run": dry_run,
-        "tool": done.tool.value,
-        "address": done.address,
-        "last_commit": done.last_commit,
-        "creates_database": done.creates_database,
-        "entries": [_entry_document(one) for one in done.entries],
-    }
-    answer(as_json, document, _parts(done, dry_run=dry_run))
-
-
-def _entry_document(entry: SyncedEntry) -> dict[str, Any]:
-    return {
-        "database": entry.database,
-        "name": entry.name,
-        "change": entry.change.value,
-        "columns": list(entry.columns),
-        "partitions_added": list(entry.added),
-        "partitions_changed": list(entry.changed),
-        "partitions_dropped": list(entry.dropped),
-        "compared_all_partitions": entry.compares_all,
-    }
-
-
-def _parts(done: SyncResult, *, dry_run: bool) -> list[Part]:
+def _synced(done: SyncResult, call: Call) -> Iterator[Part]:
     rows = [
         [
             f"{one.database}.{one.name}",
             one.change.value,
-            str(len(one.added)),
-            str(len(one.changed)),
-            str(len(one.dropped)),
+            *(str(len(paths)) for paths in (one.added, one.changed, one.dropped)),
         ]
         for one in done.entries
     ]
     head = ["entry", "it is", "partitions added", "changed", "dropped"]
-    parts: list[Part] = [Grid(head, rows, f"{done.path} in {done.address}")]
-    parts += [f"{one.name}: {change}" for one in done.entries for change in one.columns]
-    if dry_run:
-        parts.append("Nothing was changed (--dry-run).")
-    return parts
+    yield Grid(head, rows, f"{done.path} in {done.address}")
+    for one in done.entries:
+        yield from (f"{one.name}: {change}" for change in one.columns)
+    if call.dry_run:
+        yield UNCHANGED

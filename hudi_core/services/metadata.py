@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Final
 
 from hudi_core.config.metadata_keys import MetadataConfig
@@ -200,6 +200,12 @@ class MetadataStats:
     is_in_sync: bool
     partitions: Mapping[str, PartitionSize]
 
+    @property
+    def total(self) -> PartitionSize:
+        """What its partitions have together."""
+        sizes = [astuple(one) for one in self.partitions.values()]
+        return PartitionSize(*map(sum, zip((0,) * 4, *sizes, strict=True)))
+
 
 def metadata_stats(client: TableMetaClient) -> MetadataStats:
     """Return how large a table's metadata table is."""
@@ -270,12 +276,8 @@ def list_files(client: TableMetaClient, partition: str) -> tuple[Sequence[FileSt
             "`hudi metadata list-partitions PATH` shows those there are.",
         )
     found = listing.lister.list_files([path])[path]
-    return [one for one in found if _is_data(one.name)], listing.is_metadata
-
-
-def _is_data(name: str) -> bool:
-    """Whether a file is a data file, by its name."""
-    return BaseFileName.parse(name) is not None or LogFileName.parse(name) is not None
+    data = [one for one in found if BaseFileName.parse(one.name) or LogFileName.parse(one.name)]
+    return data, listing.is_metadata
 
 
 def look_up_keys(
