@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hudi_core.services.relocate import StorageConversion
     from hudi_core.services.repair import Repair
     from hudi_core.services.rewrite_keys import KeyRewrite
-    from hudi_core.services.upgrade_plan import Upgrade
+    from hudi_core.services.upgrade import Upgrade
 
 # --- adopt ----------------------------------------------------------------------------------------
 

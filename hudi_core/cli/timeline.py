@@ -15,7 +15,7 @@ from hudi_core.cli.service import Call, counted, option, service, switch
 from hudi_core.cli.timeline_page import timeline_page
 
 if TYPE_CHECKING:
-    from hudi_core.services.timeline_states import InstantStates
+    from hudi_core.services.history import InstantStates
     from hudi_core.table_handle import OpenTable
 
 

@@ -24,7 +24,7 @@ from hudi_core.model.files import BaseFileName, FileStatus, PartitionPath
 from hudi_core.model.found_table import FoundFile, FoundTable
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.services.adopt_files import Examined, repeated_keys
+from hudi_core.services.adopt_plan import Examined, repeated_keys
 from hudi_core.services.adopt_source import (
     PLAIN,
     choose_source,
