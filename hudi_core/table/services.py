@@ -26,8 +26,7 @@ from hudi_core.services.clean import CleanResult, clean_table, plan_table_clean
 from hudi_core.services.clustering import Clustering, ClusteringService
 from hudi_core.services.convert import Conversion, convert_table, plan_conversion, without_format
 from hudi_core.services.differences import TableValidation
-from hudi_core.services.metadata import MetadataOperator
-from hudi_core.services.metadata_repair import MetadataRepair, repair_metadata_table
+from hudi_core.services.metadata import MetadataOperator, MetadataRepair, repair_metadata_table
 from hudi_core.services.opening import open_table
 from hudi_core.services.partition_ttl import Expiry, expire_partitions
 from hudi_core.services.progress import counted

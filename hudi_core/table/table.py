@@ -40,7 +40,7 @@ from hudi_core.services.design import SchemaLike, as_arrow_schema, named_options
 from hudi_core.services.differences import TableValidation
 from hudi_core.services.drop import DropResult, drop_table, plan_drop
 from hudi_core.services.history import History, table_history
-from hudi_core.services.metadata_repair import MetadataRepair
+from hudi_core.services.metadata import MetadataRepair
 from hudi_core.services.opening import open_table
 from hudi_core.services.partition_ttl import Expiry
 from hudi_core.services.progress import Progress, no_progress

@@ -13,7 +13,7 @@ from hudi_core.errors import CorruptMetadataError, SchemaError
 from hudi_core.metadata.recorded import _decoded
 from hudi_core.read.connector.predicate import TupleDomain
 from hudi_core.read.connector.splits import Split
-from hudi_core.services.adoption_record import AdoptionRecord
+from hudi_core.services.adopt import AdoptionRecord
 from hudi_core.storage.claims import Claim
 from hudi_core.txn.creation import creation_folders
 

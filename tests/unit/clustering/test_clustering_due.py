@@ -11,7 +11,7 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
     InvalidOptionError,
 )
-from hudi_core.services.due_clustering import cluster_if_due
+from hudi_core.services.clustering import cluster_if_due
 from hudi_core.services.opening import open_table
 from hudi_core.txn.table_lock import table_lock
 from tests.unit.clustering.clustered_tables import OPTIONS, files, held, on_timeline, rows, run
