@@ -25,9 +25,9 @@ from hudi_core.cli.services import (
     rollback,
     savepoint_app,
     stage_app,
+    sync_app,
     ttl,
 )
-from hudi_core.cli.sync import sync_app
 from hudi_core.cli.table import table_app
 from hudi_core.cli.terminal import write_line
 from hudi_core.cli.timeline import timeline

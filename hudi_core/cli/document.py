@@ -33,6 +33,12 @@ RESULTS: Final[Mapping[str, str]] = {
     "SyncResult": f"{_CALL} tool address last_commit creates_database entries",
     "TableValidation": "path format=table_format valid=is_valid files rows differences checked "
     "skipped orphans repeated_keys",
+    "Table": "path name=config.name format type=config.table_type version=config.version "
+    "record_key=config.record_key_fields partition_by=config.partition_fields "
+    "hive_style=config.hive_style key_generator=config.keygen_name ordering_field=@ordering_field "
+    "merge_mode=config.merge_mode timezone=config.timezone zone=config.zone writes=@writes "
+    "pending=@pending latest_write=@latest_write partitions=@partitions file_groups=@file_groups "
+    "bytes=@bytes columns=@columns",
     "Upgrade": f"{_CALL} from=before to=after changed=@changed resumed=is_resumed "
     "properties=@properties timeline=@timeline archives pending=@pending "
     "metadata_partitions=partitions",
@@ -41,7 +47,8 @@ RESULTS: Final[Mapping[str, str]] = {
 
 ``key`` is an attribute, ``key=a.b`` one of an attribute, and ``key=`` the result itself;
 ``key=@word`` is what the call says. ``*a`` has the keys of an attribute instead of its own, where
-it is not ``None``. Of a sequence, an attribute is that of each item, and ``#`` their number.
+it is not ``None``, and ``*`` those of the result's class. Of a sequence, an attribute is that of
+each item, and ``#`` their number.
 """
 _PARTS: Final[Mapping[str, str]] = {
     "Clustering": "instant completed=result.instant.completion_time files bytes=size new_files "
@@ -51,6 +58,14 @@ _PARTS: Final[Mapping[str, str]] = {
     "added_rows removed_files=removed.# removed_rows deleted_rows changes_rows problem",
     "IngestedBatch": f"commit=commit.instant files bytes=size {_COUNTS}",
     "Instant": _INSTANT,
+    "InstantStates": "*instant archived=is_archived format_state=in_format format_version=version "
+    "seen_as=seen.state explanation",
+    "FileStatus": "name size",
+    "MetadataStats": "partitionCount=partition_count lastCompactionTimestamp=last_compaction "
+    "isInSync=is_in_sync logFileCount=total.log_files totalBaseFileSizeInBytes=total.base_bytes "
+    "totalLogFileSizeInBytes=total.log_bytes baseFileCount=total.base_files partitions",
+    "PartitionSize": "baseFileCount=base_files logFileCount=log_files "
+    "totalBaseFileSizeInBytes=base_bytes totalLogFileSizeInBytes=log_bytes",
     "Placement": "strategy paths",
     "PlannedGroup": "partition=partition_path files=files.path bytes=size new_files=outputs",
     "Rebuilt": "files records differences not_compared=unreadable orphans lost_indexes=gone",
@@ -80,7 +95,7 @@ def document_of(value: Any, words: Words = no_words, keys: str = "") -> dict[str
     for entry in RESULTS.get(type(value).__name__, keys).split():
         key, equals, path = entry.partition("=")
         if key.startswith("*"):
-            part = getattr(value, key[1:])
+            part = _at(value, key[1:])
             found |= {} if part is None else plain(part, words)
         elif path.startswith("@"):
             found[key] = plain(words(path[1:]), words)

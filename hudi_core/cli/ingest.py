@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,10 +18,11 @@ from hudi_core.cli.arguments import (
     PathArgument,
     parse_options,
 )
+from hudi_core.cli.document import document_of
 from hudi_core.cli.output import Grid, Part, answer
 from hudi_core.cli.progress import progress_bar
+from hudi_core.cli.service import UNCHANGED
 from hudi_core.cli.terminal import write_line
-from hudi_core.cli.timeline import instant_document
 
 if TYPE_CHECKING:
     from hudi_core.ingestion import IngestResult
@@ -97,7 +98,8 @@ def ingest(
                 dry_run=dry_run,
                 progress=progress,
             )
-        document, parts = _document(done, dry_run), _parts(done, dry_run)
+        document = document_of(done, lambda name: name == "dry_run" and dry_run)
+        parts = _parts(done, dry_run)
         if not continuous or dry_run:
             answer(as_json, document, parts)
             return
@@ -109,37 +111,13 @@ def ingest(
         time.sleep(pause)
 
 
-def _document(done: IngestResult, dry_run: bool) -> dict[str, Any]:
-    return {
-        "path": done.path,
-        "source": done.source,
-        "name": done.name,
-        "dry_run": dry_run,
-        "commits": [
-            {
-                "commit": instant_document(one.commit.instant, archived=False)
-                if one.commit
-                else None,
-                "files": list(one.files),
-                "bytes": one.size,
-                "inserted": one.commit.inserted if one.commit else None,
-                "updated": one.commit.updated if one.commit else None,
-                "deleted": one.commit.deleted if one.commit else None,
-            }
-            for one in done.batches
-        ],
-        "late": done.late,
-        "changed": list(done.changed),
-    }
-
-
 def _parts(done: IngestResult, dry_run: bool) -> Iterator[Part]:
     if not done.batches:
         yield f"{done.path}: no new file in {done.source}."
     elif dry_run:
         rows = [[f"{len(one.files):,}", f"{one.size:,}", one.files[0]] for one in done.batches]
         yield Grid(["files", "bytes", "first file"], rows, f"{done.path}: would write {done}")
-        yield "Nothing was changed (--dry-run)."
+        yield UNCHANGED
     else:
         made = [
             [

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hudi_core.read.connector.handles import TableName
     from hudi_core.services.adopt_source import PLAIN
     from hudi_core.services.drop import drop_table, plan_drop
-    from hudi_core.services.history import table_history
+    from hudi_core.services.history import table_history, timeline_states
     from hudi_core.services.metadata import (
         MetadataOperator,
         list_files,
@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from hudi_core.services.opening import open_table
     from hudi_core.services.progress import no_progress
     from hudi_core.services.relocate import without_placement
-    from hudi_core.services.timeline_states import timeline_states
-    from hudi_core.services.upgrade import upgrade_table
-    from hudi_core.services.upgrade_plan import plan_upgrade
+    from hudi_core.services.upgrade import plan_upgrade, upgrade_table
     from hudi_core.table import Table
     from hudi_core.trino.server import ThriftServer
     from hudi_core.trino.service import TrinoService
@@ -108,7 +106,7 @@ _HOMES: Final = {
     "PLAIN": "hudi_core.services.adopt_source",
     "drop_table": "hudi_core.services.drop",
     "plan_drop": "hudi_core.services.drop",
-    "plan_upgrade": "hudi_core.services.upgrade_plan",
+    "plan_upgrade": "hudi_core.services.upgrade",
     "PartitionPath": "hudi_core.model.files",
     "Table": "hudi_core.table",
     "WriteConfig": "hudi_core.config.write",
@@ -125,7 +123,7 @@ _HOMES: Final = {
     "require_metadata": "hudi_core.services.metadata",
     "table_history": "hudi_core.services.history",
     "table_lock": "hudi_core.txn.table_lock",
-    "timeline_states": "hudi_core.services.timeline_states",
+    "timeline_states": "hudi_core.services.history",
     "to_epoch_millis": "hudi_core.model.instant_time",
     "upgrade_table": "hudi_core.services.upgrade",
     "validate": "hudi_core.metadata.validator",

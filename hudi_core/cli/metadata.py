@@ -2,150 +2,141 @@
 
 from __future__ import annotations
 
-import inspect
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from inspect import Parameter
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from hudi_core.cli import library
-from hudi_core.cli.arguments import JsonOption, OptionsOption, PathArgument, parse_options
-from hudi_core.cli.exit_codes import ExitCode
-from hudi_core.cli.metadata_document import (
-    files_document,
-    finding_document,
-    finding_line,
-    locations_document,
-    stats_document,
-)
-from hudi_core.cli.output import Facts, Grid, Part, answer
+from hudi_core.cli.arguments import PathArgument, parse_options
+from hudi_core.cli.document import document_of, plain
+from hudi_core.cli.output import Facts, Grid, Part
+from hudi_core.cli.service import Call, argument, option, service, shared, switch
 from hudi_core.errors import TableServiceError
 from hudi_core.metadata.partitions.names import ALL_CHECKS, BUILDABLE, Check
 
 if TYPE_CHECKING:
     from hudi_core.meta_client import TableMetaClient
+    from hudi_core.metadata.records import RecordLocation
     from hudi_core.metadata.validator import ValidationReport
-    from hudi_core.services.metadata import MetadataOperator
+    from hudi_core.model.difference import Difference
+    from hudi_core.model.files import FileStatus
+    from hudi_core.model.instant import Instant
+    from hudi_core.services.metadata import MetadataOperator, MetadataStats
 
 metadata_app = typer.Typer(no_args_is_help=True, help="The metadata table: what a table knows.")
 
-PartitionArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="PARTITION",
-        help=f"{', '.join(BUILDABLE)}.",
-    ),
-]
+_PARTITION: Final = argument("PARTITION", f"{', '.join(BUILDABLE)}.")
 
 
-@dataclass
-class _Clock:
-    """Seconds since a command began; fixed when its work is done."""
-
-    seconds: float = 0.0
-
-    def __str__(self) -> str:
-        return f"(duration={self.seconds:.2f}sec)"
-
-
-@contextmanager
-def _timed() -> Iterator[_Clock]:
-    clock, begin = _Clock(), time.monotonic()
-    yield clock
-    clock.seconds = round(time.monotonic() - begin, 3)
-
-
-def _operator(path: str, option: list[str] | None) -> MetadataOperator:
-    options = parse_options(option)
-    table, config = library.open_table(path, options), library.WriteConfig.from_options(options)
+def _operator(call: Call) -> MetadataOperator:
+    table = library.open_table(call.path, call.options)
+    config = library.WriteConfig.from_options(call.options)
     return library.MetadataOperator(table, library.table_lock(table, config), config)
 
 
-def _client(path: str, option: list[str] | None) -> TableMetaClient:
-    return library.open_table(path, parse_options(option)).client
+def _client(call: Call) -> TableMetaClient:
+    return library.open_table(call.path, call.options).client
 
 
-def _where(client: TableMetaClient) -> str:
-    return f"{client.base_path}/{library.METADATA_FOLDER}"
+def _command(
+    *takes: Parameter,
+    does: str | Callable[..., Any],
+    keys: str,
+    by: Callable[[Call], Any],
+    **more: Any,
+) -> Callable[[Callable[[Any, Call], Iterator[Part]]], Callable[..., None]]:
+    """A service of the metadata table; the seconds are those of the work alone.
+
+    ``does``, a function or its name in the library, is called with what ``by`` opens, and with the
+    arguments by name.
+    """
+
+    def run(call: Call) -> Any:
+        opened, begin = by(call), time.monotonic()
+        work = getattr(library, does) if isinstance(does, str) else does
+        done = work(opened, **call.named)
+        client = opened.table.client if by is _operator else opened
+        call.given |= {
+            "base_path": str(client.base_path),
+            "metadata_table": f"{client.base_path}/{library.METADATA_FOLDER}",
+            "duration_s": round(time.monotonic() - begin, 3),
+        }
+        return done
+
+    keys = f"metadata_table=@metadata_table {keys} duration_s=@duration_s"
+    return service(*takes, does=run, keys=keys, **more)
+
+
+def _where(call: Call) -> str:
+    return f"{call.given['metadata_table']} {_took(call)}"
+
+
+def _took(call: Call) -> str:
+    return f"(duration={call.given['duration_s']:.2f}sec)"
 
 
 @metadata_app.command()
-def create(path: PathArgument, option: OptionsOption = None, as_json: JsonOption = False) -> None:
+@_command(does=lambda operator: operator.create(), by=_operator, keys="partitions=")
+def create(partitions: Sequence[str], call: Call) -> Iterator[Part]:
     """Create the metadata table from a listing of the table."""
-    operator = _operator(path, option)
-    with _timed() as clock:
-        partitions = operator.create()
-    where = _where(operator.table.client)
-    parts = [f"Created Metadata Table in {where} {clock}", f"Partitions: {', '.join(partitions)}"]
-    _answer(as_json, where, clock, parts, partitions=list(partitions))
+    yield f"Created Metadata Table in {_where(call)}"
+    yield f"Partitions: {', '.join(partitions)}"
 
 
 @metadata_app.command()
-def delete(
-    path: PathArgument,
-    *,
-    backup: Annotated[
-        bool, typer.Option("--backup", help="Keep its files in a folder below .hoodie.")
-    ] = False,
-    option: OptionsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@_command(
+    switch("--backup", "Keep its files in a folder below .hoodie."),
+    does=lambda operator, backup: operator.delete(backup=backup),
+    by=_operator,
+    keys="backup=@saved",
+    facts=lambda kept, call: {"saved": f"{call.given['base_path']}/{kept}" if kept else None},
+)
+def delete(_: str | None, call: Call) -> Iterator[Part]:
     """Delete the metadata table; the table's folders are listed from then on."""
-    operator = _operator(path, option)
-    with _timed() as clock:
-        kept = operator.delete(backup=backup)
+    yield f"Deleted Metadata Table in {_where(call)}"
+    if call.given["saved"]:
+        yield f"Its files are in {call.given['saved']}"
+
+
+def _init(operator: MetadataOperator, *, readonly: bool) -> Sequence[str]:
+    if not readonly:
+        return operator.bring_to_date()
     client = operator.table.client
-    saved = f"{client.base_path}/{kept}" if kept else None
-    parts = [f"Deleted Metadata Table in {_where(client)} {clock}"]
-    if saved:
-        parts.append(f"Its files are in {saved}")
-    _answer(as_json, _where(client), clock, parts, backup=saved)
+    library.require_metadata(client)
+    return library.MetadataSnapshot.open(client).partitions
 
 
 @metadata_app.command()
-def init(
-    path: PathArgument,
-    *,
-    readonly: Annotated[
-        bool, typer.Option("--readonly", help="Only open it, as a reader does.")
-    ] = False,
-    option: OptionsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@_command(
+    switch("--readonly", "Only open it, as a reader does."),
+    does=_init,
+    by=_operator,
+    keys="partitions= readonly=@readonly",
+)
+def init(_: Sequence[str], call: Call) -> Iterator[Part]:
     """Bring the metadata table up to date, with recovery and table services.
 
     Finishes what dead writers left, compacts and cleans.
     """
-    operator = _operator(path, option)
-    client = operator.table.client
-    with _timed() as clock:
-        if readonly:
-            library.require_metadata(client)
-            partitions = library.MetadataSnapshot.open(client).partitions
-        else:
-            partitions = operator.bring_to_date()
-    done = "Opened" if readonly else "Initialized"
-    where = _where(client)
-    parts = [f"{done} Metadata Table in {where} {clock}"]
-    _answer(as_json, where, clock, parts, partitions=list(partitions), readonly=readonly)
+    done = "Opened" if call.given["readonly"] else "Initialized"
+    yield f"{done} Metadata Table in {_where(call)}"
 
 
 @metadata_app.command()
-def stats(path: PathArgument, option: OptionsOption = None, as_json: JsonOption = False) -> None:
+@_command(does="metadata_stats", by=_client, keys="*")
+def stats(found: MetadataStats, call: Call) -> Iterator[Part]:
     """Show how large the metadata table is."""
-    client = _client(path, option)
-    with _timed() as clock:
-        found = library.metadata_stats(client)
-    document = stats_document(found)
-    facts = [("Base path", str(client.base_path))]
+    document = plain(found)
+    facts = [("Base path", call.given["base_path"])]
     facts += [(name, _fact(value)) for name, value in document.items() if name != "partitions"]
+    yield Facts(facts)
     headings = ["partition", "base files", "log files", "base bytes", "log bytes"]
     sizes = document["partitions"].items()
-    grid = Grid(headings, [[name, *map(str, size.values())] for name, size in sizes])
-    _answer(as_json, _where(client), clock, [Facts(facts), grid], **document)
+    yield Grid(headings, [[name, *map(str, size.values())] for name, size in sizes])
 
 
 def _fact(value: object) -> str:
@@ -154,118 +145,86 @@ def _fact(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _partitions(client: TableMetaClient) -> tuple[Sequence[str], bool]:
+    listing = library.lister_of(client)
+    return list(listing.lister.list_partitions()), listing.is_metadata
+
+
 @metadata_app.command("list-partitions")
-def list_partitions(
-    path: PathArgument, option: OptionsOption = None, as_json: JsonOption = False
-) -> None:
+@_command(
+    does=_partitions,
+    by=_client,
+    keys="source=@source partitions=@partitions",
+    facts=lambda found, _: {"source": _source(found), "partitions": found[0]},
+)
+def list_partitions(found: tuple[Sequence[str], bool], call: Call) -> Iterator[Part]:
     """List the partitions of the table.
 
     From its metadata table if it has one.
     """
-    client = _client(path, option)
-    with _timed() as clock:
-        listing = library.lister_of(client)
-        partitions = list(listing.lister.list_partitions())
-    source = _source(listing.is_metadata)
-    parts: list[Part] = [
-        Grid(["partition"], [[one] for one in partitions]),
-        f"{len(partitions)} partitions, listed from the {source} {clock}",
-    ]
-    _answer(as_json, _where(client), clock, parts, source=source, partitions=partitions)
+    yield Grid(["partition"], [[one] for one in found[0]])
+    yield f"{len(found[0])} partitions, listed from the {_source(found)} {_took(call)}"
 
 
 @metadata_app.command("list-files")
-def files(
-    path: PathArgument,
-    *,
-    partition: Annotated[str, typer.Option(help="Path of a partition; blank without partitions.")],
-    option: OptionsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@_command(
+    option("--partition", "Path of a partition; blank without partitions.", str, Parameter.empty),
+    does="list_files",
+    by=_client,
+    keys="source=@source partition=@partition files=@files",
+    facts=lambda found, _: {"source": _source(found), "files": _by_name(found[0])},
+)
+def files(found: tuple[Sequence[FileStatus], bool], call: Call) -> Iterator[Part]:
     """List the files of one partition.
 
     From the metadata table if there is one.
     """
-    client = _client(path, option)
-    with _timed() as clock:
-        found, is_metadata = library.list_files(client, partition)
-    source, document = _source(is_metadata), files_document(found)
-    parts: list[Part] = [
-        Grid(["file", "bytes"], [[one["name"], str(one["size"])] for one in document]),
-        f"{len(document)} files, listed from the {source} {clock}",
-    ]
-    facts = {"source": source, "partition": partition, "files": document}
-    _answer(as_json, _where(client), clock, parts, **facts)
+    yield Grid(["file", "bytes"], [[one.name, str(one.size)] for one in _by_name(found[0])])
+    yield f"{len(found[0])} files, listed from the {_source(found)} {_took(call)}"
 
 
-def _source(is_metadata: bool) -> str:
-    return "metadata table" if is_metadata else "storage"
+def _by_name(found: Sequence[FileStatus]) -> list[FileStatus]:
+    return sorted(found, key=lambda one: one.name)
 
 
-def _with_checks(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command one flag for each check."""
-    own = inspect.signature(command, eval_str=True)
-    flags = [
-        inspect.Parameter(
-            _flag(one),
-            inspect.Parameter.KEYWORD_ONLY,
-            default=False,
-            annotation=Annotated[bool, typer.Option(help=one.about)],
-        )
-        for one in Check
-    ]
-    path, *others = [one for one in own.parameters.values() if one.name != "flags"]
-    vars(command)["__signature__"] = own.replace(parameters=[path, *flags, *others])
-    return command
+def _source(found: tuple[object, bool]) -> str:
+    return "metadata table" if found[1] else "storage"
+
+
+# --- checking -------------------------------------------------------------------------------------
 
 
 def _flag(check: Check) -> str:
     return f"validate_{check.option.replace('-', '_')}"
 
 
+def _validate(
+    client: TableMetaClient, partition: Sequence[str] | None = None, **flags: bool
+) -> ValidationReport:
+    library.require_metadata(client)
+    wanted = [library.PartitionPath(one.strip("/")) for one in partition or ()]
+    checks = {one for one in Check if flags[_flag(one)]} or ALL_CHECKS
+    return library.validate(client, checks, wanted or None)
+
+
 @metadata_app.command("validate")
-@_with_checks
-def check(
-    path: PathArgument,
-    *,
-    partition: Annotated[
-        list[str] | None, typer.Option(help="Compare files of this partition only; repeatable.")
-    ] = None,
-    option: OptionsOption = None,
-    as_json: JsonOption = False,
-    **flags: bool,
-) -> None:
+@_command(
+    *(shared(_flag(one), Annotated[bool, typer.Option(help=one.about)], False) for one in Check),
+    option("--partition", "Compare files of this partition only; repeatable.", list[str] | None),
+    does=_validate,
+    by=_client,
+    keys="valid=is_valid findings=@findings checked skipped unreadable",
+    facts=lambda report, _: {"findings": list(map(_finding, report.findings))},
+    is_wrong=lambda report: not report.is_valid,
+)
+def check(report: ValidationReport, call: Call) -> Iterator[Part]:
     """Compare the metadata table with the files.
 
     Without a choice, in all its partitions.
 
     Exit code 4: they differ.
     """
-    client = _client(path, option)
-    library.require_metadata(client)
-    wanted = (
-        None if partition is None else [library.PartitionPath(one.strip("/")) for one in partition]
-    )
-    with _timed() as clock:
-        checks = {one for one in Check if flags[_flag(one)]} or ALL_CHECKS
-        report = library.validate(client, checks, wanted)
-    _answer(
-        as_json,
-        _where(client),
-        clock,
-        _report_parts(report, clock),
-        valid=report.is_valid,
-        findings=[finding_document(one) for one in report.findings],
-        checked=dict(report.checked),
-        skipped=dict(report.skipped),
-        unreadable=dict(report.unreadable),
-    )
-    if not report.is_valid:
-        raise typer.Exit(ExitCode.VALIDATION_FAILED)
-
-
-def _report_parts(report: ValidationReport, clock: _Clock) -> Iterator[Part]:
-    yield from map(finding_line, report.findings)
+    yield from map(_finding_line, report.findings)
     for name, reason in report.skipped.items():
         yield f"{name} was not compared: {reason}"
     for name, reason in report.unreadable.items():
@@ -274,81 +233,120 @@ def _report_parts(report: ValidationReport, clock: _Clock) -> Iterator[Part]:
     if report.unreadable:
         result += ", as far as it could be compared"
     names = ", ".join(report.checked)
-    yield f"The metadata table {result}; compared: {names or 'nothing'} {clock}"
+    yield f"The metadata table {result}; compared: {names or 'nothing'} {_took(call)}"
+
+
+def _finding(one: Difference) -> dict[str, Any]:
+    """A difference between the metadata table and the files, as JSON."""
+    return document_of(one, keys="partition=source subject expected listed=found")
+
+
+def _finding_line(one: Difference) -> str:
+    """The same in words."""
+    stated = "does not know it" if one.found is None else f"says {one.found}"
+    actual = "there is no such thing" if one.expected is None else f"it is {one.expected}"
+    return f"{one.source}: {one.subject}: the metadata table {stated}, {actual}"
+
+
+def _look_up(
+    client: TableMetaClient, record_key: Sequence[str], partition: str | None = None
+) -> list[dict[str, Any]]:
+    """The locations of keys, in the given order.
+
+    A key that is nowhere has a location without values.
+    """
+    found = library.look_up_keys(client, record_key, partition)
+    return [
+        {
+            "record_key": key,
+            "partition": where.partition_name if where else None,
+            "file_group": where.file_id if where else None,
+            "instant": _instant(client, where),
+        }
+        for key in record_key
+        for where in found.get(key, [None])
+    ]
+
+
+def _instant(client: TableMetaClient, where: RecordLocation | None) -> str | None:
+    if where is None or where.instant_ms is None:
+        return None
+    return client.config.zone.digits(datetime.fromtimestamp(where.instant_ms / 1000, UTC))
 
 
 @metadata_app.command("lookup-record-index")
-def lookup(
-    path: PathArgument,
-    *,
-    record_key: Annotated[
-        list[str], typer.Option(help="A record key, as _hoodie_record_key spells it; repeatable.")
-    ],
-    partition: Annotated[
-        str | None, typer.Option(help="The only partition of the table to look into.")
-    ] = None,
-    option: OptionsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@_command(
+    option(
+        "--record-key",
+        "A record key, as _hoodie_record_key spells it; repeatable.",
+        list[str],
+        Parameter.empty,
+    ),
+    option("--partition", "The only partition of the table to look into."),
+    does=_look_up,
+    by=_client,
+    keys="locations=",
+)
+def lookup(locations: Sequence[Mapping[str, Any]], call: Call) -> Iterator[Part]:
     """Show the file groups of record keys by the record index."""
-    client = _client(path, option)
-    with _timed() as clock:
-        found = library.look_up_keys(client, record_key, partition)
-    document = locations_document(client, record_key, found)
     headings = ["record key", "partition", "file group", "instant"]
-    rows = [["" if value is None else str(value) for value in one.values()] for one in document]
-    parts: list[Part] = [
-        Grid(headings, rows),
-        f"{len(found)} of {len(record_key)} keys found {clock}",
-    ]
-    _answer(as_json, _where(client), clock, parts, locations=document)
+    rows = [["" if value is None else str(value) for value in one.values()] for one in locations]
+    yield Grid(headings, rows)
+    known = {one["record_key"] for one in locations if one["file_group"] is not None}
+    yield f"{len(known)} of {len(call.given['record_key'])} keys found {_took(call)}"
+
+
+# --- partitions -----------------------------------------------------------------------------------
+
+_INDEXING: Final = "partition=@partition instant=requested_time"
+
+
+def _index(
+    operator: MetadataOperator,
+    partition: str,
+    column: str | None = None,
+    using: str | None = None,
+    index_option: Sequence[str] | None = None,
+) -> Instant:
+    return operator.index(partition, column, using, parse_options(index_option))
 
 
 @metadata_app.command()
-def index(
-    path: PathArgument,
-    partition: PartitionArgument,
-    *,
-    column: Annotated[
-        str | None, typer.Option(help="What a new index of a column, or of a function, is of.")
-    ] = None,
-    using: Annotated[
-        str | None, typer.Option(help="What an expression index keeps: column_stats.")
-    ] = None,
-    index_option: Annotated[
+@_command(
+    _PARTITION,
+    option("--column", "What a new index of a column, or of a function, is of."),
+    option("--using", "What an expression index keeps: column_stats."),
+    option(
+        "--index-option",
+        "Function of an expression index, and what it takes: expr=date_format and "
+        "format=yyyy-MM-dd; repeatable.",
         list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Function of an expression index, and what it takes: expr=date_format and "
-            "format=yyyy-MM-dd; repeatable.",
-        ),
-    ] = None,
-    option: OptionsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+        metavar="NAME=VALUE",
+    ),
+    does=_index,
+    by=_operator,
+    keys=_INDEXING,
+)
+def index(done: Instant, call: Call) -> Iterator[Part]:
     """Add a partition to the metadata table, built from the table's files."""
-    operator = _operator(path, option)
-    with _timed() as clock:
-        done = operator.index(partition, column, using, parse_options(index_option))
-    facts = {"partition": partition, "instant": done.requested_time}
-    where = _where(operator.table.client)
-    _changed(where, f"Indexed {partition}", facts, clock, as_json=as_json)
+    return _changed("Indexed", done, call)
 
 
 @metadata_app.command()
-def drop(
-    path: PathArgument,
-    partition: PartitionArgument,
-    option: OptionsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@_command(
+    _PARTITION,
+    does=lambda operator, partition: operator.drop(partition),
+    by=_operator,
+    keys=_INDEXING,
+)
+def drop(done: Instant, call: Call) -> Iterator[Part]:
     """Drop a partition of the metadata table."""
-    operator = _operator(path, option)
-    with _timed() as clock:
-        done = operator.drop(partition)
-    facts = {"partition": partition, "instant": done.requested_time}
-    where = _where(operator.table.client)
-    _changed(where, f"Dropped {partition}", facts, clock, as_json=as_json)
+    return _changed("Dropped", done, call)
+
+
+def _changed(did: str, done: Instant, call: Call) -> Iterator[Part]:
+    where = f"{call.given['partition']} of {call.given['metadata_table']}"
+    yield f"{did} {where}; the indexing is {done.requested_time} {_took(call)}"
 
 
 @metadata_app.command("set")
@@ -368,15 +366,3 @@ def set_folder(
         f"its {library.METADATA_FOLDER} and nowhere else",
         "Copy the table to a place where it can be written, or read it without a metadata table.",
     )
-
-
-def _changed(
-    where: str, headline: str, facts: Mapping[str, str], clock: _Clock, *, as_json: bool
-) -> None:
-    line = f"{headline} of {where}; the indexing is {facts['instant']} {clock}"
-    _answer(as_json, where, clock, [line], **facts)
-
-
-def _answer(as_json: bool, where: str, clock: _Clock, parts: Iterable[Part], **facts: Any) -> None:
-    document = {"metadata_table": where, **facts, "duration_s": clock.seconds}
-    answer(as_json, document, parts)

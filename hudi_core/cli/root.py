@@ -14,7 +14,6 @@ import typer
 from typer.core import TyperGroup
 
 from hudi_core.cli import extensions
-from hudi_core.cli.error_document import error_document
 from hudi_core.cli.exit_codes import ExitCode, exit_code_of
 from hudi_core.cli.terminal import visible, write_error, write_json, write_warning
 from hudi_core.errors import HudiError, UnknownOptionWarning
@@ -110,3 +109,40 @@ def _json_last(args: list[str]) -> list[str]:
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     # where a warning was raised means nothing to who typed the command
     write_warning(str(message))
+
+
+# --- errors as JSON -------------------------------------------------------------------------------
+
+
+def error_document(error: Exception, code: ExitCode) -> dict[str, Any]:
+    """Return an error as the one member of a document.
+
+    ``type`` is the name of the error's class, ``message`` says what is wrong and ``hint`` what to
+    do. ``retryable`` is whether the same command may succeed when it is run again, ``facts`` are
+    the values that the message names.
+    """
+    facts: dict[str, object] = {}
+    if isinstance(error, HudiError):
+        message, hint, facts = error.what, error.hint, error.facts
+    elif isinstance(error, typer.TyperException):
+        message, hint = error.format_message(), "Run the command with --help."
+    else:
+        message, hint = str(error), "Run it with `hudi --traceback` to see where it comes from."
+    return {
+        "error": {
+            "type": type(error).__name__,
+            "message": message,
+            "hint": hint,
+            "retryable": getattr(error, "retryable", False),
+            "exit_code": code.value,
+            "facts": {name: _plain(value) for name, value in facts.items()},
+        }
+    }
+
+
+def _plain(value: object) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(one) for one in value]
+    return str(value)

@@ -53,6 +53,11 @@ class Call:
         """Whether nothing is to be changed."""
         return bool(self.given.get("dry_run"))
 
+    @property
+    def named(self) -> dict[str, Any]:
+        """Arguments that are given; for the others a method has a default."""
+        return {name: value for name, value in self.given.items() if value is not None}
+
     def fact(self, name: str) -> Any:
         """What a document says of the call: an argument, or the path."""
         return self.table.path if name == "path" else self.given.get(name, False)
@@ -73,10 +78,18 @@ def argument(metavar: str, about: str, kind: Any = str, **default: Any) -> Param
 
 
 def option(
-    flag: str, about: str, kind: Any = str | None, default: Any = None, name: str = "", **more: Any
+    flag: str,
+    about: str,
+    kind: Any = str | None,
+    default: Any = None,
+    *,
+    name: str = "",
+    short: str = "",
+    **more: Any,
 ) -> Parameter:
     """An option; ``name`` is the method's, where that has another one."""
-    annotation = Annotated[kind, typer.Option(flag, help=about, **more)]
+    flags = (flag, short) if short else (flag,)
+    annotation = Annotated[kind, typer.Option(*flags, help=about, **more)]
     name = name or flag.strip("-").replace("-", "_")
     return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
@@ -88,17 +101,18 @@ def names(flag: str, about: str, name: str = "", metavar: str = "COLUMNS") -> Pa
 
 def switch(flag: str, about: str, name: str = "") -> Parameter:
     """An option without a value."""
-    return option(flag, about, bool, False, name)
+    return option(flag, about, bool, False, name=name)
 
 
-def _shared(name: str, annotation: Any, **default: Any) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, **default)
+def shared(name: str, annotation: Any, default: Any = Parameter.empty) -> Parameter:
+    """One that is declared for functions, such as those of :mod:`hudi_core.cli.arguments`."""
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
-PATH: Final = _shared("path", PathArgument)
-DRY_RUN: Final = _shared("dry_run", DryRunOption, default=False)
-OPTION: Final = _shared("option", OptionsOption, default=None)
-_JSON: Final = _shared("as_json", JsonOption, default=False)
+PATH: Final = shared("path", PathArgument)
+DRY_RUN: Final = shared("dry_run", DryRunOption, False)
+OPTION: Final = shared("option", OptionsOption, None)
+_JSON: Final = shared("as_json", JsonOption, False)
 
 
 # --- what services are ----------------------------------------------------------------------------
@@ -138,8 +152,7 @@ def service(
             with progress_bar(progress) if progress else nullcontext() as report:
                 if report is not None:
                     given["progress"] = report
-                named = {name: value for name, value in given.items() if value is not None}
-                done = method(**named) if isinstance(run, str) else method(call)
+                done = method(**call.named) if isinstance(run, str) else method(call)
             given |= {} if facts is None else facts(done, call)
             answer(as_json, document_of(done, call.fact, keys), parts(done, call))
             if is_wrong is not None and is_wrong(done):

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from hudi_core.services.clustering import Clustering
     from hudi_core.services.partition_ttl import Expiry
     from hudi_core.services.purge import PurgeResult
-    from hudi_core.services.restore import RestoreResult
+    from hudi_core.services.rollback import RestoreResult
     from hudi_core.services.savepoint import Savepoint
     from hudi_core.services.stage import Stage
+    from hudi_core.sync.result import SyncResult
 
 # --- history --------------------------------------------------------------------------------------
 
@@ -327,3 +328,52 @@ def publish(done: CommitResult, call: Call) -> Iterator[Part]:
 def drop(_: None, call: Call) -> Iterator[Part]:
     """Delete a stage, be it expired, unfinished or damaged."""
     yield f"{call.table.path}: {call.given['stage']} is dropped."
+
+
+# --- metastores -----------------------------------------------------------------------------------
+
+_PREFIX: Final = "hoodie.datasource.hive_sync."
+_URI: Final = option("--uri", "The metastore, such as thrift://metastore:9083.")
+_ENTRY: Final = (
+    option("--database", "The database; default by default."),
+    option("--table", "The entry's name; the table's by default."),
+)
+sync_app = typer.Typer(no_args_is_help=True, help="Register tables in metastores.")
+
+
+def _sync(tool: str, call: Call) -> SyncResult:
+    keys = {"uri": "metastore.uris", "database": "database", "table": "table"}
+    given = {f"{_PREFIX}{key}": call.given.get(name) for name, key in keys.items()}
+    call.options |= {key: value for key, value in given.items() if value is not None}
+    return call.table.sync(tool, dry_run=call.dry_run)
+
+
+@sync_app.command()
+@service(_URI, *_ENTRY, DRY_RUN, does=lambda call: _sync("hive", call))
+def hive(done: SyncResult, call: Call) -> Iterator[Part]:
+    """Register a table in a Hive metastore, or update its entry."""
+    return _synced(done, call)
+
+
+@sync_app.command()
+@service(*_ENTRY, DRY_RUN, does=lambda call: _sync("glue", call))
+def glue(done: SyncResult, call: Call) -> Iterator[Part]:
+    """Register a table in AWS Glue, or update its entry."""
+    return _synced(done, call)
+
+
+def _synced(done: SyncResult, call: Call) -> Iterator[Part]:
+    rows = [
+        [
+            f"{one.database}.{one.name}",
+            one.change.value,
+            *(str(len(paths)) for paths in (one.added, one.changed, one.dropped)),
+        ]
+        for one in done.entries
+    ]
+    head = ["entry", "it is", "partitions added", "changed", "dropped"]
+    yield Grid(head, rows, f"{done.path} in {done.address}")
+    for one in done.entries:
+        yield from (f"{one.name}: {change}" for change in one.columns)
+    if call.dry_run:
+        yield UNCHANGED

@@ -1,24 +1,22 @@
-"""`hudi table`: create, show, and whole-table services."""
+"""`hudi table`: create, show, and read tables."""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from datetime import time as time_of_day
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from hudi_core.cli import library
-from hudi_core.cli.arguments import (
-    JsonOption,
-    OptionsOption,
-    PathArgument,
-    installed_format,
-    parse_names,
-    parse_options,
-)
-from hudi_core.cli.output import Facts, Grid, answer
-from hudi_core.cli.table_document import table_document
-from hudi_core.cli.table_rows import count, head
+from hudi_core.cli.arguments import installed_format, parse_names
+from hudi_core.cli.document import document_of
+from hudi_core.cli.output import Facts, Grid, Part
+from hudi_core.cli.service import Call, names, option, service
 from hudi_core.cli.table_services import (
     adopt,
     convert,
@@ -28,82 +26,56 @@ from hudi_core.cli.table_services import (
     upgrade,
     validate,
 )
+from hudi_core.cli.where import parse_where
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from hudi_core.table import Table
+
+_FIELD_ID: Final = b"PARQUET:field_id"
 table_app = typer.Typer(
     no_args_is_help=True, help="Create, show, read, convert, upgrade, repair, drop tables."
 )
-for one in (adopt, convert, upgrade, rewrite_keys, validate, repair, head, count, drop):
-    table_app.command()(one)
 
 
-@table_app.command()
-def create(
-    path: PathArgument,
-    *,
-    name: Annotated[
-        str | None, typer.Option(help="Name of the table; by default the last part of the path.")
-    ] = None,
-    record_key: Annotated[
-        str | None, typer.Option(metavar="COLUMNS", help="Columns of the record key, with commas.")
-    ] = None,
-    partition_by: Annotated[
-        str | None, typer.Option(metavar="COLUMNS", help="Partition columns, with commas.")
-    ] = None,
-    ordering_field: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Of two rows with one key the greater value wins."),
-    ] = None,
-    table_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format", callback=installed_format, help="Table format; see `hudi formats`."
-        ),
-    ] = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.json", help="The columns, as an Avro record schema."),
-    ] = None,
-    schema_from: Annotated[
-        Path | None, typer.Option(metavar="FILE.parquet", help="Take the columns of this file.")
-    ] = None,
-    option: OptionsOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Create an empty table."""
-    options = parse_options(option)
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _facts(table: Table, _: Call) -> Mapping[str, Any]:
+    """Settings and sizes of a table.
+
+    Sizes and counts are those of what a snapshot query reads now; the files of older versions are
+    not in them.
+    """
+    timeline, slices = table.timeline, table.file_slices()
+    writes = timeline.completed_writes()
+    return {
+        "ordering_field": ",".join(table.config.ordering_fields) or None,
+        "writes": len(writes),
+        "pending": sum(not instant.is_completed for instant in timeline.instants),
+        "latest_write": writes[-1] if writes else None,
+        "partitions": len({one.partition_path for one in slices}),
+        "file_groups": len(slices),
+        "bytes": sum(one.total_size for one in slices),
+        "columns": [_column(field) for field in table.schema],
+    }
+
+
+def _column(field: pa.Field) -> Mapping[str, Any]:
+    field_id = (field.metadata or {}).get(_FIELD_ID)
+    return {
+        "id": int(field_id) if field_id is not None else None,
+        "name": field.name,
+        "type": str(field.type),
+        "nullable": field.nullable,
+    }
+
+
+def _create(call: Call) -> Table:
+    schema, schema_from = call.given.pop("schema"), call.given.pop("schema_from")
     columns = _columns(schema, schema_from)
-    table = library.Table.create(
-        path,
-        columns,
-        name=name,
-        record_key=parse_names(record_key),
-        partition_by=parse_names(partition_by),
-        ordering_field=ordering_field,
-        format=table_format,
-        options=options,
-    )
-    made = f"{len(table.schema)} columns, format {table.format}"
-    message = f"Created {table.config.name} at {table.path}: {made}."
-    answer(as_json, table_document(table), [message])
-
-
-@table_app.command()
-def show(path: PathArgument, option: OptionsOption = None, as_json: JsonOption = False) -> None:
-    """Show what a table is: settings, columns, size, latest write."""
-    document = table_document(library.Table.open(path, parse_options(option)))
-    facts = {name: value for name, value in document.items() if name != "columns"}
-    columns = [[_fact(value) for value in column.values()] for column in document["columns"]]
-    answer(
-        as_json,
-        document,
-        [
-            Facts([(name.replace("_", " "), _fact(value)) for name, value in facts.items()]),
-            Grid(["id", "column", "type", "nullable"], columns),
-        ],
-    )
+    return library.Table.create(call.path, columns, options=call.options, **call.given)
 
 
 def _columns(schema: Path | None, schema_from: Path | None) -> pa.Schema:
@@ -112,6 +84,34 @@ def _columns(schema: Path | None, schema_from: Path | None) -> pa.Schema:
     if schema_from is not None and schema is None:
         return library.read_parquet_schema(schema_from)
     raise typer.BadParameter("give one of --schema and --schema-from", param_hint="'--schema'")
+
+
+@service(
+    option("--name", "Name of the table; by default the last part of the path."),
+    names("--record-key", "Columns of the record key, with commas."),
+    names("--partition-by", "Partition columns, with commas."),
+    option(
+        "--ordering-field", "Of two rows with one key the greater value wins.", metavar="COLUMN"
+    ),
+    option("--format", "Table format; see `hudi formats`.", callback=installed_format),
+    option("--schema", "The columns, as an Avro record schema.", Path | None, metavar="FILE.json"),
+    option("--schema-from", "Take the columns of this file.", Path | None, metavar="FILE.parquet"),
+    does=_create,
+    facts=_facts,
+)
+def create(table: Table, _: Call) -> Iterator[Part]:
+    """Create an empty table."""
+    made = f"{len(table.schema)} columns, format {table.format}"
+    yield f"Created {table.config.name} at {table.path}: {made}."
+
+
+@service(does=lambda call: call.table, facts=_facts)
+def show(table: Table, call: Call) -> Iterator[Part]:
+    """Show what a table is: settings, columns, size, latest write."""
+    facts = document_of(table, call.fact)
+    columns = [[_fact(value) for value in one.values()] for one in facts.pop("columns")]
+    yield Facts([(name.replace("_", " "), _fact(value)) for name, value in facts.items()])
+    yield Grid(["id", "column", "type", "nullable"], columns)
 
 
 def _fact(value: Any) -> str:
@@ -128,3 +128,84 @@ def _fact(value: Any) -> str:
             return f"{instant} ({action})"
         case _:
             return str(value)
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+_WHERE: Final = option(
+    "--where",
+    "Rows to take, such as \"city = 'Rome' AND fare > 3\"; also IN and IS NULL.",
+    metavar="CONDITIONS",
+)
+
+
+def _head(call: Call) -> Sequence[Mapping[str, Any]]:
+    conditions = parse_where(call.given["where"])
+    shown = parse_names(call.given["columns"]) or call.table.schema.names
+    call.given["columns"] = shown
+    found = call.table.head(call.given["rows"], shown, conditions).to_pylist()
+    return [{name: json_value(value) for name, value in row.items()} for row in found]
+
+
+@service(
+    option("--rows", "Rows to show at most.", int, 10, short="-n", min=1, metavar="N"),
+    option("--columns", "Columns to show, with commas; else the table's own.", metavar="COLUMNS"),
+    _WHERE,
+    does=_head,
+    keys="path=@path columns=@columns rows=",
+)
+def head(found: Sequence[Mapping[str, Any]], call: Call) -> Iterator[Part]:
+    """Show some rows, in no particular order."""
+    shown = call.given["columns"]
+    yield Grid(shown, [[_cell(row[name]) for name in shown] for row in found])
+
+
+def _count(call: Call) -> int:
+    conditions = parse_where(call.given["where"])
+    return call.table.count(conditions)
+
+
+@service(_WHERE, does=_count, keys="path=@path where=@where rows=")
+def count(rows: int, _: Call) -> Iterator[Part]:
+    """Count the rows; without conditions no data file is read."""
+    yield f"{rows:,}"
+
+
+def json_value(value: Any) -> Any:
+    """A value of a row as JSON has it.
+
+    Dates and times are ISO 8601, bytes hexadecimal; what JSON has no form for is its text.
+    """
+    if isinstance(value, dict):
+        return {name: json_value(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(each) for each in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, date | time_of_day):
+        return value.isoformat()
+    is_json = value is None or isinstance(value, bool | int | str)
+    is_number = isinstance(value, float) and math.isfinite(value)
+    return value if is_json or is_number else str(value)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "null"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+for one in (
+    adopt,
+    convert,
+    upgrade,
+    rewrite_keys,
+    validate,
+    repair,
+    head,
+    count,
+    drop,
+    create,
+    show,
+):
+    table_app.command()(one)

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from hudi_core.services.convert import Conversion
     from hudi_core.services.differences import TableValidation
     from hudi_core.services.drop import DropResult
-    from hudi_core.services.metadata_repair import MetadataRepair
+    from hudi_core.services.metadata import MetadataRepair
     from hudi_core.services.relocate import StorageConversion
     from hudi_core.services.repair import Repair
     from hudi_core.services.rewrite_keys import KeyRewrite
-    from hudi_core.services.upgrade_plan import Upgrade
+    from hudi_core.services.upgrade import Upgrade
 
 # --- adopt ----------------------------------------------------------------------------------------
 

@@ -2,63 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from hudi_core.cli import library
-from hudi_core.cli.arguments import JsonOption, OptionsOption, PathArgument, parse_options
-from hudi_core.cli.output import Grid, Part, answer
+from hudi_core.cli.document import document_of
+from hudi_core.cli.output import Grid, Part
+from hudi_core.cli.service import Call, counted, option, service, switch
 from hudi_core.cli.timeline_page import timeline_page
 
 if TYPE_CHECKING:
-    from hudi_core.model.instant import Instant
-    from hudi_core.services.timeline_states import InstantStates
+    from hudi_core.services.history import InstantStates
     from hudi_core.table_handle import OpenTable
 
 
-def timeline(
-    path: PathArgument,
-    show_all: Annotated[
-        bool, typer.Option("--all", help="Show archived instants too, the oldest first.")
-    ] = False,
-    html: Annotated[
+def _states(table: OpenTable, call: Call) -> Mapping[str, Any]:
+    found = library.timeline_states(table, archived=call.given["archived"])
+    # a format without metadata of its own has nothing to say of an instant
+    keys = "*" if library.is_two_step(table) else "*instant archived=is_archived"
+    if call.given["html"] is not None:
+        _write_page(call.given["html"], table, found)
+    instants = [document_of(one, keys=keys) for one in found]
+    return {"found": found, "zone": str(table.client.config.zone), "instants": instants}
+
+
+@service(
+    switch("--all", "Show archived instants too, the oldest first.", "archived"),
+    option(
+        "--html",
+        "Write a page with what each instant did, to be looked at in a browser.",
         Path | None,
-        typer.Option(
-            "--html",
-            metavar="FILE",
-            help="Write a page with what each instant did, to be looked at in a browser.",
-        ),
-    ] = None,
-    option: OptionsOption = None,
-    as_json: JsonOption = False,
-) -> None:
+        metavar="FILE",
+    ),
+    does=lambda call: library.open_table(call.path, call.options),
+    keys="path=client.base_path format=host.name zone=@zone instants=@instants",
+    facts=_states,
+)
+def timeline(table: OpenTable, call: Call) -> Iterator[Part]:
     """Show the instants of a table by requested time.
 
     Where the table's format has metadata of its own: whether that has each of them too, and what
     readers see.
     """
-    table = library.open_table(path, parse_options(option))
-    found = library.timeline_states(table, archived=show_all)
-    config, base_path, name = table.client.config, table.client.base_path, table.host.name
-    zone = str(config.zone)
-    count = f"{len(found)} instant{'' if len(found) == 1 else 's'}"
-    title = f"{config.name}: {count}, times in {zone}"
+    found, name = call.given["found"], table.host.name
     if library.is_two_step(table):
-        instants = [_document(one) for one in found]
         headings = ["instant", "action", "state", f"in {name}", "seen as", "completed"]
         rows = [_wide_row(one) for one in found]
     else:
-        instants = [instant_document(one.instant, archived=one.is_archived) for one in found]
         headings = ["instant", "action", "state", "completed"]
         rows = [_row(one) for one in found]
-    if html is not None:
-        _write_page(html, table, found)
-    parts: list[Part] = [Grid(headings, rows, title)]
-    parts += [one.explanation for one in found if one.explanation is not None]
-    answer(as_json, {"path": base_path, "format": name, "zone": zone, "instants": instants}, parts)
+    count = counted(len(found), "instant")
+    title = f"{table.client.config.name}: {count}, times in {call.given['zone']}"
+    yield Grid(headings, rows, title)
+    for one in found:
+        if one.explanation is not None:
+            yield one.explanation
 
 
 def _write_page(file: Path, table: OpenTable, found: Sequence[InstantStates]) -> None:
@@ -91,32 +92,11 @@ def _page_row(row: Mapping[str, Any], state: InstantStates) -> Mapping[str, Any]
         seconds = library.to_epoch_millis(completed) / 1000 - begun
     return {
         **row,
-        **_document(state),
+        **document_of(state, keys="*"),
         # an archived instant is not on the active timeline, whatever the history says of its state
         "state": state.instant.state.value,
         "at": begun,
         "seconds": seconds,
-    }
-
-
-def instant_document(instant: Instant, *, archived: bool) -> dict[str, Any]:
-    """Return an instant as the JSON of every command shows it."""
-    return {
-        "instant": instant.requested_time,
-        "action": instant.action.value,
-        "state": instant.state.value,
-        "completion_time": instant.completion_time,
-        "archived": archived,
-    }
-
-
-def _document(one: InstantStates) -> dict[str, Any]:
-    return {
-        **instant_document(one.instant, archived=one.is_archived),
-        "format_state": None if one.in_format is None else one.in_format.value,
-        "format_version": one.version,
-        "seen_as": one.seen.state.value,
-        "explanation": one.explanation,
     }
 
 

@@ -20,8 +20,10 @@ short time, two.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -35,6 +37,7 @@ from hudi_core.errors import (
     AlreadyExistsError,
     CommitConflictError,
     CorruptMetadataError,
+    InvalidInstantTimeError,
     PathNotFoundError,
     StorageError,
     UnsupportedTableError,
@@ -52,10 +55,12 @@ from hudi_core.model.commit import (
 from hudi_core.model.files import (
     PARTITION_METADATA_FILE,
     BaseFileName,
+    PartitionPath,
     derive_file_id,
     join_path,
 )
 from hudi_core.model.instant import Action, Instant, State
+from hudi_core.model.instant_time import InstantTime, parse_instant_time
 from hudi_core.model.protocols import Storage
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
@@ -68,11 +73,11 @@ from hudi_core.services.adopt_plan import (
 )
 from hudi_core.services.adopt_rows import AdoptedRows
 from hudi_core.services.adopt_source import PLAIN
-from hudi_core.services.adoption_record import RECORD_PATH, AdoptedFile, AdoptionRecord
 from hudi_core.services.create import location_property
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import PROPERTIES_PATH, has_properties, write_new
+from hudi_core.storage.safe_path import require_safe_folder, require_safe_path
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.table_lock import TableLock, lock_at
@@ -362,3 +367,111 @@ def _make_metadata_table(
         return {}
     as_stored = replace(client, config=replace(client.config, raw=properties))
     return new_metadata_table(as_stored.seeing(client.timeline()), config)
+
+
+# --- the record of an adoption --------------------------------------------------------------------
+#
+# The plan of a running adoption, stored in the folder. A second run after a crash goes on with
+# exactly that: files get the names that were chosen for them, under the instant that was chosen.
+
+RECORD_PATH: Final = ".hoodie/adoption.json"
+_MAX_BYTES: Final = 1 << 28
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptedFile:
+    """A file and the base file that it becomes.
+
+    ``source`` is relative to the folder; ``partition_path`` and ``name`` are those of the base
+    file; ``size`` is in bytes.
+    """
+
+    source: str
+    partition_path: PartitionPath
+    name: BaseFileName
+    size: int
+    rows: int
+
+    @property
+    def path(self) -> str:
+        """Path of the base file."""
+        return join_path(self.partition_path, str(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptionRecord:
+    """The record.
+
+    ``instant`` is the requested time of the commit that the files become, ``properties`` what
+    ``hoodie.properties`` will say, and ``keeps_names`` whether files keep their former names beside
+    the new ones.
+    """
+
+    instant: InstantTime
+    properties: Mapping[str, str]
+    source: str
+    placements: tuple[AdoptedFile, ...]
+    keeps_names: bool = False
+
+    def put(self, storage: Storage) -> None:
+        """Store the record; it stays as it is.
+
+        ``AlreadyExistsError`` means that another adoption is at work.
+        """
+        document = {
+            "version": _VERSION,
+            "instant": self.instant,
+            "source": self.source,
+            "properties": dict(self.properties),
+            "keeps_names": self.keeps_names,
+            "files": [
+                [one.source, one.partition_path, str(one.name), one.size, one.rows]
+                for one in self.placements
+            ],
+        }
+        storage.put_if_absent(RECORD_PATH, json.dumps(document).encode())
+
+    @classmethod
+    def load(cls, storage: Storage) -> AdoptionRecord | None:
+        """Return the record that a folder has; ``None`` where it has none."""
+        where = f"{storage.root}/{RECORD_PATH}"
+        try:
+            document = json.loads(storage.read(RECORD_PATH, _MAX_BYTES))
+            return cls._parsed(document)
+        except PathNotFoundError:
+            return None
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            RecursionError,
+            InvalidInstantTimeError,
+        ) as error:
+            raise CorruptMetadataError(
+                where,
+                f"it is no record of an adoption ({error})",
+                "Where no file has its new name yet, delete it and run the adoption again.",
+            ) from error
+
+    @classmethod
+    def _parsed(cls, document: Any) -> AdoptionRecord:
+        if document["version"] != _VERSION:
+            raise ValueError(f"version {document['version']}")
+        placements = []
+        for source, partition, text, size, rows in document["files"]:
+            name = BaseFileName.parse(text)
+            if name is None:
+                raise ValueError(f"{text!r} is no name of a base file")
+            folder = PartitionPath(require_safe_folder(partition))
+            placements.append(
+                AdoptedFile(require_safe_path(source), folder, name, int(size), int(rows))
+            )
+        properties = {str(key): str(value) for key, value in dict(document["properties"]).items()}
+        return cls(
+            parse_instant_time(document["instant"]),
+            properties,
+            str(document["source"]),
+            tuple(placements),
+            document.get("keeps_names") is True,
+        )

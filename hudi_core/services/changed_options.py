@@ -10,7 +10,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.services.convert import without_format
 from hudi_core.services.relocate import without_placement
 from hudi_core.services.rewrite_keys import without_key_storage
-from hudi_core.services.upgrade_plan import CHANGED_OPTIONS
+from hudi_core.services.upgrade import CHANGED_OPTIONS
 
 
 def still_given(

@@ -7,34 +7,48 @@ that a plan names and another write changed makes the clustering be given up: no
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Final, TypeAlias
 
-from hudi_core.actions.clustering import groups_under_clustering, plan_body, read_clustering
-from hudi_core.actions.clustering_plan import PlannedGroup, stored_plan, with_stored_order
+from hudi_core.actions.clustering import (
+    PendingClustering,
+    groups_under_clustering,
+    plan_body,
+    read_clustering,
+)
+from hudi_core.actions.clustering_plan import (
+    PlannedGroup,
+    chosen_partitions,
+    plan_groups,
+    stored_plan,
+    with_stored_order,
+)
 from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.base import Engine, TaskContext
 from hudi_core.engine.choice import engine_for
-from hudi_core.errors import CommitConflictError, InstantNotFoundError
+from hudi_core.errors import (
+    CommitConflictError,
+    HudiError,
+    InstantNotFoundError,
+    TableServiceError,
+    UnknownPartitionError,
+)
+from hudi_core.model.capability import Capability
 from hudi_core.model.commit import WriteOperation, WriteStatus
 from hudi_core.model.instant import Action, Instant
-from hudi_core.model.instant_time import parse_instant_time
+from hudi_core.model.instant_time import parse_instant_time, to_datetime
 from hudi_core.model.result import CommitResult
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.sorting import require_ordered
 from hudi_core.services.after_commit import InlineServices
-from hudi_core.services.clustering_groups import (
-    StalePlanError,
-    groups_of_plan,
-    groups_to_rewrite,
-    require_clusterable,
-)
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
@@ -55,6 +69,81 @@ from hudi_core.write.key_changes import key_tracking
 
 _STAGE: Final = 2
 """Number of the step in file names: that of any write's writing."""
+
+
+# --- the files that are rewritten, by table or by plan --------------------------------------------
+
+
+class StalePlanError(CommitConflictError):
+    """A scheduled clustering whose files another write has replaced."""
+
+
+def groups_of_plan(table: OpenTable, pending: PendingClustering) -> list[PlannedGroup]:
+    """The groups of a plan, whose files must be present ones.
+
+    ``StalePlanError`` is for a file group that another write changed since; a plan that names
+    anything but base files of the table is corrupt.
+    """
+    root = table.client.storage.root
+    named = list(pending.own_groups(root))
+    slices = table.views().view().latest_slices(sorted({path for path, _, _ in named}))
+    latest = {one.base_file.path: one.base_file for one in slices if one.base_file is not None}
+    groups = []
+    for partition, paths, outputs in named:
+        stale = [path for path in paths if path not in latest]
+        if stale:  # guard looks-at-plan
+            time_ = pending.instant.requested_time
+            raise StalePlanError(
+                f"The clustering {time_} cannot be run any more: another write has changed file "
+                f"group {stale[0]} since it was planned",
+                "It is given up, and nothing has changed. Schedule another one.",
+                instant=time_,
+            )
+        groups.append(PlannedGroup(partition, tuple(latest[path] for path in paths), outputs))
+    return groups
+
+
+def groups_to_rewrite(table: OpenTable, config: ClusteringConfig) -> list[PlannedGroup]:
+    """The groups of a new plan."""
+    timeline = table.timeline()
+    schema = table.client.schema_at(timeline)
+    require_ordered(schema, config.sort_columns, ClusteringConfig.sort_columns.key)
+    view = table.views().view(timeline)
+    unknown = sorted(set(config.partitions) - set(view.partitions()))
+    if unknown:
+        raise UnknownPartitionError(
+            f"The table has no rows in the partition {', '.join(map(repr, unknown))}",
+            "Name partitions that Table.file_slices() lists.",
+            partitions=tuple(unknown),
+        )
+    hour = to_datetime(table.client.config.zone.digits(datetime.now(UTC))).hour
+    partitions = chosen_partitions(view.partitions(), config, hour)
+    busy = groups_under_clustering(table.client, timeline)
+    return plan_groups(view.latest_slices(partitions), config, busy)
+
+
+def can_be_clustered(table: OpenTable) -> bool:
+    """Whether the table's format knows clusterings, and it has no buckets."""
+    has_buckets = table.client.config.buckets is not None
+    return Capability.CLUSTERING in table.host.capabilities and not has_buckets
+
+
+def require_clusterable(table: OpenTable) -> None:
+    """Refuse a table that cannot be clustered.
+
+    Neither tables with buckets nor those of a format that does not know clusterings can be.
+    """
+    table.client.require_writable()
+    table.host.require(Capability.CLUSTERING)
+    if table.client.config.buckets is not None:
+        raise TableServiceError(
+            f"{table.client.base_path} has buckets, each of which is one file group: no two can be "
+            "rewritten together",
+            "Its files are as few as its buckets; nothing is to be done.",
+        )
+
+
+# --- clustering -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,3 +448,80 @@ def rewrite_each(
 
     given = replace(config, clustering=replace(config.clustering, sort_columns=()))
     return ClusteringService(table, lock, engine_for(None), given, choose=choose).cluster()
+
+
+# --- clusterings that are due ---------------------------------------------------------------------
+
+_log = logging.getLogger(__name__)
+
+
+def cluster_if_due(
+    table: OpenTable, lock: TableLock, config: WriteConfig, engine: Engine
+) -> Sequence[Clustering]:
+    """Schedule or run clusterings after a commit, as options ask.
+
+    Takes the lock itself.
+
+    With ``hoodie.clustering.inline`` what is scheduled is run first, then a new clustering where
+    enough commits came since the last one. With ``hoodie.clustering.schedule.inline`` alone it is
+    only scheduled. A table with buckets, or of a format that knows no clusterings, has none.
+
+    ``table`` is as the commit left it. The commit remains valid where a clustering fails.
+    """
+    clustering = config.clustering
+    if not (clustering.inline or clustering.schedule_inline) or not can_be_clustered(table):
+        return ()
+    service = ClusteringService(table.as_stored().afresh, lock, engine, config)
+    done: list[Clustering] = []
+    if clustering.inline:
+        done += _run_scheduled(service)
+    due = clustering.inline_max_commits if clustering.inline else clustering.schedule_max_commits
+    if commits_since_clustering(service.table) >= due:
+        new = service.cluster() if clustering.inline else service.schedule()
+        done += [new] if new.groups else []
+    return done
+
+
+def cluster_after_commit(
+    table: OpenTable, lock: TableLock, config: WriteConfig, engine: Engine
+) -> None:
+    """Schedule or run clusterings that are due after a commit.
+
+    The commit has taken place: what fails now is logged, and left to the next one.
+    """
+    if not config.services.enabled:
+        return
+    try:
+        cluster_if_due(table, lock, config, engine)
+    except HudiError:
+        where = table.client.base_path
+        _log.warning("the clustering of %s after a commit failed", where, exc_info=True)
+
+
+def commits_since_clustering(table: OpenTable) -> int:
+    """Completed writes after the last clustering, be that complete or not."""
+    timeline = table.client.timeline()
+    writes = timeline.completed_writes()
+    pending = [one.requested_time for one in timeline.pending() if _is_clustering(table, one)]
+    done = (one.requested_time for one in reversed(writes) if _is_clustering(table, one))
+    last = max([*pending, next(done, "")])
+    return sum(one.requested_time > last for one in writes)
+
+
+def _is_clustering(table: OpenTable, instant: Instant) -> bool:
+    if instant.action is not Action.REPLACECOMMIT or not instant.is_completed:
+        return instant.action is Action.CLUSTERING
+    return table.client.active.read_notes(instant).operation_type == WriteOperation.CLUSTER
+
+
+def _run_scheduled(service: ClusteringService) -> list[Clustering]:
+    """Run what is scheduled; what is out of date is given up."""
+    done: list[Clustering] = []
+    for one in service.table.client.timeline().pending().where(is_scheduled):
+        try:
+            done += service.run(one.requested_time)
+        except StalePlanError as stale:
+            _log.warning("%s", stale)
+        except InstantNotFoundError:
+            continue  # another process runs it, or gave it up
+    return done

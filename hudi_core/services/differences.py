@@ -1,13 +1,26 @@
-"""What the parts of a table disagree about."""
+"""What the parts of a table disagree about, and its duplicate record keys.
+
+Inserts may make such keys, a record index forbids them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.base_file.footer import read_columns
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.index_definitions import read_definitions
+from hudi_core.metadata.partition_types import RECORD_INDEX
+from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.difference import Difference
-from hudi_core.services.repeated_keys import RepeatedKeys
+from hudi_core.model.files import FileSlice
+from hudi_core.schema.table_schema import RECORD_KEY
 
 
 class Source(StrEnum):
@@ -55,3 +68,87 @@ class TableValidation:
     def of(self, source: Source) -> tuple[Difference, ...]:
         """Return the differences caused by one part of the table."""
         return tuple(one for one in self.differences if one.source == source)
+
+
+# --- repeated keys --------------------------------------------------------------------------------
+
+_EXAMPLES: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedKey:
+    """A record key with several rows.
+
+    ``paths`` has the base file of each row, relative to the base path.
+    """
+
+    key: str
+    paths: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.key!r} {len(self.paths)} times ({', '.join(dict.fromkeys(self.paths))})"
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedKeys:
+    """The record keys of a table that several rows have.
+
+    ``rows`` counts all rows with a repeated key. ``are_forbidden`` means that the table's record
+    index knows one place of a key, so that rows would be missed.
+    """
+
+    keys: int
+    rows: int
+    examples: tuple[RepeatedKey, ...]
+    are_forbidden: bool
+
+
+def find_repeated_keys(client: TableMetaClient, slices: Mapping[str, FileSlice]) -> RepeatedKeys:
+    """Find duplicate record keys; reads the keys of all rows.
+
+    A key is looked for in one partition; where a record index is kept for the whole table, in all.
+    Memory holds the keys that are compared together.
+
+    ``slices`` are the present file slices by the path of their base file.
+    """
+    is_indexed = RECORD_INDEX in StoredPartitions.of(client.config).complete
+    everywhere = is_indexed and not read_definitions(client.storage, client.config).is_partitioned(
+        RECORD_INDEX
+    )
+    scopes: dict[str, list[str]] = {}
+    for path, slice_ in sorted(slices.items()):
+        scopes.setdefault("" if everywhere else slice_.partition_path, []).append(path)
+    keys = rows = 0
+    examples: list[RepeatedKey] = []
+    for paths in scopes.values():
+        found, counted, some = _repeated(client, paths, _EXAMPLES - len(examples))
+        keys, rows = keys + found, rows + counted
+        examples += some
+    return RepeatedKeys(keys, rows, tuple(examples), is_indexed)
+
+
+def _repeated(
+    client: TableMetaClient, paths: Sequence[str], wanted: int
+) -> tuple[int, int, list[RepeatedKey]]:
+    """Count duplicate keys and their rows, and give some examples."""
+
+    def one(path: str) -> pa.ChunkedArray:
+        # one array of other strings holds no more than 2 GiB
+        return read_columns(client, path, [RECORD_KEY]).column(RECORD_KEY).cast(pa.large_string())
+
+    columns = list(client.run_map(one, list(paths)))
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    total = pa.chunked_array(chunks, pa.large_string())
+    encoded = total.combine_chunks().dictionary_encode()
+    if len(encoded.dictionary) == len(encoded):
+        return 0, 0, []
+    codes = encoded.indices.to_numpy()
+    counts = np.bincount(codes)
+    repeated = np.flatnonzero(counts > 1)
+    ends = np.cumsum([len(column) for column in columns])
+    examples = []
+    for code in repeated[:wanted].tolist():
+        files = np.searchsorted(ends, np.flatnonzero(codes == code), side="right")
+        key = encoded.dictionary[code].as_py()
+        examples.append(RepeatedKey(key, tuple(paths[file] for file in files.tolist())))
+    return len(repeated), int(counts[repeated].sum()), examples

@@ -135,7 +135,9 @@ def delete_contents(
     data = folders
     if data is None:
         data = [folder for folder in storage.list_folders() if folder != _META]
-    for folder in [*_timeline_first(_below(storage, _META, kept)), *data]:
+    below = _below(storage, _META, kept)
+    first = sorted(below, key=lambda folder: (folder != f"{_META}/timeline", folder))
+    for folder in [*first, *data]:
         storage.delete_tree(folder)
     if folders is None:
         delete_files(storage, "")
@@ -167,10 +169,6 @@ def _below(storage: Storage, folder: str, kept: Sequence[str]) -> Iterator[str]:
             yield from _below(storage, found, kept)
         else:
             yield found
-
-
-def _timeline_first(folders: Iterator[str]) -> list[str]:
-    return sorted(folders, key=lambda folder: (folder != f"{_META}/timeline", folder))
 
 
 def delete_files(storage: Storage, folder: str, kept: Sequence[str] = ()) -> None:

@@ -33,8 +33,7 @@ from hudi_core.metadata.lifecycle import rebuild_metadata_table
 from hudi_core.model.capability import Capability
 from hudi_core.model.difference import Difference
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.services.clustering import rewrite_each
-from hudi_core.services.clustering_groups import can_be_clustered
+from hudi_core.services.clustering import can_be_clustered, rewrite_each
 from hudi_core.services.convert import (
     build_format,
     load_format,

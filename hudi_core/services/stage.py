@@ -35,18 +35,16 @@ from hudi_core.read.filters import RowFilter
 from hudi_core.read.proposed import ProposedQuery
 from hudi_core.schema.absence import absence_field
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.services.stage_checks import (
+from hudi_core.services.stage_record import (
     STAGE_KEY,
     PublishedError,
-    require_as_checked,
-    require_publishable,
-    require_unpublished,
-)
-from hudi_core.services.stage_options import kept_options
-from hudi_core.services.stage_record import (
     StageRecord,
     delete_expired_stages,
     delete_stage,
+    kept_options,
+    require_as_checked,
+    require_publishable,
+    require_unpublished,
     stage_folder,
     stage_records,
 )

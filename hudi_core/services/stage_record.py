@@ -2,7 +2,8 @@
 
 A stage is a folder below ``.hoodie/.stage``: its rows as they came (``rows``), the files that a
 write of them would leave (``data``), and this record, which is put last. A folder without one is
-unfinished, and is ignored.
+unfinished, and is ignored. The record keeps options for the publication, and is checked with the
+table before it.
 """
 
 from __future__ import annotations
@@ -18,22 +19,38 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from hudi_core.config.catalog import OPTIONS
+from hudi_core.config.commit_keys import CommitConfig
+from hudi_core.config.key import Group
+from hudi_core.config.merge_keys import MergeKeys
+from hudi_core.config.validators import ValidatorsConfig
+from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (
+    CommitConflictError,
     CorruptMetadataError,
+    HudiError,
     InvalidInstantTimeError,
     InvalidOptionError,
     PathNotFoundError,
     PreconditionFailedError,
+    StageConflictError,
     UnknownStageError,
 )
-from hudi_core.model.commit import CommitMetadata
-from hudi_core.model.extra_metadata import checked_metadata
+from hudi_core.model.commit import NO_PREVIOUS_COMMIT, CommitMetadata, WriteStat
+from hudi_core.model.conflicts import completed_since
+from hudi_core.model.extra_metadata import OWN_PREFIX, checked_metadata
+from hudi_core.model.files import FileGroupId, FileId, PartitionPath
+from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, instant_time_of, parse_instant_time
 from hudi_core.model.operation import Operation, operation_named
-from hudi_core.model.protocols import Storage
-from hudi_core.services.stage_options import kept_options
+from hudi_core.model.protocols import Storage, TimelineView
+from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.temp_folders import STAGES_FOLDER
+from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_commit, decode_replace_commit, encode
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.conflicts import require_no_conflicts
+from hudi_core.write.replacing import replaced_groups
 
 _log = logging.getLogger(__name__)
 
@@ -239,3 +256,146 @@ def delete_stage(storage: Storage, stage: str) -> None:
     """
     storage.delete(f"{stage_folder(stage)}/{_RECORD}")
     storage.delete_tree(stage_folder(stage))
+
+
+# --- options of stages ----------------------------------------------------------------------------
+
+_OF_PUBLISHERS: Final = (
+    *ValidatorsConfig.keys,
+    # which options are copied into the commit: of the publisher's they may be credentials
+    CommitConfig.metadata_prefix,
+    WriteConfig.heartbeat_interval_ms,
+    WriteConfig.heartbeat_misses,
+    WriteConfig.auto_upgrade,
+    WriteConfig.markers_type,
+)
+"""Options of writes that say nothing about the rows: publishers bring their own."""
+_KEPT: Final = frozenset(
+    name
+    for key in (
+        *(key for one in OPTIONS if one.group is Group.WRITE for key in one.keys),
+        MergeKeys.partial_update_mode,
+    )
+    if key not in _OF_PUBLISHERS
+    for name in key.names
+)
+
+
+def kept_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Those that say how the rows are written.
+
+    All others come with the table that the publisher opened. The record of a stage is a file that
+    others can change: it must decide nothing about locks, services, stores or what SQL is run.
+    """
+    return {key: text for key, text in options.items() if key in _KEPT}
+
+
+# --- what a publication is checked for ------------------------------------------------------------
+
+STAGE_KEY: Final = f"{OWN_PREFIX}stage"
+"""Key of extra metadata: the stage that a commit published."""
+_LOOKED_AT: Final = 100
+"""Archived instants among which one would be that completed since a stage was made."""
+
+
+class PublishedError(HudiError):
+    """A stage was published by another process, or before a crash."""
+
+    def __init__(self, instant: InstantTime) -> None:
+        self.instant = instant
+        super().__init__(f"The stage was published as instant {instant}", "Nothing is to be done.")
+
+
+def require_publishable(table: OpenTable, seen: TimelineView, record: StageRecord) -> None:
+    """Refuse a stage whose publication would not give what was checked.
+
+    ``seen`` is fenced by the table's format. Refused are changes to file groups or columns that the
+    stage builds on, and inserts of its keys, since then; an expired stage; and one since which it
+    is not known any more what happened.
+    """
+    began = require_unpublished(table, seen, record)
+    reason = _obstacle(table, seen, record)
+    if reason is not None:
+        raise StageConflictError(table.client.base_path, record.id, reason)
+    instant = Instant(record.instant, Action.COMMIT, State.INFLIGHT)
+    try:
+        require_no_conflicts(table, record.metadata, instant, began, seen)
+    except CommitConflictError as error:
+        raise StageConflictError(table.client.base_path, record.id, error.what) from error
+
+
+def require_as_checked(base_path: str, record: StageRecord, metadata: CommitMetadata) -> None:
+    """Refuse a publication that changes rows the stage did not find.
+
+    Keys that were not there when the rows were staged leave no file in the stage, so that what a
+    deletion or a change of them does to rows that others inserted since could not be checked.
+    """
+    found = {group for group, _ in _stats(record.metadata)}
+    for group, stat in _stats(metadata):
+        if group not in found and (stat.num_deletes or stat.num_update_writes):
+            what = "delete" if stat.num_deletes else "change"
+            shown = f"file group {group.file_id} of partition {group.partition_path!r}"
+            reason = f"it would {what} rows that others inserted since with its keys, in {shown}"
+            raise StageConflictError(base_path, record.id, reason)
+
+
+def _stats(metadata: CommitMetadata) -> Iterator[tuple[FileGroupId, WriteStat]]:
+    for path, stats in metadata.partition_to_write_stats.items():
+        for stat in stats:
+            yield FileGroupId(PartitionPath(path), FileId(stat.file_id or "")), stat
+
+
+def require_unpublished(table: OpenTable, seen: TimelineView, record: StageRecord) -> Timeline:
+    """The instants that a stage builds on, unless it was published."""
+    base = record.base
+    known = (one for one in seen.instants if one.is_completed)
+    older = [one for one in known if base is not None and one.effective_completion_time <= base]
+    began = Timeline.of(older)
+    for one in completed_since(began, seen):
+        notes = table.client.active.read_notes(one)
+        if notes.extra_metadata.get(STAGE_KEY) == record.id:
+            raise PublishedError(one.requested_time)
+    return began
+
+
+def _obstacle(table: OpenTable, seen: TimelineView, record: StageRecord) -> str | None:
+    """Why a stage cannot be published; ``None`` where it can."""
+    if record.is_expired():
+        return f"it expired at {record.expires.isoformat(timespec='seconds')}"
+    client, base = table.client, record.base
+    archived = [one.instant for one in client.archived.newest(_LOOKED_AT)]
+    if any(base is None or one.effective_completion_time > base for one in archived):
+        return "writes since have been archived, so it is not known what they changed"
+    config = client.config
+    columns = TableSchema.from_avro(record.columns, config.field_ids, config.last_column_id)
+    if client.schema_at(seen) != columns:
+        return "the columns of the table have changed since"
+    return _changed_group(table, seen, record)
+
+
+def _changed_group(table: OpenTable, seen: TimelineView, record: StageRecord) -> str | None:
+    """Name a file group that is not as the stage found it."""
+    metadata, operation = record.metadata, record.operation
+    built_on = {
+        group: stat.prev_commit
+        for group, stat in _stats(metadata)
+        if stat.prev_commit not in (None, "", NO_PREVIOUS_COMMIT)
+    }
+    if not (built_on or operation.is_replacing):
+        return None
+    view = table.views().view(seen)
+    now = {
+        one.group: one.base_instant
+        for one in view.latest_slices(sorted({group.partition_path for group in built_on}))
+    }
+    for group, instant in built_on.items():
+        if now.get(group) != instant:
+            shown = f"file group {group.file_id} of partition {group.partition_path!r}"
+            return f"{shown} has changed since"
+    if operation.is_replacing:
+        written = [PartitionPath(path) for path in metadata.partition_to_write_stats]
+        replaced = getattr(metadata, "partition_to_replace_file_ids", {})
+        partitions = sorted({*written, *map(PartitionPath, replaced)})
+        if replaced_groups(view, operation, partitions) != dict(replaced):
+            return "partitions that it overwrites have changed since"
+    return None

@@ -26,30 +26,35 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_core.actions.archive import FILE_BODY_BYTES
 from hudi_core.actions.deletion import DeleteFile
 from hudi_core.actions.history import HistoryWriter
+from hudi_core.config.key_generators import typed_fields
+from hudi_core.config.kinds import KeyGeneratorType, TableType
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.table_keys import WRITABLE_VERSIONS
+from hudi_core.config.properties import CHECKSUM_KEY
+from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.config.table_keys import WRITABLE_VERSIONS, TableKeys
+from hudi_core.config.versions import TARGETS, properties_in
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import ConcurrentWriterError
+from hudi_core.errors import (
+    ConcurrentWriterError,
+    InvalidOptionError,
+    TableServiceError,
+    UnsupportedTableError,
+)
 from hudi_core.meta_client import META_FOLDER, TableMetaClient
 from hudi_core.metadata.build_plan import announce_rebuild
 from hudi_core.metadata.index_definitions import in_version, put_definitions, read_definitions
-from hudi_core.metadata.lifecycle import rebuild_metadata_table
+from hudi_core.metadata.lifecycle import rebuild_metadata_table, require_rebuildable
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
-from hudi_core.model.instant import parse_file_name_v1
+from hudi_core.model.instant import Instant, parse_file_name_v1
+from hudi_core.services.convert import require_recoverable
+from hudi_core.services.opening import open_table
 from hudi_core.services.progress import CountedMap, Progress, no_progress
-from hudi_core.services.upgrade_plan import (
-    MARK,
-    Upgrade,
-    UpgradeWork,
-    open_for_upgrade,
-    plan_work,
-)
 from hudi_core.storage.properties_file import recover as recover_properties
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
@@ -57,12 +62,239 @@ from hudi_core.timeline.active import LAYOUT_1
 from hudi_core.timeline.archive_log import archive_files
 from hudi_core.timeline.archive_rows import history_rows
 from hudi_core.timeline.lsm_history import HistoryFileName, HistoryRow
-from hudi_core.timeline.relayout import CopyToLayout
-from hudi_core.txn.recovery import is_writing, recover
+from hudi_core.timeline.relayout import CopyToLayout, MovedFile, moved_files
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.timeline.zone_evidence import require_same_zone
+from hudi_core.txn.recovery import is_writing, recover, require_known_actions
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.storage_move import moved_on
 from hudi_core.txn.table_lock import TableLock, table_lock
+from hudi_core.write.key_proof import form_to_keep, proven
+
+MARK: Final = f"{META_FOLDER}/.upgrade"
+"""There from before the first file of another layout until the last one of the former is gone."""
+CHANGED_OPTIONS: Final = frozenset((*TableKeys.version.names, *TableKeys.partition_path.names))
+"""Options that may contradict the table before its version changes, or after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """A change of a table's version that is planned, or was made.
+
+    ``before`` and ``after`` are equal where only the end of an earlier run is left to do.
+    ``properties`` has the values before and after by name, ``None`` where there is none, without
+    those that name the metadata table's partitions: in the end it has the same. ``renamed`` has
+    paths before and after, in the order of the instants.
+
+    ``archives`` are files of the former archive, whose instants move to the history. Of ``pending``
+    instants, writes are rolled back, as their writers are dead; cleans, rollbacks and restores go
+    on. ``partitions`` are those of the metadata table, which is rebuilt.
+    """
+
+    path: str
+    before: int
+    after: int
+    properties: Mapping[str, tuple[str | None, str | None]]
+    renamed: tuple[tuple[str, str], ...] = ()
+    archives: tuple[str, ...] = ()
+    pending: tuple[Instant, ...] = ()
+    partitions: tuple[str, ...] = ()
+    is_resumed: bool = False
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything changes."""
+        return self.before != self.after or self.is_resumed
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeWork:
+    """A plan, and what carrying it out needs.
+
+    ``made`` is the client of the table as it will be; ``files`` are timeline files in both layouts,
+    empty where the layout stays.
+    """
+
+    plan: Upgrade
+    made: TableMetaClient
+    files: tuple[MovedFile, ...] = ()
+
+
+def open_for_upgrade(path: str, options: Mapping[str, str]) -> OpenTable:
+    """Open a table whose version is about to change.
+
+    Options that name its version, or the types of its partition fields, say what it will be.
+    """
+    return open_table(path, {key: options[key] for key in options.keys() - CHANGED_OPTIONS})
+
+
+def plan_upgrade(path: str, options: Mapping[str, str], to: int) -> Upgrade:
+    """Plan of a change of version.
+
+    Nothing is written, and no lock is taken. What the change would refuse is refused, but for
+    writers who come meanwhile.
+    """
+    return plan_work(open_for_upgrade(path, options), options, to).plan
+
+
+def plan_work(table: OpenTable, options: Mapping[str, str], to: int) -> UpgradeWork:
+    """Plan a change of version, and refuse what cannot be done.
+
+    ``table`` is one of :func:`open_for_upgrade`.
+    """
+    client = table.client
+    config = client.config
+    if to not in TARGETS:
+        raise InvalidOptionError(
+            "to", to, "a table is brought to version 8 or 9", "Name one of these."
+        )
+    if config.table_type is TableType.MERGE_ON_READ:
+        raise UnsupportedTableError(
+            client.base_path,
+            "is of type MERGE_ON_READ",
+            "Upgrade it with Apache Hudi, which compacts its log files first.",
+        )
+    is_marked = client.storage.head(MARK) is not None
+    is_rebuilding = StoredPartitions.of(config).is_rebuilding
+    plan = Upgrade(
+        client.base_path,
+        config.version,
+        to,
+        {},
+        partitions=StoredPartitions.of(config).all if is_rebuilding else (),
+        is_resumed=is_marked or is_rebuilding,
+    )
+    if config.version == to:
+        return UpgradeWork(plan, client)
+    if config.version in WRITABLE_VERSIONS:
+        require_recoverable(client)
+    properties = properties_in(_with_types(client, options), to, client.base_path)
+    made = client.with_properties(properties)
+    require_recoverable(made)
+    require_rebuildable(made, MetadataConfig.from_options(client.options))
+    require_same_zone(client.active, config.zone)
+    timeline = _without_archived(client, client.timeline())
+    require_known_actions(client.seeing(timeline))
+    properties |= _key_encoding(table, made, options)
+    made = client.with_properties(properties)
+    plan = replace(
+        plan,
+        properties=_changes(config.raw, made.config.raw),
+        pending=timeline.pending().instants,
+        partitions=StoredPartitions.of(config).all,
+    )
+    if config.layout_version != LAYOUT_1:
+        return UpgradeWork(plan, made)
+    _require_no_other_upgrade(client, made, is_marked=is_marked)
+    files = tuple(
+        one
+        for one in moved_files(client.active, config.zone)
+        if timeline.find(one.before.requested_time, one.before.action) is not None
+    )
+    return UpgradeWork(
+        replace(
+            plan,
+            renamed=tuple(
+                (client.active.path(one.before), made.active.path(one.after)) for one in files
+            ),
+            archives=tuple(archive_files(client.storage, client.archived.folder)),
+        ),
+        made,
+        files,
+    )
+
+
+def _without_archived(client: TableMetaClient, timeline: Timeline) -> Timeline:
+    """A timeline without what looks pending and is archived.
+
+    An archival of layout 1 that died has deleted the completed file before the others.
+    """
+    if client.config.layout_version != LAYOUT_1 or not timeline.pending().instants:
+        return timeline
+    for one in client.archived.load():
+        found = timeline.find(one.instant.requested_time, one.instant.action)
+        if one.instant.is_completed and found is not None and not found.is_completed:
+            timeline = timeline.without(found)
+    return timeline
+
+
+def _changes(
+    before: Mapping[str, str], after: Mapping[str, str]
+) -> dict[str, tuple[str | None, str | None]]:
+    return {
+        key: (before.get(key), after.get(key))
+        for key in sorted({*before, *after} - {CHECKSUM_KEY})
+        if before.get(key) != after.get(key)
+    }
+
+
+def _with_types(client: TableMetaClient, options: Mapping[str, str]) -> dict[str, str]:
+    """The properties, with types of partition fields.
+
+    Version 6 does not store them.
+    """
+    config = client.config
+    properties = dict(config.raw)
+    if config.keygen_type is not KeyGeneratorType.CUSTOM or all(config.partition_types):
+        return properties
+    given = TableKeys.partition_path.read(options)
+    names, types = typed_fields(given)
+    if names != config.partition_fields or not all(types):
+        key = TableKeys.partition_path.key
+        raise UnsupportedTableError(
+            client.base_path,
+            "does not say what its partition fields are, as its version does not store it",
+            f"Set {key} to them with their types, such as "
+            f"{','.join(f'{name}:SIMPLE' for name in config.partition_fields)}.",
+        )
+    properties[TableKeys.partition_path.aliases[0]] = ",".join(given)
+    return properties
+
+
+def _key_encoding(
+    table: OpenTable, made: TableMetaClient, options: Mapping[str, str]
+) -> dict[str, str]:
+    """The property of the spelling of keys of one field.
+
+    There are several ways. Version 9 knows one way unless the property says otherwise; of earlier
+    versions the stored keys show it. Hudi refuses such tables, unless an option says that the way
+    was always the same.
+    """
+    client, key = table.client, ManagedKeys.complex_encoding.key
+    if not client.config.may_name_one_key or key in client.config.raw:
+        return {}
+    if client.config.version not in (6, 8):
+        return {key: "FIELD_PREFIXED"}
+    slices = table.views().view().latest_slices()
+    # distinguished as in version 8, the files read where they are
+    config = replace(made.config, version=8, layout_version=client.config.layout_version)
+    schema = client.schema
+    found = proven(
+        replace(client, config=config), slices, schema, WriteConfig.from_options(options)
+    )
+    return {key: form_to_keep(found, schema)[key]}
+
+
+def _require_no_other_upgrade(
+    client: TableMetaClient, made: TableMetaClient, *, is_marked: bool
+) -> None:
+    """Refuse a table that another program's upgrade has left half done.
+
+    That moves files, so that neither layout has all of them.
+    """
+    if is_marked or not made.active.load().instants:
+        return
+    raise TableServiceError(
+        f"The timeline of the table at {client.base_path} lies in two places, "
+        f"{client.active.folder} and {made.active.folder}: another program's upgrade was "
+        "interrupted",
+        "Finish that upgrade with the program that began it, such as Apache Hudi.",
+        base_path=client.base_path,
+    )
+
+
+# --- the steps ------------------------------------------------------------------------------------
 
 _log: Final = logging.getLogger(__name__)
 _MARKED: Final = b"An upgrade of this table is under way: `hudi table upgrade` ends it.\n"

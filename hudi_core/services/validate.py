@@ -50,11 +50,10 @@ from hudi_core.model.instant import WRITE_ACTIONS, Instant
 from hudi_core.model.named_files import NamedFile, StatedColumn
 from hudi_core.model.stats import ColumnStats
 from hudi_core.plugin.fenced import pending_publications
-from hudi_core.services.differences import Source, TableValidation
+from hudi_core.services.differences import RepeatedKeys, Source, TableValidation, find_repeated_keys
 from hudi_core.services.key_differences import compare_keys
 from hudi_core.services.lost_completions import lost_completions
 from hudi_core.services.progress import CountedMap, Progress, no_progress
-from hudi_core.services.repeated_keys import RepeatedKeys, find_repeated_keys
 from hudi_core.services.returned_groups import returned_groups
 from hudi_core.storage.hadoop_checksums import stale_checksums
 from hudi_core.storage.location import parse_location

@@ -2,44 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.key import GivenOptions
-from hudi_core.config.resolve import given_options
+from hudi_core.config.resolve import given_options, options_as_strings
 from hudi_core.config.ttl import TtlConfig
+from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import chosen_engine, engine_for
 from hudi_core.errors import InvalidOptionError
+from hudi_core.metadata.partitions.names import asked_partition, full_name
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.result import CommitResult
 from hudi_core.read.query_times import QueryTime, requested_time
+from hudi_core.services.alter import alter_table, schema_change
 from hudi_core.services.archive import ArchiveResult, archive_table, plan_table_archive
 from hudi_core.services.clean import CleanResult, clean_table, plan_table_clean
 from hudi_core.services.clustering import Clustering, ClusteringService
+from hudi_core.services.convert import Conversion, convert_table, plan_conversion, without_format
 from hudi_core.services.differences import TableValidation
-from hudi_core.services.metadata_repair import MetadataRepair, repair_metadata_table
+from hudi_core.services.metadata import MetadataOperator, MetadataRepair, repair_metadata_table
 from hudi_core.services.opening import open_table
 from hudi_core.services.partition_ttl import Expiry, expire_partitions
 from hudi_core.services.progress import counted
 from hudi_core.services.purge import PurgeResult, plan_purge, purge_table
+from hudi_core.services.relocate import (
+    StorageConversion,
+    convert_storage,
+    plan_storage_conversion,
+    without_placement,
+)
 from hudi_core.services.repair import Repair, plan_repair, repair_table
-from hudi_core.services.restore import RestoreResult, plan_restore, restore_table
 from hudi_core.services.rewrite_keys import (
     KeyRewrite,
     KeyRewriting,
     KeyStorage,
     without_key_storage,
 )
-from hudi_core.services.rollback import RollbackPreview, plan_rollback, roll_back_instant
+from hudi_core.services.rollback import (
+    RestoreResult,
+    RollbackPreview,
+    plan_restore,
+    plan_rollback,
+    restore_table,
+    roll_back_instant,
+)
+from hudi_core.services.upgrade import CHANGED_OPTIONS, Upgrade, plan_upgrade, upgrade_table
 from hudi_core.services.validate import validate_table
 from hudi_core.sync.after_commit import require_syncable
 from hudi_core.sync.lag import with_entries
 from hudi_core.sync.result import SyncResult
 from hudi_core.sync.tool import sync_table, tool_named
 from hudi_core.table.arguments import Columns, Options, commit_time
-from hudi_core.table.session import TableCall
+from hudi_core.table.session import TableCall, TableSession
 from hudi_core.txn.table_lock import table_lock
 
 ALL_GROUPS: Final = {ClusteringConfig.max_groups.key: 1_000_000_000}
@@ -219,3 +238,78 @@ def sync(call: TableCall, tool: str) -> SyncResult:
     kind = tool_named(tool)
     opened = open_table(call.session.path, call.merged)
     return sync_table(opened, kind, call.merged, dry_run=call.dry_run)
+
+
+# --- other forms ----------------------------------------------------------------------------------
+
+
+def alter(call: TableCall, *change: Any) -> CommitResult:
+    """Change the columns, as :func:`~hudi_core.services.alter.schema_change` is given it."""
+    session, merged = call.session, call.merged
+    opened, config = open_table(session.path, merged), WriteConfig.from_options(merged)
+    config = replace(config, extras=config.extras.given(call.extras.extra_metadata, None))
+    require_syncable(opened, merged)
+    lock, wanted = table_lock(opened, config), schema_change(*change)
+    result = alter_table(opened, lock, config, wanted)
+    session.opened = open_table(session.path, merged)
+    return session.synced(result)
+
+
+def create_index(
+    session: TableSession,
+    name: str,
+    column: str | Sequence[str],
+    using: str | None,
+    options: Mapping[str, str] | None,
+) -> Instant:
+    """Add an index of a column, or of a function of it."""
+    given = dict(options or {})
+    columns = [column] if isinstance(column, str) else list(column)
+    keys = session.opened.client.config.record_key_fields
+    asked = asked_partition(name, columns, using, keys, has_options=bool(given))
+    return _indexed(session, lambda operator: operator.index(*asked, given))
+
+
+def drop_index(session: TableSession, name: str, *, cascades: bool) -> Instant:
+    """Drop an index, by its user's name or Hudi's."""
+    stored = session.opened.client.as_stored().config.metadata_partitions
+    names = (name, full_name(name, is_of_function=True), full_name(name, is_of_function=False))
+    found = next((one for one in names if one in stored), name)
+    return _indexed(session, lambda operator: operator.drop(found, cascades=cascades))
+
+
+def _indexed(session: TableSession, change: Callable[[MetadataOperator], Instant]) -> Instant:
+    done = change(MetadataOperator(*session.locked()))
+    session.reopen()
+    return done
+
+
+# What the table says itself from now on, its options say no more.
+
+
+def convert(call: TableCall, to: str | Sequence[str]) -> Conversion:
+    """Change the format."""
+    merged, wanted = call.merged, to if isinstance(to, str) else ",".join(to)
+    run = plan_conversion if call.dry_run else convert_table
+    done = run(call.session.path, merged, wanted, call.progress)
+    return call.changed(done, without_format(merged))
+
+
+def move_files(call: TableCall) -> StorageConversion:
+    """Move the data files to the layout of the options."""
+    wanted, merged, path = options_as_strings(call.options), call.merged, call.session.path
+    if call.dry_run:
+        return plan_storage_conversion(path, merged, wanted)
+    done = convert_storage(path, merged, wanted, chosen_engine(call.engine), call.progress)
+    return call.changed(done, without_placement(merged))
+
+
+def upgrade(call: TableCall, to: int) -> Upgrade:
+    """Change the version."""
+    merged, path = call.merged, call.session.path
+    if call.dry_run:
+        return plan_upgrade(path, merged, to)
+    done = upgrade_table(path, merged, to, call.progress)
+    return call.changed(
+        done, {name: merged[name] for name in merged if name not in CHANGED_OPTIONS}
+    )

@@ -26,7 +26,7 @@ from hudi_core.read.query import LatestState, SnapshotQuery
 from hudi_core.read.query_times import QueryTime, completed_time
 from hudi_core.services.after_commit import InlineServices
 from hudi_core.services.changed_options import still_given
-from hudi_core.services.due_clustering import cluster_after_commit
+from hudi_core.services.clustering import cluster_after_commit
 from hudi_core.services.opening import open_table
 from hudi_core.services.partition_ttl import expire_after_commit
 from hudi_core.services.progress import Progress, counted, no_progress

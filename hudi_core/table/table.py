@@ -40,16 +40,15 @@ from hudi_core.services.design import SchemaLike, as_arrow_schema, named_options
 from hudi_core.services.differences import TableValidation
 from hudi_core.services.drop import DropResult, drop_table, plan_drop
 from hudi_core.services.history import History, table_history
-from hudi_core.services.metadata_repair import MetadataRepair
+from hudi_core.services.metadata import MetadataRepair
 from hudi_core.services.opening import open_table
 from hudi_core.services.partition_ttl import Expiry
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.purge import PurgeResult
 from hudi_core.services.relocate import StorageConversion
 from hudi_core.services.repair import Repair
-from hudi_core.services.restore import RestoreResult
 from hudi_core.services.rewrite_keys import KeyRewrite
-from hudi_core.services.rollback import RollbackPreview
+from hudi_core.services.rollback import RestoreResult, RollbackPreview
 from hudi_core.services.savepoint import (
     Savepoint,
     create_savepoint,
@@ -58,10 +57,10 @@ from hudi_core.services.savepoint import (
 )
 from hudi_core.services.stage import Stage, find_stage, stages_of
 from hudi_core.services.stage_record import drop_stage
-from hudi_core.services.upgrade_plan import Upgrade
+from hudi_core.services.upgrade import Upgrade
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.sync.result import SyncResult
-from hudi_core.table import forms, services, writes
+from hudi_core.table import services, writes
 from hudi_core.table.arguments import (
     NO_EXTRAS,
     Columns,
@@ -1002,7 +1001,7 @@ class Table:
             A column would be renamed or dropped, and other writers' files carry no field ids.
         """
         call = TableCall(self._session, options, extras=Extras(extra_metadata))
-        return forms.alter(call, add_columns, rename, drop, promote)
+        return services.alter(call, add_columns, rename, drop, promote)
 
     def create_index(
         self,
@@ -1039,7 +1038,7 @@ class Table:
         TableServiceError
             The table has no such column, has such an index, or the function is not supported.
         """
-        return forms.create_index(self._session, name, column, using, options)
+        return services.create_index(self._session, name, column, using, options)
 
     def drop_index(self, name: str, *, cascades: bool = False) -> Instant:
         """Drop an index of a column, or of a function of it.
@@ -1054,7 +1053,7 @@ class Table:
         TableServiceError
             There is no such index, or others need it.
         """
-        return forms.drop_index(self._session, name, cascades=cascades)
+        return services.drop_index(self._session, name, cascades=cascades)
 
     # --- services --------------------------------------------------------------------------------
 
@@ -1578,7 +1577,7 @@ class Table:
         CommitConflictError, CommitStateUnknownError
             The metadata could not be made; the table has the format it had. Run it again.
         """
-        return forms.convert(TableCall(self._session, options, None, progress, dry_run), to)
+        return services.convert(TableCall(self._session, options, None, progress, dry_run), to)
 
     def convert_storage(
         self,
@@ -1614,7 +1613,7 @@ class Table:
         CommitConflictError, CommitStateUnknownError, IncompleteListingError
             The table is where it was. Run it again.
         """
-        return forms.move_files(TableCall(self._session, options, engine, progress, dry_run))
+        return services.move_files(TableCall(self._session, options, engine, progress, dry_run))
 
     def upgrade(
         self,
@@ -1651,7 +1650,7 @@ class Table:
         ConcurrentWriterError, LockError
             Another writer is at work.
         """
-        return forms.upgrade(TableCall(self._session, options, None, progress, dry_run), to)
+        return services.upgrade(TableCall(self._session, options, None, progress, dry_run), to)
 
     def drop(self, *, dry_run: bool = False) -> DropResult:
         """Delete the table with all its rows and history.

@@ -13,7 +13,7 @@ import pyarrow as pa
 import hudi_core as hudi
 from hudi_core.errors import NotATableError, SchemaError
 from hudi_core.metadata.table import StoredPartitions
-from hudi_core.services.restore import RestoreResult
+from hudi_core.services.rollback import RestoreResult
 from tests.crash.found_folders import PARTITION
 from tests.crash.incoming import ingest_files, write_stream_batch
 from tests.crash.metadata_scenes import operator

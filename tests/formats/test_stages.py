@@ -22,7 +22,7 @@ from hudi_core.cli import app
 from hudi_core.engine.base import TaskContext
 from hudi_core.model.files import BasePath
 from hudi_core.services import stage as stage_service
-from hudi_core.services import stage_checks
+from hudi_core.services import stage_record
 from hudi_core.services.stage import Stage, StageRows
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.shared import require_shared
@@ -325,7 +325,7 @@ def test_what_another_publishes_meanwhile_is_published_once(
     """The other is done, and has deleted the stage, after the timeline was read."""
     together = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
     staged = hudi.Table.open(native.path, together).stage(batch(5, "c"), "bulk_insert")
-    require = stage_checks.require_as_checked
+    require = stage_record.require_as_checked
     first: list[Any] = []
 
     def published(*arguments: Any) -> None:

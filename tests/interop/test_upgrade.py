@@ -29,7 +29,7 @@ from hudi_core.errors import (
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.instant import Action, State
-from hudi_core.services.upgrade_plan import MARK
+from hudi_core.services.upgrade import MARK
 from hudi_core.txn.heartbeat import heartbeat_path
 from tests.formats.dying_writers import Died, MortalStorage, death_in
 from tests.hudi_tables import VERSION_6, Source

@@ -27,8 +27,7 @@ from hudi_core.errors import (
     UnknownPartitionError,
 )
 from hudi_core.model.commit import CommitMetadata
-from hudi_core.services.clustering import Clustering, ClusteringService
-from hudi_core.services.due_clustering import cluster_if_due
+from hudi_core.services.clustering import Clustering, ClusteringService, cluster_if_due
 from hudi_core.services.opening import open_table
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.txn.transaction import Transaction

@@ -24,7 +24,8 @@ from hudi_core.model.files import BaseFileName, FileStatus, PartitionPath
 from hudi_core.model.found_table import FoundFile, FoundTable
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.services.adopt_files import Examined, repeated_keys
+from hudi_core.services.adopt import RECORD_PATH, AdoptedFile, AdoptionRecord
+from hudi_core.services.adopt_plan import Examined, repeated_keys
 from hudi_core.services.adopt_source import (
     PLAIN,
     choose_source,
@@ -32,7 +33,6 @@ from hudi_core.services.adopt_source import (
     plain_files,
     plain_table,
 )
-from hudi_core.services.adoption_record import RECORD_PATH, AdoptedFile, AdoptionRecord
 from hudi_core.storage.posix import PosixStorage
 
 KEY = pa.schema([("id", pa.string())])
