@@ -7,7 +7,7 @@ not written for the JVM, so they are called from Python.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -34,11 +34,12 @@ from hudi_core.procedure_rows import (
     RUN_CLEAN,
     SAVEPOINTS,
     TIMELINE,
+    Columns,
     clean_row,
     commit_row,
     completed,
+    row_of,
     savepoint_rows,
-    stat_row,
     undone,
     writes,
 )
@@ -49,6 +50,9 @@ from hudi_core.timeline.timeline import instant_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_BOOLEAN: Final = pa.bool_()
 
 
 def procedures(spark: SparkSession, options: Options | None = None) -> Procedures:
@@ -87,7 +91,7 @@ class Procedures:
         """Completed writes, with a row for every file."""
         opened = self._opened(table)
         rows = [
-            stat_row(one, partition, stat)
+            row_of(COMMITS_METADATA, instant=one, partition=partition, stat=stat)
             for one in writes(opened, limit)
             for partition, stats in opened.client.read_commit(one).partition_to_write_stats.items()
             for stat in stats
@@ -112,7 +116,7 @@ class Procedures:
             raise InstantNotFoundError(instant_time or "of a commit", opened.client.active.folder)
         kept = opened.client.read_commit(found[0]).extra_metadata
         rows = [
-            (found[0].requested_time, found[0].action.value, key, text)
+            row_of(EXTRA_METADATA, instant=found[0], key=key, text=text)
             for key, text in kept.items()
             if metadata_key is None or key == metadata_key.strip()
         ]
@@ -137,14 +141,7 @@ class Procedures:
                 seen.setdefault(instant_key(archived.instant), (archived.instant, "ARCHIVED"))
         taken_back = undone(opened)
         rows = [
-            (
-                time,
-                one.action.value,
-                one.state.name,
-                one.completion_time,
-                kind,
-                taken_back.get(time),
-            )
+            row_of(TIMELINE, instant=one, kind=kind, info=taken_back.get(time))
             for (time, _), (one, kind) in sorted(seen.items(), reverse=True)
         ]
         return self._frame(rows[:limit], TIMELINE)
@@ -191,10 +188,7 @@ class Procedures:
         done = handle.clean(options=options_of(given, options))
         if done.instant is None:
             return self._frame([], RUN_CLEAN)
-        _, _, _, started, millis, files, earliest, _, version = clean_row(
-            self._opened(table), done.instant
-        )
-        row = (started, millis, files, earliest, None, version)
+        row = clean_row(self._opened(table), done.instant, RUN_CLEAN)
         return self._frame([row], RUN_CLEAN)
 
     def run_clustering(
@@ -241,11 +235,12 @@ class Procedures:
             only = operation == SCHEDULE
             done = [handle.cluster(schedule_only=only, options=given, engine=engine)]
         rows = [
-            (
-                one.instant,
-                len(one.groups),
-                "REQUESTED" if one.result is None else "COMPLETED",
-                ",".join(sorted({str(group.partition_path) for group in one.groups}))
+            row_of(
+                CLUSTERING,
+                done=one,
+                groups=len(one.groups),
+                state="REQUESTED" if one.result is None else "COMPLETED",
+                partitions=",".join(sorted({str(group.partition_path) for group in one.groups}))
                 if show_involved_partition
                 else "*",
             )
@@ -264,9 +259,7 @@ class Procedures:
         """Delete partitions that were not written to for some days."""
         given = {TtlConfig.strategy.key: ttl_policy, TtlConfig.days_retained.key: retain_days}
         done = self._table(table).expire_partitions(options=options_of(given, options))
-        return self._frame(
-            [(path,) for path in done.partitions], {"deleted_partitions": pa.string()}
-        )
+        return self._values("deleted_partitions", done.partitions, pa.string())
 
     def archive_commits(
         self, table: str, min_commits: int = 20, max_commits: int = 30, retain_commits: int = 10
@@ -278,7 +271,7 @@ class Procedures:
             ServicesConfig.commits_retained.key: str(retain_commits),
         }
         self._table(table).archive(options=given)
-        return self._frame([(0,)], {"result": pa.int32()})
+        return self._values("result", [0], pa.int32())
 
     # --- going back ------------------------------------------------------------------------------
 
@@ -291,7 +284,7 @@ class Procedures:
     ) -> DataFrame:
         """Keep the files of a commit, by default the last one."""
         self._table(table).savepoint(commit_time or None, user=user, comment=comments)
-        return self._frame([(True,)], {"create_savepoint_result": pa.bool_()})
+        return self._values("create_savepoint_result", [True])
 
     def delete_savepoint(self, table: str, instant_time: str | None = None) -> DataFrame:
         """Let the files of a savepoint, by default the last, be cleaned."""
@@ -311,7 +304,7 @@ class Procedures:
 
     def _did(self, action: Callable[[str], object], name: str, time: str) -> DataFrame:
         action(time)
-        return self._frame([(True,)], {name: pa.bool_()})
+        return self._values(name, [True])
 
     def _path(self, table: str) -> str:
         """The path that is given, or that the catalog has."""
@@ -332,12 +325,12 @@ class Procedures:
     def _opened(self, table: str) -> OpenTable:
         return open_table(self._path(table), options_as_strings(self._options))
 
-    def _frame(
-        self, rows: Sequence[Sequence[Any]], columns: Mapping[str, pa.DataType]
-    ) -> DataFrame:
-        schema = pa.schema(list(columns.items()))
-        named = [dict(zip(columns, row, strict=True)) for row in rows]
-        return self._spark.createDataFrame(pa.Table.from_pylist(named, schema))
+    def _values(self, name: str, values: Sequence[Any], kind: pa.DataType = _BOOLEAN) -> DataFrame:
+        return self._frame([{name: value} for value in values], {name: (kind, name)})
+
+    def _frame(self, rows: Sequence[Mapping[str, Any]], columns: Columns) -> DataFrame:
+        schema = pa.schema([(name, kind) for name, (kind, _) in columns.items()])
+        return self._spark.createDataFrame(pa.Table.from_pylist(rows, schema))
 
 
 def _last_savepoint(table: Table) -> str:
