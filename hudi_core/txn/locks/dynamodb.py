@@ -34,8 +34,7 @@ from hudi_core.txn.locks.dynamodb_item import (
     is_condition,
     translated,
 )
-from hudi_core.txn.locks.held import HeldLock
-from hudi_core.txn.locks.in_process import InProcessLock
+from hudi_core.txn.locks.in_process import HeldLock, InProcessLock
 from hudi_core.txn.locks.place import LockPlace, required
 
 _SHORTEST_LEASE_S: Final = 20

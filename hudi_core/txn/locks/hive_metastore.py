@@ -22,9 +22,8 @@ from hudi_core.config.lock import LockConfig
 from hudi_core.config.lock_servers import HiveLockConfig
 from hudi_core.errors import LockError
 from hudi_core.metastore.thrift_calls import addresses_of
-from hudi_core.txn.locks.held import HeldLock
 from hudi_core.txn.locks.hive_thrift import ACQUIRED, WAITING, Failures, LockService, NoSuchLock
-from hudi_core.txn.locks.in_process import InProcessLock
+from hudi_core.txn.locks.in_process import HeldLock, InProcessLock
 from hudi_core.txn.locks.place import LockPlace, required
 from hudi_core.txn.locks.renewal import Renewal
 
