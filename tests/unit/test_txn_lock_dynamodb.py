@@ -13,8 +13,7 @@ from hudi_core.config.lock import LockConfig
 from hudi_core.errors import InvalidOptionError, LockError
 from hudi_core.model.protocols import LockProvider
 from hudi_core.txn.locks import LockPlace, lock_provider
-from hudi_core.txn.locks.dynamodb import DynamoLock
-from hudi_core.txn.locks.dynamodb_item import client_of
+from hudi_core.txn.locks.dynamodb import DynamoLock, client_of
 from tests.lock_contract import NewLock, ProcessLockContract
 
 LOCK = "hoodie.write.lock."
