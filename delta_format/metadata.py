@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from delta_format.foreign import deleted_rows
+from delta_format.foreign import deleted_rows, look_for_foreign
 from delta_format.location import LOG_FOLDER
 from delta_format.log import open_log
 from delta_format.snapshot import Snapshot
@@ -20,7 +20,9 @@ from hudi_core.spi import (
     MetaClientView,
     NamedFile,
     PartitionPath,
+    TimelineView,
     ValueRanges,
+    fence,
 )
 from hudi_core.spi.files import table_lister
 
@@ -95,3 +97,18 @@ class DeltaLister(FileIndex):
             files |= {file.path: file for file in self._present.get(path, ())}
             listed[path] = [files[name] for name in sorted(files)]
         return listed
+
+
+# --- the timeline ---------------------------------------------------------------------------------
+
+
+class DeltaTimelineFactory:
+    """Returns the Hudi timeline, fenced by the Delta log."""
+
+    def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
+        """Return the fenced timeline: one listing, and the log's newest version."""
+        timeline = meta_client.timeline()
+        head = open_log(meta_client)
+        recent = head.among(len(timeline.instants))
+        look_for_foreign(meta_client, head)
+        return fence(timeline, [recent])

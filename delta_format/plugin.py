@@ -10,49 +10,36 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from delta_format import creation, found, undo
 from delta_format.change import NOTHING, change_of_write
 from delta_format.commit import Record, record
-from delta_format.creation import check, check_files, made, opened
 from delta_format.expiry import forget
 from delta_format.foreign import require_ours
-from delta_format.found import find_table
 from delta_format.location import LOG_FOLDER
 from delta_format.log import open_log
-from delta_format.metadata import DeltaMetadataFactory
+from delta_format.metadata import DeltaMetadataFactory, DeltaTimelineFactory
 from delta_format.options import OPTIONS
 from delta_format.registration import registration
 from delta_format.schema import require_supported_columns
-from delta_format.timeline import DeltaTimelineFactory
-from delta_format.undo import (
-    require_named_files,
-    require_no_live_files,
-    require_restorable,
-    restore,
-    save,
-    take_back,
-    unsave,
-)
+from delta_format.undo import require_named_files
 from hudi_core.spi import (
     Action,
     Capability,
-    CleanerPlan,
     CommitMetadata,
     Completion,
     FileSystemViewManager,
     FormatCapabilities,
     FormatCommit,
     FormatOption,
-    FoundTable,
     Instant,
     MetaClientView,
     Publication,
     RecordingFormat,
-    Registration,
-    RestorePlan,
     TableSchema,
     TakenIn,
     WriteOperation,
     outgoing_groups,
+    passed_on,
 )
 
 _UNMAPPED = (
@@ -116,44 +103,29 @@ class DeltaTableFormat(RecordingFormat):
         """Files come from the log."""
         return DeltaMetadataFactory()
 
-    def open(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
-        """The newest version of the log."""
-        return opened(meta_client)
-
-    def rebuild(
-        self, meta_client: MetaClientView, view_manager: FileSystemViewManager
-    ) -> FormatCommit:
-        """A version with the present files; the log may be new."""
-        return made(meta_client, view_manager)
-
+    # the newest version of the log
+    open = passed_on(creation.opened)
+    # a version with the present files; the log may be new
+    rebuild = passed_on(creation.made, "view_manager")
     create = rebuild  # the log of an empty table is a version without files
 
     def check_schema(self, schema: TableSchema, **_: Any) -> None:
         """Refuse times of day, and names that differ in case only."""
         require_supported_columns(schema.with_meta())
 
-    def check_files(self, meta_client: MetaClientView, view_manager: FileSystemViewManager) -> None:
-        """Base files alone, each with the columns that the table has now."""
-        check_files(meta_client, view_manager)
-
-    def check_creation(self, meta_client: MetaClientView) -> None:
-        """Check the log's root and the columns of the files.
-
-        The root is the table's own folder.
-        """
-        check(meta_client)
+    # base files alone, each with the columns that the table has now
+    check_files = passed_on(creation.check_files, "view_manager")
+    # check the log's root and the columns of the files
+    check_creation = passed_on(creation.check)
 
     def get_metadata_folders(self, **_: Any) -> tuple[str, ...]:
         """The log's."""
         return (LOG_FOLDER,)
 
-    def get_registration(self, meta_client: MetaClientView) -> Registration:
-        """A table of Spark's source, at the folder with the log."""
-        return registration(meta_client)
-
-    def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
-        """The files of the newest version, without deletion vectors."""
-        return find_table(meta_client)
+    # a table of Spark's source, at the folder with the log
+    get_registration = passed_on(registration)
+    # the files of the newest version, without deletion vectors
+    find_table = passed_on(found.find_table)
 
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         """An instant is published when the newest version has its transaction."""
@@ -198,56 +170,17 @@ class DeltaTableFormat(RecordingFormat):
             taken = None if base is None else TakenIn(str(base), ())
         return record(client, Record(instant, parent=expected), replace(NOTHING, taken=taken))
 
-    def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan, **_: Any) -> None:
-        """Nothing to do: old versions stay, and name the missing file.
-
-        They cannot be read any more; the error names the file.
-        """
-        require_no_live_files(meta_client, clean_plan)
-
-    def archive_instants(
-        self,
-        meta_client: MetaClientView,
-        archived_instants: Sequence[Instant],
-        expected_version: str | None,
-        **_: Any,
-    ) -> None:
-        """The watermark rises, and what only archived instants needed goes."""
-        forget(meta_client, archived_instants, expected_version)
-
-    def before_rollback(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> None:
-        """Restore the version before the target, with its statistics.
-
-        By Delta's own restore.
-        """
-        take_back(meta_client, instant, expected_version)
-
-    def complete_savepoint(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> FormatCommit:
-        """A version that holds the instant and a mark of savepoints."""
-        return save(meta_client, instant, expected_version)
-
-    def complete_delete_savepoint(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> FormatCommit:
-        """A version that takes the instant out."""
-        return unsave(meta_client, instant, expected_version)
-
-    def check_restore(
-        self, meta_client: MetaClientView, restore_plan: RestorePlan, **_: Any
-    ) -> None:
-        """Refuse where the log does not keep the version any more."""
-        require_restorable(meta_client, restore_plan)
-
-    def before_restore(
-        self,
-        meta_client: MetaClientView,
-        restore_plan: RestorePlan,
-        expected_version: str | None,
-        **_: Any,
-    ) -> None:
-        """Restore an earlier version, with its statistics, as one version."""
-        restore(meta_client, restore_plan, expected_version)
+    # nothing to do: old versions stay, and name the missing file
+    before_clean = passed_on(undo.require_no_live_files, "clean_plan")
+    # the watermark rises, and what only archived instants needed goes
+    archive_instants = passed_on(forget, "archived_instants", "expected_version")
+    # restore the version before the target, with its statistics
+    before_rollback = passed_on(undo.take_back, "instant", "expected_version")
+    # a version that holds the instant and a mark of savepoints
+    complete_savepoint = passed_on(undo.save, "instant", "expected_version")
+    # a version that takes the instant out
+    complete_delete_savepoint = passed_on(undo.unsave, "instant", "expected_version")
+    # refuse where the log does not keep the version any more
+    check_restore = passed_on(undo.require_restorable, "restore_plan")
+    # restore an earlier version, with its statistics, as one version
+    before_restore = passed_on(undo.restore, "restore_plan", "expected_version")

@@ -33,9 +33,17 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
 from pyiceberg.types import NestedField
 
-from hudi_core.spi import CorruptMetadataError, FileGroupId, HudiError, Raised, attempt
+from hudi_core.spi import (
+    BaseFileName,
+    CorruptMetadataError,
+    FileGroupId,
+    FileId,
+    HudiError,
+    PartitionPath,
+    Raised,
+    attempt,
+)
 from iceberg_format.files import TableFiles
-from iceberg_format.groups import group_of
 
 CHUNK: Final = 100
 """Files in a manifest."""
@@ -341,3 +349,17 @@ def _partition_key(file: DataFile) -> tuple[int, str, str]:
 
 def _text(partition: Record) -> str:
     return repr(partition)
+
+
+# --- file groups ----------------------------------------------------------------------------------
+
+
+def group_of(files: TableFiles, file: DataFile) -> FileGroupId | None:
+    """Return a file's group; ``None`` without a name of Hudi's."""
+    partition_path, _, name = files.data_path(file.file_path).rpartition("/")
+    parsed = BaseFileName.parse(name)
+    return (
+        None
+        if parsed is None
+        else FileGroupId(PartitionPath(partition_path), FileId(parsed.file_id))
+    )

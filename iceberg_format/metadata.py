@@ -29,9 +29,12 @@ from hudi_core.spi import (
     PathNotFoundError,
     Scalar,
     StatedColumn,
+    TimelineView,
     ValueRanges,
+    fence,
 )
 from hudi_core.spi.files import bounds_to_array, field_id, leaves, table_lister
+from iceberg_format.foreign import look_for_foreign
 from iceberg_format.kept_files import FilesByPartition, files_of_snapshots
 from iceberg_format.leftovers import leftovers
 from iceberg_format.lineage import watermark_of
@@ -235,3 +238,18 @@ def _bound(kind: Any, data: bytes) -> Scalar:
         kind = IntegerType() if isinstance(kind, LongType) else FloatType()
     found: Scalar = from_bytes(kind, data)
     return found
+
+
+# --- the timeline ---------------------------------------------------------------------------------
+
+
+class IcebergTimelineFactory:
+    """Gives the timeline in which only what Iceberg holds is complete."""
+
+    def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
+        """Return the fenced timeline: one listing, and the current metadata."""
+        timeline = meta_client.timeline()
+        table = IcebergTable.open(meta_client)
+        state = table.load()
+        look_for_foreign(table, state)
+        return fence(timeline, (state.lineage,))

@@ -10,39 +10,34 @@ from pyiceberg.table.update import TableUpdate
 from hudi_core.spi import (
     Action,
     Capability,
-    CleanerPlan,
     CommitMetadata,
     Completion,
     FileSystemViewManager,
     FormatCapabilities,
     FormatCommit,
     FormatOption,
-    FoundTable,
     Instant,
     LockProvider,
     MetaClientView,
     Publication,
     RecordingFormat,
-    Registration,
-    RestorePlan,
     TableSchema,
     TableSettings,
     outgoing_groups,
+    passed_on,
 )
-from iceberg_format import creation, rollback, services
+from iceberg_format import creation, found, rollback, services
 from iceberg_format.catalog import TableState, metadata_folder
 from iceberg_format.commit import change_updates, publish, require_named_files
 from iceberg_format.files import TableFiles, require_one_access
 from iceberg_format.foreign import require_hudi_lineage
-from iceberg_format.found import find_table
 from iceberg_format.locks import catalog_lock
-from iceberg_format.metadata import IcebergMetadataFactory
+from iceberg_format.metadata import IcebergMetadataFactory, IcebergTimelineFactory
 from iceberg_format.options import OPTIONS
 from iceberg_format.partition import require_free_partition_names
 from iceberg_format.registration import registration
 from iceberg_format.schema import iceberg_schema
 from iceberg_format.table import IcebergTable, version_of
-from iceberg_format.timeline import IcebergTimelineFactory
 from iceberg_format.writes import change_of_write, taken_by
 
 _CAPABILITIES = FormatCapabilities.of(
@@ -82,6 +77,10 @@ class IcebergTableFormat(RecordingFormat):
     def get_capabilities(self) -> FormatCapabilities:
         """What Iceberg holds exactly as Hudi does."""
         return _CAPABILITIES
+
+    def metadata_of(self, meta_client: MetaClientView) -> IcebergTable:
+        """The Iceberg table."""
+        return IcebergTable.open(meta_client)
 
     def get_options(self) -> Sequence[FormatOption[Any]]:
         """Where the metadata is, and the catalog."""
@@ -126,9 +125,8 @@ class IcebergTableFormat(RecordingFormat):
         if before is not None:
             require_free_partition_names(settings, iceberg_schema(before, 0), after)
 
-    def check_files(self, meta_client: MetaClientView, view_manager: FileSystemViewManager) -> None:
-        """Base files alone, with values that are in one partition."""
-        creation.check_files(IcebergTable.open(meta_client), view_manager)
+    # base files alone, with values that are in one partition
+    check_files = passed_on(creation.check_files, "view_manager")
 
     def check_creation(self, meta_client: MetaClientView) -> None:
         """Check columns, partitions, folder, and the catalog's namespace and name.
@@ -142,13 +140,10 @@ class IcebergTableFormat(RecordingFormat):
         """The folder below the Iceberg table's, whatever catalog has it."""
         return (metadata_folder(meta_client, TableFiles(meta_client)),)
 
-    def get_registration(self, meta_client: MetaClientView) -> Registration:
-        """The format, and the file with the current metadata."""
-        return registration(IcebergTable.open(meta_client))
-
-    def find_table(self, meta_client: MetaClientView) -> FoundTable | None:
-        """The files of the current snapshot, without files of deleted rows."""
-        return find_table(IcebergTable.open(meta_client))
+    # the format, and the file with the current metadata
+    get_registration = passed_on(registration)
+    # the files of the current snapshot, without files of deleted rows
+    find_table = passed_on(found.find_table)
 
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         """Look for the instant in the current lineage."""
@@ -194,58 +189,19 @@ class IcebergTableFormat(RecordingFormat):
 
     # --- clean and archive -----------------------------------------------------------------------
 
-    def before_clean(
-        self,
-        meta_client: MetaClientView,
-        clean_plan: CleanerPlan,
-        expected_version: str | None,
-        **_: Any,
-    ) -> None:
-        """Expire the snapshots that name the files."""
-        services.stop_naming(IcebergTable.open(meta_client), clean_plan, expected_version)
-
-    def archive_instants(
-        self,
-        meta_client: MetaClientView,
-        archived_instants: Sequence[Instant],
-        expected_version: str | None,
-        **_: Any,
-    ) -> None:
-        """Expire the snapshots of the archived instants."""
-        services.forget(IcebergTable.open(meta_client), archived_instants, expected_version)
-
+    # expire the snapshots that name the files
+    before_clean = passed_on(services.stop_naming, "clean_plan", "expected_version")
+    # expire the snapshots of the archived instants
+    archive_instants = passed_on(services.forget, "archived_instants", "expected_version")
     # --- rollback, savepoint and restore ---------------------------------------------------------
 
-    def before_rollback(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> None:
-        """Go on from the snapshot before the instant's."""
-        rollback.take_out(IcebergTable.open(meta_client), instant, expected_version)
-
-    def complete_savepoint(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> FormatCommit:
-        """Tag the snapshot of the commit."""
-        return services.tag(IcebergTable.open(meta_client), instant, expected_version)
-
-    def complete_delete_savepoint(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> FormatCommit:
-        """Remove the tag."""
-        return services.untag(IcebergTable.open(meta_client), instant, expected_version)
-
-    def check_restore(
-        self, meta_client: MetaClientView, restore_plan: RestorePlan, **_: Any
-    ) -> None:
-        """Refuse where the state's snapshot has been expired."""
-        services.require_restorable(IcebergTable.open(meta_client), restore_plan)
-
-    def before_restore(
-        self,
-        meta_client: MetaClientView,
-        restore_plan: RestorePlan,
-        expected_version: str | None,
-        **_: Any,
-    ) -> None:
-        """Go on from the snapshot of the savepoint."""
-        services.restore(IcebergTable.open(meta_client), restore_plan, expected_version)
+    # go on from the snapshot before the instant's
+    before_rollback = passed_on(rollback.take_out, "instant", "expected_version")
+    # tag the snapshot of the commit
+    complete_savepoint = passed_on(services.tag, "instant", "expected_version")
+    # remove the tag
+    complete_delete_savepoint = passed_on(services.untag, "instant", "expected_version")
+    # refuse where the state's snapshot has been expired
+    check_restore = passed_on(services.require_restorable, "restore_plan")
+    # go on from the snapshot of the savepoint
+    before_restore = passed_on(services.restore, "restore_plan", "expected_version")

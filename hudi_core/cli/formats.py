@@ -12,7 +12,8 @@ from hudi_core.errors import HudiError
 
 if TYPE_CHECKING:
     from hudi_core.config.format_option import FormatOption
-    from hudi_core.plugin.registry import FormatRegistry, InstalledFormat
+    from hudi_core.extension.entry_points import InstalledExtension
+    from hudi_core.plugin.registry import FormatRegistry
 
 
 def formats(as_json: JsonOption = False) -> None:
@@ -36,7 +37,7 @@ def _parts(found: Sequence[dict[str, Any]]) -> Iterator[Part]:
         yield Grid(["option", "default", "meaning"], options, "Options")
 
 
-def _document(registry: FormatRegistry, claim: InstalledFormat) -> dict[str, Any]:
+def _document(registry: FormatRegistry, claim: InstalledExtension) -> dict[str, Any]:
     """Return a format; ``error`` is why it is unusable, if so."""
     document: dict[str, Any] = {
         "name": claim.name,

@@ -8,8 +8,6 @@ that names a Java class of Hudi's means the name in the group that the class map
 from __future__ import annotations
 
 import difflib
-import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,9 +21,11 @@ from hudi_core.errors import (
 )
 from hudi_core.extension.entry_points import (
     FindEntryPoints,
-    distribution_of,
+    InstalledExtension,
+    folded_name,
+    installed_claims,
     installed_entry_points,
-    name_and_version,
+    named_entries,
 )
 from hudi_core.extension.foreign import Raised, attempt
 from hudi_core.extension.guard import Guard
@@ -34,21 +34,6 @@ T = TypeVar("T")
 
 _OWN: Final = "hudi-core"
 """The distribution that this package comes with."""
-_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class InstalledExtension:
-    """An extension that a distribution registers; nothing of it has been imported.
-
-    ``name`` is in lower case; ``target`` is ``module:attribute``, as the entry point names it.
-    """
-
-    name: str
-    distribution: str
-    version: str
-    target: str
 
 
 @dataclass(frozen=True)
@@ -87,7 +72,7 @@ class ExtensionPoint:
     def find_name(self, text: str) -> str | None:
         """The name that an option's value means; ``None`` if it is none."""
         known = self.java_names.get(text)
-        return _folded(text) if known is None else known
+        return folded_name(text) if known is None else known
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all members, sorted; imports nothing."""
@@ -114,8 +99,7 @@ class ExtensionPoint:
 
         By name and distribution.
         """
-        claims = {_claim(name, entry) for name, entry in self._entries()}
-        return tuple(sorted(claims, key=lambda claim: (claim.name, claim.distribution)))
+        return installed_claims(self._entries())
 
     def require(self, name: str) -> None:
         """Refuse a name that no member has, or several; imports nothing.
@@ -152,7 +136,11 @@ class ExtensionPoint:
         return Guard(name, self.kind)
 
     def _claims(self, name: str) -> dict[InstalledExtension, EntryPoint]:
-        claims = {_claim(found, entry): entry for found, entry in self._entries() if found == name}
+        claims = {
+            InstalledExtension.of(found, entry): entry
+            for found, entry in self._entries()
+            if found == name
+        }
         owners = sorted(claim.distribution for claim in claims)
         if name in self.built_in:
             owners = [_OWN, *owners]
@@ -167,17 +155,7 @@ class ExtensionPoint:
         return claims
 
     def _entries(self) -> Iterable[tuple[str, EntryPoint]]:
-        for entry in self.find(self.group):
-            name = _folded(entry.name)
-            if name is not None:
-                yield name, entry
-            else:
-                _log.warning(
-                    "distribution %s registers the %s %r, a name that nothing can ask for",
-                    distribution_of(entry),
-                    self.kind,
-                    entry.name,
-                )
+        return named_entries(self.find(self.group), self.kind, "nothing can ask for")
 
     def _not_loaded(self, claim: InstalledExtension, reason: str) -> PluginLoadError:
         return PluginLoadError(claim.name, claim.distribution, reason, kind=self.kind)
@@ -192,17 +170,6 @@ def named_by(option: str, text: str) -> Iterator[None]:
         if error.given is not None:
             raise
         raise error.given_as(option, text) from None
-
-
-def _folded(text: str) -> str | None:
-    # lower() makes ASCII of a few other letters, which must not pass for a known name
-    name = text.lower() if text.isascii() else ""
-    return name if _NAME.fullmatch(name) else None
-
-
-def _claim(name: str, entry: EntryPoint) -> InstalledExtension:
-    version = name_and_version(entry.dist)[1] if entry.dist else ""
-    return InstalledExtension(name, distribution_of(entry), version, entry.value)
 
 
 def _path(kind: type[object]) -> str:

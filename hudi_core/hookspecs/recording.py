@@ -1,8 +1,8 @@
-"""A base for formats that record every action by one function."""
+"""A base for formats that record every action by one function, and pass the others on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,10 @@ class RecordingFormat(TableFormat):
         """Make the lineage hold an instant; what every hook owes is owed here."""
         raise NotImplementedError
 
+    def metadata_of(self, meta_client: MetaClientView) -> Any:
+        """What functions get for the table's metadata: see :func:`passed_on`."""
+        return meta_client
+
     def _completed(
         self,
         *,
@@ -69,3 +73,22 @@ class RecordingFormat(TableFormat):
     complete_rollback = _completed
     complete_savepoint = _completed
     complete_restore = _completed
+
+
+def passed_on(function: Callable[..., Any], *names: str) -> Any:
+    """A hook that is a function of the metadata, and of some arguments of the hook.
+
+    ``Any``, as the base class has its signature.
+
+    Parameters
+    ----------
+    function
+        Gets :meth:`RecordingFormat.metadata_of` the table first.
+    names
+        The arguments of the hook that it gets after that, by their places.
+    """
+
+    def hook(self: RecordingFormat, *, meta_client: MetaClientView, **given: Any) -> Any:
+        return function(self.metadata_of(meta_client), *(given[name] for name in names))
+
+    return hook

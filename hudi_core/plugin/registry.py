@@ -7,10 +7,8 @@ table names is imported, and the observers.
 from __future__ import annotations
 
 import difflib
-import logging
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint, PackageNotFoundError, requires
 from typing import Final
 
@@ -18,32 +16,24 @@ from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import PluginConflictError, PluginLoadError, UnknownTableFormatError
 from hudi_core.extension.entry_points import (
     FindEntryPoints,
+    InstalledExtension,
     distribution_of,
+    installed_claims,
     installed_entry_points,
-    name_and_version,
+    named_entries,
 )
 from hudi_core.extension.foreign import Raised, attempt
 from hudi_core.hookspecs import TableFormat
 from hudi_core.plugin.observers import log_unusable
 from hudi_core.plugin.versions import warn_once
 
+Claims = dict[InstalledExtension, EntryPoint]
+
 FORMAT_GROUP: Final = "hudi.table_formats"
 OBSERVER_GROUP: Final = "hudi.observers"
 _OWN: Final = "hudi-core"
 """The distribution that this package comes with; the default format comes with it, too."""
-_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _DISTRIBUTION: Final = re.compile(r"hudi-(?P<name>[a-z0-9_]+)-format(?![\w.-])")
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class InstalledFormat:
-    """A format that a distribution registers; nothing of it has been imported."""
-
-    name: str
-    distribution: str
-    version: str
-    target: str
 
 
 class FormatRegistry:
@@ -58,13 +48,12 @@ class FormatRegistry:
     def __init__(self, find: FindEntryPoints | None = None) -> None:
         self._find: FindEntryPoints = find or installed_entry_points
 
-    def installed(self) -> tuple[InstalledFormat, ...]:
+    def installed(self) -> tuple[InstalledExtension, ...]:
         """Return every claim to a format name; imports nothing.
 
         By name and distribution.
         """
-        claims = {_claim(name, entry) for name, entry in self._formats()}
-        return tuple(sorted(claims, key=lambda claim: (claim.name, claim.distribution)))
+        return installed_claims(self._formats())
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the installed formats, sorted; imports nothing."""
@@ -101,7 +90,7 @@ class FormatRegistry:
             raise PluginLoadError(claim.name, claim.distribution, outcome.reason) from outcome.error
         return outcome.value
 
-    def claims(self, name: str) -> tuple[InstalledFormat, ...]:
+    def claims(self, name: str) -> tuple[InstalledExtension, ...]:
         """Return every claim to a name, at least one; imports nothing.
 
         Raises
@@ -129,9 +118,13 @@ class FormatRegistry:
                 found[label] = outcome.value
         return dict(sorted(found.items()))
 
-    def _claims(self, name: str) -> dict[InstalledFormat, EntryPoint]:
+    def _claims(self, name: str) -> Claims:
         name = TableKeys.table_format.parse_as(TableKeys.table_format.key, name)
-        claims = {_claim(found, entry): entry for found, entry in self._formats() if found == name}
+        claims = {
+            InstalledExtension.of(found, entry): entry
+            for found, entry in self._formats()
+            if found == name
+        }
         if name == TableKeys.table_format.default:
             claims = _without_rivals(claims)
         if not claims:
@@ -144,20 +137,12 @@ class FormatRegistry:
         return claims
 
     def _formats(self) -> Iterable[tuple[str, EntryPoint]]:
-        for entry in self._find(FORMAT_GROUP):
-            # lower() makes ASCII of a few other letters, which must not pass for a known name
-            name = entry.name.lower() if entry.name.isascii() else ""
-            if _NAME.fullmatch(name):
-                yield name, entry
-            else:
-                _log.warning(
-                    "distribution %s registers the table format %r, a name that no table can have",
-                    distribution_of(entry),
-                    entry.name,
-                )
+        return named_entries(self._find(FORMAT_GROUP), "table format", "no table can have")
 
 
-def _without_rivals(claims: dict[InstalledFormat, EntryPoint]) -> dict[InstalledFormat, EntryPoint]:
+def _without_rivals(
+    claims: Claims,
+) -> Claims:
     """The claims to the default format, without those of other distributions.
 
     One that is installed for something else would make every such table unreadable.
@@ -189,11 +174,6 @@ def _formats_of_the_project() -> set[str]:
         TableKeys.table_format.default,
         *(match["name"] for match in found if match is not None),
     }
-
-
-def _claim(name: str, entry: EntryPoint) -> InstalledFormat:
-    version = name_and_version(entry.dist)[1] if entry.dist else ""
-    return InstalledFormat(name, distribution_of(entry), version, entry.value)
 
 
 def _make(entry: EntryPoint) -> object:

@@ -58,7 +58,7 @@ from hudi_core.errors import (
 )
 from hudi_core.extension.foreign import Raised, attempt, require_same_process
 from hudi_core.hookspecs import HOOKS, SPI_VERSION, TableFormat, hookimpl
-from hudi_core.hookspecs.recording import Completion, RecordingFormat
+from hudi_core.hookspecs.recording import Completion, RecordingFormat, passed_on
 from hudi_core.lazy import lazy_names
 from hudi_core.model.actions import (
     CleanerPlan,
@@ -321,6 +321,7 @@ __all__ = [
     "load_extension",
     "outgoing_groups",
     "parse_instant_time",
+    "passed_on",
     "require_same_process",
     "to_datetime",
     "to_epoch_millis",

@@ -11,6 +11,7 @@ from hudi_core.model.files import FileStatus
 from hudi_core.model.protocols import Paths, Storage
 from hudi_core.storage.layout import FederatedLayout, Place, file_group_of
 from hudi_core.storage.location import parse_location
+from hudi_core.storage.subfolder import FilesElsewhere
 
 _REQUESTS_AT_A_TIME: Final = 16
 _TABLE_FOLDER: Final = ".hoodie"
@@ -54,7 +55,7 @@ class Prefix:
         return tuple(path[cut:] for path in self.storage.list_folders(self.below(folder)))
 
 
-class FederatedStorage:
+class FederatedStorage(FilesElsewhere):
     """The :class:`~hudi_core.model.protocols.Storage` of a table whose files lie elsewhere.
 
     Takes and gives logical paths. What a storage strategy places is looked for where it belongs,
@@ -74,47 +75,6 @@ class FederatedStorage:
         return self._table.root
 
     # --- one file --------------------------------------------------------------------------------
-
-    def read(self, path: str, max_bytes: int | None = None) -> bytes:
-        """Return a file's bytes."""
-        storage, own = self._at(path)
-        return storage.read(own, max_bytes)
-
-    def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """Return a part of a file's bytes."""
-        storage, own = self._at(path)
-        return storage.read_range(own, offset, length)
-
-    def put_if_absent(self, path: str, data: bytes) -> None:
-        """Create a file atomically; AlreadyExistsError when there is one."""
-        storage, own = self._at(path)
-        storage.put_if_absent(own, data)
-
-    def put(self, path: str, data: bytes) -> None:
-        """Create or replace a file atomically."""
-        storage, own = self._at(path)
-        storage.put(own, data)
-
-    def head(self, path: str) -> FileStatus | None:
-        """Return size and time of a file; ``None`` when there is none."""
-        storage, own = self._at(path)
-        found = storage.head(own)
-        return None if found is None else FileStatus(path, found.size, found.modified_ms)
-
-    def version(self, path: str) -> tuple[bytes, str]:
-        """Return a file's bytes and the tag that changes whenever they do."""
-        storage, own = self._at(path)
-        return storage.version(own)
-
-    def compare_and_set(self, path: str, data: bytes, expected: str | None) -> str:
-        """Replace a file if its tag is still ``expected``."""
-        storage, own = self._at(path)
-        return storage.compare_and_set(own, data, expected)
-
-    def delete(self, path: str) -> bool:
-        """Delete a file; ``False`` when there was none."""
-        storage, own = self._at(path)
-        return storage.delete(own)
 
     def discard(self, paths: Sequence[str]) -> None:
         """Delete files, whether they are there or not."""
@@ -214,7 +174,8 @@ class FederatedStorage:
         with thread_pool(min(len(items), _REQUESTS_AT_A_TIME)) as pool:
             return list(pool.map(function, items))
 
-    def _at(self, path: str) -> tuple[Storage, str]:
+    def at(self, path: str) -> tuple[Storage, str]:
+        """Where a file is: its storage, and its path there."""
         place = self._layout.place(path)
         return self._of(place.root), place.path
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import threading
@@ -22,6 +23,8 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 from hudi_core.engine.threads import start_thread
@@ -31,12 +34,11 @@ from hudi_core.model.protocols import Storage
 from hudi_core.storage.location import parse_location
 from hudi_core.storage.posix_errors import translated
 from hudi_core.storage.store_clock import store_now_ms
-from hudi_core.txn.boot_id import boot_id
 
 FOLDER: Final = ".hoodie/.heartbeat"
 SERVICE_SIGN: Final = ".service"
 """Ends the names of heartbeats of services: no instant has it, and a listing is enough to know
-them; see :mod:`hudi_core.txn.service_signs`."""
+them; see :mod:`hudi_core.txn.table_lock`."""
 _MAX_BYTES: Final = 4096
 _MAX_INTERVAL_MS: Final = 3_600_000
 _CLOCK_STEP_MS: Final = 1000
@@ -370,3 +372,24 @@ def is_held(path: str) -> bool | None:
         return False
     finally:
         os.close(descriptor)
+
+
+# --- this start of this machine -------------------------------------------------------------------
+
+
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+@cache
+def boot_id() -> str | None:
+    """Return a hash of the kernel's boot id, or ``None``.
+
+    Two processes with the same token run on one kernel, so that each sees the other's file locks.
+    The machine's own id adds nothing to it, and containers often have none. ``None`` where the
+    system does not have it.
+    """
+    try:
+        drawn = _BOOT_ID.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return hashlib.sha256(drawn.encode()).hexdigest()[:32]

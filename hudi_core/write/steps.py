@@ -42,7 +42,7 @@ from hudi_core.rows.staging import (
 from hudi_core.schema.absence import ABSENT
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.table_handle import OpenTable
-from hudi_core.txn.early_conflicts import require_no_early_conflicts
+from hudi_core.txn.conflicts import require_no_early_conflicts
 from hudi_core.write.bulk_insert import bulk_insert_rows
 from hudi_core.write.clustered_groups import GroupsUnderClustering
 from hudi_core.write.merge_handle import GroupTask, write_group

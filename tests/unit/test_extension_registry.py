@@ -18,7 +18,8 @@ from hudi_core.errors import (
     PluginLoadError,
     UnknownExtensionError,
 )
-from hudi_core.extension.registry import ExtensionPoint, InstalledExtension
+from hudi_core.extension.entry_points import InstalledExtension
+from hudi_core.extension.registry import ExtensionPoint
 from tests.fake_distributions import Install, fake_distributions
 
 GROUP = "hudi.test_things"

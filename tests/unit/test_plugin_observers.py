@@ -22,12 +22,13 @@ from hudi_core.errors import (
     UnknownTableFormatError,
 )
 from hudi_core.extension import entry_points as extension_entry_points
+from hudi_core.extension.entry_points import InstalledExtension
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.plugin.host import FormatHost
-from hudi_core.plugin.registry import FORMAT_GROUP, OBSERVER_GROUP, FormatRegistry, InstalledFormat
+from hudi_core.plugin.registry import FORMAT_GROUP, OBSERVER_GROUP, FormatRegistry
 from hudi_core.spi import FormatCommit, hookimpl
 from native_format import NativeTableFormat
 from tests.fake_distributions import Install, fake_distributions
@@ -323,7 +324,7 @@ def test_discovery_imports_nothing(install: Install, tmp_path: Path) -> None:
     install("side-effect", {"loud": "loud_module:X"}, "loud_module", code)
     registry = FormatRegistry()
     assert "loud" in registry.names()
-    assert InstalledFormat("loud", "side-effect", "1.2", "loud_module:X") in registry.installed()
+    assert InstalledExtension("loud", "side-effect", "1.2", "loud_module:X") in registry.installed()
     with pytest.raises(UnknownTableFormatError):
         registry.load("quiet")
     assert not trace.exists()

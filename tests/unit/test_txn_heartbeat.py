@@ -36,8 +36,7 @@ from hudi_core.storage.object_store import ObjectStorage
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.active import ActiveTimeline, TimelineListing
 from hudi_core.txn import heartbeat as heartbeat_module
-from hudi_core.txn.boot_id import boot_id
-from hudi_core.txn.heartbeat import Heartbeat, heartbeat_path, is_alive, remove_heartbeat
+from hudi_core.txn.heartbeat import Heartbeat, boot_id, heartbeat_path, is_alive, remove_heartbeat
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.txn.transaction import Transaction

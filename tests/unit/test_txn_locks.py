@@ -42,8 +42,7 @@ from hudi_core.txn.locks import (
     lock_provider,
     waiting,
 )
-from hudi_core.txn.locks.dynamodb import DynamoLock
-from hudi_core.txn.locks.dynamodb_item import client_of
+from hudi_core.txn.locks.dynamodb import DynamoLock, client_of
 from hudi_core.txn.locks.hive_metastore import HiveLock, _seconds
 from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile
 from hudi_core.txn.locks.zookeeper import ZookeeperLock, with_port

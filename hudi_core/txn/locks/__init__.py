@@ -2,8 +2,7 @@
 
 from hudi_core.txn.locks.both import BothLocks
 from hudi_core.txn.locks.file import FileLock
-from hudi_core.txn.locks.held import HeldLock
-from hudi_core.txn.locks.in_process import InProcessLock
+from hudi_core.txn.locks.in_process import HeldLock, InProcessLock
 from hudi_core.txn.locks.lock_file import HudiFileLock
 from hudi_core.txn.locks.place import LockPlace
 from hudi_core.txn.locks.registry import lock_provider

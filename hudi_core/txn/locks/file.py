@@ -13,8 +13,7 @@ import filelock
 
 from hudi_core.errors import LockError
 from hudi_core.storage.location import parse_location
-from hudi_core.txn.locks.held import HeldLock
-from hudi_core.txn.locks.in_process import InProcessLock, canonical_path
+from hudi_core.txn.locks.in_process import HeldLock, InProcessLock, canonical_path
 
 _POLL_S: Final = 0.02
 
@@ -43,11 +42,6 @@ class FileLock(HeldLock[filelock.BaseFileLock]):
     def path(self) -> str:
         """Path of the lock file."""
         return self._path
-
-    @property
-    def is_held(self) -> bool:
-        """Whether the calling thread holds the lock through this object."""
-        return self._threads.is_held
 
     def lease_left(self) -> float:
         """Return infinity: the lock lasts as long as its holder."""

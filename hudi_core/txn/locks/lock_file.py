@@ -32,8 +32,7 @@ from hudi_core.engine.threads import start_thread
 from hudi_core.errors import LockError
 from hudi_core.storage.location import parse_location
 from hudi_core.txn.locks.file import FileLock
-from hudi_core.txn.locks.held import HeldLock
-from hudi_core.txn.locks.in_process import canonical_path
+from hudi_core.txn.locks.in_process import HeldLock, canonical_path
 
 _NAME: Final = "lock"
 _CHECKSUM: Final = ".lock.crc"

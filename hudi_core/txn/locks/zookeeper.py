@@ -37,8 +37,7 @@ from hudi_core.config.kinds import LockKind
 from hudi_core.config.lock import LockConfig
 from hudi_core.config.lock_servers import ZookeeperLockConfig
 from hudi_core.errors import LockError
-from hudi_core.txn.locks.held import HeldLock
-from hudi_core.txn.locks.in_process import InProcessLock
+from hudi_core.txn.locks.in_process import HeldLock, InProcessLock
 from hudi_core.txn.locks.place import LockPlace, required
 
 _IMPLICIT_FOLDER: Final = "/tmp/"  # noqa: S108 - of nodes, and Hudi's

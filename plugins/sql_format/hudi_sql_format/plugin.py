@@ -11,7 +11,6 @@ from typing import Any, Final
 from hudi_core.spi import (
     Action,
     Capability,
-    CleanerPlan,
     Completion,
     FileIndex,
     FileSystemViewManager,
@@ -22,10 +21,11 @@ from hudi_core.spi import (
     MetaClientView,
     Publication,
     RecordingFormat,
-    RestorePlan,
     TimelineView,
     fence,
+    passed_on,
 )
+from hudi_sql_format import undo
 from hudi_sql_format.commit import Record, record
 from hudi_sql_format.creation import check_files, made, opened
 from hudi_sql_format.database import FOLDER, Database, require_place
@@ -33,14 +33,6 @@ from hudi_sql_format.files import change_of_write
 from hudi_sql_format.lister import SqlLister
 from hudi_sql_format.options import OPTIONS
 from hudi_sql_format.state import read_state
-from hudi_sql_format.undo import (
-    forget,
-    require_restorable,
-    restore,
-    stop_naming,
-    take_back,
-    unsave,
-)
 
 _PLACES: Final = "the database names files by their paths in the table's folder"
 _CAPABILITIES: Final = FormatCapabilities.of(
@@ -106,15 +98,14 @@ class SqlTableFormat(RecordingFormat):
         """Base files alone."""
         check_files(meta_client, view_manager)
 
-    def open(self, meta_client: MetaClientView, **_: Any) -> FormatCommit:
-        """The present state."""
-        return opened(self.database(meta_client))
+    # the present state
+    open = passed_on(opened)
 
     def rebuild(
         self, meta_client: MetaClientView, view_manager: FileSystemViewManager
     ) -> FormatCommit:
         """A state of the present files, older ones kept."""
-        return made(meta_client, self.database(meta_client), view_manager)
+        return made(meta_client, self.metadata_of(meta_client), view_manager)
 
     create = rebuild  # a state without files
 
@@ -125,7 +116,7 @@ class SqlTableFormat(RecordingFormat):
 
     def find_publication(self, meta_client: MetaClientView, instant: Instant) -> Publication | None:
         """An instant is published when the database has it."""
-        return read_state(self.database(meta_client)).publication(instant)
+        return read_state(self.metadata_of(meta_client)).publication(instant)
 
     def record(self, completion: Completion) -> FormatCommit:
         """One transaction, which adds new files and ends old ones."""
@@ -138,11 +129,10 @@ class SqlTableFormat(RecordingFormat):
         else:
             change = change_of_write(client, commit, completion.write_statuses)
             what = Record(instant, expected, commit.operation_type, change, commit.schema_json)
-        return record(self.database(client), what)
+        return record(self.metadata_of(client), what)
 
-    def before_clean(self, meta_client: MetaClientView, clean_plan: CleanerPlan, **_: Any) -> None:
-        """Forget the files that go, and states with them."""
-        stop_naming(self.database(meta_client), clean_plan)
+    # forget the files that go, and states with them
+    before_clean = passed_on(undo.stop_naming, "clean_plan")
 
     def archive_instants(
         self,
@@ -152,37 +142,18 @@ class SqlTableFormat(RecordingFormat):
         **_: Any,
     ) -> None:
         """The watermark rises, and the instants below it go."""
-        forget(self.database(meta_client), meta_client, archived_instants, expected_version)
+        undo.forget(self.metadata_of(meta_client), meta_client, archived_instants, expected_version)
 
-    def before_rollback(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> None:
-        """Go back before the target, or fence it off."""
-        take_back(self.database(meta_client), instant, expected_version)
+    # go back before the target, or fence it off
+    before_rollback = passed_on(undo.take_back, "instant", "expected_version")
+    # a state without the savepoint
+    complete_delete_savepoint = passed_on(undo.unsave, "instant", "expected_version")
+    # refuse where the files of the state are not kept any more
+    check_restore = passed_on(undo.require_restorable, "restore_plan")
+    # go back to the files of the savepoint, in one state
+    before_restore = passed_on(undo.restore, "restore_plan", "expected_version")
 
-    def complete_delete_savepoint(
-        self, meta_client: MetaClientView, instant: Instant, expected_version: str | None, **_: Any
-    ) -> FormatCommit:
-        """A state without the savepoint."""
-        return unsave(self.database(meta_client), instant, expected_version)
-
-    def check_restore(
-        self, meta_client: MetaClientView, restore_plan: RestorePlan, **_: Any
-    ) -> None:
-        """Refuse where the files of the state are not kept any more."""
-        require_restorable(self.database(meta_client), restore_plan)
-
-    def before_restore(
-        self,
-        meta_client: MetaClientView,
-        restore_plan: RestorePlan,
-        expected_version: str | None,
-        **_: Any,
-    ) -> None:
-        """Go back to the files of the savepoint, in one state."""
-        restore(self.database(meta_client), restore_plan, expected_version)
-
-    def database(self, meta_client: MetaClientView) -> Database:
+    def metadata_of(self, meta_client: MetaClientView) -> Database:
         """The database of the table, the same while it is open."""
         if self._database is None:
             self._database = Database(meta_client)
@@ -197,11 +168,11 @@ class SqlFactory:
 
     def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
         """Return the fenced timeline: one listing, and one look into the database."""
-        timeline, database = meta_client.timeline(), self._plugin.database(meta_client)
+        timeline, database = meta_client.timeline(), self._plugin.metadata_of(meta_client)
         state = read_state(database)
         state.look_for_foreign(database)
         return fence(timeline, [state])
 
     def create(self, meta_client: MetaClientView) -> FileIndex:
         """Return the table's file lister, which asks on demand."""
-        return SqlLister(meta_client, self._plugin.database(meta_client))
+        return SqlLister(meta_client, self._plugin.metadata_of(meta_client))
