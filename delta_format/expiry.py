@@ -18,16 +18,20 @@ waits for a later one: its transactions name the archived instants until then.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from delta_format.commit import step
 from delta_format.declarations import declared, next_declaration
-from delta_format.entries import LONG_AGO, Entries
 from delta_format.foreign import require_ours
-from delta_format.location import LOG_FOLDER
+from delta_format.library import translated
+from delta_format.location import LOG_FOLDER, root_of
 from delta_format.log import (
     ARCHIVE_STEP,
     REVOKED,
@@ -39,11 +43,11 @@ from delta_format.log import (
     watermark_at,
 )
 from delta_format.log_actions import LogAction, transaction
-from delta_format.log_files import prune
+from delta_format.log_files import CHECKPOINT, VERSION, number_of, prune
 from delta_format.options import TRANSACTION_RETENTION
 from delta_format.paths import is_below, plain
 from delta_format.snapshot import Snapshot
-from hudi_core.spi import ACTION_KEY, INSTANT_KEY, Instant, MetaClientView
+from hudi_core.spi import ACTION_KEY, INSTANT_KEY, FileStatus, Instant, MetaClientView
 
 _EVERY: Final = 10
 """Versions that a log is left alone after it was tidied up."""
@@ -167,3 +171,69 @@ def _removals(meta_client: MetaClientView, removed: Sequence[str]) -> Iterator[L
         folder, _, name = path.rpartition("/")
         if name not in names[folder]:
             yield {"remove": {"path": spelling, "deletionTimestamp": LONG_AGO, "dataChange": False}}
+
+
+# --- what a log says, by its files ----------------------------------------------------------------
+
+# They are read from its files, as deltalake gives the present files alone. They go from checkpoint
+# to checkpoint until they are older than the log keeps them.
+
+
+LONG_AGO: Final = -(10**13)
+"""Milliseconds, in the year 1653: older than any retention of a log."""
+_LINES: Final = (b'{"remove"', b'{"txn"')
+_COLUMNS: Final = ("remove.path", "txn.appId", "txn.version")
+
+
+@dataclass(slots=True)
+class Entries:
+    """Removed files and transactions of a log's newest version.
+
+    ``removed`` are spelled as in the log, and some may have been added again. ``transactions``
+    gives the version of each application.
+    """
+
+    removed: set[str] = field(default_factory=set)
+    transactions: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, meta_client: MetaClientView, files: Iterable[FileStatus]) -> Self:
+        """Read the last checkpoint and the versions behind it."""
+        numbers = {one.path: number_of(one.name, CHECKPOINT) for one in files}
+        last = max(numbers, key=lambda path: numbers[path], default=None)
+        storage, found = meta_client.root, cls()
+        with translated(root_of(meta_client)):
+            since = -1
+            if last is not None and numbers[last] >= 0:
+                since = numbers[last]
+                found._take_checkpoint(storage.read(last))
+            versions = sorted(one.path for one in files if number_of(one.name, VERSION) > since)
+            for data in meta_client.run_map(storage.read, versions):
+                found._take_version(data)
+        return found
+
+    def _take_checkpoint(self, data: bytes) -> None:
+        table = pq.ParquetFile(pa.BufferReader(data)).read(columns=list(_COLUMNS))
+        for row in table.to_pylist():
+            removed, transaction = row.get("remove"), row.get("txn")
+            if removed is not None and removed["path"] is not None:
+                self.removed.add(removed["path"])
+            if transaction is not None and transaction["appId"] is not None:
+                self.transactions[transaction["appId"]] = transaction["version"]
+
+    def _take_version(self, data: bytes) -> None:
+        for line in data.splitlines():
+            if line.startswith(_LINES):
+                self._take(json.loads(line))
+
+    def _take(self, action: dict[str, Any]) -> None:
+        removed, transaction = action.get("remove"), action.get("txn")
+        if removed is not None:
+            path, is_old = removed["path"], removed.get("deletionTimestamp") == LONG_AGO
+            (self.removed.discard if is_old else self.removed.add)(path)
+        if transaction is not None:
+            name, is_old = transaction["appId"], transaction.get("lastUpdated") == LONG_AGO
+            if is_old:
+                self.transactions.pop(name, None)
+            else:
+                self.transactions[name] = transaction["version"]

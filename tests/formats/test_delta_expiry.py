@@ -17,7 +17,7 @@ import hudi_core as hudi
 from delta_format import handles
 from delta_format.commit import step
 from delta_format.declarations import declared, next_declaration
-from delta_format.entries import Entries
+from delta_format.expiry import Entries
 from delta_format.location import LOG_FOLDER
 from delta_format.log import ARCHIVE_STEP, FENCE_STEP, Head, open_log
 from delta_format.log_files import CHECKPOINT, VERSION, file_of, number_of
