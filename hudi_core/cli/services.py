@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from hudi_core.services.clustering import Clustering
     from hudi_core.services.partition_ttl import Expiry
     from hudi_core.services.purge import PurgeResult
-    from hudi_core.services.rollback import RestoreResult
-    from hudi_core.services.savepoint import Savepoint
+    from hudi_core.services.rollback import RestoreResult, Savepoint
     from hudi_core.services.stage import Stage
     from hudi_core.sync.result import SyncResult
 

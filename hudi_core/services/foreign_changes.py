@@ -24,7 +24,7 @@ from hudi_core.errors import (
 from hudi_core.model.found_table import FoundFile, FoundTable
 from hudi_core.model.protocols import TimelineView
 from hudi_core.services.adopt_rows import rows_of_files
-from hudi_core.services.returned_groups import returned_groups
+from hudi_core.services.lost_completions import returned_groups
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView

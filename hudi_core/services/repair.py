@@ -42,10 +42,16 @@ from hudi_core.services.convert import (
 )
 from hudi_core.services.differences import Source, TableValidation
 from hudi_core.services.foreign_changes import ForeignChanges, foreign_changes
-from hudi_core.services.lost_completions import LostCompletion, lost_completions, put_back
+from hudi_core.services.lost_completions import (
+    LostCompletion,
+    ReturnedGroup,
+    find_returned,
+    lost_completions,
+    mend_returned,
+    put_back,
+)
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import Progress, no_progress
-from hudi_core.services.returned_groups import ReturnedGroup, find_returned, mend_returned
 from hudi_core.services.taking_in import (
     TakeIn,
     can_take_in,
@@ -76,7 +82,7 @@ class Repair:
     removed.
 
     ``returned`` are ids of file groups that came back when what replaced them was archived, and are
-    taken out again, see :mod:`hudi_core.services.returned_groups`. ``foreign`` is what other
+    taken out again, see :mod:`hudi_core.services.lost_completions`. ``foreign`` is what other
     writers did to the formats; ``taken_in`` their appended rows, ``None`` where none are;
     ``can_take_in`` is of a plan. ``rewritten`` are data files replaced by others with the same
     rows: readers of a format fail on lists of two levels.

@@ -52,9 +52,8 @@ from hudi_core.model.stats import ColumnStats
 from hudi_core.plugin.fenced import pending_publications
 from hudi_core.services.differences import RepeatedKeys, Source, TableValidation, find_repeated_keys
 from hudi_core.services.key_differences import compare_keys
-from hudi_core.services.lost_completions import lost_completions
+from hudi_core.services.lost_completions import lost_completions, returned_groups
 from hudi_core.services.progress import CountedMap, Progress, no_progress
-from hudi_core.services.returned_groups import returned_groups
 from hudi_core.storage.hadoop_checksums import stale_checksums
 from hudi_core.storage.location import parse_location
 from hudi_core.table_handle import OpenTable

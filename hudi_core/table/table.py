@@ -48,8 +48,9 @@ from hudi_core.services.purge import PurgeResult
 from hudi_core.services.relocate import StorageConversion
 from hudi_core.services.repair import Repair
 from hudi_core.services.rewrite_keys import KeyRewrite
-from hudi_core.services.rollback import RestoreResult, RollbackPreview
-from hudi_core.services.savepoint import (
+from hudi_core.services.rollback import (
+    RestoreResult,
+    RollbackPreview,
     Savepoint,
     create_savepoint,
     delete_savepoint,

@@ -16,7 +16,7 @@ from hudi_core.model.actions import InstantInfo, RestorePlan
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.services.convert import load_format
 from hudi_core.services.opening import open_table
-from hudi_core.services.savepoint import create_savepoint
+from hudi_core.services.rollback import create_savepoint
 from hudi_core.spi.testing import CommitResult
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_restore, encode
