@@ -42,6 +42,7 @@ class Call:
     path: str
     options: dict[str, str]
     given: dict[str, Any]
+    as_json: bool = False
 
     @cached_property
     def table(self) -> Table:
@@ -147,7 +148,7 @@ def service(
         def command(*, path: str, option: list[str] | None, as_json: bool, **given: Any) -> None:
             if check is not None:
                 check(given)
-            call = Call(path, parse_options(option), given)
+            call = Call(path, parse_options(option), given, as_json)
             method: Any = getattr(call.table, run) if isinstance(run, str) else run
             with progress_bar(progress) if progress else nullcontext() as report:
                 if report is not None:
