@@ -74,6 +74,10 @@ class OpenTable:
         for one in self.each():
             yield one.lister()
 
+    def leftovers(self) -> tuple[str, ...]:
+        """Files of its formats' metadata that no state names any more."""
+        return tuple(path for lister in self.each_lister() for path in lister.leftovers())
+
     def fenced(self) -> TimelineView:
         """The timeline of :meth:`timeline`, whether completed files are lost or not."""
         return self.host.get_timeline_factory().active_timeline(self.client)

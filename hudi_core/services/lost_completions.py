@@ -241,7 +241,7 @@ class _Commit:
 
     def _absent_from_format(self) -> Mapping[str, tuple[str, ...]]:
         """Earlier file groups that the format does not name any more."""
-        files = self._table.lister().named_files()
+        files = self._table.each()[-1].lister().named_files()
         if files is None:
             raise self._unknown("the partitions that it deleted are not recorded")
         named = {one.path for one in files}

@@ -246,6 +246,6 @@ def _rebuilt_format(state: TableState, progress: Progress) -> tuple[str, ...]:
     # all of it has expired: no state of the format but the present one is gone back to
     old = state.timeline.completed().instants
     now.host.archive_instants(now.client, old, receipt.version)
-    left = tuple(now.afresh.lister().leftovers())
+    left = now.afresh.leftovers()
     list(table.client.run_map(DeleteFile(now.format_storage), left))
     return left

@@ -321,7 +321,7 @@ def _tidied(state: TableState, keep: Placement) -> tuple[TableState, int]:
     is_shared = Capability.SHARED_STORAGE_PATH in host.capabilities
     if is_two_step(state.table) and move.phase is MovePhase.DELETING:
         if is_shared:
-            left = tuple(state.table.afresh.lister().leftovers())
+            left = state.table.afresh.leftovers()
             list(client.run_map(DeleteFile(state.table.format_storage), left))
         elif other.files.root not in roots:
             for folder in host.get_metadata_folders(other):

@@ -169,7 +169,7 @@ class _Comparison:
         found = list(foreign_data_files(self._client.data))
         if self._is_readable:
             try:
-                found += self._table.lister().leftovers()
+                found += self._table.leftovers()
             except CorruptMetadataError as error:
                 what = f"metadata of {self._table.host.name}"
                 self._say(Source.FORMAT, what, _REPAIR, error.what)

@@ -32,7 +32,7 @@ LAST: dict[str, Write] = {
 }
 PUT_BACK = [
     (name, operation)
-    for name in EVERY
+    for name in (*EVERY, "iceberg,delta")
     for operation in LAST
     # nothing of a native table tells which partitions were deleted
     if (name, operation) != ("native", "delete_partitions")
@@ -92,8 +92,9 @@ def test_a_repair_puts_it_back(tmp_path: Path, format_name: str, operation: str)
     if format_name != "native":  # which records the time elsewhere
         assert file.exists()
     assert rows(table) == expected
-    for reader, seen in FOREIGN[format_name].read(tmp_path / "t").items():
-        assert seen == expected, reader
+    for one in format_name.split(","):
+        for reader, seen in FOREIGN[one].read(tmp_path / "t").items():
+            assert seen == expected, reader
     hudi.Table.open(table.path).upsert(batch(3, "b"))
     assert hudi.Table.open(table.path).validate().differences == ()
 

@@ -106,7 +106,7 @@ def written(path: Path, table_format: str) -> hudi.Table:
     return table
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", [*FORMATS, "iceberg,delta"])
 def test_no_file_holds_a_deleted_row(path: Path, table_format: str) -> None:
     table = written(path, table_format)
     assert len(traces(path, CANARY)) > 5

@@ -164,13 +164,18 @@ def test_a_damaged_file_is_named(validated: hudi.Table) -> None:
     assert file.name in said(validated.validate(), Source.STORAGE)
 
 
-def test_what_another_engine_left_is_listed_and_is_no_difference(validated: hudi.Table) -> None:
+@pytest.mark.parametrize("table_format", [*ALL, "iceberg,delta"])
+def test_what_another_engine_left_is_listed_and_is_no_difference(
+    path: Path, table_format: str
+) -> None:
+    validated = new_table(path, table_format)
     left = ["data/00000-1-3f.parquet"]
-    left += {
-        "native": [],
-        "delta": ["_delta_log/00000000000000000009.json#1"],
-        "iceberg": ["metadata/3f-m0.avro", "metadata/snap-1-1-3f.avro"],
-    }[validated.format]
+    for name in table_format.split(","):
+        left += {
+            "native": [],
+            "delta": ["_delta_log/00000000000000000009.json#1"],
+            "iceberg": ["metadata/3f-m0.avro", "metadata/snap-1-1-3f.avro"],
+        }[name]
     for one in left:
         path = Path(validated.path, one)
         path.parent.mkdir(exist_ok=True)
