@@ -173,7 +173,7 @@ def _removals(meta_client: MetaClientView, removed: Sequence[str]) -> Iterator[L
             yield {"remove": {"path": spelling, "deletionTimestamp": LONG_AGO, "dataChange": False}}
 
 
-# --- what a log says, by its files ----------------------------------------------------------------
+# --- removed files and transactions that a log carries on -----------------------------------------
 
 # They are read from its files, as deltalake gives the present files alone. They go from checkpoint
 # to checkpoint until they are older than the log keeps them.
