@@ -15,19 +15,7 @@ from hudi_core.cli.ingest import ingest
 from hudi_core.cli.metadata import metadata_app
 from hudi_core.cli.root import RootGroup
 from hudi_core.cli.serve_trino import serve_trino
-from hudi_core.cli.services import (
-    archive,
-    clean,
-    cluster,
-    optimize,
-    purge,
-    restore,
-    rollback,
-    savepoint_app,
-    stage_app,
-    sync_app,
-    ttl,
-)
+from hudi_core.cli.services import SERVICES, savepoint_app, stage_app, sync_app
 from hudi_core.cli.table import table_app
 from hudi_core.cli.terminal import write_line
 from hudi_core.cli.timeline import timeline
@@ -72,7 +60,7 @@ app.add_typer(metadata_app, name="metadata")
 app.add_typer(savepoint_app, name="savepoint")
 app.add_typer(stage_app, name="stage")
 app.add_typer(sync_app, name="sync")
-for one in (timeline, rollback, restore, clean, archive, ttl, purge, cluster, optimize, ingest):
+for one in (timeline, ingest, *SERVICES):
     app.command()(one)
 app.command("serve-trino")(serve_trino)
 app.command()(formats)

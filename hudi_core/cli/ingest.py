@@ -104,6 +104,8 @@ def _parts(done: IngestResult, call: Call) -> Iterator[Part]:
     ),
     DRY_RUN,
     does=_ingest,
+    examples="hudi ingest arrived incoming -o hoodie.datasource.write.recordkey.field=id\n"
+    "hudi ingest arrived incoming --from parquet --dry-run",
 )
 def ingest(done: IngestResult, call: Call) -> Iterator[Part]:
     """Write the unread files of a folder into a table.

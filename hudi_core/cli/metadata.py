@@ -80,7 +80,12 @@ def _took(call: Call) -> str:
 
 
 @metadata_app.command()
-@_command(does=lambda operator: operator.create(), by=_operator, keys="partitions=")
+@_command(
+    does=lambda operator: operator.create(),
+    by=_operator,
+    keys="partitions=",
+    examples="hudi metadata create trips",
+)
 def create(partitions: Sequence[str], call: Call) -> Iterator[Part]:
     """Create the metadata table from a listing of the table."""
     yield f"Created Metadata Table in {_where(call)}"
@@ -94,6 +99,7 @@ def create(partitions: Sequence[str], call: Call) -> Iterator[Part]:
     by=_operator,
     keys="backup=@saved",
     facts=lambda kept, call: {"saved": f"{call.given['base_path']}/{kept}" if kept else None},
+    examples="hudi metadata delete trips",
 )
 def delete(_: str | None, call: Call) -> Iterator[Part]:
     """Delete the metadata table; the table's folders are listed from then on."""
@@ -116,6 +122,7 @@ def _init(operator: MetadataOperator, *, readonly: bool) -> Sequence[str]:
     does=_init,
     by=_operator,
     keys="partitions= readonly=@readonly",
+    examples="hudi metadata init trips\nhudi metadata init trips --readonly",
 )
 def init(_: Sequence[str], call: Call) -> Iterator[Part]:
     """Bring the metadata table up to date, with recovery and table services.
@@ -127,7 +134,7 @@ def init(_: Sequence[str], call: Call) -> Iterator[Part]:
 
 
 @metadata_app.command()
-@_command(does="metadata_stats", by=_client, keys="*")
+@_command(does="metadata_stats", by=_client, keys="*", examples="hudi metadata stats trips")
 def stats(found: MetadataStats, call: Call) -> Iterator[Part]:
     """Show how large the metadata table is."""
     document = plain(found)
@@ -156,6 +163,7 @@ def _partitions(client: TableMetaClient) -> tuple[Sequence[str], bool]:
     by=_client,
     keys="source=@source partitions=@partitions",
     facts=lambda found, _: {"source": _source(found), "partitions": found[0]},
+    examples="hudi metadata list-partitions trips",
 )
 def list_partitions(found: tuple[Sequence[str], bool], call: Call) -> Iterator[Part]:
     """List the partitions of the table.
@@ -173,6 +181,7 @@ def list_partitions(found: tuple[Sequence[str], bool], call: Call) -> Iterator[P
     by=_client,
     keys="source=@source partition=@partition files=@files",
     facts=lambda found, _: {"source": _source(found), "files": _by_name(found[0])},
+    examples="hudi metadata list-files trips --partition Rome",
 )
 def files(found: tuple[Sequence[FileStatus], bool], call: Call) -> Iterator[Part]:
     """List the files of one partition.
@@ -216,6 +225,7 @@ def _validate(
     keys="valid=is_valid findings=@findings checked skipped unreadable",
     facts=lambda report, _: {"findings": list(map(_finding, report.findings))},
     is_wrong=lambda report: not report.is_valid,
+    examples="hudi metadata validate trips",
 )
 def check(report: ValidationReport, call: Call) -> Iterator[Part]:
     """Compare the metadata table with the files.
@@ -286,6 +296,7 @@ def _instant(client: TableMetaClient, where: RecordLocation | None) -> str | Non
     does=_look_up,
     by=_client,
     keys="locations=",
+    examples="hudi metadata lookup-record-index trips --record-key 1",
 )
 def lookup(locations: Sequence[Mapping[str, Any]], call: Call) -> Iterator[Part]:
     """Show the file groups of record keys by the record index."""
@@ -326,6 +337,7 @@ def _index(
     does=_index,
     by=_operator,
     keys=_INDEXING,
+    examples="hudi metadata index trips record_index\nhudi metadata index trips bloom_filters",
 )
 def index(done: Instant, call: Call) -> Iterator[Part]:
     """Add a partition to the metadata table, built from the table's files."""
@@ -338,6 +350,7 @@ def index(done: Instant, call: Call) -> Iterator[Part]:
     does=lambda operator, partition: operator.drop(partition),
     by=_operator,
     keys=_INDEXING,
+    examples="hudi metadata drop trips column_stats",
 )
 def drop(done: Instant, call: Call) -> Iterator[Part]:
     """Drop a partition of the metadata table."""

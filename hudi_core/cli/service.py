@@ -127,6 +127,7 @@ def service(
     keys: str = "",
     facts: Callable[[Any, Call], Mapping[str, Any]] | None = None,
     is_wrong: Callable[[Any], bool] | None = None,
+    examples: str = "",
 ) -> Callable[[Parts], Callable[..., None]]:
     """Make a command of what people are told of the result of a service.
 
@@ -138,6 +139,7 @@ def service(
 
     ``keys`` are those of the document, where :mod:`hudi_core.cli.document` has none for the result;
     ``facts`` are further values for them. Where a result ``is_wrong``, a check has failed.
+    ``examples`` are command lines that the help shows, one a line.
     """
     first = () if takes and takes[0].name == PATH.name else (PATH,)
     last = (_JSON,) if OPTION in takes else (OPTION, _JSON)
@@ -160,7 +162,9 @@ def service(
                 raise typer.Exit(ExitCode.VALIDATION_FAILED)
 
         command.__name__, command.__doc__ = parts.__name__, parts.__doc__
-        vars(command)["__signature__"] = Signature([*first, *takes, *last])
+        vars(command).update(
+            __signature__=Signature([*first, *takes, *last]), examples=tuple(examples.splitlines())
+        )
         return command
 
     return command_of

@@ -38,7 +38,11 @@ if TYPE_CHECKING:
 # --- history --------------------------------------------------------------------------------------
 
 
-@service(DRY_RUN, progress="files")
+@service(
+    DRY_RUN,
+    progress="files",
+    examples="hudi clean trips --dry-run\nhudi clean trips -o hoodie.clean.commits.retained=5",
+)
 def clean(done: CleanResult, call: Call) -> Iterator[Part]:
     """Delete file slices that no retained state of the table needs."""
     since = f"as of {done.earliest_retained}" if done.earliest_retained else "as of every commit"
@@ -52,7 +56,12 @@ def clean(done: CleanResult, call: Call) -> Iterator[Part]:
         yield UNCHANGED
 
 
-@service(DRY_RUN, progress="files", facts=lambda _, call: {"archived": not call.dry_run})
+@service(
+    DRY_RUN,
+    progress="files",
+    facts=lambda _, call: {"archived": not call.dry_run},
+    examples="hudi archive trips --dry-run\nhudi archive trips -o hoodie.keep.max.commits=40",
+)
 def archive(done: ArchiveResult, call: Call) -> Iterator[Part]:
     """Move old instants from the active timeline to its history."""
     count = counted(len(done.instants), "instant")
@@ -69,6 +78,7 @@ def archive(done: ArchiveResult, call: Call) -> Iterator[Part]:
     DRY_RUN,
     does="expire_partitions",
     progress="partitions",
+    examples="hudi ttl trips --days 365 --dry-run",
 )
 def ttl(done: Expiry, call: Call) -> Iterator[Part]:
     """Delete partitions that were not written to for some days.
@@ -97,6 +107,9 @@ def ttl(done: Expiry, call: Call) -> Iterator[Part]:
     DRY_RUN,
     progress="files",
     check=confirmed("past states go for good; say so"),
+    examples="hudi purge trips --dry-run\n"
+    "hudi purge trips --yes\n"
+    "hudi purge trips --savepoint 20260131120000000 --yes",
 )
 def purge(done: PurgeResult, call: Call) -> Iterator[Part]:
     """Delete every trace of rows that the table no longer has.
@@ -150,6 +163,8 @@ def _cluster(call: Call) -> list[Clustering]:
     progress="groups",
     check=_check_clustering,
     keys=_CLUSTERINGS,
+    examples="hudi cluster trips --sort-by fare --dry-run\n"
+    "hudi cluster trips --sort-by city,fare --layout hilbert",
 )
 def cluster(done: Sequence[Clustering], call: Call) -> Iterator[Part]:
     """Rewrite small files into larger ones, their rows in another order.
@@ -166,6 +181,7 @@ def cluster(done: Sequence[Clustering], call: Call) -> Iterator[Part]:
     does=lambda call: [one for one in [call.table.optimize(**call.given)] if one.groups],
     progress="groups",
     keys=_CLUSTERINGS,
+    examples="hudi optimize trips --dry-run",
 )
 def optimize(done: Sequence[Clustering], call: Call) -> Iterator[Part]:
     """Rewrite all small files into larger ones; rows stay in their order."""
@@ -203,6 +219,8 @@ def _clustered(done: Sequence[Clustering], call: Call) -> Iterator[Part]:
     DRY_RUN,
     progress="files",
     keys="path=@path rolled_back=@instant rollback=",
+    examples="hudi rollback trips 20260131120000000 --dry-run\n"
+    "hudi rollback trips 20260131120000000",
 )
 def rollback(done: Any, call: Call) -> Iterator[Part]:
     """Undo the last completed write, or a dead writer's pending one."""
@@ -223,6 +241,8 @@ def rollback(done: Any, call: Call) -> Iterator[Part]:
     DRY_RUN,
     progress="files",
     check=confirmed("later commits are lost; say so"),
+    examples="hudi restore trips 20260131120000000 --dry-run\n"
+    "hudi restore trips 20260131120000000 --yes",
 )
 def restore(done: RestoreResult, call: Call) -> Iterator[Part]:
     """Take a table back to a commit; what came later is gone.
@@ -251,6 +271,7 @@ savepoint_app = typer.Typer(no_args_is_help=True, help="Commits whose files stay
     option("--comment", "What it is for.", str, ""),
     does="savepoint",
     keys="path=@path savepoint=",
+    examples="hudi savepoint create trips --comment 'before the load'",
 )
 def create(made: Savepoint, call: Call) -> Iterator[Part]:
     """Keep the files of a commit from being cleaned."""
@@ -258,7 +279,11 @@ def create(made: Savepoint, call: Call) -> Iterator[Part]:
 
 
 @savepoint_app.command("list")
-@service(does=lambda call: call.table.savepoints, keys="path=@path savepoints=")
+@service(
+    does=lambda call: call.table.savepoints,
+    keys="path=@path savepoints=",
+    examples="hudi savepoint list trips --json",
+)
 def show_savepoints(found: Sequence[Savepoint], call: Call) -> Iterator[Part]:
     """Show the savepoints of a table, the oldest first."""
     rows = [
@@ -280,6 +305,7 @@ def show_savepoints(found: Sequence[Savepoint], call: Call) -> Iterator[Part]:
     argument("INSTANT", "Requested time of the savepoint."),
     does="delete_savepoint",
     keys="path=@path deleted=",
+    examples="hudi savepoint delete trips 20260131120000000",
 )
 def delete(gone: Instant, call: Call) -> Iterator[Part]:
     """Let the files of a savepoint be cleaned again."""
@@ -293,7 +319,7 @@ _STAGE: Final = argument("STAGE", "Id of the stage.")
 
 
 @stage_app.command("list")
-@service(does="stages", keys="path=@path stages=")
+@service(does="stages", keys="path=@path stages=", examples="hudi stage list trips")
 def show_stages(found: Sequence[Stage], call: Call) -> Iterator[Part]:
     """Show the stages of a table, the oldest first."""
     rows = [
@@ -316,6 +342,7 @@ def show_stages(found: Sequence[Stage], call: Call) -> Iterator[Part]:
     _STAGE,
     does=lambda call: call.table.find_stage(call.given["stage"]).publish(),
     keys="path=@path stage=@stage commit=instant inserted updated deleted is_repetition",
+    examples="hudi stage publish trips 20260131120000000-00000001",
 )
 def publish(done: CommitResult, call: Call) -> Iterator[Part]:
     """Write the rows of a stage, as one instant."""
@@ -323,7 +350,12 @@ def publish(done: CommitResult, call: Call) -> Iterator[Part]:
 
 
 @stage_app.command()
-@service(_STAGE, does="drop_stage", keys="path=@path dropped=@stage")
+@service(
+    _STAGE,
+    does="drop_stage",
+    keys="path=@path dropped=@stage",
+    examples="hudi stage drop trips 20260131120000000-00000001",
+)
 def drop(_: None, call: Call) -> Iterator[Part]:
     """Delete a stage, be it expired, unfinished or damaged."""
     yield f"{call.table.path}: {call.given['stage']} is dropped."
@@ -348,14 +380,25 @@ def _sync(tool: str, call: Call) -> SyncResult:
 
 
 @sync_app.command()
-@service(_URI, *_ENTRY, DRY_RUN, does=lambda call: _sync("hive", call))
+@service(
+    _URI,
+    *_ENTRY,
+    DRY_RUN,
+    does=lambda call: _sync("hive", call),
+    examples="hudi sync hive trips --uri thrift://metastore:9083 --database lake",
+)
 def hive(done: SyncResult, call: Call) -> Iterator[Part]:
     """Register a table in a Hive metastore, or update its entry."""
     return _synced(done, call)
 
 
 @sync_app.command()
-@service(*_ENTRY, DRY_RUN, does=lambda call: _sync("glue", call))
+@service(
+    *_ENTRY,
+    DRY_RUN,
+    does=lambda call: _sync("glue", call),
+    examples="hudi sync glue trips --database lake --dry-run",
+)
 def glue(done: SyncResult, call: Call) -> Iterator[Part]:
     """Register a table in AWS Glue, or update its entry."""
     return _synced(done, call)
@@ -376,3 +419,7 @@ def _synced(done: SyncResult, call: Call) -> Iterator[Part]:
         yield from (f"{one.name}: {change}" for change in one.columns)
     if call.dry_run:
         yield UNCHANGED
+
+
+SERVICES: Final = (clean, archive, ttl, purge, cluster, optimize, rollback, restore)
+"""Commands of `hudi` itself."""

@@ -98,6 +98,7 @@ def _columns(schema: Path | None, schema_from: Path | None) -> pa.Schema:
     option("--schema-from", "Take the columns of this file.", Path | None, metavar="FILE.parquet"),
     does=_create,
     facts=_facts,
+    examples="hudi table create new --schema-from rows.parquet --record-key id --partition-by city",
 )
 def create(table: Table, _: Call) -> Iterator[Part]:
     """Create an empty table."""
@@ -105,7 +106,11 @@ def create(table: Table, _: Call) -> Iterator[Part]:
     yield f"Created {table.config.name} at {table.path}: {made}."
 
 
-@service(does=lambda call: call.table, facts=_facts)
+@service(
+    does=lambda call: call.table,
+    facts=_facts,
+    examples="hudi table show trips\nhudi table show s3://lake/trips --json",
+)
 def show(table: Table, call: Call) -> Iterator[Part]:
     """Show what a table is: settings, columns, size, latest write."""
     facts = document_of(table, call.fact)
@@ -153,6 +158,7 @@ def _head(call: Call) -> Sequence[Mapping[str, Any]]:
     _WHERE,
     does=_head,
     keys="path=@path columns=@columns rows=",
+    examples="hudi table head trips -n 5 --columns id,fare",
 )
 def head(found: Sequence[Mapping[str, Any]], call: Call) -> Iterator[Part]:
     """Show some rows, in no particular order."""
@@ -165,7 +171,12 @@ def _count(call: Call) -> int:
     return call.table.count(conditions)
 
 
-@service(_WHERE, does=_count, keys="path=@path where=@where rows=")
+@service(
+    _WHERE,
+    does=_count,
+    keys="path=@path where=@where rows=",
+    examples="hudi table count trips --where \"city = 'Rome' AND fare > 10\"",
+)
 def count(rows: int, _: Call) -> Iterator[Part]:
     """Count the rows; without conditions no data file is read."""
     yield f"{rows:,}"

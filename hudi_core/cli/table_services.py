@@ -63,6 +63,8 @@ def _adopt(call: Call) -> Adoption:
     DRY_RUN,
     does=_adopt,
     progress="files",
+    examples="hudi table adopt files --key id --dry-run\n"
+    "hudi table adopt files --key id --rewrite rewritten",
 )
 def adopt(done: Adoption, call: Call) -> Iterator[Part]:
     """Adopt a folder of Parquet files, or another format's table.
@@ -141,6 +143,7 @@ def _convert(call: Call) -> Conversion | StorageConversion:
     does=_convert,
     progress="files",
     check=_check_conversion,
+    examples="hudi table convert trips --to native --dry-run\nhudi table convert trips --to native",
 )
 def convert(done: Any, call: Call) -> Iterator[Part]:
     """Change the table's format, or where its data files lie.
@@ -231,6 +234,7 @@ def _changed(done: Upgrade | KeyRewrite, call: Call) -> Mapping[str, bool]:
     does=_upgrade,
     progress="files",
     facts=_upgraded,
+    examples="hudi table upgrade trips --to 9 --dry-run",
 )
 def upgrade(done: Upgrade, call: Call) -> Iterator[Part]:
     """Bring the table to version 8 or 9.
@@ -283,6 +287,7 @@ def _check_keys(given: dict[str, Any]) -> None:
     progress="files",
     check=_check_keys,
     facts=_changed,
+    examples="hudi table rewrite-keys trips --dry-run",
 )
 def rewrite_keys(done: KeyRewrite, call: Call) -> Iterator[Part]:
     """Take the stored record keys out of the files.
@@ -320,6 +325,7 @@ def _validate(call: Call) -> TableValidation:
     does=_validate,
     progress="files",
     is_wrong=lambda report: not report.is_valid,
+    examples="hudi table validate trips --json",
 )
 def validate(report: TableValidation, _: Call) -> Iterator[Part]:
     """Compare timeline, storage, metadata table and the format's own metadata.
@@ -392,6 +398,7 @@ def _rebuilt(done: Repair) -> list[str]:
     check=_check_repair,
     facts=lambda done, _: {"rebuilt": _rebuilt(done)} if hasattr(done, "found") else {},
     is_wrong=lambda done: bool(getattr(done, "left", ())),
+    examples="hudi table repair trips --dry-run\nhudi table repair trips --metadata",
 )
 def repair(done: Any, call: Call) -> Iterator[Part]:
     """Rebuild lost or wrong parts of metadata table and format's metadata.
@@ -469,7 +476,13 @@ def _drop(call: Call) -> DropResult:
     return (library.plan_drop if call.dry_run else library.drop_table)(call.path, call.options)
 
 
-@service(switch("--yes", "Delete it; nothing is asked."), DRY_RUN, does=_drop, check=_check_drop)
+@service(
+    switch("--yes", "Delete it; nothing is asked."),
+    DRY_RUN,
+    does=_drop,
+    check=_check_drop,
+    examples="hudi table drop arrived --dry-run",
+)
 def drop(done: DropResult, call: Call) -> Iterator[Part]:
     """Delete a table with all its rows and history.
 

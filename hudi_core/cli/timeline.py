@@ -40,6 +40,9 @@ def _states(table: OpenTable, call: Call) -> Mapping[str, Any]:
     does=lambda call: library.open_table(call.path, call.options),
     keys="path=client.base_path format=host.name zone=@zone instants=@instants",
     facts=_states,
+    examples="hudi timeline trips\n"
+    "hudi timeline trips --all --json\n"
+    "hudi timeline trips --html trips.html",
 )
 def timeline(table: OpenTable, call: Call) -> Iterator[Part]:
     """Show the instants of a table by requested time.
