@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -199,10 +200,8 @@ def test_ten_files_of_a_level_are_one_of_the_next(client: TableMetaClient, tmp_p
         assert sum(HistoryFileName.parse(name) is not None for name in names(tmp_path / "t")) <= 40
     last = client.archived.load()
     assert tuple(one.instant for one in last) == tuple(done) == whole(client)
-    assert list(history(tmp_path / "t")) == [
-        f"{at(10)}_{at(1000)}_2.parquet",
-        f"{at(1010)}_{at(1010)}_0.parquet",
-    ]
+    expected = (f"{at(10)}_{at(1000)}_2.parquet", f"{at(1010)}_{at(1010)}_0.parquet")
+    assert tuple(history(tmp_path / "t")) == expected
 
 
 def test_files_are_not_merged_beyond_a_target_size(client: TableMetaClient, tmp_path: Path) -> None:
@@ -392,10 +391,8 @@ def histories(draw: st.DrawFn) -> tuple[list[Action], list[list[int]]]:
     actions = draw(st.lists(ACTIONS, min_size=1, max_size=25))
     order = draw(st.permutations(range(len(actions))))
     cuts = sorted(draw(st.sets(st.integers(0, len(actions)), max_size=8)))
-    pieces = [
-        list(order[begin:end]) for begin, end in zip([0, *cuts], [*cuts, len(order)], strict=True)
-    ]
-    return actions, pieces
+    bounds = pairwise([0, *cuts, len(order)])
+    return actions, [list(order[begin:end]) for begin, end in bounds]
 
 
 @given(histories(), st.integers(2, 4))

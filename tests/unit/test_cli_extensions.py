@@ -29,9 +29,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         (site / f"{module}.py").write_text(source)
         info = site / f"{module}-1.0.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n"
-        )
+        metadata = f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n"
+        (info / "METADATA").write_text(metadata)
         lines = [f"{name} = {module}:{target}" for name, target in entry_points.items()]
         (info / "entry_points.txt").write_text("\n".join(["[hudi.commands]", *lines, ""]))
 
@@ -131,9 +130,8 @@ def test_a_broken_one_is_named_and_breaks_no_other(
         used = run("compact", *arguments)
         assert used.exit_code == 1
         assert used.stdout == ""
-        assert used.stderr.startswith(
-            "error: The command 'compact' of distribution broken-plugin cannot be loaded: "
-        )
+        said = "error: The command 'compact' of distribution broken-plugin cannot be loaded: "
+        assert used.stderr.startswith(said)
         assert reason in used.stderr
         assert used.stderr.count("\n") == 1
 

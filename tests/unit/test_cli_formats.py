@@ -29,12 +29,8 @@ BY_DAY = {
     "hoodie.keygen.timebased.timestamp.type": "UNIX_TIMESTAMP",
     "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
 }
-SERVICES = {
-    Capability.CLUSTERING: "cluster",
-    Capability.SAVEPOINT: "savepoint",
-    Capability.RESTORE: "restore",
-    Capability.CONVERSION: "convert",
-}
+SERVICES = {Capability.CLUSTERING: "cluster", Capability.SAVEPOINT: "savepoint"}
+SERVICES |= {Capability.RESTORE: "restore", Capability.CONVERSION: "convert"}
 SETTINGS = {
     Capability.COPY_ON_WRITE: PLAIN,
     Capability.MERGE_ON_READ: replace(PLAIN, table_type=TableType.MERGE_ON_READ),

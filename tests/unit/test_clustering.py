@@ -40,11 +40,7 @@ from tests.tables import new_table
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("n", pa.int64())])
 
 
-OPTIONS = {
-    "hoodie.fs.fsync": "false",
-    "hoodie.metadata.enable": "false",
-    "hoodie.parquet.small.file.limit": "0",
-}
+OPTIONS = {"hoodie.metadata.enable": "false", "hoodie.parquet.small.file.limit": "0"}
 
 
 def rows(*ids: str, n: int = 0) -> pa.Table:

@@ -65,9 +65,8 @@ A, B, C = ("a", [60, 50, 40, 30], 1), ("b", [70, 10], 1), ("c", [20], 1)
 def test_small_files_are_packed_into_groups(
     options: dict[str, object], expected: list[tuple[str, list[int], int]]
 ) -> None:
-    groups = plan_groups(
-        slices({"b": [70, 10], "a": [50, 60, 30, 40], "c": [20]}), config(**options)
-    )
+    files = slices({"b": [70, 10], "a": [50, 60, 30, 40], "c": [20]})
+    groups = plan_groups(files, config(**options))
     found = [(one.partition_path, [file.size for file in one.files], one.outputs) for one in groups]
     assert found == expected
 
@@ -145,9 +144,7 @@ def test_bits_of_coordinates_fit_into_a_word() -> None:
 @pytest.mark.parametrize("layout", ClusteringOrder)
 def test_rows_with_nulls_and_encoded_strings_are_ordered(layout: ClusteringOrder) -> None:
     words = pa.chunked_array([["b", None], ["a", "b", "c"]]).dictionary_encode()
-    rows = pa.table(
-        {"w": words, "n": pa.array([2, 1, None, 1, 0]), "s": [{"x": i} for i in range(5)]}
-    )
+    rows = pa.table({"w": words, "n": [2, 1, None, 1, 0], "s": [{"x": i} for i in range(5)]})
     order = row_order(rows, ["w", "n"], layout).to_pylist()
     assert sorted(order) == [0, 1, 2, 3, 4]
     if layout is ClusteringOrder.LINEAR:

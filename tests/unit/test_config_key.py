@@ -22,16 +22,9 @@ from hudi_core.errors import InvalidOptionError
 from hudi_core.plugin import option_page
 from tests.tables import new_table, rows
 
-SIZE = ConfigKey(
-    "hoodie.size",
-    aliases=("hoodie.old.size",),
-    default=7,
-    parse=parsers.integer(1, 10),
-    doc="Size.",
-)
-COLOUR = ConfigKey(
-    "hoodie.colour", default="RED", parse=str, choices=("RED", "BLUE"), doc="Colour."
-)
+OLD, TO_TEN = ("hoodie.old.size",), parsers.integer(1, 10)
+SIZE = ConfigKey("hoodie.size", aliases=OLD, default=7, parse=TO_TEN, doc="A size.")
+COLOUR = ConfigKey("hoodie.colour", default="RED", parse=str, choices=("RED", "BLUE"), doc="C.")
 
 
 def test_default_key_and_alias() -> None:

@@ -335,12 +335,8 @@ def test_notes_of_somebody_else_are_nothing() -> None:
     assert _decoded(DEEP) == {}
 
 
-LOCAL, S3, TOP, AZURE = (
-    "/lake/my table",
-    "s3://bucket/lake/t",
-    "s3://bucket",
-    "abfss://c@account.dfs.core.windows.net/t",
-)
+LOCAL, S3, TOP = "/lake/my table", "s3://bucket/lake/t", "s3://bucket"
+AZURE = "abfss://c@account.dfs.core.windows.net/t"
 
 
 def test_hudi_takes_no_null_for_the_log_blocks_of_a_rollback() -> None:

@@ -73,9 +73,8 @@ def test_a_class_path_is_no_name(text: str) -> None:
 def test_an_installed_one_is_found_by_name_and_only_then_imported(install: Install) -> None:
     install("acme-things", {"Mine": "acme_things:Mine"}, "acme_things", OWN_THING)
     assert POINT.names() == ("mine", "plain")
-    assert POINT.installed() == (
-        InstalledExtension("mine", "acme-things", "1.2", "acme_things:Mine"),
-    )
+    [found] = POINT.installed()
+    assert found == InstalledExtension("mine", "acme-things", "1.2", "acme_things:Mine")
     POINT.require("mine")
     assert "acme_things" not in sys.modules
     assert POINT.make("mine", Thing, lambda kind: kind()).answer() == 42
