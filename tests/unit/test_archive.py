@@ -109,15 +109,6 @@ def test_the_history_file_is_what_hudi_writes(client: TableMetaClient, tmp_path:
     ]
 
 
-def test_archived_instants_leave_no_file_and_others_stay(client: TableMetaClient) -> None:
-    gone, left = add(client, 10), add(client, 20)
-    pending = add(client, 30, upto=State.INFLIGHT)
-    archive(client, [gone])
-    assert {file.requested_time for file in client.active.scan().files} == {at(20), at(30)}
-    assert whole(client) == (gone, left, pending)
-    assert [one.instant for one in client.archived.load()] == [gone]
-
-
 @pytest.mark.parametrize(
     ("action", "plan", "inflight", "expected"),
     [
@@ -149,10 +140,15 @@ def test_an_empty_completed_file_is_a_null(client: TableMetaClient, tmp_path: Pa
     assert bodies(client) == {done: (None, None)}
 
 
-def test_what_is_not_there_is_left_out(client: TableMetaClient) -> None:
-    there, gone = add(client, 10), add(client, 20)
+def test_archived_instants_leave_no_file_and_others_stay(client: TableMetaClient) -> None:
+    gone, left = add(client, 10), add(client, 20)
+    pending = add(client, 30, upto=State.INFLIGHT)
     archive(client, [gone])
-    assert archive(client, [there, gone]) == (there,)
+    assert {file.requested_time for file in client.active.scan().files} == {at(20), at(30)}
+    assert whole(client) == (gone, left, pending)
+    assert [one.instant for one in client.archived.load()] == [gone]
+    # what is not there is left out
+    assert archive(client, [gone, left]) == (left,)
     assert archive(client, []) == ()
 
 

@@ -79,11 +79,10 @@ def cut(data: bytes) -> bytes:
     return data[: len(data) // 2]
 
 
-def other_checksum(data: bytes) -> bytes:
-    return data.replace(b"hoodie.table.name=damaged", b"hoodie.table.name=damage")
-
-
-@pytest.mark.parametrize("damage", [cut, other_checksum, lambda _: b"", lambda _: b"\xff\x00\xff"])
+@pytest.mark.parametrize(
+    "damage",
+    [cut, lambda data: data.replace(b"=damaged", b"=damage"), lambda _: b"", lambda _: b"\xff\x00"],
+)
 def test_damaged_properties(damage: Callable[[bytes], bytes], path: Path) -> None:
     properties = path / ".hoodie/hoodie.properties"
     whole = properties.read_bytes()
