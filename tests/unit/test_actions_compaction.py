@@ -119,20 +119,15 @@ def test_real_plans_are_made_again(real_tables: Callable[[str], Path]) -> None:
     time = InstantTime(file.name.partition(".")[0])
     requested = Instant(time, Action.COMPACTION, State.REQUESTED)
     theirs = decode_compaction_plan(active.read(requested), "x")
-    before = active.load().where(
-        lambda one: (one.completion_time or "9") < requested.requested_time
-    )
+    before = active.load().where(lambda one: (one.completion_time or "9") < time)
     lister = StorageLister(storage, True)
     ours = plan_compaction(FileSystemView(lister, before, {}).latest_slices())
     assert ours is not None
 
     def no_metrics(plan: CompactionPlan) -> CompactionPlan:
         # Hudi guesses 120 MB for a slice without a base file
-        operations = tuple(
-            replace(one, metrics=None)
-            for one in sorted(plan.operations or (), key=lambda one: one.file_id or "")
-        )
-        return replace(plan, operations=operations)
+        ordered = sorted(plan.operations or (), key=lambda one: one.file_id or "")
+        return replace(plan, operations=tuple(replace(one, metrics=None) for one in ordered))
 
     assert no_metrics(ours) == no_metrics(theirs)
 

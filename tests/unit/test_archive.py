@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -108,15 +109,6 @@ def test_the_history_file_is_what_hudi_writes(client: TableMetaClient, tmp_path:
     ]
 
 
-def test_archived_instants_leave_no_file_and_others_stay(client: TableMetaClient) -> None:
-    gone, left = add(client, 10), add(client, 20)
-    pending = add(client, 30, upto=State.INFLIGHT)
-    archive(client, [gone])
-    assert {file.requested_time for file in client.active.scan().files} == {at(20), at(30)}
-    assert whole(client) == (gone, left, pending)
-    assert [one.instant for one in client.archived.load()] == [gone]
-
-
 @pytest.mark.parametrize(
     ("action", "plan", "inflight", "expected"),
     [
@@ -148,10 +140,15 @@ def test_an_empty_completed_file_is_a_null(client: TableMetaClient, tmp_path: Pa
     assert bodies(client) == {done: (None, None)}
 
 
-def test_what_is_not_there_is_left_out(client: TableMetaClient) -> None:
-    there, gone = add(client, 10), add(client, 20)
+def test_archived_instants_leave_no_file_and_others_stay(client: TableMetaClient) -> None:
+    gone, left = add(client, 10), add(client, 20)
+    pending = add(client, 30, upto=State.INFLIGHT)
     archive(client, [gone])
-    assert archive(client, [there, gone]) == (there,)
+    assert {file.requested_time for file in client.active.scan().files} == {at(20), at(30)}
+    assert whole(client) == (gone, left, pending)
+    assert [one.instant for one in client.archived.load()] == [gone]
+    # what is not there is left out
+    assert archive(client, [gone, left]) == (left,)
     assert archive(client, []) == ()
 
 
@@ -199,10 +196,8 @@ def test_ten_files_of_a_level_are_one_of_the_next(client: TableMetaClient, tmp_p
         assert sum(HistoryFileName.parse(name) is not None for name in names(tmp_path / "t")) <= 40
     last = client.archived.load()
     assert tuple(one.instant for one in last) == tuple(done) == whole(client)
-    assert list(history(tmp_path / "t")) == [
-        f"{at(10)}_{at(1000)}_2.parquet",
-        f"{at(1010)}_{at(1010)}_0.parquet",
-    ]
+    expected = (f"{at(10)}_{at(1000)}_2.parquet", f"{at(1010)}_{at(1010)}_0.parquet")
+    assert tuple(history(tmp_path / "t")) == expected
 
 
 def test_files_are_not_merged_beyond_a_target_size(client: TableMetaClient, tmp_path: Path) -> None:
@@ -392,10 +387,8 @@ def histories(draw: st.DrawFn) -> tuple[list[Action], list[list[int]]]:
     actions = draw(st.lists(ACTIONS, min_size=1, max_size=25))
     order = draw(st.permutations(range(len(actions))))
     cuts = sorted(draw(st.sets(st.integers(0, len(actions)), max_size=8)))
-    pieces = [
-        list(order[begin:end]) for begin, end in zip([0, *cuts], [*cuts, len(order)], strict=True)
-    ]
-    return actions, pieces
+    bounds = pairwise([0, *cuts, len(order)])
+    return actions, [list(order[begin:end]) for begin, end in bounds]
 
 
 @given(histories(), st.integers(2, 4))

@@ -27,13 +27,10 @@ from hudi_core.errors import (
 from tests.tables import new_table, pairs
 from tests.unit.refusals import files, refused
 
-COLUMNS = pa.schema(
-    [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("value", pa.float64())]
-)
+COLUMNS = pa.schema({"id": "string", "city": "string", "ts": "int64", "value": "float64"})
 OPERATIONS = ("insert", "bulk_insert", "upsert", "delete")
-KEY, PARTITION = (
-    f"hoodie.datasource.write.{name}.field" for name in ("recordkey", "partitionpath")
-)
+KEY = "hoodie.datasource.write.recordkey.field"
+PARTITION = "hoodie.datasource.write.partitionpath.field"
 OPERATION = "hoodie.datasource.write.operation"
 WRITE: dict[str, object] = {
     "hoodie.table.name": "doors",
@@ -301,9 +298,8 @@ def test_an_option_that_cannot_be(
 
 
 def test_an_overwrite_makes_another_table(path: Path) -> None:
-    hudi.write(
-        changed({"id": "x"}), path, "overwrite", {"hoodie.table.name": "other", KEY: "value"}
-    )
+    other = {"hoodie.table.name": "other", KEY: "value"}
+    hudi.write(changed({"id": "x"}), path, "overwrite", other)
     table = hudi.Table.open(path)
     assert (table.config.name, table.config.record_key_fields) == ("other", ("value",))
     assert table.config.partition_fields == ()

@@ -110,9 +110,8 @@ class Table(FileIndex):
         self.metadata[instant] = CommitMetadata(stats)
         if gone is not None:
             ids_of = {path: tuple(f"{one}-0" for one in ids) for path, ids in gone.items()}
-            self.metadata[instant] = ReplaceCommitMetadata(
-                stats, partition_to_replace_file_ids=ids_of
-            )
+            replaced = ReplaceCommitMetadata(stats, partition_to_replace_file_ids=ids_of)
+            self.metadata[instant] = replaced
         return instant
 
     def plan(
@@ -207,11 +206,8 @@ def test_slices_go_with_their_logs_and_lost_attempts() -> None:
         table.write(time + 10, logs={P: ["a"]})
     table.files[P].add(f"a-0_0-0-1_{at(10)}.parquet")
     paths = table.plan(CleanRules(VERSIONS, file_versions_retained=2))[P].paths
-    assert paths == (
-        f"p/.a-0_{at(20)}.log.1_0-0-0",
-        f"p/a-0_0-0-0_{at(10)}.parquet",
-        f"p/a-0_0-0-1_{at(10)}.parquet",
-    )
+    files = [f"p/a-0_0-0-{attempt}_{at(10)}.parquet" for attempt in range(2)]
+    assert paths == (f"p/.a-0_{at(20)}.log.1_0-0-0", *files)
     assert table.plan(CleanRules(commits_retained=2))[P].paths == paths
 
 
@@ -277,9 +273,8 @@ def test_a_partition_with_a_file_left_is_not_dropped(stays: str) -> None:
         table.files[Q].add(f"z-0_0-0-0_{at(99)}.parquet")
     else:
         table.files[Q].add(f"y-0_0-0-0_{at(10)}.parquet")
-        table.metadata[table.instants[1]] = ReplaceCommitMetadata(
-            partition_to_replace_file_ids={"q": ("c-0", "y-0")}
-        )
+        both = ReplaceCommitMetadata(partition_to_replace_file_ids={"q": ("c-0", "y-0")})
+        table.metadata[table.instants[1]] = both
         needed = Needed(savepointed={("q", f"y-0_0-0-0_{at(10)}.parquet")})
     plan = table.plan(CleanRules(VERSIONS), needed)
     assert plan[Q] == PartitionClean((f"q/c-0_0-0-0_{at(10)}.parquet",), False, at(20))

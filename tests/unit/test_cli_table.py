@@ -26,9 +26,7 @@ from hudi_core.txn.heartbeat import FOLDER
 from tests.cli_runs import run, run_json
 from tests.tables import FORMATS, new_table, pairs, rows
 
-TRIPS = pa.schema(
-    [("id", pa.int64()), ("city", pa.string()), ("fare", pa.float64()), ("ts", pa.int64())]
-)
+TRIPS = pa.schema({"id": "int64", "city": "string", "fare": "float64", "ts": "int64"})
 AVRO = {
     "type": "record",
     "name": "trip",
@@ -219,9 +217,8 @@ def test_show(table: hudi.Table) -> None:
     }
     assert document["latest_write"]["instant"] == latest.requested_time
     assert document["columns"][0] == {"id": 6, "name": "id", "type": "int64", "nullable": True}
-    assert document["bytes"] == sum(
-        path.stat().st_size for path in Path(table.path).rglob("*.parquet")
-    )
+    sizes = [path.stat().st_size for path in Path(table.path).rglob("*.parquet")]
+    assert document["bytes"] == sum(sizes)
 
 
 def test_show_for_people(table: hudi.Table) -> None:
@@ -301,9 +298,8 @@ def test_archived_instants_are_shown_on_demand(table: hudi.Table) -> None:
     active = run_json("timeline", table.path)["instants"]
     everything = run_json("timeline", table.path, "--all")["instants"]
 
-    assert [instant["instant"] for instant in active] == [
-        instant.requested_time for instant in table.timeline.instants
-    ]
+    expected = [instant.requested_time for instant in table.timeline.instants]
+    assert [instant["instant"] for instant in active] == expected
     assert everything == [
         {
             "instant": "20200101000000000",
@@ -331,10 +327,9 @@ def archive(table: hudi.Table, requested: str, completed: str, action: str) -> N
         "version": pa.array([1], pa.int32()),
     }
     pq.write_table(pa.table(row), folder / f"{requested}_{requested}_0.parquet")
-    files = [
-        {"fileName": path.name, "fileLen": path.stat().st_size} for path in folder.glob("*.parquet")
-    ]
-    (folder / "manifest_1").write_text(json.dumps({"files": files}))
+    sizes = {path.name: path.stat().st_size for path in folder.glob("*.parquet")}
+    entries = [{"fileName": name, "fileLen": size} for name, size in sizes.items()]
+    (folder / "manifest_1").write_text(json.dumps({"files": entries}))
     (folder / "_version_").write_text("1")
 
 
@@ -500,9 +495,8 @@ def test_head(typed: hudi.Table) -> None:
     assert document["columns"] == typed.schema.names
     by_id = {row["id"]: row for row in document["rows"]}
     texts = ("1.50", "2026-01-01", "2026-01-01T00:00:00+00:00", True, "01", ["a", "b"])
-    assert list(by_id[1].items()) == list(
-        zip(ROWS.column_names, (1, "Rome", 1.5, *texts), strict=True)
-    )
+    assert list(by_id[1]) == ROWS.column_names
+    assert list(by_id[1].values()) == [1, "Rome", 1.5, *texts]
     assert by_id[2]["fare"] == "nan"
     assert by_id[4]["city"] is None
 

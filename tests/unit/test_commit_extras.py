@@ -256,11 +256,8 @@ JOB = "job"
 
 def files(table: hudi.Table) -> set[str]:
     """All files of a table but scratch and metadata files."""
-    return {
-        str(path.relative_to(table.path))
-        for path in Path(table.path).rglob("*")
-        if path.is_file() and ".temp" not in path.parts
-    }
+    found = (path for path in Path(table.path).rglob("*") if path.is_file())
+    return {str(path.relative_to(table.path)) for path in found if ".temp" not in path.parts}
 
 
 def account(table: hudi.Table) -> dict[str, list[Any]]:
@@ -326,10 +323,8 @@ def test_other_writes_carry_over_what_applications_wrote(tmp_path: Path) -> None
     other = table.insert(MORE, idempotency=("other job é", 9))
     table.upsert(ROWS)
     table.alter(add_columns={"x": pa.int8()}, options={"txnAppId": JOB, "txnVersion": 7})
-    assert account(table) == {
-        JOB: [1, first.instant.requested_time],
-        "other job é": [9, other.instant.requested_time],
-    }
+    one, two = (done.instant.requested_time for done in (first, other))
+    assert account(table) == {JOB: [1, one], "other job é": [9, two]}
     assert table.insert(ROWS, idempotency=(JOB, 1)).instant == first.instant
     plain = new_table(tmp_path / "plain", ROWS.schema).insert(ROWS)
     assert "hudi.idempotency" not in plain.metadata.extra_metadata
@@ -373,10 +368,8 @@ def test_a_write_that_is_gone_is_still_a_repetition(tmp_path: Path) -> None:
 
 
 def test_a_thousand_applications_are_remembered(tmp_path: Path) -> None:
-    done = {
-        f"job {number}": Done(1, InstantTime(f"20260101000000{number % 1000:03d}"))
-        for number in range(1000)
-    }
+    times = [InstantTime(f"20260101000000{number:03d}") for number in range(1000)]
+    done = {f"job {number}": Done(1, time) for number, time in enumerate(times)}
     text = encode_done({**done, "newest": Done(1, InstantTime("20260101000001000"))})
     found = json.loads(text)
     assert len(found) == 1000

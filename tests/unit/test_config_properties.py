@@ -85,13 +85,6 @@ def test_formats_as_java_stores(properties: dict[str, str], expected: bytes) -> 
     assert parse_properties(expected) == properties
 
 
-def test_newline_in_a_value_injects_no_key() -> None:
-    hostile = {"a": "x\nhoodie.table.format=evil\r\nb=c", "z": "1"}
-    data = format_properties(hostile)
-    assert data.count(b"\n") == 2
-    assert parse_properties(data) == hostile
-
-
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [

@@ -86,9 +86,8 @@ def test_round_trip(properties: dict[str, str]) -> None:
 
 
 def test_commit_time_without_partitions_and_database() -> None:
-    config = TableConfig(
-        name="t", record_key_fields=("a", "b"), keygen_type=KeyGeneratorType.NON_PARTITION
-    )
+    without = KeyGeneratorType.NON_PARTITION
+    config = TableConfig(name="t", record_key_fields=("a", "b"), keygen_type=without)
     properties = properties_of(config)
     assert properties["hoodie.record.merge.mode"] == "COMMIT_TIME_ORDERING"
     assert properties["hoodie.record.merge.strategy.id"] == "ce9acb64-bde0-424c-9b91-f6ebba25356d"
@@ -234,15 +233,12 @@ def test_a_plain_table_can_be_written() -> None:
         ({"type": "SIMPLE_AVRO"}, KeyGeneratorType.SIMPLE),
         ({"class": "org.apache.hudi.keygen.SimpleKeyGenerator"}, KeyGeneratorType.SIMPLE),
         ({}, KeyGeneratorType.SIMPLE),
-        ({"record": "a,b"}, KeyGeneratorType.COMPLEX),
+        ({"recordkey": "a,b"}, KeyGeneratorType.COMPLEX),
         ({"partition": None}, KeyGeneratorType.NON_PARTITION),
     ],
 )
 def test_words_for_key_generators(changes: dict[str, str | None], kind: KeyGeneratorType) -> None:
-    names = {
-        "record": "hoodie.table.recordkey.fields",
-        "partition": "hoodie.table.partition.fields",
-    }
+    names = {of: f"hoodie.table.{of}.fields" for of in ("recordkey", "partition")}
     given = {names.get(name, f"{KEYGEN}{name}"): text for name, text in changes.items()}
     stored = changed({f"{KEYGEN}type": None, **given})
     config = stored_config(stored)

@@ -98,9 +98,8 @@ class Database:
 def database(metastore: Service) -> Database:
     name = f"c{uuid.uuid4().hex}"
     with metastore.client() as client:
-        client.create_database(
-            ttypes.Database(name=name, locationUri=f"file://{metastore.warehouse}/{name}")
-        )
+        place = f"file://{metastore.warehouse}/{name}"
+        client.create_database(ttypes.Database(name=name, locationUri=place))
     return Database(metastore, name)
 
 

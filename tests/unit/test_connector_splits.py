@@ -42,11 +42,8 @@ MB = 1 << 20
 SCHEMA = pa.schema(
     [pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "6"}), pa.field("città", pa.string())]
 )
-INFO = PartitionInfo(
-    PartitionPath("città=東/b"),
-    "città=東%2Fb",
-    (PartitionKey("città", "東/b"), PartitionKey("n", None)),
-)
+KEYS = (PartitionKey("città", "東/b"), PartitionKey("n", None))
+INFO = PartitionInfo(PartitionPath("città=東/b"), "città=東%2Fb", KEYS)
 
 
 def listed(size: int, logs: tuple[str, ...] = (), log_bytes: int = 0) -> ScannedFile:

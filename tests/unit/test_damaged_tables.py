@@ -79,11 +79,10 @@ def cut(data: bytes) -> bytes:
     return data[: len(data) // 2]
 
 
-def other_checksum(data: bytes) -> bytes:
-    return data.replace(b"hoodie.table.name=damaged", b"hoodie.table.name=damage")
-
-
-@pytest.mark.parametrize("damage", [cut, other_checksum, lambda _: b"", lambda _: b"\xff\x00\xff"])
+@pytest.mark.parametrize(
+    "damage",
+    [cut, lambda data: data.replace(b"=damaged", b"=damage"), lambda _: b"", lambda _: b"\xff\x00"],
+)
 def test_damaged_properties(damage: Callable[[bytes], bytes], path: Path) -> None:
     properties = path / ".hoodie/hoodie.properties"
     whole = properties.read_bytes()
@@ -335,12 +334,8 @@ def test_notes_of_somebody_else_are_nothing() -> None:
     assert _decoded(DEEP) == {}
 
 
-LOCAL, S3, TOP, AZURE = (
-    "/lake/my table",
-    "s3://bucket/lake/t",
-    "s3://bucket",
-    "abfss://c@account.dfs.core.windows.net/t",
-)
+LOCAL, S3, TOP = "/lake/my table", "s3://bucket/lake/t", "s3://bucket"
+AZURE = "abfss://c@account.dfs.core.windows.net/t"
 
 
 def test_hudi_takes_no_null_for_the_log_blocks_of_a_rollback() -> None:

@@ -25,10 +25,9 @@ def test_a_declared_option_is_declared_only() -> None:
     for name in DECLARED_NAMES:
         for line in OPTIONS.of(name):
             kind = line.section.kind
-            is_meant = kind is OptionTreatment.LATER or (
-                kind is OptionTreatment.QUIET and line.name != name
-            )
-            assert is_meant, f"{name} is declared: take it out of hudi_options.txt"
+            later, quiet = (kind is one for one in (OptionTreatment.LATER, OptionTreatment.QUIET))
+            advice = f"{name} is declared: take it out of hudi_options.txt"
+            assert later or (quiet and line.name != name), advice
 
 
 def test_no_line_stands_twice() -> None:
@@ -40,10 +39,8 @@ def test_no_line_stands_twice() -> None:
             assert all(line.harmless is not None for line in lines), section.title
         if section.kind is OptionTreatment.LATER:
             assert any(line.harmless is not None for line in lines), section.title
-    one_kind = [
-        name for name in OPTIONS.names if len({line.section.kind for line in OPTIONS.of(name)}) > 1
-    ]
-    assert not one_kind
+    for name in OPTIONS.names:
+        assert len({line.section.kind for line in OPTIONS.of(name)}) == 1, name
 
 
 @pytest.mark.impure

@@ -555,10 +555,8 @@ def lower_index(*entries: IndexEntry) -> bytes:
 
 def test_deep_indexes_of_hbase_are_read() -> None:
     first, second = block_of(PAIR[0]), block_of(PAIR[1], before=0)
-    places = [
-        IndexEntry(index_key(b"a", True), 0, len(first)),
-        IndexEntry(index_key(b"b", True), len(first), len(second)),
-    ]
+    a, b = (index_key(key, True) for key, _ in PAIR)
+    places = [IndexEntry(a, 0, len(first)), IndexEntry(b, len(first), len(second))]
     data = first + second
     for magic in (LEAF_INDEX_MAGIC, MIDDLE_INDEX_MAGIC):
         block = encode_block(magic, lower_index(*places), Codec.NONE, -1)

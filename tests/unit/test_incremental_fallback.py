@@ -14,16 +14,12 @@ OPTIONS = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": 
 FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 
 
-def put(path: Path, **prices: float) -> None:
-    hudi.write(rows(*prices, price=list(prices.values())), path, options=OPTIONS)
-
-
 @pytest.mark.parametrize("table_format", TABLES)
 def test_the_rows_that_did_not_change_since(tmp_path: Path, table_format: str) -> None:
     path = tmp_path / "t"
     new_table(path, rows("a", "b", price=[1.0, 2.0]), format=table_format)
     for price in (3.0, 4.0, 5.0):
-        put(path, a=price)
+        hudi.write(rows("a", price=price), path, options=OPTIONS)
     first, second, *_ = hudi.Table.open(path).timeline.completed_writes()
     hudi.Table.open(path).clean(options={"hoodie.cleaner.commits.retained": 1})
 

@@ -23,9 +23,7 @@ from hudi_core.services.metadata import MetadataOperator
 from hudi_core.txn.table_lock import table_lock
 from tests.tables import FORMATS, TABLES, new_table, pairs, rows
 
-NUMBERED = pa.schema(
-    [("id", pa.string()), ("n", pa.int32()), ("city", pa.string()), ("ts", pa.int64())]
-)
+NUMBERED = pa.schema({"id": "string", "n": "int32", "city": "string", "ts": "int64"})
 WHOLE, PARTLY = (f"hoodie.metadata.{name}record.level.index." for name in ("global.", ""))
 ROUTES = {
     "whole": {

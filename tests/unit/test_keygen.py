@@ -45,11 +45,8 @@ def table(
     names = tuple(partitions.split(",")) if partitions else ()
     if kind is None:
         kind = KeyGeneratorType.SIMPLE if names else KeyGeneratorType.NON_PARTITION
-    fields: dict[str, Any] = {
-        "record_key_fields": tuple(keys.split(",")),
-        "partition_fields": names,
-    }
-    return TableConfig(name="t", keygen_type=kind, **fields, **more)
+    of = {"keygen_type": kind, "partition_fields": names, **more}
+    return TableConfig(name="t", record_key_fields=tuple(keys.split(",")), **of)
 
 
 def typed(**columns: Any) -> pa.RecordBatch:
@@ -356,9 +353,8 @@ def test_keys_of_numbers_have_the_digits_of_a_tables_java() -> None:
     old = KeyForm(old_floats=True)
     assert to_text(values, old).to_pylist() == ["1.5", "4.729999999999999E21", None, "NaN"]
     config = table("id", "f", old_floats=True)
-    assert paths(key_generator(config, TYPED), typed(id=["a"], f=[4.73e21])) == [
-        "4.729999999999999E21"
-    ]
+    found = paths(key_generator(config, TYPED), typed(id=["a"], f=[4.73e21]))
+    assert found == ["4.729999999999999E21"]
 
 
 NONE, PASSIVE, ACTIVE = Ambiguity
@@ -439,9 +435,7 @@ def test_other_keys_are_not_ambiguous() -> None:
 
 
 def test_nulls_of_other_types_are_not_ambiguous() -> None:
-    schema = TableSchema.create(
-        pa.schema([("a", pa.string()), ("n", pa.int64()), ("b", pa.binary())])
-    )
+    schema = TableSchema.create(pa.schema({"a": "string", "n": "int64", "b": "binary"}))
     config_ = of_fields("a", "n", "b")
 
     assert found(config_, schema, [("x", None, None), ("y", 1, b"")]) is NONE

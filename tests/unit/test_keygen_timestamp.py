@@ -33,11 +33,8 @@ from tests.unit.timestamp_tables import (
 # --- numbers -------------------------------------------------------------------
 
 
-BERLIN, TOKYO, EAST = (
-    {"output_zone": "Europe/Berlin"},
-    {"zone": "Asia/Tokyo"},
-    {"zone": "GMT+8:00"},
-)
+BERLIN, TOKYO = {"output_zone": "Europe/Berlin"}, {"zone": "Asia/Tokyo"}
+EAST = {"zone": "GMT+8:00"}
 HOURS, GMT_DAYS = "yyyy-MM-dd-HH", {"zone": "GMT", "unit": "days"}
 NUMBERS: dict[str, list[tuple[dict[str, str], str, int | None, str]]] = {
     "EPOCHMILLISECONDS": [
@@ -269,9 +266,8 @@ def test_hive_style_and_escaped_paths() -> None:
 
 def test_each_path_is_in_the_dictionary_once() -> None:
     keygen = generator(options("UNIX_TIMESTAMP", "EEE"), pa.int64())
-    batch = pa.record_batch(
-        {"id": ["a"] * 15, "ts": [day * 86_400 for day in range(15)], "city": [None] * 15}
-    )
+    days = range(0, 15 * 86_400, 86_400)
+    batch = pa.record_batch({"id": ["a"] * 15, "ts": days, "city": [None] * 15})
     found = keygen.partition_paths(batch)
     assert len(found.dictionary) == 7
     assert found.to_pylist()[:7] == found.to_pylist()[7:14]
