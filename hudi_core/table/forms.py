@@ -9,7 +9,8 @@ from typing import Any
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.write import WriteConfig
 from hudi_core.engine.choice import chosen_engine
-from hudi_core.metadata.partitions.names import asked_partition, full_name
+from hudi_core.metadata.partitions.asked import asked_partition
+from hudi_core.metadata.partitions.names import full_name
 from hudi_core.model.instant import Instant
 from hudi_core.model.result import CommitResult
 from hudi_core.services.alter import alter_table, schema_change
