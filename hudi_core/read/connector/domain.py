@@ -67,16 +67,16 @@ class Range:
 
     def intersect(self, other: Range) -> Range:
         """The values in both; it may be empty."""
-        first, last = max(self, other, key=_begin), min(self, other, key=_end)
+        first = self if self.begin >= other.begin else other
+        last = self if self.end <= other.end else other
         return Range(first.low, last.high, first.has_low, last.has_high)
 
     def through(self, later: Range) -> Range:
         """The range from its begin to the later one of both ends."""
-        last = max(self, later, key=_end)
+        last = self if self.end >= later.end else later
         return Range(self.low, last.high, self.has_low, last.has_high)
 
 
-_begin, _end = attrgetter("begin"), attrgetter("end")
 EVERYTHING: Final = Range()
 
 
@@ -97,7 +97,7 @@ class Domain:
         """A domain of ranges in any order, which may overlap."""
         found: list[Range] = []
         some = [one for one in ranges if not one.is_empty]
-        for one in sorted(some, key=_begin) if len(some) > 1 else some:
+        for one in sorted(some, key=attrgetter("begin")) if len(some) > 1 else some:
             if found and found[-1].meets(one):
                 found[-1] = found[-1].through(one)
             else:
