@@ -354,7 +354,9 @@ class RecordTagging:
         context = self._context
         keys = load(context, item.incoming.keys).column("key").combine_chunks()
         found = item.lookup.find(keys)
-        left = spill(context, task, "where", _locations(found), self.tagging.in_memory)
+        # ordinals of keys and groups, both of 32 bits
+        where = pa.table({"key": found.keys, "group": found.groups})
+        left = spill(context, task, "where", where, self.tagging.in_memory)
         return _Answer(left, found.file_groups)
 
     def look(self, task: TaskContext, item: _Piece) -> SpillRef:
@@ -429,9 +431,3 @@ def _pieces(
     hints = tuple(answer.hints(ordinals) for answer in answers)
     chunks = file_chunks(scope, sorted(ordinals.values()))
     return [_Piece(scope, incoming, chunk, hints) for chunk in chunks]
-
-
-def _locations(found: Locations) -> pa.Table:
-    return pa.table(
-        {"key": pa.array(found.keys, pa.int32()), "group": pa.array(found.groups, pa.int32())}
-    )

@@ -170,7 +170,8 @@ class Tagging:
             scopes = _with_ranges(scopes, key_ranges)
         narrow = [scope for scope in scopes if len(_chunks(scope)) <= 1]
         wide = [scope for scope in scopes if len(_chunks(scope)) > 1]
-        found = engine.map_tasks(narrow, self.tag, stage, [_weight(scope) for scope in narrow])
+        weights = [sum(file.size for _, file in scope.files) for scope in narrow]
+        found = engine.map_tasks(narrow, self.tag, stage, weights)
         if filters is None:
             wide = _with_ranges(wide, key_ranges)
         found += self._run_wide(engine, wide, stage)
@@ -434,10 +435,6 @@ def file_chunks(scope: Scope, ordinals: Iterable[int]) -> list[tuple[int, ...]]:
         total += max(scope.files[ordinal][1].size, _BYTES_PER_TASK // _FILES_PER_TASK)
     grouped = groupby(pieces, key=lambda piece: piece[0])
     return [tuple(ordinal for _, ordinal in group) for _, group in grouped]
-
-
-def _weight(scope: Scope) -> int:
-    return sum(file.size for _, file in scope.files)
 
 
 # --- inserts of existing keys: dropped or refused by an option -----------------------------------
