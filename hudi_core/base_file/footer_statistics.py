@@ -141,16 +141,12 @@ def _internal_form(kind: pa.DataType) -> Callable[[Any], Scalar]:
         return lambda raw: str(raw, "utf-8")
     if (pt.is_timestamp(kind) or pt.is_time(kind)) and kind.unit == "ms":
         return lambda raw: int(raw) * 1000
-    return _same
+    return lambda raw: raw
 
 
 def _unscaled(raw: bytes | int) -> int:
     # other writers store decimals of few digits as numbers
     return raw if isinstance(raw, int) else int.from_bytes(raw, "big", signed=True)
-
-
-def _same(raw: Any) -> Any:
-    return raw
 
 
 def _null_count(chunk: pq.ColumnChunkMetaData) -> int | None:

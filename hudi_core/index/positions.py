@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -85,11 +86,11 @@ class PositionTagging:
         item = _Everything(tuple(parts), tuple(paths), are_new)
         [(tagged, added)] = engine.map_tasks([item], self.tag, stage)
         scopes = [
-            AddedRows(keys, self._candidates(path, files), self._leaving(path, files, tagged))
+            self._added_rows(keys, files if path is None else {path: files.get(path, ())}, tagged)
             for path, keys in added.items()
         ]
         looks = [
-            _Look(scope, chunk)
+            (scope, chunk)
             for scope in scopes
             for chunk in file_chunks(_scope_of(scope), range(len(scope.files)))
         ]
@@ -153,16 +154,17 @@ class PositionTagging:
         # a null matches nothing, but is part of a key all the same
         return tagged, asked if moved or not (item.are_new and are_whole) else {}
 
-    def look(self, _: TaskContext, item: _Look) -> str | None:
+    def look(self, _: TaskContext, item: tuple[AddedRows, tuple[int, ...]]) -> str | None:
         """Return a key that some files keep; ``None`` for none."""
-        scope = _scope_of(item.added)
-        rows = load(self.context, item.added.keys)
+        added, files = item
+        scope = _scope_of(added)
+        rows = load(self.context, added.keys)
         keys = rows.column(_ADDED).combine_chunks()
         numbers = np.arange(len(keys))
         table = pa.table({"key": keys, "number": numbers})
         incoming = Incoming(numbers, np.zeros(len(numbers), bool), numbers, table)
-        for found in locate(scope, incoming, self.context, item.files):
-            stay = ~np.isin(found.stored, item.added.leaving.get(found.file, _NONE))
+        for found in locate(scope, incoming, self.context, files):
+            stay = ~np.isin(found.stored, added.leaving.get(found.file, _NONE))
             if stay.any():
                 self._require_same(
                     rows, found.keys[stay], scope.files[found.file], found.stored[stay]
@@ -252,29 +254,23 @@ class PositionTagging:
             first = rows.take(pa.array(np.zeros(len(keys), np.int64)))
             require_same_rows(ambiguity, keys, rows, first, "beside it")
 
-    def _candidates(
-        self, path: PartitionPath | None, files: Mapping[PartitionPath, Sequence[BaseFile]]
-    ) -> tuple[tuple[PartitionPath, BaseFile], ...]:
-        wanted = files if path is None else {path: files.get(path, ())}
-        return tuple((one, file) for one, some in wanted.items() for file in some)
-
-    def _leaving(
+    def _added_rows(
         self,
-        path: PartitionPath | None,
+        keys: SpillRef,
         files: Mapping[PartitionPath, Sequence[BaseFile]],
         tagged: Sequence[Tagged],
-    ) -> dict[int, Positions]:
-        """Positions of rows that go, by candidate of a scope."""
-        starts, start = {}, 0
-        for one, some in (files if path is None else {path: files.get(path, ())}).items():
-            starts[one] = start
-            start += len(some)
-        return {
-            starts[one.partition_path] + candidate: left
+    ) -> AddedRows:
+        """Added keys, and the files that may hold them."""
+        counts = accumulate(map(len, files.values()), initial=0)
+        starts = dict(zip(files, counts, strict=False))
+        leaving = {
+            starts[one.partition_path] + candidate: located_rows(self.context, one, candidate).gone
             for one in tagged
             if one.partition_path in starts
-            for candidate, left in _gone_of(self.context, one).items()
+            for candidate in one.located
         }
+        flat = tuple((path, file) for path, some in files.items() for file in some)
+        return AddedRows(keys, flat, leaving)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,18 +280,8 @@ class _Everything:
     are_new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    added: AddedRows
-    files: tuple[int, ...]
-
-
 def _scope_of(added: AddedRows) -> Scope:
     return Scope((), Sources((), ()), added.files, combine=False, deletes_all=False)
-
-
-def _gone_of(context: WriteContext, tagged: Tagged) -> dict[int, Positions]:
-    return {one: located_rows(context, tagged, one).gone for one in tagged.located}
 
 
 def _grouped(numbers: Positions, groups: Positions) -> Iterator[tuple[int, Positions]]:

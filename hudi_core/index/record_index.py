@@ -25,8 +25,7 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.engine.base import Engine, TaskContext
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError
 from hudi_core.index.incoming import Scope, SpilledIncoming
-from hudi_core.index.locating import locate_hinted, to_table
-from hudi_core.index.tagging import MatchMerge, Tagged, Tagging, file_chunks
+from hudi_core.index.tagging import FileLook, Tagged, Tagging, file_chunks
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.group_reader import GroupFiles, GroupReader
@@ -253,6 +252,8 @@ def _number(decoder: RecordDecoder, value: bytes, path: str, known: _KnownGroups
 
 
 BaseFiles = dict[PartitionPath, tuple[BaseFile, ...]]
+_Answer = tuple[SpillRef, tuple[FileGroupId, ...]]
+"""Keys with the ordinals of their file groups, and these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,41 +277,27 @@ class RecordTagging:
         partitions.
         """
         left = engine.map_tasks(scopes, self.tagging.collect, stage)
-        looks = [
-            _Look(number, incoming, lookup)
-            for number, (scope, incoming) in enumerate(zip(scopes, left, strict=True))
-            for lookup in index.lookups(sum(scope.sources.rows), self._owner(scope))
+        asked = [
+            [(incoming, one) for one in index.lookups(sum(scope.sources.rows), self._owner(scope))]
+            for scope, incoming in zip(scopes, left, strict=True)
         ]
-        answers: list[list[_Answer]] = [[] for _ in scopes]
-        for look, answer in zip(looks, engine.map_tasks(looks, self.ask, stage), strict=True):
-            answers[look.scope].append(answer)
+        flat = [one for some in asked for one in some]
+        found = iter(engine.map_tasks(flat, self.ask, stage))
+        answers = [[next(found) for _ in some] for some in asked]
         paths = set[PartitionPath]()
         if self._context.knows_partitions:
             paths = {path for scope in scopes for path in scope.sources.paths}
         if self._context.is_global:
             paths |= {
-                group.partition_path
-                for some in answers
-                for answer in some
-                for group in answer.file_groups
+                group.partition_path for some in answers for _, groups in some for group in groups
             }
         files = files_of(paths)
-        pieces: list[tuple[int, _Piece]] = []
-        found: list[list[SpillRef]] = [[] for _ in scopes]
         with_files = [self._with_files(scope, files) for scope in scopes]
-        for number, (scope, incoming) in enumerate(zip(with_files, left, strict=True)):
-            ordinals = self._ordinals(scope, answers[number])
-            some = _pieces(scope, incoming, answers[number], ordinals)
-            pieces += [(number, piece) for piece in some]
-        weights = [sum(one.scope.files[file][1].size for file in one.files) for _, one in pieces]
-        looked = engine.map_tasks([one for _, one in pieces], self.look, stage, weights)
-        for (number, _), one in zip(pieces, looked, strict=True):
-            found[number].append(one)
-        merges = [
-            MatchMerge(scope, incoming, tuple(some))
-            for scope, incoming, some in zip(with_files, left, found, strict=True)
+        looks = [
+            self._looks(scope, incoming, some)
+            for scope, incoming, some in zip(with_files, left, answers, strict=True)
         ]
-        tagged = engine.map_tasks(merges, self.tagging.merge_matches, stage)
+        tagged = self.tagging.run_looks(engine, with_files, left, looks, stage)
         return files, {one.partition_path: one for some in tagged for one in some}
 
     def _owner(self, scope: Scope) -> PartitionPath | None:
@@ -326,13 +313,22 @@ class RecordTagging:
             scope, files=tuple((path, file) for path in paths for file in files.get(path, ()))
         )
 
+    def _looks(
+        self, scope: Scope, incoming: SpilledIncoming, answers: Sequence[_Answer]
+    ) -> list[FileLook]:
+        """The files of a scope that hold keys, as the index says."""
+        ordinals = self._ordinals(scope, answers)
+        hints = tuple((left, tuple(ordinals[one] for one in groups)) for left, groups in answers)
+        chunks = file_chunks(scope, sorted(ordinals.values()))
+        return [FileLook(scope, incoming, chunk, hints) for chunk in chunks]
+
     def _ordinals(self, scope: Scope, answers: Sequence[_Answer]) -> dict[FileGroupId, int]:
         """The file's ordinal of each file group that the index names.
 
         A file group that is not there raises ``CorruptMetadataError``: its keys would be taken for
         new ones.
         """
-        named = {group for answer in answers for group in answer.file_groups}
+        named = {group for _, groups in answers for group in groups}
         found = {
             group: ordinal
             for ordinal, (path, file) in enumerate(scope.files)
@@ -349,89 +345,16 @@ class RecordTagging:
             )
         return found
 
-    def ask(self, task: TaskContext, item: _Look) -> _Answer:
+    def ask(self, task: TaskContext, item: tuple[SpilledIncoming, ShardLookup]) -> _Answer:
         """Ask some shards for the keys that they hold."""
-        context = self._context
-        keys = load(context, item.incoming.keys).column("key").combine_chunks()
-        found = item.lookup.find(keys)
-        left = spill(context, task, "where", _locations(found), self.tagging.in_memory)
-        return _Answer(left, found.file_groups)
-
-    def look(self, task: TaskContext, item: _Piece) -> SpillRef:
-        """Probe some files for the keys that the index names."""
-        context = self._context
-        incoming = item.incoming.load(context)
-        stated = [hint.load(context) for hint in item.hints]
-        keys = np.concatenate([one for one, _ in stated])
-        files = np.concatenate([one for _, one in stated])
-        hinted = {ordinal: np.sort(keys[files == ordinal]) for ordinal in item.files}
-        found = to_table(locate_hinted(item.scope, incoming, context, hinted))
-        return spill(context, task, "found", found, self.tagging.in_memory)
+        incoming, lookup = item
+        keys = load(self._context, incoming.keys).column("key").combine_chunks()
+        found = lookup.find(keys)
+        # ordinals of keys and groups, both of 32 bits
+        where = pa.table({"key": found.keys, "group": found.groups})
+        left = spill(self._context, task, "where", where, self.tagging.in_memory)
+        return left, found.file_groups
 
     @property
     def _context(self) -> WriteContext:
         return self.tagging.context
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """Keys to probe in some shards, and the number of their scope."""
-
-    scope: int
-    incoming: SpilledIncoming
-    lookup: ShardLookup
-
-
-@dataclass(frozen=True, slots=True)
-class _Hint:
-    """Where keys are said to be.
-
-    ``files`` has the ordinal of each file group's file.
-    """
-
-    left: SpillRef
-    files: tuple[int, ...]
-
-    def load(self, context: WriteContext) -> tuple[IntArray, IntArray]:
-        """Return ordinals of keys, and for each the ordinal of the file."""
-        table = load(context, self.left)
-        groups = table.column("group").to_numpy()
-        return table.column("key").to_numpy(), np.array(self.files, dtype=np.int32)[groups]
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """Locations from some shards; ``left`` has keys with group ordinals."""
-
-    left: SpillRef
-    file_groups: tuple[FileGroupId, ...]
-
-    def hints(self, ordinals: Mapping[FileGroupId, int]) -> _Hint:
-        """Return which files that means."""
-        return _Hint(self.left, tuple(ordinals[group] for group in self.file_groups))
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    scope: Scope
-    incoming: SpilledIncoming
-    files: tuple[int, ...]
-    hints: tuple[_Hint, ...]
-
-
-def _pieces(
-    scope: Scope,
-    incoming: SpilledIncoming,
-    answers: Sequence[_Answer],
-    ordinals: Mapping[FileGroupId, int],
-) -> list[_Piece]:
-    """The files of a scope that hold keys, as the index says."""
-    hints = tuple(answer.hints(ordinals) for answer in answers)
-    chunks = file_chunks(scope, sorted(ordinals.values()))
-    return [_Piece(scope, incoming, chunk, hints) for chunk in chunks]
-
-
-def _locations(found: Locations) -> pa.Table:
-    return pa.table(
-        {"key": pa.array(found.keys, pa.int32()), "group": pa.array(found.groups, pa.int32())}
-    )

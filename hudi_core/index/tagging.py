@@ -38,13 +38,21 @@ from hudi_core.index.incoming import (
     record_keys,
     spill_incoming,
 )
-from hudi_core.index.locating import LocatedKeys, from_table, lists, locate, numbers, to_table
+from hudi_core.index.locating import (
+    LocatedKeys,
+    from_table,
+    lists,
+    locate,
+    locate_hinted,
+    numbers,
+    to_table,
+)
 from hudi_core.index.stored_filters import StoredFilters
 from hudi_core.keygen import key_generator
 from hudi_core.model.buckets import Buckets
 from hudi_core.model.files import BaseFile, PartitionPath
 from hudi_core.model.ranges import Mask, ValueRanges
-from hudi_core.rows.combine import Positions
+from hudi_core.rows.combine import IntArray, Positions
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.merging import Located
 from hudi_core.rows.sorting import ordered_positions
@@ -170,7 +178,8 @@ class Tagging:
             scopes = _with_ranges(scopes, key_ranges)
         narrow = [scope for scope in scopes if len(_chunks(scope)) <= 1]
         wide = [scope for scope in scopes if len(_chunks(scope)) > 1]
-        found = engine.map_tasks(narrow, self.tag, stage, [_weight(scope) for scope in narrow])
+        weights = [sum(file.size for _, file in scope.files) for scope in narrow]
+        found = engine.map_tasks(narrow, self.tag, stage, weights)
         if filters is None:
             wide = _with_ranges(wide, key_ranges)
         found += self._run_wide(engine, wide, stage)
@@ -185,19 +194,27 @@ class Tagging:
             scope if scope.filters is not None else replace(scope, key_ranges=None)
             for scope in scopes
         ]
-        chunks = [
-            file_chunks(scope, incoming.files) for scope, incoming in zip(scopes, left, strict=True)
-        ]
         looks = [
-            _Look(scope, incoming, chunk)
-            for scope, incoming, some in zip(scopes, left, chunks, strict=True)
-            for chunk in some
+            [FileLook(scope, incoming, chunk) for chunk in file_chunks(scope, incoming.files)]
+            for scope, incoming in zip(scopes, left, strict=True)
         ]
-        weights = [sum(look.scope.files[one][1].size for one in look.files) for look in looks]
-        found = iter(engine.map_tasks(looks, self.look, stage, weights))
+        return self.run_looks(engine, scopes, left, looks, stage)
+
+    def run_looks(
+        self,
+        engine: Engine,
+        scopes: Sequence[Scope],
+        left: Sequence[SpilledIncoming],
+        looks: Sequence[Sequence[FileLook]],
+        stage: int,
+    ) -> list[list[Tagged]]:
+        """Look into files, and put together what was found for each scope."""
+        each = [one for some in looks for one in some]
+        weights = [sum(one.scope.files[file][1].size for file in one.files) for one in each]
+        found = iter(engine.map_tasks(each, self.look, stage, weights))
         merges = [
-            MatchMerge(scope, incoming, tuple(next(found) for _ in some))
-            for scope, incoming, some in zip(scopes, left, chunks, strict=True)
+            _MatchMerge(scope, incoming, tuple(next(found) for _ in some))
+            for scope, incoming, some in zip(scopes, left, looks, strict=True)
         ]
         return engine.map_tasks(merges, self.merge_matches, stage)
 
@@ -236,13 +253,16 @@ class Tagging:
         incoming = self._incoming(scope)
         return spill_incoming(task, scope, incoming, self.context, self.in_memory)
 
-    def look(self, task: TaskContext, item: _Look) -> SpillRef:
+    def look(self, task: TaskContext, item: FileLook) -> SpillRef:
         """Look for the keys in some of the files."""
         incoming = item.incoming.load(self.context)
-        found = to_table(locate(item.scope, incoming, self.context, item.files))
-        return spill(self.context, task, "found", found, self.in_memory)
+        if item.hints:
+            found = locate_hinted(item.scope, incoming, self.context, item.hinted(self.context))
+        else:
+            found = locate(item.scope, incoming, self.context, item.files)
+        return spill(self.context, task, "found", to_table(found), self.in_memory)
 
-    def merge_matches(self, task: TaskContext, item: MatchMerge) -> list[Tagged]:
+    def merge_matches(self, task: TaskContext, item: _MatchMerge) -> list[Tagged]:
         """Put together what was found in all files."""
         found = [one for left in item.found for one in from_table(load(self.context, left))]
         incoming = item.incoming.load(self.context)
@@ -338,14 +358,29 @@ def in_buckets(
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class FileLook:
+    """Some files of a scope to look for its keys in.
+
+    ``hints`` are where an index says that keys are: tables of ordinals of keys and of file groups,
+    each with the ordinals of the groups' files.
+    """
+
     scope: Scope
     incoming: SpilledIncoming
     files: tuple[int, ...]
+    hints: tuple[tuple[SpillRef, tuple[int, ...]], ...] = ()
+
+    def hinted(self, context: WriteContext) -> dict[int, IntArray]:
+        """Ascending ordinals of keys, by the file that the index says they are in."""
+        tables = [(load(context, left), np.array(files, np.int32)) for left, files in self.hints]
+        keys = np.concatenate([table.column("key").to_numpy() for table, _ in tables])
+        places = [files[table.column("group").to_numpy()] for table, files in tables]
+        files = np.concatenate(places)
+        return {ordinal: np.sort(keys[files == ordinal]) for ordinal in self.files}
 
 
 @dataclass(frozen=True, slots=True)
-class MatchMerge:
+class _MatchMerge:
     """A scope, its keys, and its matches in files."""
 
     scope: Scope
@@ -434,10 +469,6 @@ def file_chunks(scope: Scope, ordinals: Iterable[int]) -> list[tuple[int, ...]]:
         total += max(scope.files[ordinal][1].size, _BYTES_PER_TASK // _FILES_PER_TASK)
     grouped = groupby(pieces, key=lambda piece: piece[0])
     return [tuple(ordinal for _, ordinal in group) for _, group in grouped]
-
-
-def _weight(scope: Scope) -> int:
-    return sum(file.size for _, file in scope.files)
 
 
 # --- inserts of existing keys: dropped or refused by an option -----------------------------------

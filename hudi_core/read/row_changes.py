@@ -78,7 +78,7 @@ class SliceComparison:
         is_written = _is_written(after, change)
         written = after.filter(is_written)
         if change.before is None:
-            copied = _keys(after.filter(pc.invert(is_written)))
+            copied = after.filter(pc.invert(is_written))[RECORD_KEY].combine_chunks()
             return RowChanges(before, written, copied if len(copied) else None)
         copied = after[RECORD_KEY].filter(pc.invert(is_written))
         return RowChanges(before.filter(_is_gone(before, written, copied)), written, None)
@@ -121,7 +121,3 @@ def _is_gone(before: pa.Table, written: pa.Table, copied: pa.ChunkedArray) -> pa
 
 def _among(rows: pa.Table, others: pa.Table) -> pa.Array:
     return keys_among(rows[RECORD_KEY], others[RECORD_KEY].chunks)
-
-
-def _keys(rows: pa.Table) -> pa.Array:
-    return rows[RECORD_KEY].combine_chunks()

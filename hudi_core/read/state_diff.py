@@ -74,7 +74,8 @@ class StateDiff:
         return replace(self.scan, columns=tuple(columns), shows_keys=True).table(files)
 
     def _differences(self, old: pa.Table, new: pa.Table) -> Iterator[pa.Table]:
-        places = _places(*(_columns_at(rows, self.keys) for rows in (new, old)))
+        each = ({key: values_of(rows, key) for key in self.keys} for rows in (new, old))
+        places = _places(*map(pa.table, each))
         is_known = places >= 0
         is_gone = np.ones(old.num_rows, bool)
         is_gone[places[is_known]] = False
@@ -101,10 +102,6 @@ class StateDiff:
         seen = self.scan.as_shown(rows.select(list(self.scan.columns)))
         shown = seen.append_column(CHANGE_TYPE, kinds)
         return shown.cast(self.output_schema)
-
-
-def _columns_at(rows: pa.Table, paths: Sequence[str]) -> pa.Table:
-    return pa.table({path: values_of(rows, path) for path in paths})
 
 
 def _by_partition(

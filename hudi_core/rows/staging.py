@@ -139,7 +139,9 @@ def stage_rows(
         builder.see_keys(chunk)
         arrived = chunk
         if context.is_global:
-            arrived = _with_arrival(chunk, task.task * _TASK_ROWS + builder.rows)
+            first = task.task * _TASK_ROWS + builder.rows
+            places = np.arange(first, first + chunk.num_rows)
+            arrived = chunk.append_column(INGEST_ORDER, pa.array(places))
         for path, piece in scatter(arrived, keys.partition_paths(chunk)):
             builder.add(path, piece)
     part = builder.close()
@@ -194,10 +196,6 @@ class PartBuilder:
             tuple(self._batch_rows),
             self._ambiguity,
         )
-
-
-def _with_arrival(chunk: pa.RecordBatch, first: int) -> pa.RecordBatch:
-    return chunk.append_column(INGEST_ORDER, pa.array(np.arange(first, first + chunk.num_rows)))
 
 
 def scatter(

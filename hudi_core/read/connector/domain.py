@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, Final, Self, TypeAlias
 
 import pyarrow as pa
@@ -43,44 +44,37 @@ class Range:
         return self.has_low and self.has_high and bool(self.low == self.high)
 
     @property
+    def begin(self) -> tuple[Any, ...]:
+        """Orders ranges by where they begin, and against :attr:`end`."""
+        return (0,) if self.low is None else (1, self.low, not self.has_low)
+
+    @property
+    def end(self) -> tuple[Any, ...]:
+        """Orders ranges by where they end, and against :attr:`begin`."""
+        return (2,) if self.high is None else (1, self.high, self.has_high)
+
+    @property
     def is_empty(self) -> bool:
         """Whether no value is in it."""
-        if self.low is None or self.high is None:
-            return False
-        ends_first = bool(self.high < self.low)
-        return ends_first or (self.low == self.high and not (self.has_low and self.has_high))
+        return self.end <= self.begin
 
     def meets(self, later: Range) -> bool:
         """Whether it and a later range are one range together.
 
         A range that begins no sooner.
         """
-        if self.high is None or later.low is None or later.low < self.high:
-            return True
-        return bool(later.low == self.high) and (self.has_high or later.has_low)
+        return later.begin <= self.end
 
     def intersect(self, other: Range) -> Range:
         """The values in both; it may be empty."""
-        low, has_low = self.low, self.has_low
-        if low is None or (other.low is not None and other.low > low):
-            low, has_low = other.low, other.has_low
-        elif other.low is not None and other.low == low:
-            has_low = has_low and other.has_low
-        high, has_high = self.high, self.has_high
-        if high is None or (other.high is not None and other.high < high):
-            high, has_high = other.high, other.has_high
-        elif other.high is not None and other.high == high:
-            has_high = has_high and other.has_high
-        return Range(low, high, has_low, has_high)
+        first = self if self.begin >= other.begin else other
+        last = self if self.end <= other.end else other
+        return Range(first.low, last.high, first.has_low, last.has_high)
 
     def through(self, later: Range) -> Range:
         """The range from its begin to the later one of both ends."""
-        high, has_high = self.high, self.has_high
-        if high is not None and (later.high is None or later.high > high):
-            high, has_high = later.high, later.has_high
-        elif high is not None and later.high == high:
-            has_high = has_high or later.has_high
-        return replace(self, high=high, has_high=has_high)
+        last = self if self.end >= later.end else later
+        return Range(self.low, last.high, self.has_low, last.has_high)
 
 
 EVERYTHING: Final = Range()
@@ -103,7 +97,7 @@ class Domain:
         """A domain of ranges in any order, which may overlap."""
         found: list[Range] = []
         some = [one for one in ranges if not one.is_empty]
-        for one in sorted(some, key=_begin) if len(some) > 1 else some:
+        for one in sorted(some, key=attrgetter("begin")) if len(some) > 1 else some:
             if found and found[-1].meets(one):
                 found[-1] = found[-1].through(one)
             else:
@@ -145,7 +139,7 @@ class Domain:
             both = left.intersect(right)
             if not both.is_empty:
                 found.append(both)
-            if _ends_first(left, right):
+            if left.end < right.end:
                 left = next(mine, None)
             else:
                 right = next(others, None)
@@ -239,10 +233,7 @@ def is_nan(value: Value) -> bool:
 
 def scalar_of(value: Value, kind: pa.DataType) -> pa.Scalar:
     """The scalar of a value, of some type."""
-    if _counts_time(kind):
-        width = pa.int32() if kind.bit_width == 32 else pa.int64()
-        return pa.scalar(value, width).cast(kind)
-    return pa.scalar(value, kind)
+    return array_of([value], kind)[0]
 
 
 def array_of(values: Sequence[Value], kind: pa.DataType) -> pa.Array:
@@ -255,18 +246,6 @@ def array_of(values: Sequence[Value], kind: pa.DataType) -> pa.Array:
 
 def _counts_time(kind: pa.DataType) -> bool:
     return bool(pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_time(kind))
-
-
-def _begin(one: Range) -> tuple[Any, ...]:
-    return (0,) if one.low is None else (1, one.low, not one.has_low)
-
-
-def _ends_first(one: Range, other: Range) -> bool:
-    if one.high is None or other.high is None:
-        return other.high is None and one.high is not None
-    return bool(one.high < other.high) or (
-        bool(one.high == other.high) and other.has_high and not one.has_high
-    )
 
 
 def _to_json(value: Value | None) -> Any:

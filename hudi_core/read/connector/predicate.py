@@ -37,6 +37,8 @@ from hudi_core.read.predicate import (
     OneOf,
     Or,
     Predicate,
+    all_of,
+    any_of,
     can_match,
     one_of,
 )
@@ -106,10 +108,7 @@ class TupleDomain:
         if self.domains is None:
             raise ValueError("no row is wanted")
         require_columns(sorted(self.domains), schema)
-        parts = [_predicate(name, domain) for name, domain in self.domains.items()]
-        if not parts:
-            return None
-        return Filter.of(parts[0] if len(parts) == 1 else And(tuple(parts)))
+        return Filter.of(_wanted(self.domains)) if self.domains else None
 
     def overlaps(self, ranges: Mapping[str, ValueRanges], count: int) -> Mask:
         """Mask of the files, or partitions, that may hold a wanted row.
@@ -118,8 +117,8 @@ class TupleDomain:
         """
         if self.domains is None:
             return np.zeros(count, np.bool_)
-        parts = [_predicate(name, domain) for name, domain in self.domains.items()]
-        return can_match(And(tuple(parts)) if parts else Anything(), ranges, count)
+        wanted = _wanted(self.domains) if self.domains else Anything()
+        return can_match(wanted, ranges, count)
 
     def to_document(self) -> Any:
         """What :meth:`from_document` reads, as JSON knows it."""
@@ -263,6 +262,10 @@ def _not_by_column(reason: str) -> SchemaError:
 # --- domains to filters --------------------------------------------------------------------------
 
 
+def _wanted(domains: Mapping[str, Domain]) -> Predicate:
+    return all_of(*(_predicate(name, domain) for name, domain in domains.items()))
+
+
 def _predicate(name: str, domain: Domain) -> Predicate:
     if not domain.ranges:
         return IsNull(name)
@@ -281,7 +284,7 @@ def _predicate(name: str, domain: Domain) -> Predicate:
         parts.append(_any_of(name, domain, singles))
     if domain.nulls:
         parts.append(IsNull(name))
-    return parts[0] if len(parts) == 1 else Or(tuple(parts))
+    return any_of(*parts)
 
 
 def _any_of(name: str, domain: Domain, singles: list[Any]) -> Predicate:
@@ -297,4 +300,4 @@ def _within(name: str, domain: Domain, one: Range) -> Predicate:
         parts.append(Comparison(name, ">=" if one.has_low else ">", domain.scalar(one.low)))
     if one.high is not None:
         parts.append(Comparison(name, "<=" if one.has_high else "<", domain.scalar(one.high)))
-    return parts[0] if len(parts) == 1 else And(tuple(parts))
+    return all_of(*parts)

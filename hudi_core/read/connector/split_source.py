@@ -104,7 +104,8 @@ class SplitSource:
 
     def _batch(self, quota: int) -> SplitBatch:
         room = _Room(quota, self._per_second)
-        self._wait(self._next)
+        while (left := self._next - time.monotonic()) > 0 and not self._load.splits.is_drained:
+            time.sleep(min(left, 0.05))
         splits = self._load.splits.take_while(room.takes, None)
         until = time.monotonic() + self._linger_s
         while not room.is_full and (left := until - time.monotonic()) > 0:
@@ -121,10 +122,6 @@ class SplitSource:
             raise ScanClosedError(self._table)
         self._is_taken = is_last
         return SplitBatch(tuple(splits), is_last)
-
-    def _wait(self, until: float) -> None:
-        while (left := until - time.monotonic()) > 0 and not self._load.splits.is_drained:
-            time.sleep(min(left, 0.05))
 
 
 class _Room:

@@ -67,7 +67,7 @@ class Split:
             "weight": self.weight,
             "instant": str(self.instant),
             "logFiles": self.log_files,
-            "schema": _schema_text(self.schema),
+            "schema": base64.b64encode(self.schema.serialize()).decode("ascii"),
             "mark": self.mark,
         }
         return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
@@ -77,7 +77,8 @@ class Split:
         """The split of a string."""
         try:
             found = json.loads(text)
-            schema = _schema_of(_text(found["schema"]))
+            stored = base64.b64decode(_text(found["schema"]), validate=True)
+            schema = pa.ipc.read_schema(pa.py_buffer(stored))
             split = cls(
                 table=_text(found["table"]),
                 path=_text(found["path"]),
@@ -191,14 +192,6 @@ class SplitFactory:
         if self.standard_size is None:
             return 1.0
         return min(max(size / self.standard_size, self.minimum_weight), 1.0)
-
-
-def _schema_text(schema: pa.Schema) -> str:
-    return base64.b64encode(schema.serialize()).decode("ascii")
-
-
-def _schema_of(text: str) -> pa.Schema:
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
 
 
 def _text(value: Any) -> str:
