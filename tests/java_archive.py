@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,17 +44,21 @@ def pytest_configure(config: pytest.Config) -> None:
     is_run_of_several = bool(getattr(config.option, "tx", None))
     if not is_run_of_several or hasattr(config, "workerinput") or archive().exists():
         return
+    folder = tempfile.mkdtemp(dir=sys.prefix, prefix="spark-archive-")
     maker = subprocess.Popen(
-        [sys.executable, "-m", "tests.java_archive"],
+        [sys.executable, "-m", "tests.java_archive", folder],
         cwd=config.rootpath,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
 
     def end() -> None:
-        maker.terminate()
-        maker.wait()
+        if maker.poll() is None:  # a run that ends leaves neither Java nor folder
+            os.killpg(maker.pid, signal.SIGKILL)
+            maker.wait()
+        shutil.rmtree(folder, ignore_errors=True)
 
     config.add_cleanup(end)
 
@@ -66,15 +71,13 @@ def pytest_runtest_setup() -> None:
         os.environ.setdefault("SPARK_HOME", str(_spark()))
 
 
-def main() -> None:
-    """Let Spark do what tests do, and keep the classes that this has loaded."""
+def main(folder: str) -> None:
+    """Let Spark do what tests do in a folder, and keep the classes that this has loaded."""
     there = archive()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # a run that ends leaves no folder
-    with tempfile.TemporaryDirectory(dir=there.parent, prefix="spark-archive-") as folder:
-        made = Path(folder, there.name)
-        os.environ[_OPTIONS] = f"-XX:ArchiveClassesAtExit={made} -Xlog:cds*=off"
-        _use_spark(folder)
-        made.replace(there)
+    made = Path(folder, there.name)
+    os.environ[_OPTIONS] = f"-XX:ArchiveClassesAtExit={made} -Xlog:cds*=off"
+    _use_spark(folder)
+    made.replace(there)
 
 
 def _spark() -> Path:
@@ -109,4 +112,4 @@ def _use_spark(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -14,8 +14,10 @@ from hudi_core.errors import (
 )
 from hudi_core.sync.result import EntryChange
 from tests.metastore_calls import recorded
-from tests.samples import sampled
+from tests.samples import IS_WHOLE, sampled
 from tests.unit.sync_hive.hive_tables import Lake, new_table, trips, types
+
+MANY = 1000 if IS_WHOLE else 500
 
 # --- partitions ----------------------------------------------------------------------------------
 
@@ -23,7 +25,10 @@ from tests.unit.sync_hive.hive_tables import Lake, new_table, trips, types
 @pytest.mark.parametrize(
     ("count", "sizes"),
     sampled(
-        [(260, [10, 20, 40, 80, 100, 10]), (1000, [10, 20, 40, 80, *[100] * 8, 50])],
+        [
+            (260, [10, 20, 40, 80, 100, 10]),
+            (MANY, [10, 20, 40, 80, *[100] * ((MANY - 200) // 100), 50]),
+        ],
         2,
     ),
 )
