@@ -68,7 +68,6 @@ pytest_plugins = [
     "tests.purity",
     "tests.folder_seconds",
     "tests.hudi_tables",
-    "tests.java_archive",
     "tests.shared_services",
     "tests.samples",
 ]

@@ -1,4 +1,4 @@
-"""Wheels, built once in a run."""
+"""Wheels, built once in a run, and an environment that has one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.packaging.built_wheels import Wheels
+from tests.packaging.built_wheels import CORE, CleanEnvironment, Wheels, new_environment
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +18,11 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
     home = folder / "wheels"
     home.mkdir(exist_ok=True)
     return Wheels(home)
+
+
+@pytest.fixture(scope="session")
+def core_and_spark(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> CleanEnvironment:
+    """An environment with the core's wheel and Spark; tests change nothing in it."""
+    environment = new_environment(tmp_path_factory.mktemp("spark") / "clean")
+    environment.install(wheels[CORE], extra="spark")
+    return environment

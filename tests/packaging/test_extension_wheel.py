@@ -98,14 +98,6 @@ def acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def without(core: Path, tmp_path_factory: pytest.TempPathFactory) -> CleanEnvironment:
-    """An environment with Spark that lacks the extensions."""
-    environment = new_environment(tmp_path_factory.mktemp("without") / "clean")
-    environment.install(core, extra="spark")
-    return environment
-
-
-@pytest.fixture(scope="module")
 def with_extensions(
     core: Path, acme: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> CleanEnvironment:
@@ -131,9 +123,9 @@ def test_both_engines_find_them_by_name(with_extensions: CleanEnvironment, tmp_p
 @pytest.mark.spark
 @pytest.mark.slow
 def test_executors_that_lack_them_say_so(
-    with_extensions: CleanEnvironment, without: CleanEnvironment, tmp_path: Path
+    with_extensions: CleanEnvironment, core_and_spark: CleanEnvironment, tmp_path: Path
 ) -> None:
-    python = {"PYSPARK_PYTHON": str(without.python_of_spark())}
+    python = {"PYSPARK_PYTHON": str(core_and_spark.python_of_spark())}
     command = (with_extensions.python, "-I", "-c", WRITE_AND_READ, "spark")
     told = json.loads(run(*command, cwd=tmp_path, more=python))
     assert told["spark"].startswith("UnknownExtensionError")

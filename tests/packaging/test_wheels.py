@@ -93,14 +93,6 @@ def core_alone(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Clea
     return environment
 
 
-@pytest.fixture(scope="module")
-def core_and_spark(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> CleanEnvironment:
-    """An environment with the core's wheel and Spark; tests change nothing in it."""
-    environment = new_environment(tmp_path_factory.mktemp("spark") / "clean")
-    environment.install(wheels[CORE], extra="spark")
-    return environment
-
-
 IMPORT_EACH = """
 import importlib, json, sys
 for module in sys.argv[1:]:

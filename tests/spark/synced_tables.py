@@ -39,7 +39,7 @@ def main(uri: str, scratch: str) -> None:
             found: object = [list(row) for row in spark.sql(query).collect()]
         except Exception as error:  # noqa: BLE001 - the test judges it
             found = f"{type(error).__name__}: {error}"[:2000]
-        sys.stdout.write(json.dumps(found, default=str) + "\n")
+        print(json.dumps(found, default=str), flush=True)
     plain.stop()
 
 

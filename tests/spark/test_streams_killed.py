@@ -28,6 +28,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(7200)]
 
 FORMATS = ("native", "iceberg", "delta")
 KILLS = 20 if IS_WHOLE else 1
+LONGEST = 5
+"""Batches before a kill."""
 ROWS = 20
 """Rows of a file, which is a batch."""
 DRIVER = Path(__file__).with_name("streaming_driver.py")
@@ -143,7 +145,7 @@ def test_killed_and_restarted(tmp_path: Path, table_format: str) -> None:
         with started(tmp_path, table_format) as driver:
             try:
                 with producer.at_work():
-                    wait_for_batches(driver, dice.randrange(5), tmp_path)
+                    wait_for_batches(driver, dice.randrange(LONGEST), tmp_path)
                     time.sleep(dice.uniform(0, 1))
             finally:
                 kill(driver, workers=number % 2 == 0)

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,21 +34,44 @@ def rows(ids: list[int], cities: list[str]) -> pa.Table:
     return pa.table({"id": ids, "City": cities, "at": [0] * len(ids), "tags": tags}, SCHEMA)
 
 
-def answers(metastore: HiveMetastore, scratch: Path, *queries: str) -> list[Any]:
-    """The rows of some queries in Spark."""
-    run = subprocess.run(
-        [sys.executable, str(synced_tables.__file__), metastore.uri, str(scratch)],
-        input="".join(f"{query}\n" for query in queries),
-        capture_output=True,
-        check=False,
-        text=True,
-        timeout=300,
-    )
-    assert run.returncode == 0, run.stderr[-4000:]
-    return [json.loads(line) for line in run.stdout.splitlines()]
+Answers = Callable[..., list[Any]]
 
 
-def test_spark_finds_tables_by_their_names(metastore: HiveMetastore, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def answers(
+    metastore: HiveMetastore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Answers]:
+    """What gives the rows of some queries in one Spark, which starts slowly."""
+    scratch = tmp_path_factory.mktemp("hive")
+    command = [sys.executable, str(synced_tables.__file__), metastore.uri, str(scratch)]
+    with (
+        (scratch / "errors").open("w+") as errors,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as spark,
+    ):
+        assert spark.stdin is not None
+        assert spark.stdout is not None
+        asked, told = spark.stdin, spark.stdout
+
+        def ask(*queries: str) -> list[Any]:
+            asked.writelines(f"{query}\n" for query in queries)
+            asked.flush()
+            lines = [told.readline() for _ in queries]
+            assert all(lines), (scratch / "errors").read_text()[-4000:]
+            return [json.loads(line) for line in lines]
+
+        try:
+            yield ask
+            asked.close()
+            assert spark.wait(300) == 0
+        finally:
+            spark.kill()
+
+
+def test_spark_finds_tables_by_their_names(
+    metastore: HiveMetastore, answers: Answers, tmp_path: Path
+) -> None:
     lake = f"s{uuid.uuid4().hex}"
     options = {
         "hoodie.datasource.hive_sync.enable": True,
@@ -65,8 +89,6 @@ def test_spark_finds_tables_by_their_names(metastore: HiveMetastore, tmp_path: P
     plain.alter(add_columns={"tip": pa.int32()})
 
     found = answers(
-        metastore,
-        tmp_path,
         f"SELECT id, City, CAST(at AS STRING), tags FROM {lake}.trips ORDER BY id",
         f"SELECT id FROM {lake}.trips WHERE city = 'Rome' AND id > 1",
         f"SELECT id, tip FROM {lake}.plain",
@@ -82,11 +104,9 @@ def test_spark_finds_tables_by_their_names(metastore: HiveMetastore, tmp_path: P
     assert ["id", "bigint"] in described
 
 
-def test_tables_that_statements_make(metastore: HiveMetastore, tmp_path: Path) -> None:
+def test_tables_that_statements_make(answers: Answers, tmp_path: Path) -> None:
     lake, place = f"m{uuid.uuid4().hex}", tmp_path / "placed"
     found = answers(
-        metastore,
-        tmp_path,
         f"CREATE DATABASE {lake} LOCATION '{tmp_path}/{lake}'",
         f"USE {lake}",
         "CREATE TABLE t (id INT, v STRING COMMENT 'value', dt STRING) USING hudi "
