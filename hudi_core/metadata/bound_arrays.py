@@ -38,8 +38,8 @@ _OTHER_WRAPPERS: Final[Mapping[int, str]] = {
 
 def bound_arrays(table: pa.Table, side: str, kind: pa.DataType, path: str) -> pa.Array:
     """Return bounds in their column's type; null where unreliable."""
-    wrappers, infos = _one(table[f"{side}_wrapper"]), _one(table["type_info"])
-    ordinals = pc.fill_null(_one(table["type_ordinal"]), int(BoundType.V1))
+    wrappers, infos = in_one(table[f"{side}_wrapper"]), in_one(table["type_info"])
+    ordinals = pc.fill_null(in_one(table["type_ordinal"]), int(BoundType.V1))
     # as a rule all are of one form
     forms = [
         (wrapper, ordinal, info)
@@ -50,7 +50,7 @@ def bound_arrays(table: pa.Table, side: str, kind: pa.DataType, path: str) -> pa
     ]
     found: pa.Array | None = None
     for wrapper, ordinal, info in forms:
-        bounds = [_one(table[f"{side}_{part}"]) for part in ("int", "float", "bytes")]
+        bounds = [in_one(table[f"{side}_{part}"]) for part in ("int", "float", "bytes")]
         if len(forms) > 1:
             same = pc.and_(_equal(wrappers, wrapper), _equal(ordinals, ordinal))
             same = pc.and_(same, _equal(infos, info))
@@ -191,5 +191,6 @@ def _narrowed(whole: pa.Array, kind: pa.DataType) -> pa.Array:
     return pc.if_else(exact, narrow, pa.scalar(None, kind))
 
 
-def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def in_one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

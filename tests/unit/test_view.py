@@ -210,12 +210,6 @@ def test_a_group_of_log_files_alone_is_a_slice() -> None:
     assert (found.base_instant, found.base_file) == (T2, None)
 
 
-def test_base_files_before_a_time() -> None:
-    view = FileSystemView(Listing(base(A, T1), base(A, T2), base(B, T3)), commits(T1, T2, T3), {})
-
-    assert [found.instant for found in view.base_files_before(T3)] == [T2, T1]
-
-
 def test_a_partition_is_listed_once_and_only_when_asked_for() -> None:
     other = PartitionPath("region=us")
     listing = Listing(base(A, T1))
