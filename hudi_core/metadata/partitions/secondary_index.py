@@ -100,7 +100,7 @@ class SecondaryIndex(MetadataPartition):
 
     # --- for people and tools ------------------------------------------------------------------
 
-    def rows(self, record: MetadataRecord, reading: Reading) -> Iterable[tuple[str, str]]:
+    def rows(self, record: MetadataRecord, reading: Reading) -> Iterable[tuple[str | None, str]]:
         yield split_secondary_key(record.key, reading.path)
 
     def compare(self, comparison: RecordComparison) -> Iterator[Difference]:
