@@ -252,7 +252,7 @@ class _Values:
     def _array(
         self, values: Sequence[Any], known: pa.DataType | None, path: str, row_of: _RowOf
     ) -> pa.Array:
-        if known is not None and _has_map(known):
+        if known is not None and has_map(known):
             array = self._with_maps(values, known, path, row_of)
             if array is not None:
                 return array
@@ -448,8 +448,9 @@ def _is_mixable(kind: pa.DataType) -> bool:
     return any(is_kind(kind) for is_kind in kinds)
 
 
-def _has_map(kind: pa.DataType) -> bool:
-    return pt.is_map(kind) or any(_has_map(one.field.type) for one in children(kind))
+def has_map(kind: pa.DataType) -> bool:
+    """Whether a type is a map, or has one below."""
+    return pt.is_map(kind) or any(has_map(one.field.type) for one in children(kind))
 
 
 def _is_null(value: Any) -> bool:

@@ -6,7 +6,7 @@ concluded from bounds of another family than the column's type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -16,67 +16,30 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.metadata.bounds import BoundType
+from hudi_core.metadata.bounds import KINDS_1, NANOS, STORED, BoundType, scale_of
 from hudi_core.metadata.damage import REBUILD
 
-_VERSION_1_SCALE: Final = 15
 _MAX_SCALE: Final = 38
 _DECIMAL_BYTES: Final = 16
-_UNKNOWN: Final = "?"
-_INTS, _TEXT, _BYTES, _DECIMAL = "int", "text", "bytes", "decimal"
-_FAMILIES: Final = {
-    BoundType.BOOLEAN: "bool",
-    BoundType.INT: _INTS,
-    BoundType.LONG: _INTS,
-    BoundType.FLOAT: "float",
-    BoundType.DOUBLE: "float",
-    BoundType.STRING: _TEXT,
-    BoundType.BYTES: _BYTES,
-    BoundType.FIXED: _BYTES,
-    BoundType.DECIMAL: _DECIMAL,
-    BoundType.DATE: "date",
-    BoundType.TIME_MILLIS: "time:ms",
-    BoundType.TIME_MICROS: "time:us",
-    BoundType.TIMESTAMP_MILLIS: "timestamp:ms",
-    BoundType.TIMESTAMP_MICROS: "timestamp:us",
-    BoundType.LOCAL_TIMESTAMP_MILLIS: "timestamp:ms",
-    BoundType.LOCAL_TIMESTAMP_MICROS: "timestamp:us",
+_KINDS_1: Final[Mapping[str, pa.DataType]] = {
+    **KINDS_1,
+    "LocalDateWrapper": pa.date32(),
+    "TimeMicrosWrapper": pa.time64("us"),
+    "TimestampMicrosWrapper": pa.timestamp("us"),
 }
-"""Families of version 2; nothing is concluded from types that are not here."""
-_WRAPPERS: Final = {
-    "bool": ("BooleanWrapper",),
-    _INTS: ("IntWrapper", "LongWrapper"),
-    "float": ("FloatWrapper", "DoubleWrapper"),
-    _TEXT: ("StringWrapper",),
-    _BYTES: ("BytesWrapper",),
-    _DECIMAL: ("BytesWrapper",),
-    "date": ("IntWrapper",),
-    "time:ms": ("IntWrapper",),
-    "time:us": ("LongWrapper",),
-    "timestamp:ms": ("LongWrapper",),
-    "timestamp:us": ("LongWrapper",),
+_OTHER_WRAPPERS: Final[Mapping[int, str]] = {
+    BoundType.INT: "LongWrapper",
+    BoundType.LONG: "IntWrapper",
+    BoundType.FLOAT: "DoubleWrapper",
+    BoundType.DOUBLE: "FloatWrapper",
 }
-_OWN_FAMILIES: Final = {
-    "BooleanWrapper": "bool",
-    "IntWrapper": _INTS,
-    "LongWrapper": _INTS,
-    "FloatWrapper": "float",
-    "DoubleWrapper": "float",
-    "StringWrapper": _TEXT,
-    "BytesWrapper": _BYTES,
-    "DecimalWrapper": _DECIMAL,
-    "DateWrapper": "date",
-    "LocalDateWrapper": "date",
-    "TimeMicrosWrapper": "time:us",
-    "TimestampMicrosWrapper": "timestamp:us",
-}
-"""Families of version 1, whose wrappers are all there is."""
+"""Of numbers that are stored wider or narrower than their type says."""
 
 
 def bound_arrays(table: pa.Table, side: str, kind: pa.DataType, path: str) -> pa.Array:
     """Return bounds in their column's type; null where unreliable."""
-    wrappers, infos = _one(table[f"{side}_wrapper"]), _one(table["type_info"])
-    ordinals = pc.fill_null(_one(table["type_ordinal"]), int(BoundType.V1))
+    wrappers, infos = in_one(table[f"{side}_wrapper"]), in_one(table["type_info"])
+    ordinals = pc.fill_null(in_one(table["type_ordinal"]), int(BoundType.V1))
     # as a rule all are of one form
     forms = [
         (wrapper, ordinal, info)
@@ -87,16 +50,18 @@ def bound_arrays(table: pa.Table, side: str, kind: pa.DataType, path: str) -> pa
     ]
     found: pa.Array | None = None
     for wrapper, ordinal, info in forms:
-        bounds = [_one(table[f"{side}_{part}"]) for part in ("int", "float", "bytes")]
+        bounds = [in_one(table[f"{side}_{part}"]) for part in ("int", "float", "bytes")]
         if len(forms) > 1:
             same = pc.and_(_equal(wrappers, wrapper), _equal(ordinals, ordinal))
             same = pc.and_(same, _equal(infos, info))
             if not pc.any(same).as_py():
                 continue
             bounds = [pc.if_else(same, each, pa.scalar(None, each.type)) for each in bounds]
-        family, scale = _family(wrapper, ordinal, info, kind, path)
+        stored = _stored_kind(wrapper, ordinal, info, kind, path)
+        if stored is None:
+            continue
         try:
-            values = _values(bounds, family, scale, kind)
+            values = _values(bounds, stored, kind)
         except pa.ArrowInvalid as error:
             raise CorruptMetadataError(path, "a bound is not of its type", REBUILD) from error
         if values is not None:
@@ -111,59 +76,51 @@ def _equal(values: pa.Array, wanted: object) -> pa.Array:
     return pc.fill_null(pc.equal(values, wanted), False)
 
 
-def _family(
+def _stored_kind(
     wrapper: str, ordinal: int, info: str | None, kind: pa.DataType, path: str
-) -> tuple[str, int]:
+) -> pa.DataType | None:
+    """The type of stored bounds; ``None`` if nothing is concluded from it."""
     if ordinal == BoundType.V1:
-        family = _OWN_FAMILIES.get(wrapper, _UNKNOWN)
         # version 1 keeps times as numbers, in the unit of the column
-        if family == _INTS and (pt.is_timestamp(kind) or pt.is_time(kind)):
-            family = f"{'time' if pt.is_time(kind) else 'timestamp'}:{kind.unit}"
-        elif family == _INTS and pt.is_date(kind) and wrapper == "IntWrapper":
-            family = "date"
-        return family, _VERSION_1_SCALE
-    if ordinal not in tuple(BoundType):
-        return _UNKNOWN, 0
-    family = _FAMILIES.get(BoundType(ordinal), _UNKNOWN)
-    if family in _WRAPPERS and wrapper not in _WRAPPERS[family]:
+        if wrapper in ("IntWrapper", "LongWrapper") and (pt.is_timestamp(kind) or pt.is_time(kind)):
+            return kind
+        is_day = wrapper == "IntWrapper" and pt.is_date32(kind)
+        return kind if is_day else _KINDS_1.get(wrapper)
+    if ordinal not in STORED or ordinal in (*NANOS, BoundType.UUID):
+        return None
+    stored = STORED[ordinal]
+    if wrapper not in (stored.wrapper, _OTHER_WRAPPERS.get(ordinal)):
         raise CorruptMetadataError(
             path, f"a bound of type {BoundType(ordinal).name} is a {wrapper}", REBUILD
         )
-    if family != _DECIMAL:
-        return family, 0
-    precision, comma, scale = (info or "").partition(",")
-    if not (comma and precision.isdecimal() and scale.isdecimal() and int(scale) <= _MAX_SCALE):
-        raise CorruptMetadataError(
-            path, f"{info!r} is not precision and scale of a decimal", REBUILD
-        )
-    return family, int(scale)
+    if ordinal == BoundType.DECIMAL:
+        return pa.decimal128(38, scale_of(info, path, _MAX_SCALE))
+    return stored.kind
 
 
-def _values(
-    bounds: Sequence[pa.Array], family: str, scale: int, kind: pa.DataType
-) -> pa.Array | None:
-    """Return all bounds, read as one family of types.
+def _values(bounds: Sequence[pa.Array], stored: pa.DataType, kind: pa.DataType) -> pa.Array | None:
+    """Return all bounds, read as one type.
 
-    ``None`` where the column is of another.
+    ``None`` where the column is of another family.
     """
     ints, floats, content = bounds
-    name, _, unit = family.partition(":")
+
+    def both(is_of: Callable[[pa.DataType], bool]) -> bool:
+        return is_of(stored) and is_of(kind)
+
     is_number = pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind)
     is_text = pt.is_string(kind) or pt.is_large_string(kind)
     is_bytes = pt.is_binary(kind) or pt.is_large_binary(kind)
     ways: tuple[tuple[bool, Callable[[], pa.Array | None]], ...] = (
-        (name == "bool" and pt.is_boolean(kind), lambda: ints.cast(kind)),
-        (name == _INTS and is_number, lambda: _fitting(ints, kind)),
-        (
-            name == "float" and pt.is_floating(kind),
-            lambda: _without_nan(floats).cast(kind, safe=False),
-        ),
-        (name == _TEXT and is_text, lambda: content.cast(kind)),
-        (name == _BYTES and is_bytes, lambda: content.cast(kind)),
-        (name == _DECIMAL and pt.is_decimal(kind), lambda: _decimals(content, scale, kind)),
-        (name == "date" and pt.is_date32(kind), lambda: _fitting(ints, pa.int32()).view(kind)),
-        (name == "timestamp" and pt.is_timestamp(kind), lambda: _timestamps(ints, unit, kind)),
-        (name == "time" and pt.is_time(kind), lambda: _times(ints, unit, kind)),
+        (both(pt.is_boolean), lambda: ints.cast(kind)),
+        (pt.is_integer(stored) and is_number, lambda: _fitting(ints, kind)),
+        (both(pt.is_floating), lambda: _without_nan(floats).cast(kind, safe=False)),
+        (pt.is_string(stored) and is_text, lambda: content.cast(kind)),
+        (pt.is_binary(stored) and is_bytes, lambda: content.cast(kind)),
+        (both(pt.is_decimal), lambda: _decimals(content, stored.scale, kind)),
+        (both(pt.is_date32), lambda: _fitting(ints, pa.int32()).view(kind)),
+        (both(pt.is_timestamp), lambda: _timestamps(ints, stored.unit, kind)),
+        (both(pt.is_time), lambda: _times(ints, stored.unit, kind)),
     )
     return next((convert() for fits, convert in ways if fits), None)
 
@@ -234,5 +191,6 @@ def _narrowed(whole: pa.Array, kind: pa.DataType) -> pa.Array:
     return pc.if_else(exact, narrow, pa.scalar(None, kind))
 
 
-def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def in_one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -8,7 +8,7 @@ column has ranges only where its form holds whatever its type does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -128,6 +128,14 @@ def bound_order(one: ColumnRange) -> Callable[[Wrapped], Any]:
     kind, wrapper = one.value_type, one.min_value and one.min_value.wrapper
     is_decimal = kind is not None and kind.ordinal == BoundType.DECIMAL
     return _by_number if is_decimal or wrapper == "DecimalWrapper" else _by_value
+
+
+def outermost(ranges: Sequence[ColumnRange]) -> tuple[Wrapped, Wrapped]:
+    """The least and the greatest bound of ranges, of which one is bounded at least."""
+    order = bound_order(ranges[0])
+    low = min((one.min_value for one in ranges if one.min_value is not None), key=order)
+    high = max((one.max_value for one in ranges if one.max_value is not None), key=order)
+    return low, high
 
 
 def _by_value(bound: Wrapped) -> Any:

@@ -7,11 +7,11 @@ version 2 say the type beside the bounds. Source: ``hudi-format`` section 5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal, localcontext
 from enum import IntEnum
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -49,55 +49,55 @@ class BoundType(IntEnum):
     LOCAL_TIMESTAMP_NANOS = 20
 
 
-_WRAPPERS: Final = {
-    BoundType.BOOLEAN: "BooleanWrapper",
-    BoundType.INT: "IntWrapper",
-    BoundType.LONG: "LongWrapper",
-    BoundType.FLOAT: "FloatWrapper",
-    BoundType.DOUBLE: "DoubleWrapper",
-    BoundType.STRING: "StringWrapper",
-    BoundType.BYTES: "BytesWrapper",
-    BoundType.FIXED: "BytesWrapper",
-    BoundType.DECIMAL: "BytesWrapper",
-    BoundType.UUID: "StringWrapper",
-    BoundType.DATE: "IntWrapper",
-    BoundType.TIME_MILLIS: "IntWrapper",
+class BoundStorage(NamedTuple):
+    """What bounds of one of Hudi's types are stored in."""
+
+    wrapper: str
+    kind: pa.DataType | None
+    """``None`` where the number alone does not say it."""
+
+
+STORED: Final[Mapping[int, BoundStorage]] = {
+    BoundType.BOOLEAN: BoundStorage("BooleanWrapper", pa.bool_()),
+    BoundType.INT: BoundStorage("IntWrapper", pa.int32()),
+    BoundType.LONG: BoundStorage("LongWrapper", pa.int64()),
+    BoundType.FLOAT: BoundStorage("FloatWrapper", pa.float32()),
+    BoundType.DOUBLE: BoundStorage("DoubleWrapper", pa.float64()),
+    BoundType.STRING: BoundStorage("StringWrapper", pa.string()),
+    BoundType.BYTES: BoundStorage("BytesWrapper", pa.binary()),
+    BoundType.FIXED: BoundStorage("BytesWrapper", pa.binary()),
+    BoundType.DECIMAL: BoundStorage("BytesWrapper", None),
+    BoundType.UUID: BoundStorage("StringWrapper", None),
+    BoundType.DATE: BoundStorage("IntWrapper", pa.date32()),
+    BoundType.TIME_MILLIS: BoundStorage("IntWrapper", pa.time32("ms")),
+    BoundType.TIME_MICROS: BoundStorage("LongWrapper", pa.time64("us")),
+    BoundType.TIMESTAMP_MILLIS: BoundStorage("LongWrapper", pa.timestamp("ms", "UTC")),
+    BoundType.TIMESTAMP_MICROS: BoundStorage("LongWrapper", pa.timestamp("us", "UTC")),
+    BoundType.TIMESTAMP_NANOS: BoundStorage("LongWrapper", pa.timestamp("ns", "UTC")),
+    BoundType.LOCAL_TIMESTAMP_MILLIS: BoundStorage("LongWrapper", pa.timestamp("ms")),
+    BoundType.LOCAL_TIMESTAMP_MICROS: BoundStorage("LongWrapper", pa.timestamp("us")),
+    BoundType.LOCAL_TIMESTAMP_NANOS: BoundStorage("LongWrapper", pa.timestamp("ns")),
 }
-"""Wrappers of version 2; all other types are in a ``LongWrapper``."""
+"""Of version 2."""
 _MILLIS: Final = frozenset(
     {BoundType.TIME_MILLIS, BoundType.TIMESTAMP_MILLIS, BoundType.LOCAL_TIMESTAMP_MILLIS}
 )
-_NANOS: Final = frozenset({BoundType.TIMESTAMP_NANOS, BoundType.LOCAL_TIMESTAMP_NANOS})
-_TIMESTAMPS: Final = {
-    ("ms", False): BoundType.TIMESTAMP_MILLIS,
-    ("us", False): BoundType.TIMESTAMP_MICROS,
-    ("ns", False): BoundType.TIMESTAMP_NANOS,
-    ("ms", True): BoundType.LOCAL_TIMESTAMP_MILLIS,
-    ("us", True): BoundType.LOCAL_TIMESTAMP_MICROS,
-    ("ns", True): BoundType.LOCAL_TIMESTAMP_NANOS,
-}
+NANOS: Final = frozenset({BoundType.TIMESTAMP_NANOS, BoundType.LOCAL_TIMESTAMP_NANOS})
 _DECIMAL_PRECISION, _DECIMAL_SCALE = 30, 15
 """Of the one ``DecimalWrapper`` that all decimals of version 1 are in."""
 DECIMAL_DIGITS: Final = _DECIMAL_PRECISION - _DECIMAL_SCALE
 """Digits that it has room for before the point, and as many behind it."""
 _MAX_DIGITS: Final = 100
-
-
-_TYPES: Final[tuple[tuple[Callable[[pa.DataType], bool], BoundType], ...]] = (
-    (pt.is_boolean, BoundType.BOOLEAN),
-    (pt.is_int64, BoundType.LONG),
-    (pt.is_signed_integer, BoundType.INT),
-    (pt.is_float32, BoundType.FLOAT),
-    (pt.is_float64, BoundType.DOUBLE),
-    (lambda kind: pt.is_string(kind) or pt.is_large_string(kind), BoundType.STRING),
-    (lambda kind: pt.is_binary(kind) or pt.is_large_binary(kind), BoundType.BYTES),
-    (pt.is_fixed_size_binary, BoundType.FIXED),
-    (pt.is_date32, BoundType.DATE),
-    (lambda kind: pt.is_time32(kind) and kind.unit == "ms", BoundType.TIME_MILLIS),
-    (lambda kind: pt.is_time64(kind) and kind.unit == "us", BoundType.TIME_MICROS),
-)
-"""The first that matches."""
-_KINDS_1: Final = {
+_NUMBERS: Final = {
+    stored.kind: number for number, stored in STORED.items() if number != BoundType.FIXED
+}
+_SAME_BOUNDS: Final = {
+    pa.int8(): pa.int32(),
+    pa.int16(): pa.int32(),
+    pa.large_string(): pa.string(),
+    pa.large_binary(): pa.binary(),
+}
+KINDS_1: Final = {
     "BooleanWrapper": pa.bool_(),
     "IntWrapper": pa.int32(),
     "LongWrapper": pa.int64(),
@@ -108,23 +108,7 @@ _KINDS_1: Final = {
     "DateWrapper": pa.date32(),
     "DecimalWrapper": pa.decimal128(_DECIMAL_PRECISION, _DECIMAL_SCALE),
 }
-_KINDS_2: Final[Mapping[int, pa.DataType]] = {
-    BoundType.BOOLEAN: pa.bool_(),
-    BoundType.INT: pa.int32(),
-    BoundType.LONG: pa.int64(),
-    BoundType.FLOAT: pa.float32(),
-    BoundType.DOUBLE: pa.float64(),
-    BoundType.STRING: pa.string(),
-    BoundType.BYTES: pa.binary(),
-    BoundType.FIXED: pa.binary(),
-    BoundType.DATE: pa.date32(),
-    BoundType.TIME_MILLIS: pa.time32("ms"),
-    BoundType.TIME_MICROS: pa.time64("us"),
-    **{
-        number: pa.timestamp(unit, None if is_local else "UTC")
-        for (unit, is_local), number in _TIMESTAMPS.items()
-    },
-}
+"""Types of version 1, whose wrappers are all there is."""
 
 
 @cache
@@ -135,20 +119,19 @@ def bound_type(kind: pa.DataType) -> ValueType | None:
     """
     if pt.is_decimal(kind):
         return ValueType(BoundType.DECIMAL, f"{kind.precision},{kind.scale}")
+    if pt.is_fixed_size_binary(kind):
+        return ValueType(BoundType.FIXED)
     if pt.is_timestamp(kind):
-        found = _TIMESTAMPS.get((kind.unit, kind.tz is None))
-        return None if found is None else ValueType(found)
-    for matches, number in _TYPES:
-        if matches(kind):
-            return ValueType(number)
-    return None
+        kind = pa.timestamp(kind.unit, None if kind.tz is None else "UTC")
+    number = _NUMBERS.get(_SAME_BOUNDS.get(kind, kind))
+    return None if number is None else ValueType(number)
 
 
 @cache
 def is_stored_as_is(kind: pa.DataType) -> bool:
     """Whether bounds of a type are stored in their internal form."""
     found = bound_type(kind)
-    return found is not None and found.ordinal not in (BoundType.DECIMAL, *_MILLIS, *_NANOS)
+    return found is not None and found.ordinal not in (BoundType.DECIMAL, *_MILLIS, *NANOS)
 
 
 def wrap_bound(value: Scalar, kind: pa.DataType, has_value_types: bool) -> Wrapped | None:
@@ -172,7 +155,7 @@ def wrap_bound(value: Scalar, kind: pa.DataType, has_value_types: bool) -> Wrapp
     stored: Any = value
     if number in _MILLIS:
         stored = int(value) // 1000
-    elif number in _NANOS:
+    elif number in NANOS:
         stored = int(value) * 1000
     return Wrapped(wrapper_of(kind, has_value_types=has_value_types), stored)
 
@@ -181,12 +164,11 @@ def wrap_bound(value: Scalar, kind: pa.DataType, has_value_types: bool) -> Wrapp
 def wrapper_of(kind: pa.DataType, *, has_value_types: bool) -> str:
     """The name of the wrapper of a column's bounds."""
     found = bound_type(kind)
-    number = BoundType.V1 if found is None else BoundType(found.ordinal)
-    if not has_value_types:
-        own = {BoundType.DATE: "DateWrapper", BoundType.DECIMAL: "DecimalWrapper"}
-        if number in own:
-            return own[number]
-    return _WRAPPERS.get(number, "LongWrapper")
+    number = BoundType.LONG if found is None else found.ordinal
+    own = {BoundType.DATE: "DateWrapper", BoundType.DECIMAL: "DecimalWrapper"}
+    if not has_value_types and number in own:
+        return own[BoundType(number)]
+    return STORED[number].wrapper
 
 
 def kind_of(bound: Wrapped, value_type: ValueType | None) -> pa.DataType | None:
@@ -195,10 +177,11 @@ def kind_of(bound: Wrapped, value_type: ValueType | None) -> pa.DataType | None:
     In version 1 a ``LongWrapper`` may be of a timestamp as well.
     """
     if value_type is None or value_type.ordinal == BoundType.V1:
-        return _KINDS_1.get(bound.wrapper)
+        return KINDS_1.get(bound.wrapper)
     if value_type.ordinal == BoundType.DECIMAL:
-        return pa.decimal128(38, _scale_of(value_type, ""))
-    return _KINDS_2.get(value_type.ordinal)
+        return pa.decimal128(38, scale_of(value_type.info, ""))
+    found = STORED.get(value_type.ordinal)
+    return None if found is None else found.kind
 
 
 def unwrap_bound(
@@ -212,20 +195,20 @@ def unwrap_bound(
     """
     if value_type is None or value_type.ordinal == BoundType.V1:
         return _version_1(bound, kind)
-    if value_type.ordinal not in tuple(BoundType) or value_type.ordinal == BoundType.NULL:
+    if value_type.ordinal not in STORED:
         return None
     return _version_2(bound, value_type, path)
 
 
 def _version_2(bound: Wrapped, value_type: ValueType, path: str) -> Scalar | None:
     number, value = BoundType(value_type.ordinal), bound.value
-    if bound.wrapper != _WRAPPERS.get(number, "LongWrapper"):
+    if bound.wrapper != STORED[number].wrapper:
         raise CorruptMetadataError(path, f"a bound of type {number.name} is wrong", REBUILD)
     if number is BoundType.DECIMAL:
-        return _decimal(value, _scale_of(value_type, path))
+        return _decimal(value, scale_of(value_type.info, path))
     if number in _MILLIS:
         return int(value) * 1000
-    if number in _NANOS:
+    if number in NANOS:
         # between two microseconds, neither of them is a bound below and above
         return int(value) // 1000 if value % 1000 == 0 else None
     return _known(value)
@@ -253,11 +236,12 @@ def _known(value: object) -> Scalar | None:
     return value if isinstance(value, bool | int | float | str | bytes) else None
 
 
-def _scale_of(value_type: ValueType, path: str) -> int:
-    precision, comma, scale = (value_type.info or "").partition(",")
-    if not (comma and precision.isdecimal() and scale.isdecimal() and int(scale) <= _MAX_DIGITS):
+def scale_of(info: str | None, path: str, most: int = _MAX_DIGITS) -> int:
+    """The scale in what version 2 records of a decimal beside its number."""
+    precision, comma, scale = (info or "").partition(",")
+    if not (comma and precision.isdecimal() and scale.isdecimal() and int(scale) <= most):
         raise CorruptMetadataError(
-            path, f"{value_type.info!r} is not precision and scale of a decimal", REBUILD
+            path, f"{info!r} is not precision and scale of a decimal", REBUILD
         )
     return int(scale)
 

@@ -18,7 +18,7 @@ from hudi_core.avro import parse_writer_schema
 from hudi_core.avro.columns import Columns, decode_columns
 from hudi_core.avro.wrappers import Wrapped
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.metadata.bound_arrays import bound_arrays
+from hudi_core.metadata.bound_arrays import bound_arrays, in_one
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.group_reader import GroupReader
 from hudi_core.metadata.keys import id64, partition_name, partition_stats_key
@@ -174,10 +174,7 @@ def value_ranges(
     if table is None:
         return ValueRanges.unknown(kind, len(files))
     known = pc.invert(pc.fill_null(table["is_deleted"], True))
-    low, high = (
-        _one(pc.if_else(known, table[side], pa.scalar(None, table.schema.field(side).type)))
-        for side in ("minimum", "maximum")
-    )
+    low, high = _bounds(table, known)
     has_none = pc.and_(known, pc.fill_null(pc.equal(table["value_count"], 0), False))
     has_none = pc.and_(has_none, pc.and_(pc.is_null(low), pc.is_null(high)))
     anything = np.ones(len(files), np.bool_)
@@ -374,24 +371,20 @@ def _typed(table: pa.Table, kind: pa.DataType, path: str) -> dict[str, pa.Array]
 def _ranges(table: pa.Table, kind: pa.DataType, *, of_files: bool) -> ValueRanges:
     known = pc.invert(pc.fill_null(table["is_deleted"], True))
     known = pc.and_(known, pa.array(~doubtful(table, kind, of_files=of_files)))
-    low, high = (
-        pc.if_else(known, table[side], pa.scalar(None, table.schema.field(side).type))
-        for side in ("minimum", "maximum")
-    )
     nulls = pc.if_else(known, table["null_count"], None)
     values = pc.if_else(known, table["value_count"], None)
     may_be_null = pc.fill_null(pc.not_equal(nulls, 0), True)
     may_have_value = pc.fill_null(pc.not_equal(nulls, values), True)
-    return ValueRanges(
-        _one(low),
-        _one(high),
-        may_be_null.to_numpy(),
-        may_have_value.to_numpy(),
+    return ValueRanges(*_bounds(table, known), may_be_null.to_numpy(), may_have_value.to_numpy())
+
+
+def _bounds(table: pa.Table, known: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Array]:
+    """The bounds of known ranges, null for the others."""
+    low, high = (
+        in_one(pc.if_else(known, table[side], pa.scalar(None, table.schema.field(side).type)))
+        for side in ("minimum", "maximum")
     )
-
-
-def _one(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return low, high
 
 
 def as_table(ranges: Sequence[ColumnRange | None]) -> pa.Table:

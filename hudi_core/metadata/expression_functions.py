@@ -218,16 +218,11 @@ def _length(value: Any, kind: pa.DataType, options: Options) -> Any:  # noqa: AR
     return len(value)
 
 
-def _trim(value: Any, kind: pa.DataType, options: Options) -> Any:  # noqa: ARG001 - none
-    return value.strip(options.get("trimString", " "))
+def _trimmed(strip: Callable[[str, str], str]) -> Function:
+    def compute(value: Any, kind: pa.DataType, options: Options) -> Any:  # noqa: ARG001 - none
+        return strip(value, options.get("trimString", " "))
 
-
-def _trim_left(value: Any, kind: pa.DataType, options: Options) -> Any:  # noqa: ARG001 - none
-    return value.lstrip(options.get("trimString", " "))
-
-
-def _trim_right(value: Any, kind: pa.DataType, options: Options) -> Any:  # noqa: ARG001 - none
-    return value.rstrip(options.get("trimString", " "))
+    return Function(compute, is_text, _TEXT, optional=_TRIMMED, is_monotone=False)
 
 
 def _substring(value: Any, kind: pa.DataType, options: Options) -> Any:  # noqa: ARG001 - none
@@ -250,32 +245,21 @@ _FORMATTED: Final = {"format": _FORMAT}
 _DAYS: Final = {"days": _INT_TEXT}
 _TEXT, _INT, _DATE = (_always(kind) for kind in (pa.string(), pa.int32(), pa.date32()))
 
+
+def _cyclic(
+    name: str,
+    cycle: tuple[int, int, str],
+    takes: Callable[[pa.DataType], bool] = _is_time_or_date,
+) -> Function:
+    """A part of a date that begins anew when the next larger one moves on."""
+    return Function(_part(name), takes, _INT, is_monotone=False, zones=_of_calendar, cycle=cycle)
+
+
 FUNCTIONS: Final[Mapping[str, Function]] = {
     "year": Function(_part("year"), _is_time_or_date, _INT, zones=_of_calendar),
-    "month": Function(
-        _part("month"),
-        _is_time_or_date,
-        _INT,
-        is_monotone=False,
-        zones=_of_calendar,
-        cycle=(1, 12, "%Y"),
-    ),
-    "day": Function(
-        _part("day"),
-        _is_time_or_date,
-        _INT,
-        is_monotone=False,
-        zones=_of_calendar,
-        cycle=(1, 31, "%Y-%m"),
-    ),
-    "hour": Function(
-        _part("hour"),
-        lambda kind: bool(pt.is_timestamp(kind)),
-        _INT,
-        is_monotone=False,
-        zones=_of_calendar,
-        cycle=(0, 23, "%Y-%m-%d"),
-    ),
+    "month": _cyclic("month", (1, 12, "%Y")),
+    "day": _cyclic("day", (1, 31, "%Y-%m")),
+    "hour": _cyclic("hour", (0, 23, "%Y-%m-%d"), lambda kind: bool(pt.is_timestamp(kind))),
     "date_format": Function(
         _formatted, _is_time_or_date, _TEXT, required=_FORMATTED, zones=_of_format
     ),
@@ -290,9 +274,9 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "lower": Function(_lower, is_text, _TEXT, is_monotone=False),
     "upper": Function(_upper, is_text, _TEXT, is_monotone=False),
     "length": Function(_length, is_text, _INT, is_monotone=False),
-    "trim": Function(_trim, is_text, _TEXT, optional=_TRIMMED, is_monotone=False),
-    "ltrim": Function(_trim_left, is_text, _TEXT, optional=_TRIMMED, is_monotone=False),
-    "rtrim": Function(_trim_right, is_text, _TEXT, optional=_TRIMMED, is_monotone=False),
+    "trim": _trimmed(str.strip),
+    "ltrim": _trimmed(str.lstrip),
+    "rtrim": _trimmed(str.rstrip),
     "substring": Function(
         _substring,
         is_text,

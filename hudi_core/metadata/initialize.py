@@ -27,6 +27,7 @@ from hudi_core.metadata.writer import (
     NewFile,
     begin_deltacommit,
     complete_deltacommit,
+    log_stat,
     shard_numbers,
 )
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, WriteStat
@@ -122,18 +123,5 @@ class PartitionBuilder:
 
 def _first_log(partition: str, name: LogFileName, *, is_named: bool) -> NewFile:
     path, data = join_path(partition, str(name)), encode_first_log_file(name.instant)
-    if not is_named:
-        return NewFile(path, data)
-    stat = WriteStat(
-        file_id=name.file_id,
-        path=path,
-        prev_commit=NO_PREVIOUS_COMMIT,
-        total_write_bytes=len(data),
-        file_size_in_bytes=len(data),
-        partition_path=partition,
-        log_version=1,
-        log_offset=0,
-        base_file="",
-        log_files=(str(name),),
-    )
-    return NewFile(path, data, stat)
+    stat = log_stat(name, partition, len(data), NO_PREVIOUS_COMMIT)
+    return NewFile(path, data, stat if is_named else None)

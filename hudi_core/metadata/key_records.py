@@ -59,12 +59,6 @@ def index_millis(time: InstantTime, config: TableConfig) -> int:
 # --- secondary indexes ------------------------------------------------------
 
 
-def _secondary(entry: tuple[str | None, str], is_deleted: bool) -> MetadataRecord:
-    return MetadataRecord(
-        secondary_key(*entry), RecordType.SECONDARY_INDEX, SecondaryEntry(is_deleted)
-    )
-
-
 def _values(
     client: TableMetaClient, files: Sequence[DataFile], column: str
 ) -> set[tuple[str | None, str]]:
@@ -167,4 +161,8 @@ def all_entries(
 
     For the first building of the index of a column.
     """
-    return [_secondary(entry, False) for entry in _values(client, files, column)]
+    entry = SecondaryEntry(is_deleted=False)
+    return [
+        MetadataRecord(secondary_key(*one), RecordType.SECONDARY_INDEX, entry)
+        for one in _values(client, files, column)
+    ]

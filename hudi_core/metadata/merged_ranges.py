@@ -20,6 +20,7 @@ from hudi_core.metadata.bound_forms import (
     has_values,
     in_form,
     is_in_form,
+    outermost,
 )
 from hudi_core.metadata.records import ColumnRange
 from hudi_core.model.ranges import Mask
@@ -184,11 +185,7 @@ def _place(one: ColumnRange, side: str) -> Any:
 def _around(parts: Sequence[ColumnRange], sums: Mapping[str, Any]) -> ColumnRange:
     """The first of some ranges, with the outermost bounds of all."""
     bounded = [one for one in parts if has_values(one)]
-    low = high = None
-    if bounded:
-        order = bound_order(bounded[0])
-        low = min((one.min_value for one in bounded if one.min_value is not None), key=order)
-        high = max((one.max_value for one in bounded if one.max_value is not None), key=order)
+    low, high = outermost(bounded) if bounded else (None, None)
     return replace(parts[0], min_value=low, max_value=high, is_tight_bound=True, **sums)
 
 

@@ -7,7 +7,8 @@ do notes it beside the record index, and from then on the two are not used toget
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
@@ -90,10 +91,13 @@ def groups_of_values(
     locations = snapshot.lookup(RECORD_INDEX, keys)
     if len(locations) != len(keys):
         return None
+    return _groups(locations.values())
+
+
+def _groups(records: Iterable[MetadataRecord]) -> frozenset[FileGroupId]:
+    """The file groups that records of the record index name."""
     return frozenset(
-        group_of(where)
-        for record in locations.values()
-        if isinstance(where := record.payload, RecordLocation)
+        group_of(where) for record in records if isinstance(where := record.payload, RecordLocation)
     )
 
 
@@ -157,17 +161,10 @@ def groups_of_keys(
     is_known = has_unique_keys(definitions) and snapshot.watches_keys
     if not is_known or not snapshot.is_of(timeline, RECORD_INDEX):
         return None
-    found: list[Mapping[str, MetadataRecord]] = []
-    if definitions.is_partitioned(RECORD_INDEX):
-        owners = snapshot.groups_by_owner(RECORD_INDEX)
-        if len(partitions) > _MAX_PARTITIONS or any(path not in owners for path in partitions):
-            return None
-        found += [snapshot.lookup_owned(path, keys) for path in partitions]
-    else:
-        found.append(snapshot.lookup(RECORD_INDEX, keys))
-    return frozenset(
-        group_of(where)
-        for records in found
-        for record in records.values()
-        if isinstance(where := record.payload, RecordLocation)
-    )
+    if not definitions.is_partitioned(RECORD_INDEX):
+        return _groups(snapshot.lookup(RECORD_INDEX, keys).values())
+    owners = snapshot.groups_by_owner(RECORD_INDEX)
+    if len(partitions) > _MAX_PARTITIONS or any(path not in owners for path in partitions):
+        return None
+    found = (snapshot.lookup_owned(path, keys).values() for path in partitions)
+    return _groups(chain.from_iterable(found))

@@ -103,7 +103,13 @@ def write_deltacommit(
                 else encode_first_log_file(time)
             )
             name = LogFileName(file_id, time, 1, f"{shard}-0-0")
-            files.append(_log_file(partition, name, data, part))
+            stat = replace(
+                log_stat(name, partition, len(data), time),
+                num_writes=part.new,
+                num_update_writes=part.new,
+                num_deletes=len(part.deleted),
+            )
+            files.append(NewFile(join_path(partition, str(name)), data, stat))
     return complete_deltacommit(tables, time, files, UPSERT)
 
 
@@ -229,21 +235,17 @@ def value_part(key: str) -> str:
     return key
 
 
-def _log_file(partition: str, name: LogFileName, data: bytes, change: PartitionChange) -> NewFile:
-    path = join_path(partition, str(name))
-    stat = WriteStat(
+def log_stat(name: LogFileName, partition: str, size: int, previous: str) -> WriteStat:
+    """The status of a log file that nothing is counted of yet."""
+    return WriteStat(
         file_id=name.file_id,
-        path=path,
-        prev_commit=name.instant,
-        num_writes=change.new,
-        num_update_writes=change.new,
-        num_deletes=len(change.deleted),
-        total_write_bytes=len(data),
-        file_size_in_bytes=len(data),
+        path=join_path(partition, str(name)),
+        prev_commit=previous,
+        total_write_bytes=size,
+        file_size_in_bytes=size,
         partition_path=partition,
         log_version=1,
         log_offset=0,
         base_file="",
         log_files=(str(name),),
     )
-    return NewFile(path, data, stat)

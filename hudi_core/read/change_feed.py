@@ -41,13 +41,10 @@ TIMESTAMP: Final = "ts_ms"
 """Requested time of the write."""
 FEED_SCHEMA: Final = pa.schema(
     [
-        pa.field(name, pa.string(), nullable)
-        for name, nullable in (
-            (OPERATION, False),
-            (TIMESTAMP, False),
-            (BEFORE, True),
-            (AFTER, True),
-        )
+        pa.field(OPERATION, pa.string(), nullable=False),
+        pa.field(TIMESTAMP, pa.string(), nullable=False),
+        pa.field(BEFORE, pa.string()),
+        pa.field(AFTER, pa.string()),
     ]
 )
 """The columns of a feed whose images are JSON strings."""
@@ -125,15 +122,8 @@ class ChangeFeed:
             for rows in (before, after)
         )
         if self.condition is not None:
-            wanted = np.unique(
-                np.concatenate(
-                    [
-                        _accepted(self.condition, each)
-                        for each in (before, after)
-                        if each is not None
-                    ]
-                )
-            )
+            images = [each for each in (before, after) if each is not None]
+            wanted = np.unique(np.concatenate([_accepted(self.condition, one) for one in images]))
             before, after = (
                 None if rows is None else rows.take(wanted) for rows in (before, after)
             )

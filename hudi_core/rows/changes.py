@@ -196,8 +196,8 @@ def _casts(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether SQL assigns one type to a column of another."""
     if given == wanted or children(given) or children(wanted):
         return False
-    if _is_number(wanted):
-        return _is_number(given)
+    if is_number(wanted):
+        return is_number(given)
     if pt.is_timestamp(wanted):
         return bool(
             pt.is_date(given) or (pt.is_timestamp(given) and bool(given.tz) == bool(wanted.tz))
@@ -214,11 +214,12 @@ def _are_incompatible(given: pa.DataType, wanted: pa.DataType) -> bool:
     if children(given) or children(wanted):
         return not (children(given) and children(wanted))
     return any(
-        test(given) != test(wanted) for test in (_is_number, is_text, pt.is_boolean, pt.is_temporal)
+        test(given) != test(wanted) for test in (is_number, is_text, pt.is_boolean, pt.is_temporal)
     )
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Whether SQL compares and assigns values of a type as numbers."""
     return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))
 
 

@@ -149,16 +149,6 @@ class FileSystemView:
         """
         return tuple(chain.from_iterable(group.slices for group in self.file_groups(partitions)))
 
-    def base_files_before(
-        self, time: InstantTime, partitions: Sequence[PartitionPath] | None = None
-    ) -> tuple[BaseFile, ...]:
-        """Return every base file requested before ``time``: group by group, newest first."""
-        return tuple(
-            found.base_file
-            for found in self.all_slices(partitions)
-            if found.base_file is not None and found.base_instant < time
-        )
-
     def _keep(self, listed: Mapping[PartitionPath, Sequence[FileStatus]]) -> None:
         for path, files in listed.items():
             self._groups[path] = tuple(self._build(path, files))

@@ -21,6 +21,7 @@ import pyarrow.types as pt
 from hudi_core.avro.datum import encode_datum
 from hudi_core.avro.writer_schema import ParsedSchema
 from hudi_core.config.kinds import ChangeLogging
+from hudi_core.engine.python_rows import has_map
 from hudi_core.log_format.block import BlockType, HeaderKey, encode_avro_content, encode_log_block
 from hudi_core.model.files import BaseFileName, LogFileName, PartitionPath, join_path
 from hudi_core.rows.context import WriteContext
@@ -152,7 +153,7 @@ def _plain(rows: pa.Table) -> list[dict[str, Any]]:
     numbers = pa.schema([field.with_type(_with_numbers(field.type)) for field in data.schema])
     found: list[dict[str, Any]] = data.cast(numbers).to_pylist()
     for column in data.schema:
-        if _has_map(column.type):
+        if has_map(column.type):
             for row in found:
                 row[column.name] = _with_maps(row[column.name], column.type)
     return found
@@ -166,12 +167,6 @@ def _with_numbers(kind: pa.DataType) -> pa.DataType:
     if not below:
         return kind
     return with_children(kind, [field.with_type(_with_numbers(field.type)) for _, field in below])
-
-
-def _has_map(kind: pa.DataType) -> bool:
-    if pt.is_struct(kind):
-        return any(_has_map(one.type) for one in kind)
-    return pt.is_map(kind) or (is_list(kind) and _has_map(kind.value_type))
 
 
 def _with_maps(value: Any, kind: pa.DataType) -> Any:

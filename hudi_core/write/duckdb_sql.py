@@ -243,35 +243,33 @@ class _Translation:
 
     # --- numbers ---------------------------------------------------------------------------------
 
-    def _div(self, tree: Tree) -> Tree:
-        return self._call("spark_div", *self._operands(tree))
+    def _macro(self, tree: Tree, *operands: Tree) -> Tree:
+        """A call of the macro that has the name of the expression."""
+        return self._call(f"spark_{type(tree).__name__.lower()}", *operands)
 
-    def _intdiv(self, tree: Tree) -> Tree:
-        return self._call("spark_intdiv", *self._operands(tree))
+    def _of_two(self, tree: Tree) -> Tree:
+        return self._macro(tree, *self._operands(tree))
 
-    def _mod(self, tree: Tree) -> Tree:
-        return self._call("spark_mod", *self._operands(tree))
+    _div = _intdiv = _mod = _left = _right = _of_two
+
+    def _of_one(self, tree: Tree) -> Tree:
+        return self._macro(tree, tree.this)
+
+    _ln = _upper = _lower = _initcap = _of_one
+
+    def _of_one_alone(self, tree: Tree) -> Tree:
+        self._only(tree, "this")
+        return self._of_one(tree)
+
+    _floor = _ceil = _of_one_alone
 
     def _operands(self, tree: Tree) -> tuple[Tree, Tree]:
         return tree.this, tree.expression
 
     def _round(self, tree: Tree) -> Tree:
         self._only(tree, "this", "decimals")
-        return self._call("spark_round", tree.this, tree.args.get("decimals") or self._zero())
-
-    def _zero(self) -> Tree:
-        return self.exp.Literal.number(0)
-
-    def _floor(self, tree: Tree) -> Tree:
-        self._only(tree, "this")
-        return self._call("spark_floor", tree.this)
-
-    def _ceil(self, tree: Tree) -> Tree:
-        self._only(tree, "this")
-        return self._call("spark_ceil", tree.this)
-
-    def _ln(self, tree: Tree) -> Tree:
-        return self._call("spark_ln", tree.this)
+        decimals = tree.args.get("decimals") or self.exp.Literal.number(0)
+        return self._call("spark_round", tree.this, decimals)
 
     # --- comparisons and sums --------------------------------------------------------------------
 
@@ -399,21 +397,6 @@ class _Translation:
     def _substring(self, tree: Tree) -> Tree:
         parts = (tree.this, tree.args.get("start"), tree.args.get("length"))
         return self._call("spark_sub", *(one for one in parts if one is not None))
-
-    def _left(self, tree: Tree) -> Tree:
-        return self._call("spark_left", *self._operands(tree))
-
-    def _right(self, tree: Tree) -> Tree:
-        return self._call("spark_right", *self._operands(tree))
-
-    def _upper(self, tree: Tree) -> Tree:
-        return self._call("spark_upper", tree.this)
-
-    def _lower(self, tree: Tree) -> Tree:
-        return self._call("spark_lower", tree.this)
-
-    def _initcap(self, tree: Tree) -> Tree:
-        return self._call("spark_initcap", tree.this)
 
     def _strposition(self, tree: Tree) -> Tree:
         self._only(tree, "this", "substr")

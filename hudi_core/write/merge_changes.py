@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -28,9 +29,9 @@ from hudi_core.schema.arrow_types import children
 from hudi_core.schema.casting import without_views
 from hudi_core.schema.table_schema import META_COLUMNS
 from hudi_core.write.changes import JoinedRows, TableColumns, numbered, require_fit
-from hudi_core.write.expressions import Compiled, Compiler, Text, Values
+from hudi_core.write.expressions import Compiler, Text, Values
 from hudi_core.write.merge_join import Join, JoinedColumns, MergePlan, merged_rows, within
-from hudi_core.write.sql_text import SqlText, Visible
+from hudi_core.write.sql_text import SqlText
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,10 @@ class _Merge:
         return find(engine, client, query, self.plan)
 
 
+_ValueOf = Callable[[Any, pa.Field], pc.Expression]
+"""Brings the value of a column into the common form."""
+
+
 @dataclass(slots=True)
 class _Resolving:
     merge: MergeChanges
@@ -192,8 +197,16 @@ class _Resolving:
             values = self._given(when)
             self.given += values.values()
             self.table.require([*values])
+            value_of = partial(
+                self.compiler.value,
+                visible=visible,
+                met=when.met,
+                before=tuple(before),
+                condition=condition.text,
+            )
             make = self._inserted if when.kind is ChangeKind.INSERT else self._updated
-            clause = make(when, values, join, condition, visible)
+            kind, all_values = make(values, join, value_of)
+            clause = Clause(when.met, kind, condition.expression, all_values)
         if condition.text is not None:
             before.append(condition.text)
         return clause
@@ -222,13 +235,8 @@ class _Resolving:
         }
 
     def _updated(
-        self,
-        when: When,
-        values: dict[str, Any],
-        join: Join,
-        condition: Compiled,
-        visible: Visible,
-    ) -> Clause:
+        self, values: dict[str, Any], join: Join, value_of: _ValueOf
+    ) -> tuple[ChangeKind, dict[str, pc.Expression]]:
         # what is matched by equality has that value already
         values = {
             name: value for name, value in values.items() if not self._is_matched(name, value, join)
@@ -236,25 +244,17 @@ class _Resolving:
         self.table.require_no_keys(
             [name for name, value in values.items() if not self._keeps_key(name, value, join)]
         )
-        before = tuple(self.before.get(when.met, ()))
         all_values = {
-            one.name: self.compiler.value(
-                values[one.name], one, visible, when.met, before=before, condition=condition.text
-            )
+            one.name: value_of(values[one.name], one)
             if one.name in values
             else pc.field(f"{self.joined.target_prefix}{one.name}")
             for one in self.table.schema.arrow
         }
-        return Clause(when.met, self.table.kind_of([*values]), condition.expression, all_values)
+        return self.table.kind_of([*values]), all_values
 
     def _inserted(
-        self,
-        when: When,
-        values: dict[str, Any],
-        _: Join,
-        condition: Compiled,
-        visible: Visible,
-    ) -> Clause:
+        self, values: dict[str, Any], _: Join, value_of: _ValueOf
+    ) -> tuple[ChangeKind, dict[str, pc.Expression]]:
         missing = sorted(self.table.key_columns.difference(values))
         if missing:
             raise RecordKeyError(
@@ -263,7 +263,6 @@ class _Resolving:
                 "Give it a value.",
                 columns=missing,
             )
-        before = tuple(self.before.get(when.met, ()))
         all_values = {}
         for one in self.table.schema.arrow:
             if one.name not in values and not one.nullable:
@@ -272,15 +271,8 @@ class _Resolving:
                     "Give it a value.",
                     column=one.name,
                 )
-            all_values[one.name] = self.compiler.value(
-                values.get(one.name),
-                one,
-                visible,
-                when.met,
-                before=before,
-                condition=condition.text,
-            )
-        return Clause(when.met, ChangeKind.INSERT, condition.expression, all_values)
+            all_values[one.name] = value_of(values.get(one.name), one)
+        return ChangeKind.INSERT, all_values
 
     def _is_matched(self, name: str, value: Any, join: Join) -> bool:
         """Whether a column is set to what it is equal to."""

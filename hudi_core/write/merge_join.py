@@ -21,7 +21,7 @@ from hudi_core.read.positions import NumberedFile, PositionScan
 from hudi_core.read.predicate import And, Comparison, Predicate, one_of
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import file_scan
-from hudi_core.rows.changes import FILE, PLACE, ROW, SOURCE, Met, assigned
+from hudi_core.rows.changes import FILE, PLACE, ROW, SOURCE, Met, assigned, is_number
 from hudi_core.rows.combine import Positions
 from hudi_core.schema.table_schema import META_COLUMNS
 from hudi_core.write.changes import JoinedRows, numbered, stream
@@ -311,17 +311,14 @@ def _matches(
                 stored.column(joined.target_prefix + target),
                 source.column(joined.source_prefix + other),
             ]
-            if any(pt.is_floating(side.type) for side in sides) and all(map(_is_number, sides)):
+            if any(pt.is_floating(side.type) for side in sides) and all(
+                is_number(side.type) for side in sides
+            ):
                 left[name], right[name] = _as_floats(sides)
             else:
                 left[name], right[name] = sides[0], assigned(sides[1], field)
         found = pa.table(left).join(pa.table(right), names, join_type="inner")
     return tuple(found.column(name).to_numpy().astype(np.int64) for name in (_NUMBER, _OTHER))
-
-
-def _is_number(values: pa.ChunkedArray) -> bool:
-    kind = values.type
-    return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind))
 
 
 def _as_floats(sides: Sequence[pa.ChunkedArray]) -> list[pa.ChunkedArray]:

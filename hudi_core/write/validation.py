@@ -149,18 +149,20 @@ def _result(connection: Any, check: SqlCheck) -> str | None:
     if check.kind is ValidatorKind.SINGLE_VALUE:
         return _value_refusal(connection, check)
     before, after = _query(check, _BEFORE), _query(check, _AFTER)
-    # the new lines end a comment at the end of a query
-    [(gone,)] = connection.execute(
-        f"select count(*) from ((\n{before}\n) except all (\n{after}\n))"  # noqa: S608 - it is SQL
-    ).fetchall()
-    [(come,)] = connection.execute(
-        f"select count(*) from ((\n{after}\n) except all (\n{before}\n))"  # noqa: S608 - it is SQL
-    ).fetchall()
+    gone, come = _surplus(connection, before, after), _surplus(connection, after, before)
     if check.kind is ValidatorKind.INEQUALITY:
         return None if gone or come else "its rows are the same before and after the commit"
     if not (gone or come):
         return None
     return f"{gone} of its rows before the commit are not there after it, and {come} come"
+
+
+def _surplus(connection: Any, query: str, other: str) -> int:
+    """How many rows of a query another one lacks."""
+    # the new lines end a comment at the end of a query
+    asked = f"select count(*) from ((\n{query}\n) except all (\n{other}\n))"  # noqa: S608 - it is SQL
+    [(count,)] = connection.execute(asked).fetchall()
+    return int(count)
 
 
 def _value_refusal(connection: Any, check: SqlCheck) -> str | None:

@@ -204,12 +204,6 @@ def test_log_files_that_hudi_named_after_their_slice_before_version_8() -> None:
     ]
 
 
-def test_base_files_before_a_time() -> None:
-    view = FileSystemView(Listing(base(A, T1), base(A, T2), base(B, T3)), commits(T1, T2, T3), {})
-
-    assert [found.instant for found in view.base_files_before(T3)] == [T2, T1]
-
-
 def test_a_partition_is_listed_once_and_only_when_asked_for() -> None:
     other = PartitionPath("region=us")
     listing = Listing(base(A, T1))

@@ -4,7 +4,7 @@ File lists as DataFrames are here, too.
 """
 
 from hudi_core.engine.spark.catalog import NOTE, SessionCatalog, noted
-from hudi_core.engine.spark.columns import quoted
+from hudi_core.engine.spark.columns import quoted, to_arrow
 from hudi_core.engine.spark.conditional import (
     bounds_of,
     changed_frame,
@@ -34,6 +34,7 @@ __all__ = [
     "quoted",
     "read_batches",
     "read_files",
+    "to_arrow",
     "where",
     "with_casts",
     "with_constants",

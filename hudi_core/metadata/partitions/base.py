@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple, Self
 
 import pyarrow as pa
@@ -179,13 +180,16 @@ class MetadataPartition(ABC):
 
     # --- for people and tools ------------------------------------------------------------------
 
-    @abstractmethod
     def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:
         """Records as an Arrow table of :attr:`arrow_schema`."""
+        names = self.arrow_schema.names
+        rows = chain.from_iterable(self.rows(record, reading) for record in records)
+        dictionaries = [dict(zip(names, row, strict=True)) for row in rows]
+        return pa.Table.from_pylist(dictionaries, schema=self.arrow_schema)
 
-    def of_rows(self, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-        """An Arrow table of :attr:`arrow_schema` from its rows."""
-        return pa.Table.from_pylist([*rows], schema=self.arrow_schema)
+    def rows(self, record: MetadataRecord, reading: Reading) -> Iterable[tuple[Any, ...]]:  # noqa: ARG002
+        """The rows of a record in that table."""
+        return ()
 
     def compare(self, comparison: RecordComparison) -> Iterator[Difference]:
         """Yield differences from the table's files, and note what was compared."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -60,25 +60,16 @@ class BloomFilters(MetadataPartition):
     def build(self, table: ListedTable) -> Iterable[MetadataRecord]:
         return _from_footers(table.client, table.all, table.times)
 
-    def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:  # noqa: ARG002
-        return self.of_rows(row for record in records for row in _rows(record))
+    def rows(self, record: MetadataRecord, reading: Reading) -> Iterable[tuple[Any, ...]]:  # noqa: ARG002
+        found = record.payload
+        if isinstance(found, BloomFilterEntry):
+            yield record.key, found.type_code, found.instant_time, found.bloom
 
     def fact(self, record: MetadataRecord) -> object:
         return _filter(record)
 
     def describe(self, record: MetadataRecord) -> str:
         return f"a bloom filter of {len(_filter(record))} bytes"
-
-
-def _rows(record: MetadataRecord) -> Iterator[Mapping[str, Any]]:
-    found = record.payload
-    if isinstance(found, BloomFilterEntry):
-        yield {
-            "key": record.key,
-            "type": found.type_code,
-            "instant_time": found.instant_time,
-            "bloom_filter": found.bloom,
-        }
 
 
 def _from_footers(

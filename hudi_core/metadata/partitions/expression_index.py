@@ -12,7 +12,7 @@ import pyarrow as pa
 from hudi_core.base_file.footer import read_columns
 from hudi_core.errors import TableServiceError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.bound_forms import BoundForm, bound_form, bound_order, covers
+from hudi_core.metadata.bound_forms import BoundForm, bound_form, covers, outermost
 from hudi_core.metadata.column_records import range_records, removed_ranges
 from hudi_core.metadata.expression_functions import EXPR
 from hudi_core.metadata.expressions import (
@@ -151,11 +151,7 @@ class ExpressionRanges:
 
     def _around(self, one: ColumnRange, other: ColumnRange) -> ColumnRange:
         bounded = [each for each in (one, other) if each.min_value is not None]
-        low, high = one.min_value, one.max_value
-        if bounded:
-            order = bound_order(bounded[0])
-            low = min((each.min_value for each in bounded if each.min_value), key=order)
-            high = max((each.max_value for each in bounded if each.max_value), key=order)
+        low, high = outermost(bounded) if bounded else (one.min_value, one.max_value)
 
         def both(name: str) -> int:
             return (getattr(one, name) or 0) + (getattr(other, name) or 0)
@@ -258,7 +254,7 @@ class ExpressionIndex(RangePartition):
     # --- its records ---------------------------------------------------------------------------
 
     def of_commit(self, commit: Commit) -> PartitionChange:
-        schema = _schema_after(commit)
+        schema = TableSchema.from_avro(commit.schema_text)
         column = commit.definitions.columns(self.name)[0]
         self._require_same_type(commit, schema, column)
         made = self._ranges(commit, schema)
@@ -435,10 +431,3 @@ def _stated(one: ColumnRange) -> str:
 def _of_files(found: Iterable[tuple[DataFile, ColumnRange]]) -> Iterator[MetadataRecord]:
     for file, one in found:
         yield from range_records(file.partition_path, file.name, [one])
-
-
-def _schema_after(commit: Commit) -> TableSchema:
-    """The table's schema as a write leaves it."""
-    client = commit.client
-    text = commit.metadata.schema_json or client.schema_text_at(client.timeline())
-    return TableSchema.from_avro(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -77,8 +77,11 @@ class Files(MetadataPartition):
             lists[partition] |= {file.name: FileEntry(file.size) for file in logs}
         return [partitions_record(lists), *list_records(lists)]
 
-    def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:  # noqa: ARG002
-        return self.of_rows(row for record in records for row in _rows(record))
+    def rows(self, record: MetadataRecord, reading: Reading) -> Iterable[tuple[Any, ...]]:  # noqa: ARG002
+        if record.key != ALL_PARTITIONS and isinstance(record.payload, FileList):
+            partition = partition_path(record.key)
+            for name, entry in sorted(record.payload.files.items()):
+                yield partition, name, entry.size
 
     def compare(self, comparison: RecordComparison) -> Iterator[Difference]:
         client, storage = comparison.table.client, comparison.table.lister
@@ -95,13 +98,6 @@ class Files(MetadataPartition):
             if Check.FILES not in comparison.checks:
                 ours, theirs = _latest(ours), _latest(theirs)
             yield from compare_files(path, ours, theirs, client.timeline())
-
-
-def _rows(record: MetadataRecord) -> Iterator[Mapping[str, Any]]:
-    if record.key != ALL_PARTITIONS and isinstance(record.payload, FileList):
-        partition = partition_path(record.key)
-        for name, entry in sorted(record.payload.files.items()):
-            yield {"partition_path": partition, "file_name": name, "size": entry.size}
 
 
 def list_records(files: Mapping[PartitionPath, Mapping[str, FileEntry]]) -> list[MetadataRecord]:

@@ -51,14 +51,8 @@ class RangeChanges:
     # --- which columns -------------------------------------------------------------------------
 
     @cached_property
-    def _text(self) -> str:
-        """The schema after the write, in Avro's JSON."""
-        client = self.commit.client
-        return self.commit.metadata.schema_json or client.schema_text_at(client.timeline())
-
-    @cached_property
     def _schema(self) -> TableSchema:
-        return TableSchema.from_avro(self._text)
+        return TableSchema.from_avro(self.commit.schema_text)
 
     @cached_property
     def columns(self) -> IndexedColumns:
@@ -69,7 +63,7 @@ class RangeChanges:
         Files may have another column under a name that stood for one. Where that had no ranges, the
         new one gets some with an index that is built from all files.
         """
-        commit, local = self.commit, local_timestamps(self._text)
+        commit, local = self.commit, local_timestamps(self.commit.schema_text)
         indexable = IndexableColumns.of(
             self._schema, commit.client.config, commit.definitions, local=local
         )

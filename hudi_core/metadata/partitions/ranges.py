@@ -101,16 +101,12 @@ class RangePartition(MetadataPartition):
             # of a column that the table has no more, the type is not known
             kind = types.get(column, pa.null())
             low, high = (_texts(stored, side, kind, reading.path) for side in ("min", "max"))
+            names = self.arrow_schema.names
             columns: dict[str, Any] = {
-                "file_name": [one.file_name for one in ranges],
+                **{name: [getattr(one, name) for one in ranges] for name in names},
                 "column_name": [column] * len(ranges),
                 "min_value": low,
                 "max_value": high,
-                "value_count": [one.value_count for one in ranges],
-                "null_count": [one.null_count for one in ranges],
-                "total_size": [one.total_size for one in ranges],
-                "total_uncompressed_size": [one.total_uncompressed_size for one in ranges],
-                "is_tight_bound": [one.is_tight_bound for one in ranges],
             }
             tables.append(pa.table(columns, schema=self.arrow_schema))
         return pa.concat_tables(tables).sort_by(

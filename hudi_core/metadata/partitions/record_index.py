@@ -164,8 +164,10 @@ class RecordIndexPartition(MetadataPartition):
 
     # --- for people and tools ------------------------------------------------------------------
 
-    def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:  # noqa: ARG002
-        return self.of_rows(row for record in records for row in _rows(record))
+    def rows(self, record: MetadataRecord, reading: Reading) -> Iterable[tuple[Any, ...]]:  # noqa: ARG002
+        one = record.payload
+        if isinstance(one, RecordLocation):
+            yield record.key, one.partition_name, one.file_id, one.instant_ms, one.position
 
     def compare(self, comparison: RecordComparison) -> Iterator[Difference]:
         if comparison.skips_logged_keys(self.name):
@@ -214,18 +216,6 @@ class RecordIndexPartition(MetadataPartition):
         if not isinstance(found, RecordLocation):
             return super().describe(record)
         return f"in file group {found.file_id} of partition {found.partition_name!r}"
-
-
-def _rows(record: MetadataRecord) -> Iterator[Mapping[str, Any]]:
-    found = record.payload
-    if isinstance(found, RecordLocation):
-        yield {
-            "record_key": record.key,
-            "partition_path": found.partition_name,
-            "file_id": found.file_id,
-            "instant": found.instant_ms,
-            "position": found.position,
-        }
 
 
 def _form(is_partitioned: bool) -> dict[str, str]:

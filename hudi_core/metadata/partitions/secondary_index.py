@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -100,9 +100,8 @@ class SecondaryIndex(MetadataPartition):
 
     # --- for people and tools ------------------------------------------------------------------
 
-    def to_arrow(self, records: Sequence[MetadataRecord], reading: Reading) -> pa.Table:
-        pairs = [split_secondary_key(record.key, reading.path) for record in records]
-        return self.of_rows({"value": value, "record_key": key} for value, key in pairs)
+    def rows(self, record: MetadataRecord, reading: Reading) -> Iterable[tuple[str | None, str]]:
+        yield split_secondary_key(record.key, reading.path)
 
     def compare(self, comparison: RecordComparison) -> Iterator[Difference]:
         if comparison.skips_logged_keys(self.name):

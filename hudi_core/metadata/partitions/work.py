@@ -28,8 +28,7 @@ from hudi_core.model.files import (
 )
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import replaced_groups, written_files
+from hudi_core.view.file_system import FileSystemView, ViewManager
 
 _T = TypeVar("_T")
 
@@ -65,13 +64,7 @@ class Work:
 
     def view(self, lister: FileIndex) -> FileSystemView:
         """The table's file slices, as a lister gives its files."""
-        client, timeline = self.client, self.client.timeline()
-        return FileSystemView(
-            lister,
-            timeline,
-            replaced_groups(timeline, client.read_commit),
-            written_files(timeline, client.read_commit),
-        )
+        return ViewManager(self.client.read_commit, lister, self.client.timeline).view()
 
     def current_files(self, partitions: Sequence[PartitionPath]) -> list[DataFile]:
         """Base files that readers see in partitions, by the metadata table."""
@@ -108,6 +101,11 @@ class Commit(Work):
         if self.listed is not None and self.listed.has_listed(partitions):
             return data_files(self.listed.latest_slices(partitions))
         return super().current_files(partitions)
+
+    @cached_property
+    def schema_text(self) -> str:
+        """The table's schema as it leaves it, in Avro's JSON."""
+        return self.metadata.schema_json or self.client.schema_text_at(self.client.timeline())
 
     @cached_property
     def new(self) -> list[tuple[WriteStatus, DataFile]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
@@ -151,11 +151,6 @@ def _column(field: pa.Field, hide: Collection[str], keys: Collection[str]) -> Co
         is_hidden=field.name.lower() in hide,
         is_partition_key=field.name in keys,
     )
-
-
-def names_shown(columns: Sequence[ColumnHandle]) -> list[str]:
-    """Names of the columns that a ``SELECT *`` has."""
-    return [column.name for column in columns if not column.is_hidden]
 
 
 # --- columns that are not in the rows ------------------------------------------------------------
