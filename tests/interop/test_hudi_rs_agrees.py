@@ -27,18 +27,16 @@ Data = Callable[[pa.Table], Any]
 
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("line", pa.int32()),
-        pa.field("city", pa.string()),
-        pa.field("day", pa.date32()),
-        pa.field("ts", pa.int64()),
-        pa.field("amount", pa.float64()),
-        pa.field("at", pa.timestamp("us", tz="UTC")),
-        pa.field("tags", pa.list_(pa.string())),
-        pa.field(
-            "size", pa.struct([pa.field("w", pa.int32()), pa.field("h", pa.decimal128(9, 2))])
-        ),
-        pa.field("notes", pa.map_(pa.string(), pa.int64())),
+        ("id", pa.string()),
+        ("line", pa.int32()),
+        ("city", pa.string()),
+        ("day", pa.date32()),
+        ("ts", pa.int64()),
+        ("amount", pa.float64()),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("tags", pa.list_(pa.string())),
+        ("size", pa.struct([("w", pa.int32()), ("h", pa.decimal128(9, 2))])),
+        ("notes", pa.map_(pa.string(), pa.int64())),
     ]
 )
 PLAIN_CITIES = ("rome", "new york", "São Paulo")

@@ -22,11 +22,11 @@ Row = dict[str, Any]
 
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("line", pa.int32()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("value", pa.float64()),
+        ("id", pa.string()),
+        ("line", pa.int32()),
+        ("city", pa.string()),
+        ("ts", pa.int64()),
+        ("value", pa.float64()),
     ]
 )
 CITIES = ("rome", "oslo", "São Paulo")

@@ -38,11 +38,11 @@ from tests.samples import sampled
 Row = dict[str, Any]
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("amount", pa.decimal128(12, 2)),
-        pa.field("tags", pa.list_(pa.string())),
+        ("id", pa.string()),
+        ("city", pa.string()),
+        ("ts", pa.int64()),
+        ("amount", pa.decimal128(12, 2)),
+        ("tags", pa.list_(pa.string())),
     ]
 )
 LOCK_CLASS = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"

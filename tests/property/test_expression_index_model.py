@@ -17,12 +17,12 @@ from tests.samples import IS_WHOLE
 
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("name", pa.string()),
-        pa.field("ts", pa.timestamp("us", "UTC")),
-        pa.field("day", pa.date32()),
-        pa.field("n", pa.int64()),
-        pa.field("p", pa.string()),
+        ("id", pa.string()),
+        ("name", pa.string()),
+        ("ts", pa.timestamp("us", "UTC")),
+        ("day", pa.date32()),
+        ("n", pa.int64()),
+        ("p", pa.string()),
     ]
 )
 OPTIONS = {

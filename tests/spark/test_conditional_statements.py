@@ -27,11 +27,11 @@ pytestmark = pytest.mark.spark
 
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("v", pa.float64()),
-        pa.field("n", pa.int32()),
+        ("id", pa.string()),
+        ("city", pa.string()),
+        ("ts", pa.int64()),
+        ("v", pa.float64()),
+        ("n", pa.int32()),
     ]
 )
 Rows = list[tuple[Any, ...]]

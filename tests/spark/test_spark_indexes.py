@@ -14,12 +14,7 @@ from hudi_core.index import tagging
 from tests.samples import sampled
 
 SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("value", pa.int64()),
-    ]
+    [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("value", pa.int64())]
 )
 RECORD_INDEX = {
     "hoodie.metadata.enable": "true",
