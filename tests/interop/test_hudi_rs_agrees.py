@@ -21,6 +21,7 @@ from hudi_core.config.kinds import BulkInsertSortMode
 from hudi_core.read.filters import Condition
 from tests.foreign import by_hudi_rs
 from tests.samples import sampled
+from tests.tables import new_table
 
 Row = dict[str, Any]
 Data = Callable[[pa.Table], Any]
@@ -234,14 +235,8 @@ def new_history(path: Path, case: Case, version: str, data: Data) -> History:
         "hoodie.copyonwrite.insert.auto.split": "false",
         "hoodie.copyonwrite.insert.split.size": "5",
     }
-    table = hudi.Table.create(
-        str(path),
-        SCHEMA,
-        name="agrees",
-        record_key=case.key,
-        partition_by=case.partition or None,
-        ordering_field="ts",
-        options=options,
+    table = new_table(
+        path, SCHEMA, options, record_key=case.key, partition_by=case.partition or None
     )
     return History(case, table, data)
 
