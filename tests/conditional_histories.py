@@ -18,12 +18,7 @@ import hudi_core as hudi
 from hudi_core.engine.base import Engine
 
 SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("v", pa.float64()),
-    ]
+    [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("v", pa.float64())]
 )
 CITIES = ("rome", "oslo", "bern")
 Row = dict[str, Any]

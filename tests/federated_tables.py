@@ -18,12 +18,7 @@ from hudi_core.model.files import BaseFileName, LogFileName
 from hudi_core.model.instant import Instant
 
 SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("note", pa.string()),
-    ]
+    [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("note", pa.string())]
 )
 FORMATS = ("native", "iceberg", "delta")
 STORES = ("disk", "s3")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,11 @@ from hudi import HudiReadOptions, HudiTableBuilder
 Row = dict[str, Any]
 
 
-def by_hudi_rs(path: str | Path, options: HudiReadOptions | None = None) -> list[Row]:
-    """All rows of a table on this machine, as hudi-rs finds them."""
-    batches = HudiTableBuilder.from_base_uri(str(path)).build().read(options)
-    return [row for batch in batches for row in batch.to_pylist()]
+def by_hudi_rs(
+    path: str | Path,
+    options: HudiReadOptions | None = None,
+    storage: Mapping[str, str] | None = None,
+) -> list[Row]:
+    """All rows of a table, as hudi-rs finds them."""
+    builder = HudiTableBuilder.from_base_uri(str(path)).with_storage_options(dict(storage or {}))
+    return [row for batch in builder.build().read(options) for row in batch.to_pylist()]

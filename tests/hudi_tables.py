@@ -36,6 +36,9 @@ WITH_METADATA: Final = (TIMESTAMP, TXNS, TRIPS, ROLLBACK)
 """Those that have a metadata table."""
 
 
+RealTables = Callable[[str], Path]
+
+
 @dataclass(frozen=True)
 class Source:
     """A folder with a table of each name.
@@ -84,7 +87,7 @@ def hudi_tables(request: pytest.FixtureRequest) -> Source:
 
 
 @pytest.fixture
-def real_tables(hudi_tables: Source, tmp_path: Path) -> Callable[[str], Path]:
+def real_tables(hudi_tables: Source, tmp_path: Path) -> RealTables:
     """Give the test its own copy of a table that Apache Hudi wrote, by name."""
     unpacked: dict[str, Path] = {}
 

@@ -29,6 +29,17 @@ class S3Service:
     options: StorageOptions
     filesystem: pafs.FileSystem
 
+    @property
+    def rust(self) -> dict[str, str]:
+        """How libraries in Rust reach it."""
+        return {
+            "aws_access_key_id": "test-access-key",
+            "aws_secret_access_key": "test-secret-key",
+            "aws_endpoint": self.endpoint,
+            "aws_region": "us-east-1",
+            "aws_allow_http": "true",
+        }
+
     def new_root(self, folder: str = "tables/one") -> str:
         """Make a bucket and return the URI of a folder in it."""
         bucket = f"bucket-{uuid.uuid4().hex}"

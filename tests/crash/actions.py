@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import hudi_core as hudi
 from hudi_core.errors import NotATableError, SchemaError
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.services.rollback import RestoreResult
+from hudi_core.streaming import StreamBatch, write_batch
 from tests.crash.found_folders import PARTITION
-from tests.crash.incoming import ingest_files, write_stream_batch
 from tests.crash.metadata_scenes import operator
 from tests.crash.rows import (
     CHANGED,
@@ -29,6 +31,33 @@ from tests.crash.rows import (
     replacing,
 )
 from tests.crash.tables import OPTIONS, RETAINED, SEVERAL, new_table
+
+_INSERTED: Final = {**OPTIONS, "hoodie.datasource.write.operation": "insert"}
+"""Rows that are written twice are there twice."""
+_BATCH: Final = StreamBatch("crashing", 3)
+_MODIFIED_S: Final = 1_700_000_000
+"""When the files of each folder were written: each run is to find the same."""
+
+
+def ingest_files(path: str, rows: Held) -> None:
+    """Ingest a folder of a file for each row; they come with one commit."""
+    source = Path(f"{path}-source")
+    source.mkdir(exist_ok=True)
+    for key, row in rows.items():
+        file = source / f"{key}.parquet"
+        if not file.exists():
+            begun = source / f".{key}"
+            pq.write_table(as_table({key: row}), begun)
+            os.utime(begun, (_MODIFIED_S, _MODIFIED_S))
+            begun.rename(file)
+    hudi.ingest(path, source, options=_INSERTED)
+
+
+def write_stream_batch(path: str, rows: Held) -> None:
+    """Write a batch as the sink of a stream does, which tries again by itself."""
+    quickly = {"hoodie.datasource.write.streaming.retry.interval.ms": "1"}
+    write_batch(lambda: as_table(rows), path, {**_INSERTED, **quickly}, _BATCH)
+
 
 _ONE_GROUP: Final = {**OPTIONS, "hoodie.metadata.index.bloom.filter.file.group.count": "1"}
 """Names of files decide which of several groups are written."""

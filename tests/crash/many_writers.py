@@ -41,6 +41,7 @@ from tests.crash.readers import as_tuples, by_hudi_rs, foreign_reader
 from tests.crash.s3_campaign import S3_FORMATS
 from tests.crash.s3_service import BUCKET, REGION, S3Service, s3_service
 from tests.crash.tables import FORMATS as LOCAL_FORMATS
+from tests.tables import new_table
 
 SCHEMA: Final = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 FORMATS: Final = (*LOCAL_FORMATS, *S3_FORMATS)
@@ -135,15 +136,8 @@ class Shared:
     def create(self, table_format: str) -> None:
         """Make it."""
         given = self.place.given if isinstance(self.place, S3Place) else {}
-        table = hudi.Table.create(
-            self.place.root,
-            SCHEMA,
-            name="shared",
-            record_key="id",
-            partition_by="part",
-            ordering_field="ts",
-            format=table_format,
-            options={"hoodie.fs.fsync": "false", **given},
+        table = new_table(
+            self.place.root, SCHEMA, {"hoodie.fs.fsync": "false", **given}, format=table_format
         )
         table.insert(_rows([("seed", "x", 0), ("seed2", "y", 0)]))
 

@@ -29,6 +29,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.table_lock import table_lock
 from tests.crash.counting_storage import CountedSteps, Fault, in_fork
 from tests.crash.disk_states import DiskState, DiskStates
+from tests.tables import new_table
 
 SCHEMA: Final = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 COLUMNS: Final = (
@@ -241,9 +242,7 @@ SCENES: Final = _SOUND | {name: after_a_death(*died) for name, died in _DEATHS.i
 def prepare_table(path: Path, scene: Scene) -> None:
     """Make the table of a scene."""
     options = scene.created or scene.given
-    table = hudi.Table.create(
-        str(path), SCHEMA, name="killed", record_key="id", partition_by="part", options=options
-    )
+    table = new_table(path, SCHEMA, options, ordering_field=None, name="killed")
     for _ in range(scene.writes):
         table.upsert(table_of(OLD))
     for each in scene.prepare:

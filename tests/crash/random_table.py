@@ -42,6 +42,7 @@ from tests.crash.rows import (
 )
 from tests.foreign_services import VERSIONS, foreign_archive, foreign_clean
 from tests.formats.foreign_writers import append
+from tests.tables import new_table
 
 _REMEMBERED: Final = 40
 PARTS: Final = ("x", "y", "z")
@@ -190,15 +191,11 @@ class RandomTable:
     _unnamed: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.table = hudi.Table.create(
-            str(self.path),
+        self.table = new_table(
+            self.path,
             SCHEMA,
-            name="random",
-            record_key="id",
-            partition_by="part",
-            ordering_field="ts",
+            {**self.options, **creation_options(self.kind, self.path)},
             format=self.format_name,
-            options={**self.options, **creation_options(self.kind, self.path)},
         )
 
     # --- what is done to it ----------------------------------------------------------------------

@@ -12,9 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-SCHEMA: Final = pa.schema(
-    [pa.field("id", pa.string()), pa.field("part", pa.string()), pa.field("ts", pa.int64())]
-)
+SCHEMA: Final = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 Rows = frozenset[tuple[str, str, int]]
 Held = Mapping[str, tuple[str, int]]
 """Partition and ordering value by key."""

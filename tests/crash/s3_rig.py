@@ -6,7 +6,7 @@ What is checked is asked of the store itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,22 +18,62 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from obstore.store import S3Store
 
 import hudi_core as hudi
-from hudi_core.errors import HudiError
+from delta_format import commit
+from delta_format.commit import Record
+from delta_format.log import Head
+from delta_format.versions import NewVersion, make_next
+from hudi_core.errors import CommitConflictError, HudiError, StorageError
+from hudi_core.spi import FormatCommit, MetaClientView
 from hudi_core.storage import object_store
+from hudi_core.storage.object_store import ObjectStorage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.txn.locks import StorageLock, registry
 from tests.crash.actions import ACTIONS, NewTable, next_write
 from tests.crash.check_table import ACKED, FAILED, OPEN, Report, check_rows, check_table
 from tests.crash.check_unfinished import check_new
-from tests.crash.mutants import changed
+from tests.crash.mutants import MUTANTS, Mutant, changed
 from tests.crash.place import S3Place
 from tests.crash.rig import Lost, Named, Rig, Shape, mark_of, secrets_in, shape_of, told_by
 from tests.crash.rows import FIRST, SECOND, as_table
 from tests.crash.s3_faults import LASTING, REPEATED, S3Fault
-from tests.crash.s3_mutants import S3_MUTANTS
 from tests.crash.s3_scenes import S3_SCENES, S3Case, S3Wound
 from tests.crash.s3_service import BUCKET, REGION, S3Service, s3_service
 from tests.crash.tables import CANARY, OPTIONS, new_table
+
+_owner: Final = ObjectStorage._owner
+
+
+def _of_nobody(storage: ObjectStorage, path: str) -> tuple[Any, str | None]:
+    """The token of a put says nothing."""
+    return _owner(storage, path)[0], None
+
+
+def _made_once(
+    meta_client: MetaClientView, head: Head, what: Record, version: NewVersion
+) -> FormatCommit:
+    """An error of the store means that nothing has happened."""
+    try:
+        make_next(meta_client, head, version)
+    except StorageError as error:
+        raise CommitConflictError(f"{what.instant} is not recorded", "Run it again.") from error
+    return FormatCommit(str(head.version), head.root)
+
+
+@contextmanager
+def _no_look() -> Iterator[None]:
+    """What failed in the store, or in the format, has not happened; no token tells otherwise."""
+    formats = MUTANTS["no look at the format after an error"]
+    token = (ObjectStorage, "_owner", _of_nobody)
+    with formats(), changed(token, (commit, "_make", _made_once)):
+        yield
+
+
+S3_MUTANTS: Final[Mapping[str | None, Mutant]] = {
+    **MUTANTS,
+    "no look at the token": partial(changed, (ObjectStorage, "_owner", _of_nobody)),
+    "no look at the log after an error": _no_look,
+}
+
 
 if TYPE_CHECKING:
     from obstore.store import RetryConfig

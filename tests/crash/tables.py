@@ -10,6 +10,7 @@ from typing import Final
 from deltalake import DeltaTable
 
 import hudi_core as hudi
+from tests import tables
 from tests.clock_set_back import clock_set_back
 from tests.crash.kinds import STORED, creation_options, data_root
 from tests.crash.metadata_scenes import operator
@@ -47,16 +48,7 @@ def create_of(kind: str, path: Path, format_name: str) -> None:
 
 def new_table(path: str, format_name: str, options: Mapping[str, str]) -> hudi.Table:
     """Make a table without rows."""
-    return hudi.Table.create(
-        path,
-        SCHEMA,
-        name="crashing",
-        record_key="id",
-        partition_by="part",
-        ordering_field="ts",
-        format=format_name,
-        options=dict(options),
-    )
+    return tables.new_table(path, SCHEMA, options, format=format_name, name="crashing")
 
 
 def create_old(path: Path, format_name: str, kind: str = STORED) -> None:

@@ -23,6 +23,7 @@ from hudi_core.model.instant import Action, State
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.serde import decode_rollback, decode_rollback_plan
+from tests.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 OPERATIONS = ("upsert", "insert", "bulk_insert", "delete")
@@ -76,9 +77,7 @@ def read(path: Path) -> Rows:
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sigkill") / "template"
-    table = hudi.Table.create(
-        str(path), SCHEMA, name="killed", record_key="id", partition_by="part"
-    )
+    table = new_table(path, SCHEMA, ordering_field=None, name="killed")
     table.insert(pa.Table.from_pylist(OLD, SCHEMA))
     return path
 

@@ -15,6 +15,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import ConcurrentWriterError
 from hudi_core.model.instant import Action
+from tests.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 SHARED = {
@@ -76,7 +77,7 @@ class Paused:
 @pytest.fixture
 def path(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "table"
-    table = hudi.Table.create(str(path), SCHEMA, name="two", record_key="id", partition_by="part")
+    table = new_table(path, SCHEMA, ordering_field=None, name="two")
     table.insert(pa.Table.from_pylist(OLD, SCHEMA))
     yield path
     # whatever happened, the table works on

@@ -15,15 +15,15 @@ Row = dict[str, Any]
 
 SCHEMA: Final = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("line", pa.int32()),
-        pa.field("city", pa.string()),
-        pa.field("day", pa.date32()),
-        pa.field("ts", pa.int64()),
+        ("id", pa.string()),
+        ("line", pa.int32()),
+        ("city", pa.string()),
+        ("day", pa.date32()),
+        ("ts", pa.int64()),
         # no two rows that are ever written have the same
-        pa.field("mark", pa.string()),
-        pa.field("value", pa.float64()),
-        pa.field("tags", pa.list_(pa.string())),
+        ("mark", pa.string()),
+        ("value", pa.float64()),
+        ("tags", pa.list_(pa.string())),
     ]
 )
 LEFT_OUT: Final = ("value", "tags")

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-import hudi as hudi_rs
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 import hudi_core as hudi
 from hudi_core.model.instant import Instant
 from hudi_core.services.opening import open_table
+from tests.foreign import by_hudi_rs
 from tests.interop.matrix_batches import DELETED, FIRST, SECOND, THIRD, rows
 from tests.interop.matrix_cells import INDEXES, Cell
 from tests.interop.matrix_layouts import SCHEMA, Row
@@ -113,14 +113,10 @@ class Copy:
 
     def found(self) -> dict[str, Group]:
         """Return the file groups that hudi-rs sees rows of, by id."""
-        builder = hudi_rs.HudiTableBuilder.from_base_uri(self.uri)
-        builder = builder.with_storage_options(dict(self.foreign))
         groups: dict[str, Group] = {}
-        for batch in builder.build().read():
-            for row in batch.to_pylist():
-                name = row["_hoodie_file_name"]
-                group = Group(row["_hoodie_partition_path"], name, [])
-                groups.setdefault(group.file_id, group).rows.append(row)
+        for row in by_hudi_rs(self.uri, storage=self.foreign):
+            group = Group(row["_hoodie_partition_path"], row["_hoodie_file_name"], [])
+            groups.setdefault(group.file_id, group).rows.append(row)
         return groups
 
     def check(self, expected: Expected, result: Any) -> None:
@@ -188,14 +184,7 @@ class Shelf:
         model = Model(cell.keys, buckets=cell.buckets)
         if cell.store == "disk":
             return Copy(cell, str(self.folder / name), {}, model, spark, {})
-        foreign = {
-            "aws_access_key_id": "test-access-key",
-            "aws_secret_access_key": "test-secret-key",
-            "aws_endpoint": s3.endpoint,
-            "aws_region": "us-east-1",
-            "aws_allow_http": "true",
-        }
-        return Copy(cell, s3.new_root(name), s3.given, model, spark, foreign)
+        return Copy(cell, s3.new_root(name), s3.given, model, spark, s3.rust)
 
 
 def discard(made: Copy, s3: Any) -> None:

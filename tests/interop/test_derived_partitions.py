@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,8 @@ from hudi_core.config.table import TableConfig
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.keygen import key_generator
 from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY, TableSchema
-from tests.hudi_tables import TIMESTAMP
+from tests.hudi_tables import TIMESTAMP, RealTables
 
-RealTables = Callable[[str], Path]
 PREFIX = "hoodie.keygen.timebased."
 START = 1_705_311_000
 """2024-01-15T09:30:00Z."""

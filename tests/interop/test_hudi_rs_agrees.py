@@ -21,24 +21,23 @@ from hudi_core.config.kinds import BulkInsertSortMode
 from hudi_core.read.filters import Condition
 from tests.foreign import by_hudi_rs
 from tests.samples import sampled
+from tests.tables import new_table
 
 Row = dict[str, Any]
 Data = Callable[[pa.Table], Any]
 
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("line", pa.int32()),
-        pa.field("city", pa.string()),
-        pa.field("day", pa.date32()),
-        pa.field("ts", pa.int64()),
-        pa.field("amount", pa.float64()),
-        pa.field("at", pa.timestamp("us", tz="UTC")),
-        pa.field("tags", pa.list_(pa.string())),
-        pa.field(
-            "size", pa.struct([pa.field("w", pa.int32()), pa.field("h", pa.decimal128(9, 2))])
-        ),
-        pa.field("notes", pa.map_(pa.string(), pa.int64())),
+        ("id", pa.string()),
+        ("line", pa.int32()),
+        ("city", pa.string()),
+        ("day", pa.date32()),
+        ("ts", pa.int64()),
+        ("amount", pa.float64()),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("tags", pa.list_(pa.string())),
+        ("size", pa.struct([("w", pa.int32()), ("h", pa.decimal128(9, 2))])),
+        ("notes", pa.map_(pa.string(), pa.int64())),
     ]
 )
 PLAIN_CITIES = ("rome", "new york", "São Paulo")
@@ -236,14 +235,8 @@ def new_history(path: Path, case: Case, version: str, data: Data) -> History:
         "hoodie.copyonwrite.insert.auto.split": "false",
         "hoodie.copyonwrite.insert.split.size": "5",
     }
-    table = hudi.Table.create(
-        str(path),
-        SCHEMA,
-        name="agrees",
-        record_key=case.key,
-        partition_by=case.partition or None,
-        ordering_field="ts",
-        options=options,
+    table = new_table(
+        path, SCHEMA, options, record_key=case.key, partition_by=case.partition or None
     )
     return History(case, table, data)
 

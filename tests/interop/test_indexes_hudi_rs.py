@@ -17,16 +17,17 @@ import pytest
 import hudi_core as hudi
 from tests.foreign import by_hudi_rs
 from tests.samples import sampled
+from tests.tables import new_table
 
 Row = dict[str, Any]
 
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("line", pa.int32()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("value", pa.float64()),
+        ("id", pa.string()),
+        ("line", pa.int32()),
+        ("city", pa.string()),
+        ("ts", pa.int64()),
+        ("value", pa.float64()),
     ]
 )
 CITIES = ("rome", "oslo", "São Paulo")
@@ -76,14 +77,10 @@ def check(table: hudi.Table, held: dict[str, Row], partition: Sequence[str], hiv
 )
 def test_hudi_rs_agrees(tmp_path: Path, index: str, layout: str, version: str) -> None:
     key, partition, options = LAYOUTS[layout]
-    table = hudi.Table.create(
-        str(tmp_path / "table"),
+    table = new_table(
+        tmp_path / "table",
         SCHEMA,
-        name="indexes",
-        record_key=key,
-        partition_by=partition or None,
-        ordering_field="ts",
-        options={
+        {
             **options,
             "hoodie.index.type": index,
             "hoodie.bucket.index.num.buckets": "3",
@@ -92,6 +89,8 @@ def test_hudi_rs_agrees(tmp_path: Path, index: str, layout: str, version: str) -
             "hoodie.copyonwrite.insert.split.size": "4",
             "hoodie.fs.fsync": "false",
         },
+        record_key=key,
+        partition_by=partition or None,
     )
     held: dict[str, Row] = {}
 

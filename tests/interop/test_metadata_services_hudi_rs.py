@@ -26,6 +26,7 @@ from hudi_core.storage import open as opening
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.table_lock import table_lock
+from tests import tables
 from tests.foreign import by_hudi_rs
 from tests.unit.mortal_disk import Killed, MortalDisk
 
@@ -58,21 +59,13 @@ def expected(count: int) -> Rows:
 
 
 def new_table(path: Path, **options: str) -> None:
-    hudi.Table.create(
-        str(path),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="part",
-        ordering_field="ts",
-        options={**OPTIONS, **options},
-    )
+    tables.new_table(path, SCHEMA, {**OPTIONS, **options})
 
 
 def test_a_table_in_an_object_store(s3: Any) -> None:
     root = s3.new_root()
     options = {**OPTIONS, **s3.given}
-    table = hudi.Table.create(root, SCHEMA, name="t", record_key="id", options=options)
+    table = tables.new_table(root, SCHEMA, options, partition_by=None, ordering_field=None)
     for number in range(8):
         table.upsert(pa.Table.from_pylist([{"id": f"{number}", "part": "x", "ts": number}], SCHEMA))
 

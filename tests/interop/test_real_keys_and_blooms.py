@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import hudi
@@ -17,9 +17,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.hashing.bloom import TYPE_CODE, DynamicBloom
 from hudi_core.keygen import key_generator
 from hudi_core.schema.table_schema import META_COLUMNS, PARTITION_PATH, RECORD_KEY, TableSchema
-from tests.hudi_tables import ALL, TIMESTAMP
-
-RealTables = Callable[[str], Path]
+from tests.hudi_tables import ALL, TIMESTAMP, RealTables
 
 
 def base_files(table: Path) -> Iterator[tuple[str, pq.ParquetFile]]:

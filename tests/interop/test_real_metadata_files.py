@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,9 +44,7 @@ from hudi_core.metadata.records import (
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.active import ActiveTimeline
-from tests.hudi_tables import NO_METADATA, TRIPS, WITH_METADATA
-
-RealTables = Callable[[str], Path]
+from tests.hudi_tables import NO_METADATA, TRIPS, WITH_METADATA, RealTables
 
 BY_HBASE = TRIPS
 """Of version 8: HBase's writer made its HFiles."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import hudi as hudi_rs
@@ -13,33 +12,22 @@ import pyarrow.parquet as pq
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.stored_table import stored_config
 from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import MetadataLister, ValidatingLister
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, PARTITION_STATS
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.file_columns import FileColumns
-from hudi_core.model.files import BaseFileName, BasePath, FileStatus, LogFileName, PartitionPath
-from hudi_core.storage.open import open_storage
-from hudi_core.storage.options import StorageOptions
-from hudi_core.storage.properties_file import read_properties
+from hudi_core.model.files import BaseFileName, FileStatus, LogFileName, PartitionPath
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups
 from hudi_core.view.storage_lister import StorageLister
-from tests.hudi_tables import TIMESTAMP, TRIPS, TXNS, WITH_METADATA
+from tests.hudi_tables import TIMESTAMP, TRIPS, TXNS, WITH_METADATA, RealTables
+from tests.property.test_metadata_model import client_of
 
-RealTables = Callable[[str], Path]
 COW = (TIMESTAMP, TXNS)
 COMPACTED = (TXNS, TRIPS)
 Row = dict[str, Any]
-
-
-def open_client(path: Path) -> TableMetaClient:
-    options = StorageOptions.from_options({})
-    storage = open_storage(str(path), options)
-    config = stored_config(read_properties(storage))
-    return TableMetaClient(BasePath(str(path)), storage, config, options)
 
 
 def storage_lister(client: TableMetaClient) -> StorageLister:
@@ -48,7 +36,7 @@ def storage_lister(client: TableMetaClient) -> StorageLister:
 
 @pytest.mark.parametrize("name", WITH_METADATA)
 def test_listing_equals_the_committed_files_in_storage(name: str, real_tables: RealTables) -> None:
-    client = open_client(real_tables(name))
+    client = client_of(real_tables(name))
     ours, theirs = MetadataLister(client), storage_lister(client)
     timeline = client.timeline()
 
@@ -73,7 +61,7 @@ def test_listing_equals_the_committed_files_in_storage(name: str, real_tables: R
 @pytest.mark.parametrize("name", WITH_METADATA)
 def test_slices_equal_hudi_rs(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
-    client = open_client(path)
+    client = client_of(path)
     timeline = client.timeline()
     view = FileSystemView(
         MetadataLister(client), timeline, replaced_groups(timeline, client.read_commit)
@@ -120,7 +108,7 @@ def test_tables_are_read_without_listing_their_folders(
 @pytest.mark.parametrize("name", WITH_METADATA)
 def test_ranges_recompute_from_the_files(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
-    client = open_client(path)
+    client = client_of(path)
     lister = MetadataLister(client)
     files = sorted(path.rglob("*.parquet"))
     partitions = [
@@ -154,7 +142,7 @@ def test_ranges_recompute_from_the_files(name: str, real_tables: RealTables) -> 
 @pytest.mark.parametrize("name", COW)
 def test_ranges_of_partitions_hold_for_their_rows(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
-    client = open_client(path)
+    client = client_of(path)
     lister = MetadataLister(client)
     rows = hudi.Table.open(str(path)).to_arrow()
     partitions = lister.list_partitions()
@@ -239,7 +227,7 @@ def test_columns_that_changed_their_type_have_no_range_in_older_files(
 def test_any_partition_is_a_table(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     table = hudi.Table.open(str(path))
-    snapshot = MetadataSnapshot.open(open_client(path))
+    snapshot = MetadataSnapshot.open(client_of(path))
     assert set(snapshot.partitions) == set(table.config.metadata_partitions)
     for partition in snapshot.partitions:
         records = list(snapshot.scan(partition))
@@ -270,13 +258,13 @@ def test_a_lost_base_file_is_named(name: str, real_tables: RealTables) -> None:
     )
     newest.unlink()
     with pytest.raises(CorruptMetadataError, match=f"{newest.name}.*it is missing"):
-        MetadataLister(open_client(path)).list_partitions()
+        MetadataLister(client_of(path)).list_partitions()
 
 
 @pytest.mark.parametrize("name", WITH_METADATA)
 def test_a_pending_instant_is_not_seen(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
-    client = open_client(path)
+    client = client_of(path)
     last = client.timeline().completed_writes()[-1]
     before = {
         file.name

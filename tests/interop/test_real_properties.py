@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,9 +17,16 @@ from hudi_core.config.stored_table import properties_of, stored_config
 from hudi_core.config.support import require_readable_table, require_writable_table
 from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig, TableType
 from hudi_core.errors import UnsupportedTableError
-from tests.hudi_tables import ALL, COMPLEX, NO_METADATA, TIMESTAMP, TXNS, VERSION_6, WITH_METADATA
-
-RealTables = Callable[[str], Path]
+from tests.hudi_tables import (
+    ALL,
+    COMPLEX,
+    NO_METADATA,
+    TIMESTAMP,
+    TXNS,
+    VERSION_6,
+    WITH_METADATA,
+    RealTables,
+)
 
 
 def _property_files(table: Path) -> list[Path]:

@@ -13,19 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_core.config.stored_table import stored_config
 from hudi_core.errors import DataFileError, SchemaError, TimeOutOfRangeError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
-from hudi_core.model.files import BasePath
 from hudi_core.model.instant import Action
 from hudi_core.read.filters import Condition
 from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.query import SnapshotQuery
-from hudi_core.storage.open import open_storage
-from hudi_core.storage.options import StorageOptions
-from hudi_core.storage.properties_file import read_properties
 from hudi_core.view.storage_lister import StorageLister
+from tests.foreign import by_hudi_rs
 from tests.hudi_tables import (
     ALL,
     COMPLEX,
@@ -35,19 +31,13 @@ from tests.hudi_tables import (
     PLAIN,
     TIMESTAMP,
     TXNS,
+    RealTables,
     Source,
     plain,
 )
+from tests.property.test_metadata_model import client_of
 
-RealTables = Callable[[str], Path]
 Row = dict[str, Any]
-
-
-def open_client(path: Path) -> TableMetaClient:
-    options = StorageOptions.from_options({})
-    storage = open_storage(str(path), options)
-    config = stored_config(read_properties(storage))
-    return TableMetaClient(BasePath(str(path)), storage, config, options)
 
 
 def changes(client: TableMetaClient) -> IncrementalQuery:
@@ -72,9 +62,7 @@ def ours(reader: pa.RecordBatchReader) -> list[Row]:
 
 
 def theirs(path: Path, options: hudi.HudiReadOptions | None = None) -> list[Row]:
-    return ordered(
-        row for batch in hudi.HudiTable(str(path)).read(options) for row in batch.to_pylist()
-    )
+    return ordered(by_hudi_rs(path, options))
 
 
 def completed_times(client: TableMetaClient) -> list[tuple[str, str]]:
@@ -88,7 +76,7 @@ def completed_times(client: TableMetaClient) -> list[tuple[str, str]]:
 def test_snapshot_has_the_expected_rows(
     name: str, real_tables: RealTables, hudi_tables: Source
 ) -> None:
-    table = snapshot(open_client(real_tables(name))).to_arrow().read_all()
+    table = snapshot(client_of(real_tables(name))).to_arrow().read_all()
 
     expected = hudi_tables.expected(name)
     assert table.num_rows == expected["rows"]
@@ -117,7 +105,7 @@ def test_hudi_rs_reads_what_hudi_spark_read(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", COPY_ON_WRITE)
 def test_snapshot_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
-    table = snapshot(open_client(path)).to_arrow().read_all()
+    table = snapshot(client_of(path)).to_arrow().read_all()
 
     assert ordered(table.to_pylist()) == theirs(path)
     oracle = hudi.HudiTable(str(path)).get_schema_with_meta_fields()
@@ -127,7 +115,7 @@ def test_snapshot_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
 @pytest.mark.parametrize("name", COPY_ON_WRITE)
 def test_file_slices_equal_hudi_rs(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
-    query = snapshot(open_client(path))
+    query = snapshot(client_of(path))
 
     def facts(as_of: str | None) -> list[tuple[Any, ...]]:
         return sorted(
@@ -152,14 +140,14 @@ def test_file_slices_equal_hudi_rs(name: str, real_tables: RealTables) -> None:
         )
 
     assert facts(None) == oracle(None)
-    for time, _ in completed_times(open_client(path)):
+    for time, _ in completed_times(client_of(path)):
         assert facts(time) == oracle(time)
 
 
 @pytest.mark.parametrize("name", COPY_ON_WRITE)
 def test_every_past_state_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
-    client = open_client(path)
+    client = client_of(path)
     query = snapshot(client)
 
     states = set()
@@ -172,7 +160,7 @@ def test_every_past_state_equals_hudi_rs(name: str, real_tables: RealTables) -> 
 
 
 def test_before_the_first_commit_there_is_no_state(real_tables: RealTables) -> None:
-    client = open_client(real_tables(TXNS))
+    client = client_of(real_tables(TXNS))
     first = client.timeline().completed_writes()[0].requested_time
 
     with pytest.raises(TimeOutOfRangeError, match=f"its first commit is {first}"):
@@ -182,7 +170,7 @@ def test_before_the_first_commit_there_is_no_state(real_tables: RealTables) -> N
 @pytest.mark.parametrize("name", COPY_ON_WRITE)
 def test_every_window_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
-    client = open_client(path)
+    client = client_of(path)
     query = changes(client)
     times: list[str | None] = [None, *(completed for _, completed in completed_times(client))]
     keys: dict[str | None, Counter[tuple[str, str]]] = {None: Counter()}
@@ -210,7 +198,7 @@ def test_every_window_equals_hudi_rs(name: str, real_tables: RealTables) -> None
 
 
 def test_consecutive_windows_show_every_write_once(real_tables: RealTables) -> None:
-    client = open_client(real_tables(TXNS))
+    client = client_of(real_tables(TXNS))
     query = changes(client)
     requested, completed = zip(*completed_times(client), strict=True)
 
@@ -228,7 +216,7 @@ def test_consecutive_windows_show_every_write_once(real_tables: RealTables) -> N
 
 
 def test_windows_without_begin(real_tables: RealTables) -> None:
-    client = open_client(real_tables(TXNS))
+    client = client_of(real_tables(TXNS))
     query = changes(client)
 
     everything = ours(snapshot(client).to_arrow())
@@ -240,7 +228,7 @@ def test_windows_without_begin(real_tables: RealTables) -> None:
 def test_a_window_reads_commit_metadata_and_lists_nothing(
     real_tables: RealTables, hudi_tables: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = open_client(real_tables(TXNS))
+    client = client_of(real_tables(TXNS))
     query = changes(client)
 
     def refuse(*_: object) -> None:
@@ -281,7 +269,7 @@ def test_filters_equal_hudi_rs(
     real_tables: RealTables,
 ) -> None:
     path = real_tables(name)
-    query = snapshot(open_client(path))
+    query = snapshot(client_of(path))
 
     found = ours(query.to_arrow(row_filter=conditions))
 
@@ -294,7 +282,7 @@ def test_filters_equal_hudi_rs(
 
 
 def test_partitions_that_a_filter_excludes_are_not_listed(real_tables: RealTables) -> None:
-    query = snapshot(open_client(real_tables(TXNS)))
+    query = snapshot(client_of(real_tables(TXNS)))
 
     plan = query.plan(row_filter=[("region", "=", "us"), ("amount", ">", 0)])
 
@@ -305,7 +293,7 @@ def test_partitions_that_a_filter_excludes_are_not_listed(real_tables: RealTable
 
 def test_the_timestamp_generator_prunes_by_path_only(real_tables: RealTables) -> None:
     """Its paths hold a date made from the column: filters on the column keep every partition."""
-    query = snapshot(open_client(real_tables(TIMESTAMP)))
+    query = snapshot(client_of(real_tables(TIMESTAMP)))
 
     by_column = query.plan(row_filter=[("ts_epoch", "=", "1705311000")])
     by_path = query.plan(row_filter=[("_hoodie_partition_path", "=", "2024/01/15")])
@@ -319,14 +307,14 @@ def test_columns_that_changed_their_type_are_read_in_the_latest_one(
     real_tables: RealTables,
 ) -> None:
     """Some files of this table hold ``ts_epoch`` as a number, later ones as a text."""
-    table = snapshot(open_client(real_tables(TIMESTAMP))).to_arrow(["ts_epoch"]).read_all()
+    table = snapshot(client_of(real_tables(TIMESTAMP))).to_arrow(["ts_epoch"]).read_all()
 
     assert table.schema.field("ts_epoch").type == pa.string()
     assert min(table["ts_epoch"].to_pylist()) == "1705311000"
 
 
 def test_a_projection_comes_in_the_order_asked_for(real_tables: RealTables) -> None:
-    query = snapshot(open_client(real_tables(PLAIN)))
+    query = snapshot(client_of(real_tables(PLAIN)))
 
     table = query.to_arrow(["structField", "id"], pc.field("intField") > 0).read_all()
 
@@ -338,7 +326,7 @@ def test_a_projection_comes_in_the_order_asked_for(real_tables: RealTables) -> N
 
 
 def test_unknown_columns_are_refused_by_name(real_tables: RealTables) -> None:
-    client = open_client(real_tables(PLAIN))
+    client = client_of(real_tables(PLAIN))
     query = snapshot(client)
 
     with pytest.raises(SchemaError, match="'colour'"):
@@ -351,7 +339,7 @@ def test_unknown_columns_are_refused_by_name(real_tables: RealTables) -> None:
 
 @pytest.mark.parametrize("name", MERGE_ON_READ)
 def test_merge_on_read_tables_are_refused_by_name(name: str, real_tables: RealTables) -> None:
-    client = open_client(real_tables(name))
+    client = client_of(real_tables(name))
 
     with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
         snapshot(client)
@@ -362,18 +350,18 @@ def test_merge_on_read_tables_are_refused_by_name(name: str, real_tables: RealTa
 @pytest.mark.parametrize("name", COPY_ON_WRITE)
 def test_files_of_a_pending_write_are_invisible(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
-    client = open_client(path)
+    client = client_of(path)
     last = client.timeline().completed_writes()[-1]
     client.storage.delete(client.active.path(last))
 
-    rows = ours(snapshot(open_client(path)).to_arrow())
+    rows = ours(snapshot(client_of(path)).to_arrow())
 
     before = client.timeline().completed_writes()[-1].requested_time
     assert rows == ours(snapshot(client).to_arrow(as_of=before)) == theirs(path)
 
 
 def test_a_file_that_is_gone_is_an_error(real_tables: RealTables) -> None:
-    client = open_client(real_tables(TXNS))
+    client = client_of(real_tables(TXNS))
     query = snapshot(client)
     lost = query.plan().files[0]
     Path(lost.uri).unlink()
@@ -384,7 +372,7 @@ def test_a_file_that_is_gone_is_an_error(real_tables: RealTables) -> None:
 
 
 def test_a_damaged_file_is_an_error(real_tables: RealTables) -> None:
-    query = snapshot(open_client(real_tables(TXNS)))
+    query = snapshot(client_of(real_tables(TXNS)))
     damaged = Path(query.plan().files[0].uri)
     damaged.write_bytes(damaged.read_bytes()[:-100])
 
@@ -396,7 +384,7 @@ def test_a_damaged_file_is_an_error(real_tables: RealTables) -> None:
 def test_replacecommits_alone_are_read_for_a_snapshot(
     real_tables: RealTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = open_client(real_tables(TXNS))
+    client = client_of(real_tables(TXNS))
     query = snapshot(client)
     assert query.schema is not None
     read: list[Action] = []

@@ -10,6 +10,7 @@ import pytest
 
 import hudi_core as hudi
 from tests.counted_s3 import CountedS3, counted_s3
+from tests.tables import new_table
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
 
@@ -43,14 +44,8 @@ def test_an_upsert_into_four_partitions_makes_so_many_requests(
     format_: str, metadata: str, most: int, store: CountedS3
 ) -> None:
     options = {**store.given, "hoodie.metadata.enable": metadata}
-    table = hudi.Table.create(
-        store.root(f"{format_}-{metadata}"),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        options={**options, "hoodie.table.format": format_},
+    table = new_table(
+        store.root(f"{format_}-{metadata}"), SCHEMA, {**options, "hoodie.table.format": format_}
     )
     table.upsert(rows(4000, 0, 1))
     table.upsert(rows(1000, 0, 2))
@@ -79,8 +74,8 @@ def test_filters_of_the_metadata_table_spare_requests_for_files(store: CountedS3
         "hoodie.metadata.index.bloom.filter.enable": "true",
         "hoodie.parquet.small.file.limit": "0",
     }
-    table = hudi.Table.create(
-        store.root("filtered"), SCHEMA, name="t", record_key="id", options=options
+    table = new_table(
+        store.root("filtered"), SCHEMA, options, partition_by=None, ordering_field=None
     )
     keys = [f"k{number:03}" for number in range(400)]
     for part in range(20):  # the range of each holds nearly all keys
@@ -103,9 +98,7 @@ def test_filters_of_the_metadata_table_spare_requests_for_files(store: CountedS3
 def test_filters_of_new_files_are_not_read_again(store: CountedS3) -> None:
     options = {**store.given, "hoodie.metadata.index.bloom.filter.enable": "true"}
     root = store.root("handed-on")
-    table = hudi.Table.create(
-        root, SCHEMA, name="t", record_key="id", partition_by="city", options=options
-    )
+    table = new_table(root, SCHEMA, options, ordering_field=None)
     found: list[Counter[str]] = []
     for write in (table.bulk_insert, table.upsert):
         before = len(store.requests())

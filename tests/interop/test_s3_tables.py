@@ -33,16 +33,18 @@ from hudi_core.services.opening import open_table
 from hudi_core.storage.object_store import ObjectStorage
 from hudi_core.txn.begin import begin
 from hudi_core.txn.table_lock import table_lock
+from tests import tables
+from tests.foreign import by_hudi_rs
 from tests.samples import sampled
 
 Row = dict[str, Any]
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("amount", pa.decimal128(12, 2)),
-        pa.field("tags", pa.list_(pa.string())),
+        ("id", pa.string()),
+        ("city", pa.string()),
+        ("ts", pa.int64()),
+        ("amount", pa.decimal128(12, 2)),
+        ("tags", pa.list_(pa.string())),
     ]
 )
 LOCK_CLASS = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
@@ -65,27 +67,11 @@ def rows(numbers: range, ts: int) -> pa.Table:
 
 
 def new_table(s3: Any, path: str, **options: str) -> hudi.Table:
-    return hudi.Table.create(
-        path,
-        SCHEMA,
-        name="on_s3",
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        options={**s3.given, **options},
-    )
+    return tables.new_table(path, SCHEMA, {**s3.given, **options})
 
 
 def theirs(s3: Any, path: str, options: Any = None) -> list[Row]:
-    how = {
-        "aws_access_key_id": "test-access-key",
-        "aws_secret_access_key": "test-secret-key",
-        "aws_endpoint": s3.endpoint,
-        "aws_region": "us-east-1",
-        "aws_allow_http": "true",
-    }
-    builder = hudi_rs.HudiTableBuilder.from_base_uri(path).with_storage_options(how)
-    return ordered(row for batch in builder.build().read(options) for row in batch.to_pylist())
+    return ordered(by_hudi_rs(path, options, s3.rust))
 
 
 def ordered(found: Any) -> list[Row]:
@@ -274,9 +260,7 @@ def test_secrets_reach_neither_the_table_nor_logs_nor_errors(
     options = {**s3.given, **canaries}
     path = s3.new_root()
     several = {**SEVERAL, "hoodie.write.lock.provider": "storage"}
-    table = hudi.Table.create(
-        path, SCHEMA, name="t", record_key="id", partition_by="city", options={**options, **several}
-    )
+    table = tables.new_table(path, SCHEMA, {**options, **several}, ordering_field=None)
     results = [table.insert(rows(range(5), 1)), table.upsert(rows(range(3), 2))]
     table.rollback(results[-1].instant)
     told = [

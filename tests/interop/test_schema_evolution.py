@@ -23,6 +23,7 @@ import hudi_core as hudi
 from hudi_core.errors import SchemaError, UnsupportedTableError
 from hudi_core.schema.promotions import PROMOTIONS, can_promote, promotion
 from tests.hudi_tables import PLAIN
+from tests.tables import new_table
 
 Row = dict[str, Any]
 KEY: Final = "id"
@@ -254,9 +255,7 @@ MOVED: Final = {"a": "b", "b": "a", "s.x": "z", "l.list.element.p": "q", "l.list
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    table = hudi.Table.create(
-        str(tmp_path / "t"), COLUMNS, record_key=KEY, partition_by="city", options=NEW_FILES
-    )
+    table = new_table(tmp_path / "t", COLUMNS, NEW_FILES, record_key=KEY)
     table.insert(pa.Table.from_pylist([FIRST, NULLS], COLUMNS))
     return table
 
@@ -377,9 +376,7 @@ def test_changes_that_cannot_be_made(
             ("s", pa.struct([("x", pa.int32())])),
         ]
     )
-    table = hudi.Table.create(
-        str(tmp_path / "t"), schema, record_key=KEY, partition_by="city", ordering_field="ts"
-    )
+    table = new_table(tmp_path / "t", schema, record_key=KEY)
     with pytest.raises(SchemaError) as caught:
         table.alter(**change)
     for word in words:

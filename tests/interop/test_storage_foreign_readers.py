@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import hudi
@@ -16,9 +15,8 @@ from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.locks import FileLock
 from hudi_core.txn.markers import MarkerKind, Markers
-from tests.hudi_tables import COMPLEX, PLAIN, VERSION_6
+from tests.hudi_tables import COMPLEX, PLAIN, VERSION_6, RealTables
 
-RealTables = Callable[[str], Path]
 PARTITIONED = VERSION_6[1]
 TABLES = [PARTITIONED, PLAIN, COMPLEX]
 INSTANT = InstantTime("20990101000000000")

@@ -44,9 +44,7 @@ from hudi_core.timeline.serde import (
 )
 from hudi_core.timeline.serde.container import read_container
 from hudi_core.timeline.serde.schemas import schema_of
-from tests.hudi_tables import ALL, COPY_ON_WRITE, PLAIN, TXNS, VERSION_6
-
-RealTables = Callable[[str], Path]
+from tests.hudi_tables import ALL, COPY_ON_WRITE, PLAIN, TXNS, VERSION_6, RealTables
 
 DECODERS: Final[dict[str, tuple[Callable[[bytes, str], Any], dict[str, Any]]]] = {
     "HoodieCommitMetadata": (decode_commit, schema_of(CommitMetadata)),

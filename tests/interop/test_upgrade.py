@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,11 @@ from hudi_core.model.instant import Action, State
 from hudi_core.services.upgrade import MARK
 from hudi_core.txn.heartbeat import heartbeat_path
 from tests.formats.dying_writers import Died, MortalStorage, death_in
-from tests.hudi_tables import VERSION_6, Source
+from tests.hudi_tables import VERSION_6, RealTables, Source
 from tests.samples import IS_WHOLE
+from tests.tables import new_table
 from tests.version_6 import UTC, Left, unpack
 
-RealTables = Callable[[str], Path]
 Rows = list[tuple[Any, ...]]
 OPTIONS = {"hoodie.fs.fsync": "false", **UTC}
 COLUMNS = ("_hoodie_commit_time", "id", "city", "v", "ts")
@@ -333,15 +333,7 @@ def test_the_way_keys_are_spelled_is_found_out(path: Path) -> None:
 def test_up_to_9_and_down_to_8(tmp_path: Path, format_name: str) -> None:
     data = pa.table({"id": [1, 2, 3], "city": ["A", "B", "A"], "v": [1.5, 2.5, 3.5], "ts": [1] * 3})
     options = {"hoodie.fs.fsync": "false", "hoodie.metadata.record.index.enable": "true"}
-    table = hudi.Table.create(
-        str(tmp_path / "t"),
-        data.schema,
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        format=format_name,
-        options=options,
-    )
+    table = new_table(tmp_path / "t", data.schema, options, format=format_name)
     table.insert(data)
     for to, form in ((9, "V2"), (8, "V1")):
         done = table.upgrade(to)

@@ -75,10 +75,10 @@ DAY = at(2024, 2, 29, 12, 30, 59)
 ZONED = DAY.replace(tzinfo=UTC)
 POINT = pa.struct(
     [
-        pa.field("x", pa.int32()),
-        pa.field("at", US),
-        pa.field("d", pa.decimal128(7, 3)),
-        pa.field("in", pa.struct([pa.field("s", pa.string()), pa.field("b", pa.binary())])),
+        ("x", pa.int32()),
+        ("at", US),
+        ("d", pa.decimal128(7, 3)),
+        ("in", pa.struct([("s", pa.string()), ("b", pa.binary())])),
     ]
 )
 POINTS: Final = (
@@ -202,9 +202,9 @@ TYPES: Final[Mapping[str, Type]] = {
     "struct_of_all": same(
         pa.struct(
             [
-                pa.field("l", list_of(pa.map_(pa.string(), pa.date32()))),
-                pa.field("t", pa.time64("us")),
-                pa.field("z", UTC_US),
+                ("l", list_of(pa.map_(pa.string(), pa.date32()))),
+                ("t", pa.time64("us")),
+                ("z", UTC_US),
             ]
         ),
         {"l": [[("k", dt.date(2024, 1, 1))], None], "t": dt.time(1, 2, 3, 4), "z": ZONED},

@@ -18,6 +18,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config.table_keys import TableKeys
 from tests.jvm.engines import DELTA, HUDI, ICEBERG, Engine, Kind
+from tests.tables import new_table
 
 TWO: Final = ("Rome", "Oslo")
 COLUMNS: Final = ("id", "name", "city", "v")
@@ -108,18 +109,17 @@ class Lake:
     def create(self, format_name: str, layout: Layout, version: str = "8") -> hudi.Table:
         """Make a table that has been written to several times, and register it."""
         name = f"t{uuid.uuid4().hex}"
-        table = hudi.Table.create(
+        table = new_table(
             self.folder / name,
             SCHEMA,
-            record_key="id",
-            partition_by=layout.partition_by,
-            format=format_name,
-            options={
+            {
                 TableKeys.version.key: version,
                 "hoodie.fs.fsync": "false",
                 "hoodie.parquet.small.file.limit": "0",
                 **layout.options,
             },
+            format=format_name,
+            partition_by=layout.partition_by,
         )
         table.insert(rows(0, 12))
         table.upsert(rows(3, 2, v=100.0))

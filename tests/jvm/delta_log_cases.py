@@ -16,6 +16,7 @@ from delta_format.paths import plain, spelled
 from hudi_core.errors import ForeignCommitError
 from hudi_core.services.differences import Source
 from tests.jvm.engines import Engine
+from tests.tables import new_table
 
 CITIES = ("São", "50%", "a b", "é\u0301\U0001f600")
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
@@ -26,9 +27,7 @@ def rows(n: int, *cities: str) -> pa.Table:
 
 
 def made(path: Path) -> hudi.Table:
-    table = hudi.Table.create(
-        str(path), SCHEMA, record_key="id", partition_by="city", format="delta"
-    )
+    table = new_table(path, SCHEMA, format="delta")
     table.insert(rows(1, *CITIES))
     table.upsert(rows(2, CITIES[0]))
     return table

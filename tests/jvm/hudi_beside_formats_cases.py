@@ -22,6 +22,7 @@ import hudi_core as hudi
 from hudi_core.errors import UnpublishedCommitsError
 from hudi_core.services.differences import Source
 from tests.jvm.engines import Engine
+from tests.tables import new_table
 
 FORMATS: Final = ("iceberg", "delta", "iceberg,delta")
 SCHEMA: Final = pa.schema(
@@ -58,14 +59,11 @@ def row(key: int, ts: int) -> dict[str, Any]:
 
 
 def made(path: Path, table_format: str, version: str) -> hudi.Table:
-    table = hudi.Table.create(
-        str(path),
+    table = new_table(
+        path,
         SCHEMA,
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
+        {"hoodie.write.table.version": version, "hoodie.fs.fsync": "false", **NO_SERVICES},
         format=table_format,
-        options={"hoodie.write.table.version": version, "hoodie.fs.fsync": "false", **NO_SERVICES},
     )
     table.insert(batch(range(1, 7), 1))
     return table

@@ -21,8 +21,8 @@ from tests.interop.typed_values import Row, by_key, plain
 from tests.jvm.engines import Engine
 from tests.jvm.filters import Filter, compare, is_not_null, is_null
 from tests.jvm.report import own_failure
-from tests.jvm.skipping import Found, differences, filtered, judge_filters, wanted
-from tests.jvm.writers import Shape, Writer, insert_all, name_of, ours, plain_rows
+from tests.jvm.skipping import differences, filtered, judged, wanted
+from tests.jvm.writers import Shape, ours
 
 VERSIONS: Final = ("8", "9")
 PARTITIONED: Final = {"one folder": "", "partitioned": "city"}
@@ -32,22 +32,6 @@ def judge_alone(engine: Engine, path: Path, filters: Sequence[Filter], rows: Seq
     """Judge filters of a table that only this project can make."""
     unequal = differences(filtered(engine, path, filters).found, wanted(filters, rows))
     assert not unequal, unequal
-
-
-def judged(
-    engine: Engine,
-    folder: Path,
-    shape: Shape,
-    batches: Sequence[pa.Table],
-    filters: Sequence[Filter],
-) -> None:
-    """Judge filters of a table that each writer makes of batches whose columns differ."""
-
-    def asked(write: Writer) -> Found:
-        path = insert_all(write, folder / name_of(write), shape, batches)
-        return filtered(engine, path, filters).found
-
-    judge_filters(engine, wanted(filters, plain_rows(batches)), asked)
 
 
 @pytest.mark.parametrize("layout", PARTITIONED)

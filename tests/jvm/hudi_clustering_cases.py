@@ -15,6 +15,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import PendingClusteringError
 from tests.jvm.engines import Engine
+from tests.tables import new_table
 
 OPTIONS = {"hoodie.fs.fsync": "false", "hoodie.parquet.small.file.limit": "0"}
 INDEXED = {"hoodie.metadata.record.index.enable": "true", "hoodie.index.type": "RECORD_INDEX"}
@@ -46,14 +47,11 @@ def made(
     path: Path, version: str, more: Mapping[str, str] | None = None
 ) -> tuple[hudi.Table, Values]:
     """A table of six files, three in each partition."""
-    table = hudi.Table.create(
-        str(path),
+    table = new_table(
+        path,
         rows({1: ("A", 0.0)}, 0).schema,
+        {**OPTIONS, **(more or {}), "hoodie.write.table.version": version},
         name="t",
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        options={**OPTIONS, **(more or {}), "hoodie.write.table.version": version},
     )
     held: Values = {}
     for ts in range(3):

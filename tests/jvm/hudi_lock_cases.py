@@ -13,6 +13,7 @@ import hudi_core as hudi
 from hudi_core.errors import LockError
 from hudi_core.txn.locks import HudiFileLock
 from tests.jvm.engines import Engine, EngineError
+from tests.tables import new_table
 
 LOCK = "hoodie.write.lock."
 SHARED = {
@@ -51,14 +52,7 @@ def rows(key: str, city: str, ts: int) -> pa.Table:
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "table"
     start = pa.concat_tables([rows("a", "Rome", 0), rows("b", "Oslo", 0)])
-    hudi.Table.create(
-        str(path),
-        start.schema,
-        name="trips",
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-    ).upsert(start)
+    new_table(path, start.schema, name="trips").upsert(start)
     return path
 
 

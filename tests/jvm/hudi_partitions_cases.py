@@ -21,7 +21,7 @@ from tests.jvm.commands import is_sound, succeed
 from tests.jvm.engines import Engine
 from tests.jvm.filters import Filter, among, compare, is_null
 from tests.jvm.report import own_failure
-from tests.jvm.skipping import Found, differences, filtered, judge_filters, wanted
+from tests.jvm.skipping import Found, differences, filtered, judge_filters, judged, wanted
 from tests.jvm.writers import HudiSpark, Shape, Writer, insert_all, name_of, ours
 
 VERSIONS: Final = ("8", "9")
@@ -103,12 +103,7 @@ def test_partitions_of_nulls(hudi_spark: Engine, tmp_path: Path, layout: str, ve
         *(is_null("city"), compare("city", "=", "Oslo", TEXT), compare("x", "=", 10, LONG)),
         is_null("city") & compare("x", ">", 50, LONG),
     ]
-
-    def asked(write: Writer) -> Found:
-        path = insert_all(write, tmp_path / name_of(write), shape, batches_of(rows))
-        return filtered(hudi_spark, path, filters).found
-
-    judge_filters(hudi_spark, wanted(filters, rows), asked)
+    judged(hudi_spark, tmp_path, shape, batches_of(rows), filters)
 
 
 # --- partitions that are periods ------------------------------------------------------------------
@@ -208,9 +203,8 @@ def test_filters_on_periods(
     filters = filters_on_periods(kind, values)
 
     def asked(write: Writer) -> Found:
-        path = insert_all(
-            write, tmp_path / name_of(write), shape, [data.slice(0, 2), data.slice(2)]
-        )
+        batches = [data.slice(0, 2), data.slice(2)]
+        path = insert_all(write, tmp_path / name_of(write), shape, batches)
         return filtered(hudi_spark, path, filters).found
 
     judge_filters(hudi_spark, wanted(filters, rows), asked)

@@ -19,11 +19,19 @@ import pyarrow as pa
 import pytest
 
 from tests.jvm.engines import Engine
-from tests.jvm.filters import Filter, among, compare, is_not_null, is_null, starts_with
+from tests.jvm.filters import among, compare, is_not_null, is_null, starts_with
 from tests.jvm.report import own_failure
-from tests.jvm.skipping import Found, differences, filtered, filters_of, judge_filters, wanted
+from tests.jvm.skipping import (
+    Found,
+    differences,
+    filtered,
+    filters_of,
+    judge_filters,
+    judged,
+    wanted,
+)
 from tests.jvm.typed_columns import ALL, COLUMNS, typed_batches
-from tests.jvm.writers import Shape, Writer, insert_all, name_of, ours, plain_rows
+from tests.jvm.writers import Shape, Writer, insert_all, ours, plain_rows
 
 VERSIONS: Final = ("8", "9")
 PARTITIONED: Final = {"one folder": "", "partitioned": "city"}
@@ -118,22 +126,8 @@ def test_data_is_skipped(
 # --- values that files differ in -----------------------------------------------------------------
 
 
-def judged(
-    engine: Engine,
-    folder: Path,
-    version: str,
-    layout: str,
-    batches: Sequence[pa.Table],
-    filters: Sequence[Filter],
-) -> None:
-    """Judge filters of a table that each writer makes of batches."""
-    shape = Shape(version, partition=PARTITIONED[layout])
-
-    def asked(write: Writer) -> Found:
-        path = insert_all(write, folder / name_of(write), shape, batches)
-        return filtered(engine, path, filters).found
-
-    judge_filters(engine, wanted(filters, plain_rows(batches)), asked)
+def shape_of(version: str, layout: str) -> Shape:
+    return Shape(version, partition=PARTITIONED[layout])
 
 
 def batches_of(kind: pa.DataType, *files: Sequence[Any]) -> list[pa.Table]:
@@ -167,7 +161,7 @@ def test_numbers_beside_nan(
     kind, values = NUMBERS[files]
     signs = (("=", 5.0), ("<", 6.0), ("<=", 1.0), (">", 4.0), (">", 1e30), ("!=", 5.0))
     filters = [*(compare("x", sign, value, kind) for sign, value in signs), is_not_null("x")]
-    judged(hudi_spark, tmp_path, version, layout, batches_of(kind, *values), filters)
+    judged(hudi_spark, tmp_path, shape_of(version, layout), batches_of(kind, *values), filters)
 
 
 @own_failure("Hudi-Spark skips every file where it compares bounds with NaN")
@@ -181,7 +175,7 @@ def test_looking_for_nan(
     kind, values = NUMBERS[files]
     signs = (("=", math.nan), (">=", math.nan), ("<=", math.nan))
     filters = [compare("x", sign, value, kind) for sign, value in signs]
-    judged(hudi_spark, tmp_path, version, layout, batches_of(kind, *values), filters)
+    judged(hudi_spark, tmp_path, shape_of(version, layout), batches_of(kind, *values), filters)
 
 
 @pytest.mark.parametrize("layout", PARTITIONED)
@@ -202,7 +196,7 @@ def test_digits_beside_few_digits(
         compare("x", "<", short.copy_negate(), kind),
     ]
     files = ([long], [short], [long.copy_negate(), short], [short, None])
-    judged(hudi_spark, tmp_path, version, layout, batches_of(kind, *files), filters)
+    judged(hudi_spark, tmp_path, shape_of(version, layout), batches_of(kind, *files), filters)
 
 
 @pytest.mark.parametrize("layout", PARTITIONED)
@@ -212,7 +206,7 @@ def test_nulls_alone(hudi_spark: Engine, tmp_path: Path, version: str, layout: s
     kind = pa.int64()
     filters = [compare("x", ">", 0, kind), compare("x", "=", 7, kind), is_null("x")]
     files = ([None, None], [7], [None])
-    judged(hudi_spark, tmp_path, version, layout, batches_of(kind, *files), filters)
+    judged(hudi_spark, tmp_path, shape_of(version, layout), batches_of(kind, *files), filters)
 
 
 @pytest.mark.parametrize("layout", PARTITIONED)
@@ -228,7 +222,8 @@ def test_long_texts(hudi_spark: Engine, tmp_path: Path, version: str, layout: st
         compare("x", "=", high, kind),
         among("x", [low, high], kind),
     ]
-    judged(hudi_spark, tmp_path, version, layout, batches_of(kind, [low], ["m"], [high]), filters)
+    batches = batches_of(kind, [low], ["m"], [high])
+    judged(hudi_spark, tmp_path, shape_of(version, layout), batches, filters)
 
 
 @own_failure("Hudi-Spark takes `like 'a%'` for `= 'a'` where it compares bounds")
@@ -240,7 +235,7 @@ def test_texts_by_their_start(
 ) -> None:
     """Strings are found by ``like 'aa%'``."""
     batches = batches_of(pa.string(), [low, "b"], ["m"])
-    judged(hudi_spark, tmp_path, version, layout, batches, [starts_with("x", "aa")])
+    judged(hudi_spark, tmp_path, shape_of(version, layout), batches, [starts_with("x", "aa")])
 
 
 @own_failure("Spark has Parquet compare such days as days of the Julian calendar")
@@ -249,7 +244,8 @@ def test_days_that_the_julian_calendar_lacks(hudi_spark: Engine, tmp_path: Path)
     kind = pa.date32()
     days = [dt.date(1582, 10, 10), dt.date(2024, 2, 29)]
     filters = [among("x", days, kind), compare("x", "=", days[0], kind)]
-    judged(hudi_spark, tmp_path, "8", "partitioned", batches_of(kind, days[:1], days[1:]), filters)
+    batches = batches_of(kind, days[:1], days[1:])
+    judged(hudi_spark, tmp_path, shape_of("8", "partitioned"), batches, filters)
 
 
 @pytest.mark.parametrize("layout", PARTITIONED)
@@ -264,4 +260,4 @@ def test_conditions_together(hudi_spark: Engine, tmp_path: Path, version: str, l
         *(~is_null("x") & ~high, ~among("x", [1, 9], kind), ~in_a | low),
     ]
     files = ([1, None], [4, 9], [None], [2, 3])
-    judged(hudi_spark, tmp_path, version, layout, batches_of(kind, *files), filters)
+    judged(hudi_spark, tmp_path, shape_of(version, layout), batches_of(kind, *files), filters)

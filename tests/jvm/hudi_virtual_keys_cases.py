@@ -18,7 +18,7 @@ from hudi_core.errors import InvalidOptionError, UnsupportedTableError
 from tests.jvm.commands import succeed
 from tests.jvm.engines import Engine
 from tests.jvm.histories import Model, Step, made, read_by_hudi, read_by_us
-from tests.jvm.hudi_made_cases import ENCODED, check
+from tests.jvm.hudi_made_cases import ENCODED, agree
 from tests.jvm.report import OwnFailureError, own_failure
 from tests.jvm.writers import HudiSpark, Shape, ours
 
@@ -31,13 +31,6 @@ SHAPES: Final = {
     "complex": Shape("9", key="id,flag", partition="city", ordering="ts", options=ENCODED),
     "not partitioned": Shape("9", ordering="ts"),
 }
-
-
-def agree(engine: Engine, path: Path, model: Model, turn: str) -> None:
-    """Both readers see what the model says, and the commands that validate find nothing."""
-    assert read_by_us(path) == model.content, turn
-    assert read_by_hudi(engine, path) == model.content, turn
-    check(path)
 
 
 @pytest.mark.parametrize("version", ["8", "9"])

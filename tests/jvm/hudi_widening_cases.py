@@ -13,6 +13,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.schema.promotions import BY_OPTION
 from tests.jvm.engines import Engine
+from tests.tables import new_table
 from tests.unit.test_write_columns import CASES
 
 WAYS = {
@@ -65,15 +66,7 @@ def test_types_that_rows_widened(
     first, second = rows(["a", "b"], values, stored), rows(["c"], wide, wanted)
     options = {"hoodie.write.table.version": version}
     if maker == "ours":
-        table = hudi.Table.create(
-            str(path),
-            first.schema,
-            name="t",
-            record_key="id",
-            partition_by="city",
-            ordering_field="ts",
-            options={**given, **options},
-        )
+        table = new_table(path, first.schema, {**given, **options}, name="t")
         table.insert(first)
         table.insert(second)
     else:
@@ -114,14 +107,11 @@ def test_local_timestamps_stay_local(hudi_spark: Engine, tmp_path: Path) -> None
             "ts": pa.array([1, 1], pa.int64()),
         }
     )
-    table = hudi.Table.create(
-        str(path),
+    table = new_table(
+        path,
         batch.schema,
+        {"hoodie.write.schema.local.timestamps": "true", "hoodie.write.table.version": "9"},
         name="t",
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        options={"hoodie.write.schema.local.timestamps": "true", "hoodie.write.table.version": "9"},
     )
     table.insert(batch)
     assert hudi_spark.schema(path)["at"] == "timestamp_ntz"

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tests.jvm.engines import Engine
 from tests.jvm.filters import Filter, Row, among, compare, is_not_null, is_null
 from tests.jvm.report import OwnFailureError
-from tests.jvm.writers import HudiSpark, Writer, ours
+from tests.jvm.writers import HudiSpark, Shape, Writer, insert_all, name_of, ours, plain_rows
 
 WAYS: Final = {
     "skipping": {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"},
@@ -85,6 +85,22 @@ def judge_filters(engine: Engine, right: Found, asked: Callable[[Writer], Found]
         of_ours = {each: both for each, both in wrong.items() if control[each] != both[0]}
         assert not of_ours, f"found and wanted, where its own table says something else: {of_ours}"
         raise OwnFailureError(f"of its own table as well: {wrong}")
+
+
+def judged(
+    engine: Engine,
+    folder: Path,
+    shape: Shape,
+    batches: Sequence[pa.Table],
+    filters: Sequence[Filter],
+) -> None:
+    """Judge filters of a table that each writer makes of batches; their columns may differ."""
+
+    def asked(write: Writer) -> Found:
+        path = insert_all(write, folder / name_of(write), shape, batches)
+        return filtered(engine, path, filters).found
+
+    judge_filters(engine, wanted(filters, plain_rows(batches)), asked)
 
 
 def filters_of(column: str, kind: pa.DataType, values: Sequence[Any]) -> list[Filter]:

@@ -4,23 +4,223 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import chain, groupby, permutations, product
+from typing import Final
 
 from tests.model.moves import Machine
-from tests.model.packing import packed, unpacked
-from tests.model.reduction import reduced
-from tests.model.symmetry import representative
 from tests.model.two_steps import (
     COMPLETED,
     DONE,
     DUPLICATE,
     FAILED,
+    LOST_UPDATE,
+    NOTHING,
+    OUT_OF_ORDER,
+    PENDING,
     ROLLED_BACK,
+    UNKNOWN,
+    Policy,
+    Process,
     Protocol,
     State,
+    Step,
     first_state,
     has_ended,
+    in_order,
 )
 from tests.model.walk import Verdict, nothing_to_collect
+
+_WITHOUT_PARENT: Final = (Step.PLAN_ROLLBACK, Step.LOOK_AT_TARGET)
+_COMPARED: Final = (Step.PUBLISH, Step.FENCE)
+
+
+def is_whole(protocol: Protocol) -> bool:
+    """Whether nothing is taken out of a protocol."""
+    return protocol.policy in (Policy.FORWARD, Policy.FENCED) and all(
+        (
+            protocol.compare_and_set,
+            protocol.checks_conflicts,
+            protocol.checks_order,
+            protocol.parent_first,
+            protocol.looks_at_target,
+            protocol.looks_for_plan,
+            not protocol.plan_is_failure,
+        )
+    )
+
+
+def reduced(state: State, protocol: Protocol) -> State:
+    """Return the state without what makes no difference."""
+    if state.wrong or not is_whole(protocol):
+        return state
+    processes = tuple(_process(one, number) for number, one in enumerate(state.processes))
+    state = state._replace(
+        processes=processes,
+        times=_times(state),
+        bases=_bases(state, protocol),
+        outcomes=tuple(_wrong_outcome(state, one, end) for one, end in enumerate(state.outcomes)),
+        # who is in the format is not given up
+        revoked=state.revoked & ~state.held,
+    )
+    return in_order(state)
+
+
+def _process(process: Process, number: int) -> Process:
+    if process.at in _WITHOUT_PARENT:
+        return process._replace(is_current=False)  # these do not compare
+    if process.at in _COMPARED and not process.is_current:
+        # its request fails, and then it looks again: nobody else notices
+        has_sent = process.at is Step.PUBLISH and process.target == number
+        return Process(Step.RECORD_PARENT, has_sent=process.has_sent or has_sent)
+    return process
+
+
+def _times(state: State) -> tuple[int, ...]:
+    """Of the instants in the format the newest counts: who compares with another one has looked at
+    an older state, and what it then asks for fails."""
+    newest = max((time for one, time in enumerate(state.times) if state.held >> one & 1), default=0)
+    return tuple(newest if state.held >> one & 1 else time for one, time in enumerate(state.times))
+
+
+def _bases(state: State, protocol: Protocol) -> tuple[int, ...]:
+    """What a write builds on counts until it is in the format, and then only whether the format has
+    got more since: less than all who look at it have seen is none."""
+    if protocol.disjoint:
+        return (0,) * len(state.bases)
+    seen = [one.seen.bit_count() for one in state.processes if one.at is Step.DECIDE]
+    least = min([*seen, state.held.bit_count()])
+    return tuple(
+        base
+        if state.timeline[one] in (PENDING, COMPLETED)
+        and not state.held >> one & 1
+        and base >= least
+        else 0
+        for one, base in enumerate(state.bases)
+    )
+
+
+def _wrong_outcome(state: State, one: int, outcome: int) -> int:
+    """An outcome that is right, and cannot become wrong, is as good as nothing."""
+    is_right = outcome == UNKNOWN or (outcome == DONE and state.held >> one & 1)
+    return NOTHING if is_right else outcome
+
+
+def representative(state: State) -> State:
+    """Return the state with its writers in an order that depends on what they do, and not on their
+    numbers."""
+    orders = list(_orders(state))
+    if len(orders) == 1:
+        return _in_order(state, orders[0])
+    return min(_in_order(state, order) for order in orders)
+
+
+def _orders(state: State) -> Iterator[Sequence[int]]:
+    """Yield the orders that what writers do by themselves leaves open."""
+    standing = {one: _standing(state, one) for one in range(len(state.timeline))}
+    by_standing = groupby(sorted(standing, key=standing.__getitem__), standing.__getitem__)
+    for parts in product(*(permutations(list(alike)) for _, alike in by_standing)):
+        yield tuple(chain.from_iterable(parts))
+
+
+def _in_order(state: State, order: Sequence[int]) -> State:
+    if all(one == place for place, one in enumerate(order)):
+        return state
+    count = len(order)
+    place_of = [0] * count
+    for place, one in enumerate(order):
+        place_of[one] = place
+
+    def bits(before: int) -> int:
+        return sum(1 << place for place, one in enumerate(order) if before >> one & 1)
+
+    def process(before: Process) -> Process:
+        target = before.target if before.target < 0 else place_of[before.target]
+        return before._replace(seen=bits(before.seen), target=target)
+
+    return State(
+        timeline=tuple(state.timeline[one] for one in order),
+        times=tuple(state.times[one] for one in order),
+        bases=tuple(state.bases[one] for one in order),
+        planned=bits(state.planned),
+        held=bits(state.held),
+        revoked=bits(state.revoked),
+        travelling=bits(state.travelling),
+        lock=place_of[state.lock] if 0 <= state.lock < count else state.lock,
+        outcomes=tuple(state.outcomes[one] for one in order),
+        crashes=state.crashes,
+        processes=(*(process(state.processes[one]) for one in order), process(state.processes[-1])),
+        wrong=state.wrong,
+    )
+
+
+def _standing(state: State, one: int) -> tuple[int, ...]:
+    """What tells a writer from the others, whatever numbers they have."""
+    process = state.processes[one]
+    return (
+        process.at,
+        state.timeline[one],
+        state.times[one],
+        state.outcomes[one],
+        state.held >> one & 1,
+        process.seen.bit_count(),
+        process.is_current,
+        process.time,
+        process.has_sent,
+        state.bases[one],
+        state.planned >> one & 1,
+        state.revoked >> one & 1,
+        state.travelling >> one & 1,
+        state.processes[-1].target == one,
+    )
+
+
+_WRONG: Final = (LOST_UPDATE, DUPLICATE, OUT_OF_ORDER)
+_STEPS: Final = {step.value: step for step in Step}
+_FIELDS: Final = 6
+"""Numbers of a process."""
+
+
+def packed(state: State) -> bytes:
+    """Return a state as bytes."""
+    wrong = sum(1 << at for at, name in enumerate(_WRONG) if name in state.wrong)
+    heads = (state.planned, state.held, state.revoked, state.travelling, state.lock + 1)
+    numbers = [*heads, state.crashes, wrong]
+    for part in (state.timeline, state.times, state.bases, state.outcomes):
+        numbers += part
+    for at, seen, is_current, target, time, has_sent in state.processes:
+        numbers += (at, seen, is_current, target + 1, time, has_sent)
+    return bytes(numbers)
+
+
+def unpacked(data: bytes) -> State:
+    """Return the state that bytes are."""
+    planned, held, revoked, travelling, lock, crashes, wrong = data[:7]
+    count = (len(data) - 7 - _FIELDS) // (4 + _FIELDS)
+    parts = [tuple(data[at : at + count]) for at in range(7, 7 + 4 * count, count)]
+    timeline, times, bases, outcomes = parts
+    processes = tuple(
+        Process(_STEPS[at], seen, bool(is_current), target - 1, time, bool(has_sent))
+        for at, seen, is_current, target, time, has_sent in (
+            data[start : start + _FIELDS] for start in range(7 + 4 * count, len(data), _FIELDS)
+        )
+    )
+    said = frozenset(name for at, name in enumerate(_WRONG) if wrong >> at & 1)
+    return State(
+        timeline,
+        times,
+        bases,
+        planned,
+        held,
+        revoked,
+        travelling,
+        lock - 1,
+        outcomes,
+        crashes,
+        processes,
+        said,
+    )
+
 
 ROLLED_BACK_VISIBLE = "rolled-back visible"
 FAILED_VISIBLE = "failed but visible"

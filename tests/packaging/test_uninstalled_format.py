@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import hudi_core as hudi
+from tests.tables import new_table
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ROWS = pa.table({"id": ["a", "b"], "n": [1, 2]})
@@ -62,12 +62,11 @@ def without(tmp_path: Path, missing: str) -> dict[str, str]:
 
 
 def create(path: Path, format_name: str) -> Path:
-    table = hudi.Table.create(
-        str(path),
+    table = new_table(
+        path,
         ROWS.schema,
+        {"hoodie.table.format": format_name, "hoodie.fs.fsync": "false"},
         name="t",
-        record_key="id",
-        options={"hoodie.table.format": format_name, "hoodie.fs.fsync": "false"},
     )
     table.insert(ROWS)
     return path

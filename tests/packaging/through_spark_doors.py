@@ -20,13 +20,13 @@ import hudi_core as hudi
 Row = dict[str, Any]
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("amount", pa.decimal128(12, 2)),
-        pa.field("at", pa.timestamp("us", tz="UTC")),
-        pa.field("day", pa.date32()),
-        pa.field("tags", pa.list_(pa.string())),
+        ("id", pa.string()),
+        ("city", pa.string()),
+        ("ts", pa.int64()),
+        ("amount", pa.decimal128(12, 2)),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("day", pa.date32()),
+        ("tags", pa.list_(pa.string())),
     ]
 )
 KEY = {

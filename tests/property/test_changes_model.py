@@ -8,8 +8,7 @@ must go through the same states.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -17,126 +16,61 @@ from typing import Any
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 import hudi_core as hudi
+from tests.property.histories import REPLACING, Model, Step, examples, perform, small_files
 from tests.samples import IS_WHOLE
+from tests.tables import new_table
 
-SCHEMA = pa.schema(
-    [pa.field("id", pa.int64()), pa.field("city", pa.string()), pa.field("value", pa.string())]
-)
+SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("value", pa.string())])
 CITIES = ("oslo", "rome", "turin")
 OFTEN = ("upsert", "delete", "insert")
-RARELY = ("insert_overwrite", "insert_overwrite_table", "delete_partitions")
 COLUMNS = ["id", "city", "value"]
 
 Key = tuple[str, int]
-State = Mapping[Key, tuple[str, int]]
-"""Value and number of the step that wrote it, by key."""
+State = Mapping[Key, str]
+"""Value, which ends in the number of the step that wrote it, by key."""
 
 
-@dataclass(frozen=True)
-class Step:
-    operation: str
-    rows: tuple[Key, ...]
-
-
-def steps() -> st.SearchStrategy[list[Step]]:
+def steps() -> st.SearchStrategy[list[tuple[str, list[Key]]]]:
     keys = st.tuples(st.sampled_from(CITIES), st.integers(0, 7))
-    operation = st.sampled_from([*OFTEN, *OFTEN, *RARELY])
-    batch = st.lists(keys, min_size=1, max_size=8, unique=True).map(tuple)
-    return st.lists(st.builds(Step, operation, batch), min_size=3, max_size=7)
-
-
-@dataclass
-class Model:
-    """The states of a table, the first of them empty."""
-
-    is_global: bool
-    states: list[dict[Key, tuple[str, int]]] = field(default_factory=lambda: [{}])
-
-    def batch(self, step: Step) -> list[dict[str, Any]]:
-        """The rows of a step: of inserts and overwrites only keys that are not elsewhere."""
-        held = self.states[-1]
-        once = {number: (city, number) for city, number in step.rows}
-        keys: Iterable[Key] = once.values() if self.is_global else step.rows
-        if step.operation == "insert":
-            taken = {number for _, number in held} if self.is_global else set()
-            keys = [key for key in keys if key not in held and key[1] not in taken]
-        if step.operation == "insert_overwrite" and self.is_global:
-            replaced = {city for city, _ in keys}
-            taken = {number for city, number in held if city not in replaced}
-            keys = [key for key in keys if key[1] not in taken]
-        number = len(self.states)
-        return [{"id": key, "city": city, "value": f"{key}@{number}"} for city, key in keys]
-
-    def apply(self, step: Step, rows: list[dict[str, Any]]) -> None:
-        held = dict(self.states[-1])
-        keys = {(row["city"], row["id"]) for row in rows}
-        cities = {city for city, _ in keys}
-        if step.operation == "insert_overwrite_table":
-            held = {}
-        elif step.operation in RARELY:
-            held = {key: row for key, row in held.items() if key[0] not in cities}
-        elif step.operation != "insert" and self.is_global:
-            numbers = {number for _, number in keys}
-            gone = keys if step.operation == "delete" else set()
-            held = {k: v for k, v in held.items() if k[1] not in numbers or (k in keys - gone)}
-        elif step.operation == "delete":
-            held = {key: row for key, row in held.items() if key not in keys}
-        if step.operation not in ("delete", "delete_partitions"):
-            number = len(self.states)
-            held |= {(row["city"], row["id"]): (row["value"], number) for row in rows}
-        self.states.append(held)
-
-
-def new_table(path: Path, format_name: str, is_global: bool) -> hudi.Table:
-    return hudi.Table.create(
-        str(path),
-        SCHEMA,
-        record_key="id",
-        partition_by="city",
-        format=format_name,
-        options={
-            "hoodie.index.type": "GLOBAL_SIMPLE" if is_global else "SIMPLE",
-            # several files for each partition
-            "hoodie.copyonwrite.insert.auto.split": "false",
-            "hoodie.copyonwrite.insert.split.size": "3",
-            "hoodie.fs.fsync": "false",
-        },
-    )
+    operation = st.sampled_from([*OFTEN, *OFTEN, *REPLACING])
+    batch = st.lists(keys, min_size=1, max_size=8, unique=True)
+    return st.lists(st.tuples(operation, batch), min_size=3, max_size=7)
 
 
 def performed(
-    path: Path, format_name: str, is_global: bool, plan: list[Step]
-) -> tuple[hudi.Table, Model, list[Any]]:
-    """A table with a history, what it must be, and the instants of its states."""
-    table, model = new_table(path, format_name, is_global), Model(is_global)
+    path: Path, format_name: str, is_global: bool, plan: list[tuple[str, list[Key]]]
+) -> tuple[hudi.Table, list[State], list[Any]]:
+    """A table with a history, its states, the first of them empty, and their instants."""
+    # several files for each partition
+    options = small_files(3) | {"hoodie.index.type": "GLOBAL_SIMPLE" if is_global else "SIMPLE"}
+    table = new_table(path, SCHEMA, options, format=format_name)
+    model = Model(by_partition=not is_global)
+    states: list[State] = [{}]
     times: list[Any] = [None]
-    for step in plan:
-        rows = model.batch(step)
-        if step.operation == "delete_partitions":
-            present = {city for city, _ in model.states[-1]}
-            rows = [row for row in rows if row["city"] in present]
-        if not rows:
-            continue
-        if step.operation == "delete_partitions":
-            cities = sorted({row["city"] for row in rows})
-            result = table.delete_partitions([{"city": city} for city in cities])
-        else:
-            result = getattr(table, step.operation)(pa.Table.from_pylist(rows, SCHEMA))
-        model.apply(step, rows)
-        times.append(result.instant)
-    return table, model, times
+    for operation, keys in plan:
+        rows = (
+            {"id": number, "city": city, "value": f"{number}@{len(states)}"}
+            for city, number in keys
+        )
+        once = {model.key(row): row for row in rows}
+        step = model.runnable(Step(operation, tuple(once.values())))
+        if step.rows:
+            times.append(perform(table, step, SCHEMA).instant)
+            model.apply(step)
+            states.append({(row["city"], row["id"]): row["value"] for row in model.held.values()})
+    return table, states, times
 
 
 def net(before: State, after: State, since: int) -> dict[Key, tuple[str, str]]:
     """What must be told of a window: value and change by key."""
-    found = {key: (row[0], "delete") for key, row in before.items() if key not in after}
-    for key, (value, step) in after.items():
+    found = {key: (value, "delete") for key, value in before.items() if key not in after}
+    for key, value in after.items():
         if key not in before:
             found[key] = value, "insert"
-        elif step > since:
+        elif int(value.partition("@")[2]) > since:
             found[key] = value, "update"
     return found
 
@@ -149,9 +83,9 @@ def told(rows: pa.Table) -> dict[Key, tuple[str, str]]:
     return found
 
 
-def check_windows(table: hudi.Table, model: Model, times: list[Any]) -> None:
+def check_windows(table: hudi.Table, states: list[State], times: list[Any]) -> None:
     for first, last in combinations(range(len(times)), 2):
-        before, after = model.states[first], model.states[last]
+        before, after = states[first], states[last]
         expected = net(before, after, first)
         window = times[first], times[last]
         assert told(table.incremental(*window, columns=COLUMNS, deletes=True)) == expected
@@ -165,7 +99,7 @@ def check_windows(table: hudi.Table, model: Model, times: list[Any]) -> None:
         assert told(few) == {key: one for key, one in expected.items() if one[0] >= "4"}
 
 
-def check_feed(table: hudi.Table, model: Model, times: list[Any]) -> None:
+def check_feed(table: hudi.Table, states: list[State], times: list[Any]) -> None:
     present: dict[Key, dict[str, Any]] = {}
     changes = table.changes(None, times[-1]).to_pylist()
     numbers = {time.requested_time: number for number, time in enumerate(times) if time}
@@ -187,27 +121,25 @@ def check_feed(table: hudi.Table, model: Model, times: list[Any]) -> None:
             present[key] = after
         if changes[place + 1 :][:1] and changes[place + 1]["ts_ms"] == change["ts_ms"]:
             continue
-        state = model.states[numbers[change["ts_ms"]]]
-        assert {key: row["value"] for key, row in present.items()} == {
-            key: value for key, (value, _) in state.items()
-        }
+        state = states[numbers[change["ts_ms"]]]
+        assert {key: row["value"] for key, row in present.items()} == state
 
 
 WHOLE, FEW = {"native": 6, "iceberg": 3, "delta": 3}, {"native": 3, "iceberg": 2, "delta": 2}
 
 
-@pytest.mark.parametrize(("format_name", "examples"), (WHOLE if IS_WHOLE else FEW).items())
-def test_changes_lead_from_state_to_state(tmp_path: Path, format_name: str, examples: int) -> None:
-    drawn: list[list[Step]] = []
+@pytest.mark.parametrize(("format_name", "count"), (WHOLE if IS_WHOLE else FEW).items())
+def test_changes_lead_from_state_to_state(tmp_path: Path, format_name: str, count: int) -> None:
+    drawn: list[Any] = []
 
     @given(plan=steps(), is_global=st.booleans())
-    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
-    def check(plan: list[Step], is_global: bool) -> None:
+    @examples(count, count)
+    def check(plan: list[tuple[str, list[Key]]], is_global: bool) -> None:
         path = tmp_path / str(len(drawn))
         drawn.append(plan)
-        table, model, times = performed(path, format_name, is_global, plan)
-        check_windows(table, model, times)
-        check_feed(table, model, times)
+        table, states, times = performed(path, format_name, is_global, plan)
+        check_windows(table, states, times)
+        check_feed(table, states, times)
 
     check()
     assert drawn

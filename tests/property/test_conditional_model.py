@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 import hudi_core as hudi
 from hudi_core.engine.spark import SparkEngine
+from tests import tables
 from tests.conditional_histories import (
     SCHEMA,
     Row,
@@ -44,15 +45,10 @@ def new_table(path: Path, format_name: str, index: str, version: int = 9) -> hud
         more = {"hoodie.metadata.global.record.level.index.enable": "true"}
     if index == "BUCKET":
         more = {"hoodie.bucket.index.num.buckets": "3"}
-    return hudi.Table.create(
-        str(path),
+    return tables.new_table(
+        path,
         SCHEMA,
-        name="history",
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        format=format_name,
-        options={
+        {
             "hoodie.write.table.version": str(version),
             "hoodie.index.type": index,
             # files of three rows
@@ -62,6 +58,7 @@ def new_table(path: Path, format_name: str, index: str, version: int = 9) -> hud
             "hoodie.fs.fsync": "false",
             **more,
         },
+        format=format_name,
     )
 
 

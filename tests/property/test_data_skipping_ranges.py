@@ -215,7 +215,7 @@ def test_what_cannot_be_taken_apart_excludes_nothing(expression: pc.Expression) 
 def test_fields_of_structs_are_columns_whatever_else_there_is() -> None:
     numbered = pa.field("x", pa.int64(), metadata={"PARQUET:field_id": "7"})
     fields = [
-        pa.field("s", pa.struct([pa.field("t", pa.struct([numbered]))])),
+        pa.field("s", pa.struct([("t", pa.struct([numbered]))])),
         pa.field("list", pa.list_(numbered)),
         pa.field("map", pa.map_(pa.string(), numbered)),
         pa.field("big", pa.large_string()),

@@ -22,6 +22,7 @@ from hudi_core.metadata.lister import MetadataLister
 from hudi_core.model.files import FileStatus
 from hudi_core.read.filters import Condition
 from hudi_core.view.storage_lister import StorageLister
+from tests.tables import new_table
 
 OPTIONS = {"hoodie.metadata.enable": "true"}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -84,7 +85,7 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """Give a table with one file per partition."""
     path = str(tmp_path_factory.mktemp("skipping") / "all")
     options = {**OPTIONS, "hoodie.write.table.version": request.param}
-    made = hudi.Table.create(path, SCHEMA, record_key="id", partition_by="p", options=options)
+    made = new_table(path, SCHEMA, options, partition_by="p")
     for partitions in ((0, 1, 2), (3,), tuple(range(4, PARTITIONS))):
         made.insert(pa.concat_tables(batch(SCHEMA, partition) for partition in partitions))
     return hudi.Table.open(path, options)
@@ -191,7 +192,7 @@ def test_fields_of_structs(table: hudi.Table, everything: pa.Table) -> None:
     named = "hoodie.metadata.index.column.stats.column.list"
     options = {**OPTIONS, named: "id,inner.n,inner.deep.t"}
     path = f"{table.path}-with-structs"
-    made = hudi.Table.create(path, SCHEMA, record_key="id", partition_by="p", options=options)
+    made = new_table(path, SCHEMA, options, partition_by="p")
     made.insert(pa.concat_tables(batch(SCHEMA, partition) for partition in range(PARTITIONS)))
     made = hudi.Table.open(path, options)
     rows = made.to_arrow()
@@ -246,7 +247,7 @@ OLD = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int32()), ("go
 def evolved(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
     """Give a table whose column ``v`` was renamed to ``w``, and then added anew."""
     path = str(tmp_path_factory.mktemp("skipping") / "evolved")
-    made = hudi.Table.create(path, OLD, record_key="id", partition_by="p", options=OPTIONS)
+    made = new_table(path, OLD, OPTIONS, partition_by="p")
 
     def insert(partition: str, **values: list[Any]) -> None:
         opened = hudi.Table.open(path, OPTIONS)

@@ -9,20 +9,21 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hudi_core as hudi
-from tests.samples import IS_WHOLE
+from tests.property.histories import examples
+from tests.tables import new_table
 
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("name", pa.string()),
-        pa.field("ts", pa.timestamp("us", "UTC")),
-        pa.field("day", pa.date32()),
-        pa.field("n", pa.int64()),
-        pa.field("p", pa.string()),
+        ("id", pa.string()),
+        ("name", pa.string()),
+        ("ts", pa.timestamp("us", "UTC")),
+        ("day", pa.date32()),
+        ("n", pa.int64()),
+        ("p", pa.string()),
     ]
 )
 OPTIONS = {
@@ -117,16 +118,14 @@ def act(table: hudi.Table, action: str, some: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("version", ["8", "9"])
 @given(data=st.data())
-@settings(max_examples=6 if IS_WHOLE else 3, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(6, 3)
 def test_reads_with_and_without_are_equal(
     tmp_path_factory: pytest.TempPathFactory, version: str, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("model")
     try:
         options = {**OPTIONS, "hoodie.write.table.version": version}
-        table = hudi.Table.create(
-            str(folder / "t"), SCHEMA, name="t", record_key="id", partition_by="p", options=options
-        )
+        table = new_table(folder / "t", SCHEMA, options, partition_by="p", ordering_field=None)
         indexes = data.draw(st.lists(st.sampled_from(EXPRESSIONS), min_size=1, max_size=4))
         late = data.draw(st.integers(0, 2))
         history = data.draw(st.lists(st.tuples(ACTIONS, ROWS), min_size=2, max_size=5))

@@ -7,9 +7,8 @@ index keeps every key once in the whole table.
 from __future__ import annotations
 
 import pickle
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -17,7 +16,7 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 
 import hudi_core as hudi
 from hudi_core.engine.base import InputFunction, TaskFunction
@@ -26,22 +25,26 @@ from hudi_core.index import locating, tagging
 from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from tests.foreign import by_hudi_rs
-from tests.samples import IS_WHOLE
+from tests.property.histories import (
+    DELETED,
+    Model,
+    Row,
+    Step,
+    content,
+    counts,
+    examples,
+    perform,
+    small_files,
+)
+from tests.tables import new_table
 
 T = TypeVar("T")
 R = TypeVar("R")
-Row = dict[str, Any]
-Content = Counter[tuple[Any, ...]]
 
 SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("value", pa.int64()),
-    ]
+    [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("value", pa.int64())]
 )
-DELETED = "_hoodie_is_deleted"
+NAMES = ("_hoodie_partition_path", *SCHEMA.names)
 CITIES = ("rome", "oslo", "lima", None)
 INDEXES = (
     *("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "BUCKET"),
@@ -90,12 +93,6 @@ class ApartEngine(LocalEngine):
         return [pickle.loads(pickle.dumps(one)) for one in found]
 
 
-@dataclass(frozen=True)
-class Step:
-    operation: str
-    rows: tuple[Row, ...]
-
-
 @st.composite
 def rows(draw: st.DrawFn, same_city: bool) -> Row:
     key = draw(st.integers(0, 9))
@@ -138,105 +135,32 @@ def steps(same_city: bool) -> st.SearchStrategy[list[Step]]:
     return st.lists(st.builds(Step, operation, batch), min_size=2, max_size=5)
 
 
-@dataclass
-class Model:
-    """A table in which every key is once; ``held`` has the rows as readers see them."""
-
-    event_time: bool
-    moves: bool = True
-    held: dict[str, Row] = field(default_factory=dict)
-
-    def apply(self, step: Step) -> tuple[int, int, int]:
-        if step.operation == "delete":
-            gone = {row["id"] for row in step.rows} & self.held.keys()
-            for key in gone:
-                del self.held[key]
-            return 0, 0, len(gone)
-        counts = Counter[str]()
-        for row in self._combined(step.rows):
-            counts.update(self._upsert(row))
-        return counts["inserted"], counts["updated"], counts["deleted"]
-
-    def _upsert(self, row: Row) -> list[str]:
-        stored, key = self.held.get(row["id"]), row["id"]
-        if stored is not None and self.event_time and stored["ts"] > row["ts"]:
-            return []
-        if row[DELETED]:
-            return [] if self.held.pop(key, None) is None else ["deleted"]
-        self.held[key] = row
-        if stored is None:
-            return ["inserted"]
-        if stored["city"] == row["city"]:
-            return ["updated"]
-        if self.moves:
-            return ["inserted", "deleted"]
-        self.held[key] = {**row, "city": stored["city"]}
-        return ["updated"]
-
-    def _combined(self, batch: tuple[Row, ...]) -> list[Row]:
-        best: dict[str, Row] = {}
-        for row in batch:
-            other = best.get(row["id"])
-            if other is None or not self.event_time or row["ts"] >= other["ts"]:
-                best[row["id"]] = row
-        return list(best.values())
-
-
 def refused(*_: Any) -> NoReturn:
     raise AssertionError("the footer of a file is opened whose filter the metadata table has")
 
 
-def runnable(step: Step, held: dict[str, Row]) -> Step:
-    """Inserts look nothing up: they bring new keys, each once."""
-    if step.operation != "insert":
-        return step
-    fresh = {row["id"]: {**row, DELETED: False} for row in step.rows if row["id"] not in held}
-    return Step(step.operation, tuple(fresh.values()))
+def indexed_table(path: Path, index: str, event_time: bool, **options: str) -> hudi.Table:
+    given_options = {
+        "hoodie.index.type": index,
+        "hoodie.bucket.index.num.buckets": "3",
+        **(RECORD_INDEX if index == "RECORD_INDEX" else {}),
+        **(PARTITIONED_RECORD_INDEX if index == "RECORD_LEVEL_INDEX" else {}),
+        **options,
+    }
+    ordering = "ts" if event_time else None
+    return new_table(path, SCHEMA, small_files(2) | given_options, ordering_field=ordering)
 
 
-def new_table(path: Path, index: str, event_time: bool, **options: str) -> hudi.Table:
-    return hudi.Table.create(
-        str(path),
-        SCHEMA,
-        name="model",
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts" if event_time else None,
-        options={
-            "hoodie.index.type": index,
-            "hoodie.bucket.index.num.buckets": "3",
-            "hoodie.copyonwrite.insert.auto.split": "false",
-            "hoodie.copyonwrite.insert.split.size": "2",
-            "hoodie.fs.fsync": "false",
-            **(RECORD_INDEX if index == "RECORD_INDEX" else {}),
-            **(PARTITIONED_RECORD_INDEX if index == "RECORD_LEVEL_INDEX" else {}),
-            **options,
-        },
-    )
-
-
-def data(step: Step) -> pa.Table:
+def written(table: hudi.Table, step: Step, apart: bool) -> tuple[int, int, int]:
+    """Counts of a step, whose tasks share no memory if they are apart."""
     schema = SCHEMA if step.operation == "delete" else SCHEMA.append(pa.field(DELETED, pa.bool_()))
-    return pa.Table.from_pylist(list(step.rows), schema)
+    return counts(perform(table, step, schema, ApartEngine() if apart else None))
 
 
-def expected(held: dict[str, Row]) -> Content:
-    return Counter(
-        (row["city"] or "__HIVE_DEFAULT_PARTITION__", *(row[name] for name in SCHEMA.names))
-        for row in held.values()
-    )
-
-
-def content(found: Sequence[Row]) -> Content:
-    names = ("_hoodie_partition_path", *SCHEMA.names)
-    for row in found:
-        assert row["_hoodie_record_key"] == row["id"]
-    return Counter(tuple(row[name] for name in names) for row in found)
-
-
-def check(table: hudi.Table, held: dict[str, Row]) -> None:
-    assert content(table.to_arrow().to_pylist()) == expected(held)
-    assert content(by_hudi_rs(table.path)) == expected(held)
+def check(table: hudi.Table, model: Model) -> None:
+    for found in (table.to_arrow().to_pylist(), by_hudi_rs(table.path)):
+        assert all(row["_hoodie_record_key"] == row["id"] for row in found)
+        assert content(found, NAMES) == model.content(NAMES)
     # by folder, as readers do that prune
     for slice_ in table.file_slices():
         assert slice_.base_file is not None
@@ -266,35 +190,31 @@ def stored_keys(table: hudi.Table) -> dict[str, tuple[str, str]]:
     return found
 
 
-SLOW = settings(
-    max_examples=15 if IS_WHOLE else 4, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-
-
 @given(plan=steps(same_city=True), event_time=st.booleans(), wide=st.booleans())
 @example(plan=EVERY, event_time=True, wide=True)
-@settings(SLOW, max_examples=15 if IS_WHOLE else 2)
+@examples(15, 2)
 def test_every_index_gives_the_same_table(
     tmp_path_factory: pytest.TempPathFactory, plan: list[Step], event_time: bool, wide: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("indexes")
-    tables = {index: new_table(folder / index, index, event_time) for index in INDEXES}
+    tables = {index: indexed_table(folder / index, index, event_time) for index in INDEXES}
     filtered = "BLOOM by metadata"
-    tables[filtered] = new_table(folder / "filtered", "BLOOM", event_time, **BLOOM_FILTERS)
+    tables[filtered] = indexed_table(folder / "filtered", "BLOOM", event_time, **BLOOM_FILTERS)
     model = Model(event_time)
-    for step in (runnable(step, model.held) for step in plan):
+    for step in (model.runnable(step) for step in plan):
         if not step.rows:
             continue
-        counts = model.apply(step)
+        expected = model.apply(step)
         for index, table in tables.items():
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(tagging, "_FILES_PER_TASK", 1 if wide else 32)
                 if index == filtered:
                     patch.setattr(locating, "read_known_keys", refused)
-                engine = ApartEngine() if wide else None
-                result = getattr(table, step.operation)(data(step), engine=engine)
-            assert (result.inserted, result.updated, result.deleted) == counts, index
-            check(table, model.held)
+                bulk = wide and index == "BUCKET" and step.operation == "insert"
+                taken = replace(step, operation="bulk_insert") if bulk else step
+                assert written(table, taken, wide) == expected, index
+            check(table, model)
+        buckets_hold(tables["BUCKET"], 3)
 
 
 @given(
@@ -306,7 +226,7 @@ def test_every_index_gives_the_same_table(
     wide=st.booleans(),
     apart=st.booleans(),
 )
-@SLOW
+@examples(15, 4)
 def test_global_indexes_follow_moved_keys(
     tmp_path_factory: pytest.TempPathFactory,
     plan: list[Step],
@@ -321,37 +241,17 @@ def test_global_indexes_follow_moved_keys(
     options |= BLOOM_FILTERS if filters and kind == "bloom" else {}
     path = tmp_path_factory.mktemp("moves") / "table"
     index = "RECORD_INDEX" if kind == "record" else f"GLOBAL_{kind.upper()}"
-    table = new_table(path, index, event_time, **options)
+    table = indexed_table(path, index, event_time, **options)
     model = Model(event_time, moves)
-    engine = ApartEngine() if apart else None
-    for step in (runnable(step, model.held) for step in plan):
+    for step in (model.runnable(step) for step in plan):
         if not step.rows:
             continue
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(tagging, "_FILES_PER_TASK", 1 if wide else 32)
             if filters:
                 patch.setattr(locating, "read_known_keys", refused)
-            result = getattr(table, step.operation)(data(step), engine=engine)
-        assert (result.inserted, result.updated, result.deleted) == model.apply(step)
-        check(table, model.held)
-
-
-@given(plan=steps(same_city=True), event_time=st.booleans(), apart=st.booleans())
-@SLOW
-def test_buckets_hold_their_keys(
-    tmp_path_factory: pytest.TempPathFactory, plan: list[Step], event_time: bool, apart: bool
-) -> None:
-    table = new_table(tmp_path_factory.mktemp("buckets") / "table", "BUCKET", event_time)
-    model = Model(event_time)
-    engine = ApartEngine() if apart else None
-    for step in (runnable(step, model.held) for step in plan):
-        if not step.rows:
-            continue
-        operation = "bulk_insert" if step.operation == "insert" else step.operation
-        result = getattr(table, operation)(data(step), engine=engine)
-        assert (result.inserted, result.updated, result.deleted) == model.apply(step)
-        check(table, model.held)
-        buckets_hold(table, 3)
+            assert written(table, step, apart) == model.apply(step)
+        check(table, model)
 
 
 def buckets_hold(table: hudi.Table, number: int) -> None:

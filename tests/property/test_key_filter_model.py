@@ -11,13 +11,15 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 import hudi_core as hudi
 from hudi_core.errors import TableServiceError
 from hudi_core.model.instant_time import InstantTime
+from tests.property.histories import examples
 from tests.property.test_index_model import ApartEngine
 from tests.samples import IS_WHOLE
+from tests.tables import new_table
 
 SCHEMA = pa.schema(
     [("id", pa.string()), ("part", pa.int64()), ("city", pa.string()), ("ts", pa.int64())]
@@ -116,9 +118,7 @@ def check(table: hudi.Table, keys: Sequence[str]) -> int:
     apart=st.booleans(),
     often=st.booleans(),
 )
-@settings(
-    max_examples=25 if IS_WHOLE else 3, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+@examples(25, 3)
 def test_filters_on_keys_find_what_a_full_read_finds(
     tmp_path_factory: pytest.TempPathFactory,
     data: st.DataObject,
@@ -127,13 +127,10 @@ def test_filters_on_keys_find_what_a_full_read_finds(
     apart: bool,
     often: bool,
 ) -> None:
-    table = hudi.Table.create(
-        str(tmp_path_factory.mktemp("keys") / "table"),
+    table = new_table(
+        tmp_path_factory.mktemp("keys") / "table",
         SCHEMA,
-        name="t",
-        record_key=["id", "part"] if is_complex else "id",
-        partition_by="city",
-        options={
+        {
             **KINDS[kind],
             "hoodie.fs.fsync": "false",
             "hoodie.parquet.small.file.limit": "0",
@@ -142,6 +139,9 @@ def test_filters_on_keys_find_what_a_full_read_finds(
             "hoodie.metadata.index.column.stats.enable": "false",
             "hoodie.metadata.compact.max.delta.commits": "1" if often else "50",
         },
+        record_key=["id", "part"] if is_complex else "id",
+        partition_by="city",
+        ordering_field=None,
     )
     table.upsert(rows(Step("upsert", tuple((key, key % 3) for key in range(8))), 0))
     keys = [f"k{number}" for number in range(9)]

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hudi import HudiTableBuilder
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 import hudi_core as hudi
 from hudi_core.config.stored_table import stored_config
@@ -49,8 +49,9 @@ from hudi_core.storage.properties_file import read_properties
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups
 from hudi_core.view.storage_lister import StorageLister
-from tests.property.test_table_model import SCHEMA, Model, Step, content, expected, runnable, steps
-from tests.samples import IS_WHOLE
+from tests.property.histories import Model, Step, content, examples, perform, small_files
+from tests.property.test_table_model import NAMES, SCHEMA, steps
+from tests.tables import new_table
 
 COLUMNS = (
     *("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key"),
@@ -67,24 +68,15 @@ KEYED = {
 COMPACTED = {"hoodie.metadata.compact.max.delta.commits": "2"}
 
 
-def new_table(path: Path, version: int, event_time: bool, **options: str) -> hudi.Table:
-    return hudi.Table.create(
-        str(path),
-        SCHEMA,
-        name="model",
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts" if event_time else None,
-        options={
-            "hoodie.metadata.enable": "true",
-            "hoodie.write.table.version": str(version),
-            "hoodie.datasource.write.partitionpath.urlencode": "true",
-            "hoodie.copyonwrite.insert.auto.split": "false",
-            "hoodie.copyonwrite.insert.split.size": "3",
-            "hoodie.fs.fsync": "false",
-            **options,
-        },
-    )
+def metadata_table(path: Path, version: int, event_time: bool, **options: str) -> hudi.Table:
+    given_options = {
+        "hoodie.metadata.enable": "true",
+        "hoodie.write.table.version": str(version),
+        "hoodie.datasource.write.partitionpath.urlencode": "true",
+        **options,
+    }
+    ordering = "ts" if event_time else None
+    return new_table(path, SCHEMA, small_files(3) | given_options, ordering_field=ordering)
 
 
 def client_of(path: Path) -> TableMetaClient:
@@ -226,21 +218,10 @@ def check_locations(
     } == wanted
 
 
-def rows_of(path: Path) -> pa.Table:
+def by_metadata(path: Path) -> list[dict[str, Any]]:
+    """Rows that hudi-rs reads by the list of files."""
     table = HudiTableBuilder.from_base_uri(str(path)).with_option("hoodie.metadata.enable", "true")
-    rows = [row for batch in table.build().read() for row in batch.to_pylist()]
-    return pa.Table.from_pylist(rows, SCHEMA)
-
-
-def execute(table: hudi.Table, step: Step) -> hudi.CommitResult:
-    method = getattr(table, step.operation)
-    if step.operation == "delete_partitions":
-        result: hudi.CommitResult = method(
-            [{"city": city} for city in sorted({row["city"] for row in step.rows})]
-        )
-    else:
-        result = method(pa.Table.from_pylist(list(step.rows), SCHEMA))
-    return result
+    return [row for batch in table.build().read() for row in batch.to_pylist()]
 
 
 def undo(table: hudi.Table, result: hudi.CommitResult, keyed: bool) -> bool:
@@ -273,7 +254,7 @@ def is_hit(path: str, failure: str | None) -> bool:
 
 def test_files_without_rows_have_no_ranges(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    table = new_table(path, 9, False)
+    table = metadata_table(path, 9, False)
     rows = [
         {"id": key, "city": city, "ts": 1, "value": 1.0, "tags": None}
         for key, city in (("k1", "rome"), ("k2", "oslo"))
@@ -306,7 +287,7 @@ def attempt(table: hudi.Table, step: Step, failure: str | None) -> hudi.CommitRe
     """Do a step; ``None`` when it failed, as it must where the store fails."""
     with failing(failure) as hit:
         try:
-            result = execute(table, step)
+            result = perform(table, step, SCHEMA)
         except HudiError:
             assert hit
             return None
@@ -323,9 +304,7 @@ def attempt(table: hudi.Table, step: Step, failure: str | None) -> hudi.CommitRe
     keyed=st.booleans(),
     compacted=st.booleans(),
 )
-@settings(
-    max_examples=20 if IS_WHOLE else 10, deadline=None, suppress_health_check=list(HealthCheck)
-)
+@examples(20, 10)
 def test_the_metadata_table_follows_the_model(
     tmp_path_factory: pytest.TempPathFactory,
     plan: list[Step],
@@ -339,14 +318,14 @@ def test_the_metadata_table_follows_the_model(
     path = tmp_path_factory.mktemp("metadata") / "table"
     index = (KEYED if keyed else {}) | (COMPACTED if compacted else {})
     enable = {"hoodie.metadata.enable": "false"} if late else {}
-    table = new_table(path, version, event_time, **index, **enable)
+    table = metadata_table(path, version, event_time, **index, **enable)
     model = Model(event_time)
     for number, (drawn, failure) in enumerate(zip(plan, failures, strict=False)):
         if late and number:
             # the second write makes the metadata table of a table that has rows
             options = {"hoodie.metadata.enable": "true", "hoodie.fs.fsync": "false", **index}
             table = hudi.Table.open(str(path), options=options)
-        step = runnable(drawn, model)
+        step = model.runnable(drawn)
         if not step.rows:
             continue
         result = attempt(table, step, failure)
@@ -355,12 +334,12 @@ def test_the_metadata_table_follows_the_model(
             model.apply(step)
         is_made = not late or (number > 0 and result is not None)
         check_metadata(path, must=is_made)
-        assert content(table.to_arrow()) == expected(model)
-        assert content(rows_of(path)) == expected(model)
+        assert content(table.to_arrow().to_pylist(), NAMES) == model.content(NAMES)
+        assert content(by_metadata(path), NAMES) == model.content(NAMES)
     if StoredPartitions.of(client_of(path).config).complete:
         shutil.rmtree(path / METADATA_FOLDER)
         done = hudi.Table.open(str(path)).repair_metadata().rebuilt
         assert done is not None
         check_metadata(path, must=True)
         assert validate(client_of(path)).is_valid
-        assert content(rows_of(path)) == expected(model)
+        assert content(by_metadata(path), NAMES) == model.content(NAMES)

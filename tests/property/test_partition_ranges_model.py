@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 import hudi_core as hudi
 from hudi_core.config.metadata_keys import MetadataConfig
@@ -20,14 +19,14 @@ from hudi_core.metadata.partitions.column_stats import PartitionStats
 from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from tests.property.test_metadata_model import client_of, new_table
+from tests.property.histories import Row, examples
+from tests.property.test_metadata_model import client_of, metadata_table
 from tests.property.test_table_model import SCHEMA
 
 KEYS = 14
 SMALL = {"hoodie.copyonwrite.insert.split.size": "2", "hoodie.parquet.small.file.limit": "0"}
 """New files of two rows, which do not grow."""
 OPERATIONS = ("upsert", "upsert", "upsert", "delete", "insert", "rollback", "insert_overwrite")
-Row = dict[str, Any]
 
 
 def row(key: int, ts: int, value: float | None) -> Row:
@@ -58,7 +57,7 @@ def check_ranges(path: Path) -> None:
     version=st.sampled_from([8, 9]),
     compacted=st.booleans(),
 )
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(3, 3)
 def test_ranges_of_partitions_follow_their_files(
     tmp_path_factory: pytest.TempPathFactory,
     steps: list[tuple[str, list[Row]]],
@@ -73,7 +72,7 @@ def test_ranges_of_partitions_follow_their_files(
 
 def follow(path: Path, steps: list[tuple[str, list[Row]]], version: int, compacted: bool) -> None:
     more = {"hoodie.metadata.compact.max.delta.commits": "3"} if compacted else {}
-    table = new_table(path, version, False, **SMALL, **more)
+    table = metadata_table(path, version, False, **SMALL, **more)
     first = [row(key, key % 10, None if key < 4 else key / 7) for key in range(KEYS)]
     result: hudi.CommitResult | None = table.insert(pa.Table.from_pylist(first, SCHEMA))
     for operation, some in steps:

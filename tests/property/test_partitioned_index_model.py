@@ -8,18 +8,16 @@ partition that Hudi's hash says, whatever failed before.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import hypothesis.strategies as st
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 
 import hudi_core as hudi
 from hudi_core.errors import HudiError, TableServiceError
@@ -28,25 +26,27 @@ from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.validator import validate
 from tests.foreign import by_hudi_rs
+from tests.property.histories import (
+    UNKNOWN,
+    Model,
+    Step,
+    content,
+    counts,
+    examples,
+    perform,
+    small_files,
+)
 from tests.property.test_index_model import ApartEngine
 from tests.property.test_metadata_model import failing
+from tests.tables import new_table
 
 Key = tuple[str, str]
-Row = dict[str, Any]
-Content = Counter[tuple[Any, ...]]
 Location = tuple[str, str]
 
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])
 CITIES = ("rome", "a_b-c", "x/y=1", None)
-UNKNOWN = "__HIVE_DEFAULT_PARTITION__"
+NAMES = ("_hoodie_partition_path", *SCHEMA.names)
 FAILURES = (None, None, None, "log", "metadata", "completion", "rollback")
-
-
-@dataclass(frozen=True)
-class Step:
-    operation: str
-    rows: tuple[Row, ...]
-    failure: str | None
 
 
 @st.composite
@@ -86,52 +86,6 @@ EVERY = [
 """A history with every operation: few that are drawn have them all."""
 
 
-@dataclass
-class Model:
-    held: dict[Key, Row] = field(default_factory=dict)
-
-    def after(self, step: Step) -> dict[Key, Row]:
-        """Return what the table holds after a step."""
-        came = {key_of(row): row for row in step.rows}
-        partitions = {partition for partition, _ in came}
-        left = {key: row for key, row in self.held.items() if key[0] not in partitions}
-        match step.operation:
-            case "delete":
-                return {key: row for key, row in self.held.items() if key not in came}
-            case "insert_overwrite":
-                return left | came
-            case "insert_overwrite_table":
-                return came
-            case "delete_partitions":
-                return left
-        return self.held | came
-
-
-def key_of(row: Row) -> Key:
-    return row["city"] or UNKNOWN, row["id"]
-
-
-def runnable(step: Step, held: dict[Key, Row]) -> Step:
-    """Inserts bring new keys, each once; only partitions that are there can go."""
-    chosen = {key_of(row): row for row in step.rows}
-    if step.operation in ("insert", "bulk_insert"):
-        chosen = {key: row for key, row in chosen.items() if key not in held}
-    if step.operation == "delete_partitions":
-        there = {partition for partition, _ in held}
-        chosen = {key: row for key, row in chosen.items() if key[0] in there}
-    return Step(step.operation, tuple(chosen.values()), step.failure)
-
-
-def execute(table: hudi.Table, step: Step, apart: bool) -> hudi.CommitResult:
-    method = getattr(table, step.operation)
-    if step.operation == "delete_partitions":
-        result: hudi.CommitResult = method([key_of(row)[0] for row in step.rows])
-        return result
-    data = pa.Table.from_pylist(list(step.rows), SCHEMA)
-    written: hudi.CommitResult = method(data, engine=ApartEngine() if apart else None)
-    return written
-
-
 def java_hash(text: str) -> int:
     found = 0
     for letter in text:
@@ -169,20 +123,14 @@ def stored(table: hudi.Table) -> dict[Key, Location]:
     return found
 
 
-def content(rows: Sequence[Row]) -> Content:
-    names = ("_hoodie_partition_path", *SCHEMA.names)
-    return Counter(tuple(row[name] for name in names) for row in rows)
-
-
-def check(table: hudi.Table, held: dict[Key, Row], groups: int) -> None:
-    wanted = Counter((key[0], *(row[name] for name in SCHEMA.names)) for key, row in held.items())
-    assert content(table.to_arrow().to_pylist()) == wanted
-    assert content(by_hudi_rs(table.path)) == wanted
+def check(table: hudi.Table, model: Model, groups: int) -> None:
+    assert content(table.to_arrow().to_pylist(), NAMES) == model.content(NAMES)
+    assert content(by_hudi_rs(table.path), NAMES) == model.content(NAMES)
     opened = hudi.Table.open(table.path)._session.opened.client
     if "record_index" not in MetadataSnapshot.open(opened).partitions:
         return
     assert indexed(table, groups) == stored(table)
-    assert stored(table).keys() == held.keys()
+    assert stored(table).keys() == {(city or UNKNOWN, key) for city, key in model.held}
     report = validate(opened)
     assert report.is_valid, report.findings
 
@@ -195,7 +143,7 @@ def check(table: hudi.Table, held: dict[Key, Row], groups: int) -> None:
     apart=st.booleans(),
 )
 @example(plan=EVERY, groups=3, late=False, compacted=False, apart=True)
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(20, 20)
 def test_the_index_follows_the_model(
     tmp_path_factory: pytest.TempPathFactory,
     plan: list[Step],
@@ -204,51 +152,42 @@ def test_the_index_follows_the_model(
     compacted: bool,
     apart: bool,
 ) -> None:
-    path = str(tmp_path_factory.mktemp("partitioned") / "table")
-    common = {
-        "hoodie.fs.fsync": "false",
+    path = tmp_path_factory.mktemp("partitioned") / "table"
+    common = small_files(2) | {
         "hoodie.metadata.enable": "true",
         "hoodie.metadata.compact.max.delta.commits": "2" if compacted else "10",
         # what the index costs is tested, not what ranges do
         "hoodie.metadata.index.column.stats.enable": "false",
-        "hoodie.copyonwrite.insert.auto.split": "false",
-        "hoodie.copyonwrite.insert.split.size": "2",
     }
-    options = {
-        **common,
+    options = common | {
         "hoodie.index.type": "RECORD_LEVEL_INDEX",
         "hoodie.metadata.record.level.index.enable": "true",
         "hoodie.metadata.record.level.index.min.filegroup.count": str(groups),
     }
-    table = hudi.Table.create(
-        path, SCHEMA, record_key="id", partition_by="city", options=common if late else options
-    )
-    model = Model()
+    table = new_table(path, SCHEMA, common if late else options)
+    model = Model(by_partition=True)
     for number, drawn in enumerate(plan):
         if number == 1:
-            table = hudi.Table.open(path, options=options)
-        step = runnable(drawn, model.held)
+            table = hudi.Table.open(str(path), options=options)
+        step = model.runnable(drawn)
         if not step.rows:
             continue
-        after = model.after(step)
+        after = replace(model, held=dict(model.held))
+        expected = after.apply(step)
         with failing(step.failure) as hit:
             try:
-                result = execute(table, step, apart)
+                result = perform(table, step, SCHEMA, ApartEngine() if apart else None)
             except HudiError:
                 assert hit
-                check(table, model.held, groups)
+                check(table, model, groups)
                 continue
         assert not hit
-        if step.operation in ("upsert", "delete"):
-            came = {key_of(row) for row in step.rows}
-            met = len(came & model.held.keys())
-            counts = (0, 0, met) if step.operation == "delete" else (len(came) - met, met, 0)
-            assert (result.inserted, result.updated, result.deleted) == counts
+        assert counts(result) == expected
         if step.failure == "rollback":
             try:
                 table.rollback(result.instant)
-                after = model.held
+                after = model
             except TableServiceError as error:
                 assert "compaction" in str(error)  # noqa: PT017 - either may be
-        model.held = after
-        check(table, model.held, groups)
+        model = after
+        check(table, model, groups)

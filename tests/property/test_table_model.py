@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 
 import hudi_core as hudi
 from hudi_core.engine.base import Engine
@@ -24,17 +23,28 @@ from hudi_core.engine.spark import SparkEngine
 from hudi_core.errors import HistoryExpiredError
 from tests.foreign import by_hudi_rs
 from tests.foreign_services import foreign_archive, foreign_clean
-from tests.samples import IS_WHOLE
+from tests.property.histories import (
+    REPLACING,
+    Model,
+    Row,
+    Step,
+    content,
+    counts,
+    examples,
+    small_files,
+)
+from tests.tables import new_table
 
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("value", pa.float64()),
-        pa.field("tags", pa.list_(pa.string())),
+        ("id", pa.string()),
+        ("city", pa.string()),
+        ("ts", pa.int64()),
+        ("value", pa.float64()),
+        ("tags", pa.list_(pa.string())),
     ]
 )
+NAMES = sorted(SCHEMA.names)
 SMALL = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
 SERVICES: Mapping[str, Callable[[hudi.Table], object]] = {
     "purge": lambda table: table.purge(),
@@ -53,16 +63,7 @@ SERVICES: Mapping[str, Callable[[hudi.Table], object]] = {
 }
 """What changes no row, and may take past states away."""
 REPLACE = "replace"
-REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partitions")
 CITIES = ("rome", "oslo", "new york", "a%b")
-
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Step:
-    operation: str
-    rows: tuple[Row, ...]
 
 
 @st.composite
@@ -109,94 +110,18 @@ def steps(*services: str) -> st.SearchStrategy[list[Step]]:
     return st.lists(st.builds(Step, operation, batch), min_size=1, max_size=5)
 
 
-@dataclass
-class Model:
-    """What the table must hold, and what each operation must report."""
-
-    event_time: bool
-    partitioned: bool = True
-    held: dict[str, Row] = field(default_factory=dict)
-
-    def apply(self, step: Step) -> tuple[int, int, int]:
-        if step.operation in REPLACING:
-            everything = step.operation == "insert_overwrite_table" or not self.partitioned
-            gone = set(CITIES) if everything else {row["city"] for row in step.rows}
-            before = len(self.held)
-            self.held = {key: row for key, row in self.held.items() if row["city"] not in gone}
-            if step.operation == "delete_partitions":
-                return 0, 0, before - len(self.held)
-        if step.operation == "delete":
-            keys = {row["id"] for row in step.rows} & self.held.keys()
-            for key in keys:
-                del self.held[key]
-            return 0, 0, len(keys)
-        inserted = updated = 0
-        for row in self._combined(step.rows):
-            stored = self.held.get(row["id"])
-            if stored is None:
-                inserted += 1
-            elif self.event_time and stored["ts"] > row["ts"]:
-                continue
-            else:
-                updated += 1
-            self.held[row["id"]] = row
-        return inserted, updated, 0
-
-    def _combined(self, batch: tuple[Row, ...]) -> list[Row]:
-        best: dict[str, Row] = {}
-        for row in batch:
-            other = best.get(row["id"])
-            if other is None or not self.event_time or row["ts"] >= other["ts"]:
-                best[row["id"]] = row
-        return list(best.values())
-
-
-def runnable(step: Step, model: Model) -> Step:
-    """Inserts bring only new keys, each once: they look nothing up, so duplicates would stay.
-
-    Overwrites bring each key once, and only partitions with rows are deleted.
-    """
-    once = {row["id"]: row for row in step.rows}
-    cities = {row["city"] for row in model.held.values()} if model.partitioned else set()
-    match step.operation:
-        case "insert" | "bulk_insert":
-            fresh = (row for row in once.values() if row["id"] not in model.held)
-        case "insert_overwrite" | "insert_overwrite_table":
-            fresh = (row for row in once.values())
-        case "delete_partitions":
-            fresh = (row for row in once.values() if row["city"] in cities)
-        case _:
-            return step
-    return Step(step.operation, tuple(fresh))
-
-
-def new_table(path: Path, event_time: bool, partitioned: bool, version: int) -> hudi.Table:
-    return hudi.Table.create(
-        str(path),
+def model_table(path: Path, event_time: bool, partitioned: bool, version: int) -> hudi.Table:
+    options = {
+        "hoodie.write.table.version": str(version),
+        "hoodie.datasource.write.partitionpath.urlencode": "true",
+    }
+    return new_table(
+        path,
         SCHEMA,
-        name="model",
-        record_key="id",
+        small_files(3) | options,
         partition_by="city" if partitioned else None,
         ordering_field="ts" if event_time else None,
-        options={
-            "hoodie.write.table.version": str(version),
-            "hoodie.datasource.write.partitionpath.urlencode": "true",
-            # small files stay open for two more rows, and new files hold three
-            "hoodie.copyonwrite.insert.auto.split": "false",
-            "hoodie.copyonwrite.insert.split.size": "3",
-            "hoodie.fs.fsync": "false",
-        },
     )
-
-
-def content(table: pa.Table) -> Counter[str]:
-    names = sorted(SCHEMA.names)
-    return Counter(repr([row[name] for name in names]) for row in table.to_pylist())
-
-
-def expected(model: Model) -> Counter[str]:
-    names = sorted(SCHEMA.names)
-    return Counter(repr([row[name] for name in names]) for row in model.held.values())
 
 
 def decisions(result: hudi.CommitResult) -> Counter[str]:
@@ -266,9 +191,7 @@ def run(
     version=st.sampled_from([8, 9]),
 )
 @example(plan=EVERY, event_time=True, partitioned=True, version=9)
-@settings(
-    max_examples=40 if IS_WHOLE else 16, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+@examples(40, 16)
 def test_rows_and_counts_follow_the_model(
     tmp_path_factory: pytest.TempPathFactory,
     plan: list[Step],
@@ -277,28 +200,26 @@ def test_rows_and_counts_follow_the_model(
     version: int,
 ) -> None:
     path = tmp_path_factory.mktemp("model") / "table"
-    table = new_table(path, event_time, partitioned, version)
+    table = model_table(path, event_time, partitioned, version)
     model = Model(event_time, partitioned)
     past: dict[str, Counter[str]] = {}
     for drawn in plan:
-        step = runnable(drawn, model)
+        step = model.runnable(drawn)
         if step.operation in SERVICES:
             SERVICES[step.operation](table)
         elif not step.rows:
             continue
         else:
             result = run(table, step, event_time=event_time)
-            counts = model.apply(step)
-            assert (result.inserted, result.updated, result.deleted) == counts
-            past[result.instant.requested_time] = expected(model)
+            assert counts(result) == model.apply(step)
+            past[result.instant.requested_time] = model.content(NAMES)
         for time, then in past.items():
             try:
-                assert content(table.to_arrow(as_of=time)) == then
+                assert content(table.to_arrow(as_of=time).to_pylist(), NAMES) == then
             except HistoryExpiredError:
                 assert time != max(past)
-        assert content(table.to_arrow()) == expected(model)
-        foreign = by_hudi_rs(path)
-        assert content(pa.Table.from_pylist(foreign, SCHEMA)) == expected(model)
+        assert content(table.to_arrow().to_pylist(), NAMES) == model.content(NAMES)
+        assert content(by_hudi_rs(path), NAMES) == model.content(NAMES)
 
 
 @pytest.mark.spark
@@ -306,27 +227,24 @@ def test_both_engines_decide_alike(tmp_path: Path, spark: Any) -> None:
     drawn: list[tuple[list[Step], bool]] = []
 
     @given(plan=steps(), event_time=st.booleans())
-    @settings(
-        max_examples=4 if IS_WHOLE else 2, deadline=None, suppress_health_check=list(HealthCheck)
-    )
+    @examples(4, 2)
     def check(plan: list[Step], event_time: bool) -> None:
         folder = tmp_path / str(len(drawn))
         drawn.append((plan, event_time))
-        local = new_table(folder / "local", event_time, True, 9)
-        distributed = new_table(folder / "spark", event_time, True, 9)
+        local = model_table(folder / "local", event_time, True, 9)
+        distributed = model_table(folder / "spark", event_time, True, 9)
         model = Model(event_time)
-        for step in (runnable(step, model) for step in plan):
+        for step in (model.runnable(step) for step in plan):
             if not step.rows or step.operation in SERVICES:
                 continue
             here = run(local, step, event_time=event_time)
             frame = spark.createDataFrame(pa.Table.from_pylist(list(step.rows), SCHEMA))
             engine = SparkEngine(spark, tasks_on_driver=len(drawn) % 2 == 0)
             there = run(distributed, step, engine, frame.coalesce(1), event_time)
-            counts = model.apply(step)
-            assert (there.inserted, there.updated, there.deleted) == counts
+            assert counts(there) == model.apply(step)
             assert decisions(here) == decisions(there)
-            assert content(distributed.to_arrow()) == expected(model)
-            assert content(distributed.read(spark).toArrow()) == expected(model)
+            for found in (distributed.to_arrow(), distributed.read(spark).toArrow()):
+                assert content(found.to_pylist(), NAMES) == model.content(NAMES)
 
     check()
     assert drawn

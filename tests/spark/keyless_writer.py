@@ -19,7 +19,7 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.model.commit import WriteStatus
 from tests.spark.retrying_writer import FailingOnce
 
-SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("part", pa.string())])
+SCHEMA = pa.schema([("n", pa.int64()), ("part", pa.string())])
 ROWS = 60
 
 

@@ -22,16 +22,17 @@ from hudi_core.errors import (
     SchemaError,
 )
 from tests.foreign import by_hudi_rs
+from tests.tables import new_table
 
 pytestmark = pytest.mark.spark
 
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("v", pa.float64()),
-        pa.field("n", pa.int32()),
+        ("id", pa.string()),
+        ("city", pa.string()),
+        ("ts", pa.int64()),
+        ("v", pa.float64()),
+        ("n", pa.int32()),
     ]
 )
 Rows = list[tuple[Any, ...]]
@@ -48,16 +49,7 @@ def held(path: str) -> Rows:
 
 @pytest.fixture(params=["native", "iceberg", "delta"])
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    table = hudi.Table.create(
-        str(tmp_path / "t"),
-        SCHEMA,
-        name="t",
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        format=request.param,
-        options={"hoodie.fs.fsync": "false"},
-    )
+    table = new_table(tmp_path / "t", SCHEMA, {"hoodie.fs.fsync": "false"}, format=request.param)
     table.upsert(
         some(("a", "rome", 10, 1.0, 1), ("b", "rome", 20, None, 2), ("c", "oslo", 30, 3.0, None))
     )
@@ -71,7 +63,7 @@ def counts(result: Any) -> tuple[int, int, int]:
 def test_a_doubled_quote_is_one_quote_in_statements(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     options = {"hoodie.fs.fsync": "false"}
-    table = hudi.Table.create(path, SCHEMA, name="t", record_key="id", options=options)
+    table = new_table(path, SCHEMA, options, partition_by=None, ordering_field=None)
     table.insert(some(*((one, one, 1, 1.0, 1) for one in ("it's", "its", "a'", "a"))))
     name = f"hudi.`{path}`"
     hudi.sql(
@@ -129,7 +121,7 @@ def test_statements_change_tables_by_path(spark: SparkSession, path: str) -> Non
 def test_statements_change_tables_of_the_catalog(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, name="t", record_key="id")
+    table = new_table(tmp_path / "t", SCHEMA, partition_by=None, ordering_field=None)
     table.upsert(some(("a", "rome", 1, 1.0, 1), ("b", "rome", 1, 1.0, 1)))
     spark.sql(f"CREATE TABLE conditional_t USING hudi OPTIONS (path '{table.path}')")
     request.addfinalizer(lambda: spark.sql("DROP TABLE conditional_t"))
@@ -176,7 +168,7 @@ def test_statements_change_tables_of_the_catalog(
 def test_statements_that_cannot_be_run_change_nothing(
     spark: SparkSession, tmp_path: Path, statement: str, said: str
 ) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, name="t", record_key="id")
+    table = new_table(tmp_path / "t", SCHEMA, partition_by=None, ordering_field=None)
     table.upsert(some(("a", "rome", 1, 1.0, 1)))
     with pytest.raises(SchemaError, match=said):
         hudi.sql(spark, statement.format(t=f"hudi.`{table.path}`"))
@@ -221,12 +213,12 @@ def test_executors_do_what_this_process_does(spark: SparkSession, path: str) -> 
 
 def test_a_source_is_evaluated_once(spark: SparkSession, tmp_path: Path) -> None:
     # its keys tell which files are read: were they others by then, some would be inserted twice
-    table = hudi.Table.create(
-        str(tmp_path / "t"),
+    table = new_table(
+        tmp_path / "t",
         SCHEMA,
-        name="t",
-        record_key="id",
-        options={"hoodie.parquet.small.file.limit": "0", "hoodie.fs.fsync": "false"},
+        {"hoodie.parquet.small.file.limit": "0", "hoodie.fs.fsync": "false"},
+        partition_by=None,
+        ordering_field=None,
     )
     any_key = sql.udf(lambda: f"k{secrets.randbelow(4)}", "string").asNondeterministic()
     source = spark.range(1).select(any_key().alias("id"), sql.lit("x").alias("city"))
@@ -239,7 +231,7 @@ def test_a_source_is_evaluated_once(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_deep_statements_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    table = hudi.Table.create(tmp_path / "deep", SCHEMA, record_key="id")
+    table = new_table(tmp_path / "deep", SCHEMA, partition_by=None, ordering_field=None)
     deep = "NOT " * 5000 + "v = 1"
     for statement in (
         f"DELETE FROM t WHERE {deep}",

@@ -31,6 +31,7 @@ from tests.formats.trino_client import (
 )
 from tests.samples import IS_WHOLE
 from tests.spark.judges import judged
+from tests.tables import new_table
 
 pytestmark = pytest.mark.spark
 
@@ -112,15 +113,7 @@ def rows(first: int, last: int, ts: int) -> pa.Table:
 @pytest.fixture(scope="module", params=FORMATS)
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
     """Rows that were inserted, updated, deleted and put together, in several files."""
-    made = hudi.Table.create(
-        tmp_path_factory.mktemp("consumers") / "trips",
-        SCHEMA,
-        name="trips",
-        record_key="id",
-        partition_by="city",
-        ordering_field="ts",
-        format=request.param,
-    )
+    made = new_table(tmp_path_factory.mktemp("consumers") / "trips", SCHEMA, format=request.param)
     made.bulk_insert(rows(0, 50, 1))
     made.bulk_insert(rows(50, 90, 1))
     made.upsert(rows(40, 100, 2))

@@ -12,13 +12,13 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-import hudi_core as hudi
 from hudi_core.engine.base import TaskContext
 from hudi_core.engine.spark import SparkEngine
 from hudi_core.engine.spark.engine import _typed_failures
 from hudi_core.errors import TaskFailedError
 from hudi_core.write.clustering import cluster_group
 from tests.foreign import by_hudi_rs
+from tests.tables import new_table
 
 pytestmark = pytest.mark.spark
 SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
@@ -69,7 +69,7 @@ def test_a_clustering_whose_tasks_die_leaves_the_commit_before_it(
         "hoodie.fs.fsync": "false",
     }
     path = str(tmp_path / "t")
-    table = hudi.Table.create(path, SCHEMA, record_key="id", options=due)
+    table = new_table(path, SCHEMA, due, ordering_field=None)
     table.bulk_insert(pa.table({"id": ["a"], "ts": [1]}, SCHEMA))
     more = spark.createDataFrame([("b", 2)], "id string, ts long")
 

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import hudi_core as hudi
 from hudi_core.base_file import statistics, writer
 from hudi_core.services.differences import Source
+from tests.tables import new_table
 
 pytestmark = pytest.mark.spark
 
@@ -37,14 +38,7 @@ FORMATS = ("native", "iceberg,delta")
 
 
 def create(path: Path, table_format: str) -> hudi.Table:
-    return hudi.Table.create(
-        str(path),
-        ROWS.schema,
-        record_key="id",
-        partition_by="city",
-        format=table_format,
-        options=FAST,
-    )
+    return new_table(path, ROWS.schema, FAST, format=table_format)
 
 
 def found(spark: SparkSession, table: hudi.Table) -> dict[str, list[int]]:

@@ -7,12 +7,12 @@ import datetime as dt
 from pathlib import Path
 from typing import Any
 
-import hudi as hudi_rs
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import hudi_core as hudi
+from tests.foreign import by_hudi_rs
 
 pytestmark = pytest.mark.spark
 
@@ -84,8 +84,7 @@ def test_both_doors_write_what_this_process_writes(
         assert content(hudi.read(None, path)) == expected
         assert of_frame(hudi.read(spark, path)) == expected
         assert of_frame(spark.read.format("hudi").load(path)) == expected
-        batches = hudi_rs.HudiTableBuilder.from_base_uri(path).build().read()
-        assert content(pa.Table.from_batches(batches)) == expected
+        assert content(pa.Table.from_pylist(by_hudi_rs(path))) == expected
 
 
 def test_filters_on_the_column_leave_out_partitions(spark: SparkSession, tmp_path: Path) -> None:
@@ -119,7 +118,7 @@ def test_the_first_and_the_last_day_that_dates_have(spark: SparkSession, tmp_pat
     for number, text in enumerate(ends):
         assert [row["n"] for row in found.where(f"ts = {text}").collect()] == [number]
     assert found.where("ts >= TIMESTAMP '9999-12-31'").count() == 2
-    rows_of_rs = [row for batch in hudi_rs.HudiTable(path).read() for row in batch.to_pylist()]
+    rows_of_rs = by_hudi_rs(path)
     assert len(rows_of_rs) == 3
     paths = {row["_hoodie_partition_path"] for row in rows_of_rs}
     assert paths <= {"0001/01/01", "0001/01/02", "9999/12/30", "9999/12/31"}

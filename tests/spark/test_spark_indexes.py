@@ -12,14 +12,10 @@ import hudi_core as hudi
 from hudi_core.engine.spark import SparkEngine
 from hudi_core.index import tagging
 from tests.samples import sampled
+from tests.tables import new_table
 
 SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("value", pa.int64()),
-    ]
+    [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("value", pa.int64())]
 )
 RECORD_INDEX = {
     "hoodie.metadata.enable": "true",
@@ -54,14 +50,10 @@ def history(path: Path, index: str, spark: Any, **options: str) -> tuple[Content
     """Run the same writes here and on executors."""
     found = []
     for place in ("local", "spark"):
-        table = hudi.Table.create(
-            str(path / place),
+        table = new_table(
+            path / place,
             SCHEMA,
-            name="t",
-            record_key="id",
-            partition_by="city",
-            ordering_field="ts",
-            options={
+            {
                 "hoodie.index.type": index,
                 "hoodie.bucket.index.num.buckets": "2",
                 "hoodie.copyonwrite.insert.auto.split": "false",

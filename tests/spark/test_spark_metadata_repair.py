@@ -18,6 +18,7 @@ from hudi_core.metadata.validator import validate
 from hudi_core.model.files import PartitionPath
 from hudi_core.services.opening import open_table
 from hudi_core.view.committed_files import TableListing
+from tests import tables
 
 SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 PARTITIONS = 40
@@ -36,9 +37,7 @@ def rows(ts: int = 1) -> pa.Table:
 
 
 def new_table(path: Path, options: dict[str, str]) -> hudi.Table:
-    return hudi.Table.create(
-        str(path), SCHEMA, name="t", record_key="id", partition_by="part", options=options
-    )
+    return tables.new_table(path, SCHEMA, options, ordering_field=None)
 
 
 @pytest.fixture

@@ -25,11 +25,11 @@ pytestmark = pytest.mark.spark
 Row = dict[str, Any]
 SCHEMA = pa.schema(
     [
-        pa.field("id", pa.string()),
-        pa.field("city", pa.string()),
-        pa.field("ts", pa.int64()),
-        pa.field("value", pa.float64()),
-        pa.field("tags", pa.list_(pa.string())),
+        ("id", pa.string()),
+        ("city", pa.string()),
+        ("ts", pa.int64()),
+        ("value", pa.float64()),
+        ("tags", pa.list_(pa.string())),
     ]
 )
 KEYLESS = {

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import input_file_name
 
 import hudi_core as hudi
+from tests.tables import new_table
 
 pytestmark = pytest.mark.spark
 
@@ -42,7 +43,7 @@ FILTERS: list[Any] = [
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
     path = str(tmp_path_factory.mktemp("skipping") / "t")
-    made = hudi.Table.create(path, SCHEMA, record_key="id", partition_by="p", options=OPTIONS)
+    made = new_table(path, SCHEMA, OPTIONS, partition_by="p")
     rows = [
         {
             "id": 10 * partition + n,
@@ -85,9 +86,7 @@ def test_spark_reads_the_files_of_a_record_key(spark: SparkSession, tmp_path: Pa
         "hoodie.metadata.global.record.level.index.enable": "true",
         "hoodie.metadata.index.column.stats.enable": "false",
     }
-    made = hudi.Table.create(
-        str(tmp_path / "t"), SCHEMA, record_key="id", partition_by="p", options=options
-    )
+    made = new_table(tmp_path / "t", SCHEMA, options, partition_by="p")
     rows = [{"id": n, "p": f"p{n % 5}", "x": float(n)} for n in range(20)]
     made.insert(pa.Table.from_pylist(rows, schema=SCHEMA))
     read = made.read(spark, filter=[("id", "=", 7)])

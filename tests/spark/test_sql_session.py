@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hudi_core as hudi
 from hudi_core.errors import InvalidOptionError, NotATableError, SchemaError
+from tests.tables import new_table
 
 pytestmark = pytest.mark.spark
 
@@ -35,9 +36,7 @@ def place(
 
 
 def made(path: Path) -> hudi.Table:
-    table = hudi.Table.create(path, ROWS, record_key="id")
-    table.insert(ROWS)
-    return table
+    return new_table(path, ROWS)
 
 
 def rows(session: SparkSession, query: str, args: Any = None) -> list[tuple[Any, ...]]:

@@ -12,12 +12,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import hudi as hudi_rs
 import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
 from hudi_core.model.files import BaseFileName
+from tests.foreign import by_hudi_rs
 
 SCRIPT = Path(__file__).with_name("retrying_session.py")
 ROWS = 200
@@ -38,10 +38,6 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, A
     )
     assert done.returncode == 0, done.stderr[-4000:]
     return folder, json.loads(done.stdout.splitlines()[-1])
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    return [row for batch in hudi_rs.HudiTable(str(path)).read() for row in batch.to_pylist()]
 
 
 @pytest.mark.parametrize("name", ["fresh", "updated", "shifting"])
@@ -83,7 +79,7 @@ def temporary_files(table: Path) -> list[Path]:
 
 def test_inserted_rows_are_there_once(written: tuple[Path, dict[str, Any]]) -> None:
     folder, report = written
-    rows = read(folder / "fresh")
+    rows = by_hudi_rs(folder / "fresh")
     assert report["keyed"]["fresh"]["counts"] == [ROWS, 0, 0]
     assert sorted(row["id"] for row in rows) == sorted(f"k{number}" for number in range(ROWS))
     numbers = [row["_hoodie_commit_seqno"] for row in rows]
@@ -92,7 +88,7 @@ def test_inserted_rows_are_there_once(written: tuple[Path, dict[str, Any]]) -> N
 
 def test_updated_rows_are_there_once(written: tuple[Path, dict[str, Any]]) -> None:
     folder, report = written
-    rows = read(folder / "updated")
+    rows = by_hudi_rs(folder / "updated")
     assert report["keyed"]["updated"]["counts"] == [0, ROWS, 0]
     assert sorted((row["id"], row["twin"]) for row in rows) == sorted(
         (f"k{number}", "new" if number < ROWS else "old") for number in range(2 * ROWS)
@@ -103,7 +99,7 @@ def test_rows_that_are_others_at_every_computation_stay_whole(
     written: tuple[Path, dict[str, Any]],
 ) -> None:
     folder, report = written
-    rows = read(folder / "shifting")
+    rows = by_hudi_rs(folder / "shifting")
     new = [row for row in rows if not row["id"].startswith("k")]
     assert report["keyed"]["shifting"]["counts"] == [ROWS, 0, 0]
     assert len(rows) == 3 * ROWS
@@ -121,7 +117,7 @@ def test_attempts_make_the_same_keys(operation: str, written: tuple[Path, dict[s
     for first, second in tasks.values():
         assert first == second
         assert first
-    found = read(folder / f"keyless_{operation}")
+    found = by_hudi_rs(folder / f"keyless_{operation}")
     keys = {row["_hoodie_record_key"] for row in found}
     assert (
         len(keys)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from hudi_core.read.connector.split_source import SplitSource
 from hudi_core.read.connector.splits import Split, SplitFactory
 from hudi_core.read.plan import PlannedSlice
 from tests.foreign import by_hudi_rs
-from tests.hudi_tables import COPY_ON_WRITE, MERGE_ON_READ
+from tests.hudi_tables import COPY_ON_WRITE, MERGE_ON_READ, RealTables
 from tests.tables import new_table, rows
 
 MB = 1 << 20
@@ -406,8 +406,6 @@ def test_a_file_that_is_gone(split: Split) -> None:
 
 
 # --- tables that Apache Hudi wrote ---------------------------------------------------------------
-
-RealTables = Callable[[str], Path]
 
 
 def keys(found: list[dict[str, Any]]) -> Counter[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import hudi as hudi_rs
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -15,6 +14,7 @@ from hudi_core.engine.choice import connected_scheme
 from hudi_core.engine.spark import SparkEngine
 from hudi_core.errors import DataFileError
 from hudi_core.storage.hadoop import hadoop_schemes
+from tests.foreign import by_hudi_rs
 from tests.spark.source.source_tables import OPTIONS, frame, load, save
 
 pytestmark = pytest.mark.spark
@@ -106,16 +106,7 @@ def test_the_engine_on_spark_writes_and_reads_s3(spark: SparkSession, s3: Any) -
     instants = table.timeline.completed_writes()
     assert table.read(spark, as_of=instants[0]).count() == 6
     assert table.incremental(instants[0], instants[1], spark).count() == 9
-    theirs = hudi_rs.HudiTableBuilder.from_base_uri(path).with_storage_options(
-        {
-            "aws_access_key_id": "test-access-key",
-            "aws_secret_access_key": "test-secret-key",
-            "aws_endpoint": s3.endpoint,
-            "aws_region": "us-east-1",
-            "aws_allow_http": "true",
-        }
-    )
-    assert sum(batch.num_rows for batch in theirs.build().read()) == 7
+    assert len(by_hudi_rs(path, storage=s3.rust)) == 7
 
 
 def test_changes_are_read_by_tasks(spark: SparkSession, tmp_path: Path) -> None:
