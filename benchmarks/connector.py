@@ -25,7 +25,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 from workload import Source, make_base
 
 import hudi_core as hudi
-from hudi_core.connector import Connector
+from hudi_core.doors.connector import Connector
 from hudi_core.metastore.catalog import MetastoreTable
 from hudi_core.metastore.hive import HiveMetastore
 from hudi_core.model.file_index import FileIndex

@@ -20,7 +20,7 @@ from metadata_table import CLOCK, CLOCKS_A_FILE, DAY, NOISE, ManyFiles
 from metadata_timing import Timing, measure
 
 import hudi_core as hudi
-from hudi_core.metadata.range_cache import SHARED
+from hudi_core.metadata.statistics.range_cache import SHARED
 from hudi_core.model.files import PartitionPath
 from hudi_core.services.opening import open_table
 

@@ -13,18 +13,18 @@ from hudi_core.lazy import lazy_names
 from hudi_core.spark_python import name_this_python
 
 if TYPE_CHECKING:
-    from hudi_core.connector import Connector
-    from hudi_core.datasource import read, read_metadata, write
+    from hudi_core.doors.connector import Connector
+    from hudi_core.doors.datasource import read, read_metadata, write
+    from hudi_core.doors.queries import duckdb, polars
+    from hudi_core.doors.sql_procedures import procedures
+    from hudi_core.doors.streaming import stream_sink
     from hudi_core.engine.local import LocalEngine
     from hudi_core.ingestion import ingest
     from hudi_core.model.commit import WriteOperation
     from hudi_core.model.dry_run import DryRun
     from hudi_core.model.instant import Action, Instant, State
     from hudi_core.model.result import CommitResult
-    from hudi_core.queries import duckdb, polars
-    from hudi_core.sql_procedures import procedures
     from hudi_core.statements import sql, sql_session
-    from hudi_core.streaming import stream_sink
     from hudi_core.table import Table
 
 __all__ = [
@@ -54,23 +54,23 @@ __all__ = [
 _HOMES: Final = {
     "Action": "hudi_core.model.instant",
     "CommitResult": "hudi_core.model.result",
-    "Connector": "hudi_core.connector",
+    "Connector": "hudi_core.doors.connector",
     "DryRun": "hudi_core.model.dry_run",
     "Instant": "hudi_core.model.instant",
     "LocalEngine": "hudi_core.engine.local",
     "State": "hudi_core.model.instant",
     "Table": "hudi_core.table",
     "WriteOperation": "hudi_core.model.commit",
-    "duckdb": "hudi_core.queries",
+    "duckdb": "hudi_core.doors.queries",
     "ingest": "hudi_core.ingestion",
-    "polars": "hudi_core.queries",
-    "procedures": "hudi_core.sql_procedures",
-    "read": "hudi_core.datasource",
-    "read_metadata": "hudi_core.datasource",
+    "polars": "hudi_core.doors.queries",
+    "procedures": "hudi_core.doors.sql_procedures",
+    "read": "hudi_core.doors.datasource",
+    "read_metadata": "hudi_core.doors.datasource",
     "sql": "hudi_core.statements",
     "sql_session": "hudi_core.statements",
-    "stream_sink": "hudi_core.streaming",
-    "write": "hudi_core.datasource",
+    "stream_sink": "hudi_core.doors.streaming",
+    "write": "hudi_core.doors.datasource",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from hudi_core.config.read import ReadConfig
 from hudi_core.errors import NotATableError, SchemaError
 from hudi_core.read.asked import feed_of, plan_of
-from hudi_core.read.change_feed import FEED_SCHEMA
+from hudi_core.read.changes.feed import FEED_SCHEMA
 from hudi_core.read.plan import Scan, Sized, read_schema
 from hudi_core.read.scan import file_scan
 from hudi_core.read.spark_frame import splits

@@ -14,11 +14,11 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from hudi_core.config.write import WriteConfig
+from hudi_core.doors.streaming import QUERY_ID, StreamBatch, checked_sink_options, write_batch
 from hudi_core.engine.choice import arrow_schema
 from hudi_core.engine.plain_errors import plain_errors
 from hudi_core.errors import InvalidOptionError, UnknownOptionWarning
 from hudi_core.model.operation import INSERT_OVERWRITE_TABLE
-from hudi_core.streaming import QUERY_ID, StreamBatch, checked_sink_options, write_batch
 from pyspark_hudi.incoming import IncomingRows, sweep
 from pyspark_hudi.options import SourceOptions
 from pyspark_hudi.shipping import Shipped

@@ -27,7 +27,7 @@ from hudi_core.errors import SchemaError
 from hudi_core.read.connector.predicate import TupleDomain
 from hudi_core.trino import wire
 from hudi_core.trino.constraints import predicate_of
-from hudi_core.write.changes import ChangeWhere, TableColumns
+from hudi_core.write.conditional.changes import ChangeWhere, TableColumns
 from tests.filter_words import (
     EPOCH,
     KINDS,

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from hudi_core.config.table_keys import TableKeys
     from hudi_core.config.trino import TrinoConfig
     from hudi_core.config.write import WriteConfig
-    from hudi_core.connector import Connector
+    from hudi_core.doors.connector import Connector
     from hudi_core.ingestion import ingest
+    from hudi_core.metadata.maintenance.validator import validate
     from hudi_core.metadata.snapshot import MetadataSnapshot
     from hudi_core.metadata.table import METADATA_FOLDER
-    from hudi_core.metadata.validator import validate
     from hudi_core.model.files import PartitionPath
     from hudi_core.model.instant_time import to_epoch_millis
     from hudi_core.plugin.host import FormatHost
     from hudi_core.plugin.registry import FormatRegistry
     from hudi_core.read.connector.handles import TableName
-    from hudi_core.services.adopt_source import PLAIN
+    from hudi_core.services.adoption.source import PLAIN
     from hudi_core.services.drop import drop_table, plan_drop
     from hudi_core.services.history import table_history, timeline_states
     from hudi_core.services.metadata import (
@@ -90,7 +90,7 @@ __all__ = [
 
 _HOMES: Final = {
     "require_library": "hudi_core.config.optional_libraries",
-    "Connector": "hudi_core.connector",
+    "Connector": "hudi_core.doors.connector",
     "TableName": "hudi_core.read.connector.handles",
     "ThriftServer": "hudi_core.trino.server",
     "TrinoConfig": "hudi_core.config.trino",
@@ -103,7 +103,7 @@ _HOMES: Final = {
     "MetadataOperator": "hudi_core.services.metadata",
     "MetadataSnapshot": "hudi_core.metadata.snapshot",
     "NOT_BUILT": "hudi_core.config.support",
-    "PLAIN": "hudi_core.services.adopt_source",
+    "PLAIN": "hudi_core.services.adoption.source",
     "drop_table": "hudi_core.services.drop",
     "plan_drop": "hudi_core.services.drop",
     "plan_upgrade": "hudi_core.services.upgrade",
@@ -126,7 +126,7 @@ _HOMES: Final = {
     "timeline_states": "hudi_core.services.history",
     "to_epoch_millis": "hudi_core.model.instant_time",
     "upgrade_table": "hudi_core.services.upgrade",
-    "validate": "hudi_core.metadata.validator",
+    "validate": "hudi_core.metadata.maintenance.validator",
     "without_placement": "hudi_core.services.relocate",
 }
 

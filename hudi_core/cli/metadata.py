@@ -20,8 +20,8 @@ from hudi_core.metadata.partitions.names import ALL_CHECKS, BUILDABLE, Check
 
 if TYPE_CHECKING:
     from hudi_core.meta_client import TableMetaClient
-    from hudi_core.metadata.records import RecordLocation
-    from hudi_core.metadata.validator import ValidationReport
+    from hudi_core.metadata.log.records import RecordLocation
+    from hudi_core.metadata.maintenance.validator import ValidationReport
     from hudi_core.model.difference import Difference
     from hudi_core.model.files import FileStatus
     from hudi_core.model.instant import Instant

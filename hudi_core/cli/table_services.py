@@ -28,13 +28,13 @@ from hudi_core.cli.service import (
 if TYPE_CHECKING:
     from hudi_core.config.placement import Placement
     from hudi_core.model.difference import Difference
-    from hudi_core.services.adopt_plan import Adoption
+    from hudi_core.services.adoption.plan import Adoption
     from hudi_core.services.convert import Conversion
-    from hudi_core.services.differences import TableValidation
     from hudi_core.services.drop import DropResult
+    from hudi_core.services.mending.differences import TableValidation
+    from hudi_core.services.mending.repair import Repair
     from hudi_core.services.metadata import MetadataRepair
     from hudi_core.services.relocate import StorageConversion
-    from hudi_core.services.repair import Repair
     from hudi_core.services.rewrite_keys import KeyRewrite
     from hudi_core.services.upgrade import Upgrade
 

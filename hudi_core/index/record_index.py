@@ -28,13 +28,13 @@ from hudi_core.index.incoming import Scope, SpilledIncoming
 from hudi_core.index.tagging import FileLook, Tagged, Tagging, file_chunks
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD
-from hudi_core.metadata.group_reader import GroupFiles, GroupReader
 from hudi_core.metadata.index_definitions import read_definitions
-from hudi_core.metadata.key_cache import KeyCache
+from hudi_core.metadata.key_index.key_cache import KeyCache
 from hudi_core.metadata.keys import partition_path
+from hudi_core.metadata.log.group_reader import GroupFiles, GroupReader
+from hudi_core.metadata.log.record_codec import RecordDecoder
+from hudi_core.metadata.log.records import RecordLocation
 from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of
-from hudi_core.metadata.record_codec import RecordDecoder
-from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
 from hudi_core.model.files import BaseFile, BasePath, FileGroupId, FileId, PartitionPath

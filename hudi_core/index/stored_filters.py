@@ -20,12 +20,12 @@ from hudi_core.errors import CorruptMetadataError
 from hudi_core.hashing.bloom import TYPE_CODE, DynamicBloom
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD
-from hudi_core.metadata.group_reader import GroupFiles, GroupReader
 from hudi_core.metadata.keys import bloom_filter_key
 from hudi_core.metadata.lister import table_lister
+from hudi_core.metadata.log.group_reader import GroupFiles, GroupReader
+from hudi_core.metadata.log.records import BloomFilterEntry, MetadataRecord
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import BLOOM_FILTERS, shards_of
-from hudi_core.metadata.records import BloomFilterEntry, MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
 from hudi_core.model.file_columns import FileColumns

@@ -20,7 +20,7 @@ from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.sql import SqlLimits
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.write import WriteConfig
-from hudi_core.datasource import write
+from hudi_core.doors.datasource import write
 from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import chosen_engine
 from hudi_core.errors import (
@@ -55,10 +55,10 @@ from hudi_core.services.progress import Progress, no_progress
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.storage.options import StorageOptions
 from hudi_core.table import Extras, Options, Table
-from hudi_core.write.duckdb_sql import in_duckdb
-from hudi_core.write.duckdb_text import DuckDb
+from hudi_core.write.conditional.duckdb_sql import in_duckdb
+from hudi_core.write.conditional.duckdb_text import DuckDb
+from hudi_core.write.conditional.sql_text import library, plain_strings, shallow
 from hudi_core.write.repetition import last_write
-from hudi_core.write.sql_text import library, plain_strings, shallow
 
 # --- transformations -----------------------------------------------------------------------------
 

@@ -13,12 +13,12 @@ from hudi_core.avro import parse_writer_schema
 from hudi_core.avro.map_columns import KEY, decode_map
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD
-from hudi_core.metadata.group_reader import GroupReader
 from hudi_core.metadata.keys import ALL_PARTITIONS
-from hudi_core.metadata.layers import BaseLayer, Entry
+from hudi_core.metadata.log.group_reader import GroupReader
+from hudi_core.metadata.log.layers import BaseLayer, Entry
+from hudi_core.metadata.log.records import FileList, MetadataRecord, RecordType
 from hudi_core.metadata.partition_types import FILES
-from hudi_core.metadata.range_cache import SHARED
-from hudi_core.metadata.records import FileList, MetadataRecord, RecordType
+from hudi_core.metadata.statistics.range_cache import SHARED
 from hudi_core.model.difference import Difference
 from hudi_core.model.file_columns import FileColumns, Ints
 from hudi_core.model.files import BaseFileName, FileStatus, LogFileName, PartitionPath

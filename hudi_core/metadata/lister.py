@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import CorruptMetadataError, InstantNotFoundError, UnsafePathError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.column_ranges import file_ranges, partition_ranges, value_ranges
 from hudi_core.metadata.damage import REBUILD
-from hudi_core.metadata.expressions import Expression, expression_of
 from hudi_core.metadata.file_lists import compare_files, read_lists
 from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
+from hudi_core.metadata.key_index.value_index import groups_of_keys, groups_of_values
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
+from hudi_core.metadata.log.records import FileList
 from hudi_core.metadata.partition_types import (
     COLUMN_STATS,
     FILES,
@@ -29,10 +29,10 @@ from hudi_core.metadata.partition_types import (
     expression_indexes,
     secondary_indexes,
 )
-from hudi_core.metadata.records import FileList
 from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.statistics.column_ranges import file_ranges, partition_ranges, value_ranges
+from hudi_core.metadata.statistics.expressions import Expression, expression_of
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions, is_readable
-from hudi_core.metadata.value_index import groups_of_keys, groups_of_values
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.difference import Difference
 from hudi_core.model.file_columns import FileColumns

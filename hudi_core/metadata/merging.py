@@ -13,8 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from hudi_core.avro.wrappers import ARRAY, Wrapped
-from hudi_core.metadata.bound_forms import bound_order
-from hudi_core.metadata.records import (
+from hudi_core.metadata.log.records import (
     ColumnRange,
     FileEntry,
     FileList,
@@ -22,6 +21,7 @@ from hudi_core.metadata.records import (
     RecordType,
     RemovablePayload,
 )
+from hudi_core.metadata.statistics.bound_forms import bound_order
 
 
 def merge(older: MetadataRecord | None, newer: MetadataRecord | None) -> MetadataRecord | None:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.metadata.index_definitions import IndexDefinitions, put_definitions
+from hudi_core.metadata.log.records import Changes
+from hudi_core.metadata.log.undo import is_compacted, undo
+from hudi_core.metadata.log.writer import write_deltacommit
 from hudi_core.metadata.partitions.base import MetadataPartition
 from hudi_core.metadata.partitions.registry import partitions_of
 from hudi_core.metadata.partitions.work import Commit, Removal
-from hudi_core.metadata.records import Changes
 from hudi_core.metadata.state import MetadataState
-from hudi_core.metadata.undo import is_compacted, undo
-from hudi_core.metadata.writer import write_deltacommit
 from hudi_core.model.actions import CleanMetadata, RollbackMetadata
 from hudi_core.model.commit import CommitMetadata, WriteStatus
 from hudi_core.model.files import PartitionPath

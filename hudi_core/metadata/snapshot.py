@@ -15,22 +15,22 @@ import pyarrow as pa
 
 from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.completeness import require_complete_slices
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
-from hudi_core.metadata.group_reader import GroupFiles, GroupReader
 from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
+from hudi_core.metadata.key_index.unique_keys import are_watched, is_noted
 from hudi_core.metadata.keys import secondary_prefix, split_secondary_key
+from hudi_core.metadata.log.completeness import require_complete_slices
+from hudi_core.metadata.log.group_reader import GroupFiles, GroupReader
+from hudi_core.metadata.log.recorded import CommitRecords
+from hudi_core.metadata.log.records import MetadataRecord
+from hudi_core.metadata.log.visible_instants import VisibleInstants, require_current
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import RECORD_INDEX, SECONDARY_INDEX, shards_of
-from hudi_core.metadata.recorded import CommitRecords
-from hudi_core.metadata.records import MetadataRecord
 from hudi_core.metadata.table import (
     StoredPartitions,
     metadata_client,
     require_readable,
 )
-from hudi_core.metadata.unique_keys import are_watched, is_noted
-from hudi_core.metadata.visible_instants import VisibleInstants, require_current
 from hudi_core.model.files import FileGroupId, FileSlice, PartitionPath
 from hudi_core.model.instant import Action
 from hudi_core.model.instant_time import InstantTime

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from hudi_core.config.read import QueryType, ReadConfig
 from hudi_core.errors import HistoryExpiredError
-from hudi_core.read.file_changes import GroupChange
+from hudi_core.read.changes.file_changes import GroupChange
+from hudi_core.read.changes.incremental import IncrementalQuery
 from hudi_core.read.filters import RowFilter
-from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.path_pattern import PathPattern
 from hudi_core.read.plan import ReadPlan, ScanPlan
 from hudi_core.read.query import SnapshotQuery

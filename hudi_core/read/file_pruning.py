@@ -21,9 +21,9 @@ from hudi_core.config.key_generators import KEY_GENERATORS
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError, RecordKeyError
 from hudi_core.keygen import key_generator
-from hudi_core.metadata.expressions import Expression
+from hudi_core.metadata.key_index.value_index import MAX_KEYS
 from hudi_core.metadata.lister import MetadataLister
-from hudi_core.metadata.value_index import MAX_KEYS
+from hudi_core.metadata.statistics.expressions import Expression
 from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileGroupId, FileStatus, PartitionPath

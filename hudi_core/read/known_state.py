@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from hudi_core.metadata.range_cache import RangeCache
+from hudi_core.metadata.statistics.range_cache import RangeCache
 from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileGroupId, FileSlice, FileStatus, PartitionPath

@@ -16,7 +16,7 @@ from hudi_core.config.table import TableConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import MetadataLister, table_lister
 from hudi_core.metadata.partition_types import RECORD_INDEX
-from hudi_core.metadata.row_counts import row_counts
+from hudi_core.metadata.statistics.row_counts import row_counts
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import (
@@ -29,6 +29,8 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
+from hudi_core.read.changes.net_changes import require_no_change_column
+from hudi_core.read.changes.state_diff import StateDiff
 from hudi_core.read.file_pruning import (
     KeyFilter,
     by_expressions,
@@ -39,17 +41,15 @@ from hudi_core.read.file_pruning import (
 )
 from hudi_core.read.filters import Filter, RowFilter, to_filter
 from hudi_core.read.known_state import KnownState
-from hudi_core.read.net_changes import require_no_change_column
 from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.read.path_pattern import PathPattern, require_named
 from hudi_core.read.plan import PlannedSlice, ReadPlan, planned_file, read_schema
 from hudi_core.read.predicate import Predicate
 from hudi_core.read.query_times import snapshot_time
 from hudi_core.read.scan import file_scan, scan
-from hudi_core.read.state_diff import StateDiff
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.lost_completion import require_none_lost
+from hudi_core.txn.recovery.lost_completion import require_none_lost
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import replaced_groups, written_files
 

@@ -44,7 +44,7 @@ from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.clean import continue_pending
-from hudi_core.txn.recovery import recover
+from hudi_core.txn.recovery.recover import recover
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.storage_move import moved_on

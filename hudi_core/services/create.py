@@ -33,7 +33,7 @@ from hudi_core.errors import (
     UnsupportedCapabilityError,
 )
 from hudi_core.meta_client import TableMetaClient, run_in_threads, run_serially
-from hudi_core.metadata.lifecycle import new_metadata_table
+from hudi_core.metadata.maintenance.lifecycle import new_metadata_table
 from hudi_core.metrics import meter_of
 from hudi_core.model.files import BasePath
 from hudi_core.model.format import FormatCommit

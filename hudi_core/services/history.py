@@ -40,7 +40,7 @@ from hudi_core.timeline.serde import (
 )
 from hudi_core.timeline.timeline import InstantKey, Timeline, instant_key
 from hudi_core.txn.publication import is_two_step
-from hudi_core.txn.roll_forward import can_record
+from hudi_core.txn.recovery.roll_forward import can_record
 
 HISTORY_SCHEMA: Final = pa.schema(
     [

@@ -19,22 +19,23 @@ from hudi_core.engine.base import Engine
 from hudi_core.engine.choice import engine_for
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata import indexing
-from hudi_core.metadata.beside import (
+from hudi_core.metadata.index_definitions import AskedIndex, discard_damaged
+from hudi_core.metadata.keys import partition_path
+from hudi_core.metadata.lister import MetadataLister
+from hudi_core.metadata.log.records import RecordLocation
+from hudi_core.metadata.log.visible_instants import require_current
+from hudi_core.metadata.maintenance import indexing
+from hudi_core.metadata.maintenance.beside import (
     CopyToStorage,
     Rebuilt,
     discard_beside,
     put_in_place,
     rebuild_beside,
 )
-from hudi_core.metadata.index_definitions import AskedIndex, discard_damaged
-from hudi_core.metadata.keys import partition_path
-from hudi_core.metadata.lifecycle import ensure_metadata_table
-from hudi_core.metadata.lister import MetadataLister
+from hudi_core.metadata.maintenance.lifecycle import ensure_metadata_table
+from hudi_core.metadata.maintenance.services import run_services
 from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.partitions.registry import enabled_partitions
-from hudi_core.metadata.records import RecordLocation
-from hudi_core.metadata.services import run_services
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import (
@@ -45,20 +46,19 @@ from hudi_core.metadata.table import (
     metadata_storage,
     require_readable,
 )
-from hudi_core.metadata.visible_instants import require_current
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import BaseFileName, FileStatus, LogFileName, PartitionPath
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.convert import require_recoverable
-from hudi_core.services.lost_completions import lost_completions
+from hudi_core.services.mending.lost_completions import lost_completions
+from hudi_core.services.mending.repair import refuse_other_writers
 from hudi_core.services.opening import open_table
 from hudi_core.services.progress import FILES_AT_A_TIME, CountedMap, Progress, no_progress
-from hudi_core.services.repair import refuse_other_writers
 from hudi_core.storage.properties_file import recover as recover_properties
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
-from hudi_core.txn.recovery import recover
+from hudi_core.txn.recovery.recover import recover
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock, table_lock
 from hudi_core.view.storage_lister import StorageLister
@@ -149,13 +149,13 @@ class MetadataOperator:
         kind: str | None = None,
         options: Mapping[str, str] | None = None,
     ) -> Instant:
-        """Add a partition; see :func:`hudi_core.metadata.indexing.build_partition`."""
+        """Add a partition; see :func:`hudi_core.metadata.maintenance.indexing.build_partition`."""
         asked = AskedIndex(column, kind, dict(options or {}))
         with self._locked() as tables:
             return indexing.build_partition(tables, self._options, partition, asked).instant
 
     def drop(self, partition: str, *, cascades: bool = False) -> Instant:
-        """Drop a partition; see :func:`hudi_core.metadata.indexing.drop_partition`."""
+        """Drop a partition; see :func:`hudi_core.metadata.maintenance.indexing.drop_partition`."""
         with self._locked() as tables:
             return indexing.drop_partition(tables, partition, cascades=cascades).instant
 

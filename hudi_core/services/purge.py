@@ -13,7 +13,7 @@ from hudi_core.config.kinds import CleanPolicy
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, TableServiceError
-from hudi_core.metadata.lifecycle import rebuild_metadata_table
+from hudi_core.metadata.maintenance.lifecycle import rebuild_metadata_table
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.actions import CleanerPlan
 from hudi_core.model.capability import Capability

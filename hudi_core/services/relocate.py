@@ -30,9 +30,9 @@ from hudi_core.errors import (
     TableServiceError,
 )
 from hudi_core.meta_client import META_FOLDER, TableMetaClient
-from hudi_core.metadata.beside import CopyToStorage
-from hudi_core.metadata.lifecycle import ensure_metadata_table
 from hudi_core.metadata.lister import table_lister
+from hudi_core.metadata.maintenance.beside import CopyToStorage
+from hudi_core.metadata.maintenance.lifecycle import ensure_metadata_table
 from hudi_core.metadata.table import (
     StoredPartitions,
     is_readable,
@@ -54,7 +54,7 @@ from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.clean import continue_pending
 from hudi_core.txn.publication import is_two_step, present_version
-from hudi_core.txn.recovery import recover
+from hudi_core.txn.recovery.recover import recover
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.storage_move import begin_step, moved_on, placed, take_step

@@ -30,15 +30,15 @@ from hudi_core.services.archive import archive_passed_over
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_savepoint, encode
 from hudi_core.timeline.zone_evidence import require_same_zone
-from hudi_core.txn import rollback
 from hudi_core.txn.clean import continue_pending
-from hudi_core.txn.lost_completion import completion_evidence
 from hudi_core.txn.ownership import require_own_claims, without_foreign_metadata
-from hudi_core.txn.past_state import require_stored, slices_as_of
 from hudi_core.txn.publication import is_two_step, present_version, publish_with_retry
-from hudi_core.txn.recovery import is_writing, require_known_actions
-from hudi_core.txn.restore import continue_restores, restore, tidy_restores
-from hudi_core.txn.rollback_checks import require_can_be_rolled_back
+from hudi_core.txn.recovery import rollback
+from hudi_core.txn.recovery.lost_completion import completion_evidence
+from hudi_core.txn.recovery.past_state import require_stored, slices_as_of
+from hudi_core.txn.recovery.recover import is_writing, require_known_actions
+from hudi_core.txn.recovery.restore import continue_restores, restore, tidy_restores
+from hudi_core.txn.recovery.rollback_checks import require_can_be_rolled_back
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock

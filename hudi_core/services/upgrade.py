@@ -47,9 +47,9 @@ from hudi_core.errors import (
     UnsupportedTableError,
 )
 from hudi_core.meta_client import META_FOLDER, TableMetaClient
-from hudi_core.metadata.build_plan import announce_rebuild
 from hudi_core.metadata.index_definitions import in_version, put_definitions, read_definitions
-from hudi_core.metadata.lifecycle import rebuild_metadata_table, require_rebuildable
+from hudi_core.metadata.maintenance.build_plan import announce_rebuild
+from hudi_core.metadata.maintenance.lifecycle import rebuild_metadata_table, require_rebuildable
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
 from hudi_core.model.instant import Instant, parse_file_name_v1
 from hudi_core.services.convert import require_recoverable
@@ -65,7 +65,7 @@ from hudi_core.timeline.lsm_history import HistoryFileName, HistoryRow
 from hudi_core.timeline.relayout import CopyToLayout, MovedFile, moved_files
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.timeline.zone_evidence import require_same_zone
-from hudi_core.txn.recovery import is_writing, recover, require_known_actions
+from hudi_core.txn.recovery.recover import is_writing, recover, require_known_actions
 from hudi_core.txn.scheduled import is_at_work
 from hudi_core.txn.state import TableState
 from hudi_core.txn.storage_move import moved_on

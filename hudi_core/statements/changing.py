@@ -20,8 +20,14 @@ from hudi_core.statements.running import Statement, Target, parameters_of
 from hudi_core.statements.words import Scanner, spelled
 from hudi_core.table import Table
 from hudi_core.table.merging import TableMerger
-from hudi_core.write.changes import ChangeWhere
-from hudi_core.write.sql_text import Tree, library, plain_strings, quoted_string, tokens_of
+from hudi_core.write.conditional.changes import ChangeWhere
+from hudi_core.write.conditional.sql_text import (
+    Tree,
+    library,
+    plain_strings,
+    quoted_string,
+    tokens_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

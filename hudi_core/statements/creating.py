@@ -21,7 +21,7 @@ from hudi_core.statements.running import Statement, in_sql, of_tables
 from hudi_core.statements.words import Scanner, properties_of, spelled
 from hudi_core.storage.location import location_of
 from hudi_core.table import Table
-from hudi_core.write.sql_text import quoted_string
+from hudi_core.write.conditional.sql_text import quoted_string
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

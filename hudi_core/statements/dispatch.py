@@ -17,7 +17,7 @@ from hudi_core.statements.session import plain_session
 from hudi_core.statements.showing import call, create_index, drop_index, show
 from hudi_core.statements.words import Scanner
 from hudi_core.table import Options, Table
-from hudi_core.write.sql_text import shallow
+from hudi_core.write.conditional.sql_text import shallow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -19,7 +19,7 @@ from hudi_core.errors import InstantNotFoundError, NotATableError
 from hudi_core.statements.running import Statement, Target
 from hudi_core.statements.words import Scanner, spelled
 from hudi_core.table import Table
-from hudi_core.write.sql_text import Token, TokenKind, tokens_of
+from hudi_core.write.conditional.sql_text import Token, TokenKind, tokens_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -23,7 +23,7 @@ from hudi_core.services.opening import open_table
 from hudi_core.statements.words import Scanner, spelled
 from hudi_core.table import Options, Table
 from hudi_core.table_handle import OpenTable
-from hudi_core.write.sql_text import Token, TokenKind, tokens_of
+from hudi_core.write.conditional.sql_text import Token, TokenKind, tokens_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

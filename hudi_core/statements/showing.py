@@ -6,18 +6,18 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from hudi_core.doors.sql_procedures import Procedures
 from hudi_core.errors import TableServiceError
 from hudi_core.metadata.index_definitions import read_definitions
-from hudi_core.metadata.indexing import was_dropped
+from hudi_core.metadata.maintenance.indexing import was_dropped
 from hudi_core.metadata.partitions.names import full_name
 from hudi_core.metadata.partitions.registry import partition_of
 from hudi_core.services.opening import open_table
-from hudi_core.sql_procedures import Procedures
 from hudi_core.statements.creating import PURGED
 from hudi_core.statements.partitions import show_partitions
 from hudi_core.statements.running import Statement, Target
 from hudi_core.statements.words import Scanner, items_of, properties_of, spelled
-from hudi_core.write.sql_text import quoted_string
+from hudi_core.write.conditional.sql_text import quoted_string
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

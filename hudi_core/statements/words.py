@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from hudi_core.write.sql_text import Token, TokenKind, tokens_of
+from hudi_core.write.conditional.sql_text import Token, TokenKind, tokens_of
 
 _OPENING: Final = {"(": ")", "[": "]"}
 

@@ -9,7 +9,7 @@ from typing import Final
 from hudi_core.config.sync import SyncConfig
 from hudi_core.errors import HudiError, MetastoreError
 from hudi_core.model.difference import Difference
-from hudi_core.services.differences import Source, TableValidation
+from hudi_core.services.mending.differences import Source, TableValidation
 from hudi_core.sync.result import EntryChange, SyncedEntry
 from hudi_core.sync.tool import sync_table
 from hudi_core.table_handle import OpenTable

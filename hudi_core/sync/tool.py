@@ -24,8 +24,8 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
+from hudi_core.read.changes.window import Windows
 from hudi_core.read.plan import read_schema
-from hudi_core.read.window import Windows
 from hudi_core.storage.location import parse_location
 from hudi_core.sync.entries import SyncedTable, entries_of, require_registrable
 from hudi_core.sync.partition_values import PartitionValues

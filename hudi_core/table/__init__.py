@@ -1,7 +1,7 @@
 """The facade: a table to create, open, write and read.
 
 Rows are a Spark DataFrame, which is written by Spark, or anything Arrow can read, which is written
-in this process. People who bring Hudi's options come in by :mod:`hudi_core.datasource`.
+in this process. People who bring Hudi's options come in by :mod:`hudi_core.doors.datasource`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from typing import Any
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.result import CommitResult
 from hudi_core.rows.changes import ChangeKind, Met
-from hudi_core.write.expressions import Values, Where
-from hudi_core.write.merge_changes import MergeChanges, When
+from hudi_core.write.conditional.expressions import Values, Where
+from hudi_core.write.conditional.merge_changes import MergeChanges, When
 
 
 @dataclass(frozen=True, slots=True)

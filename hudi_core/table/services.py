@@ -25,7 +25,9 @@ from hudi_core.services.archive import ArchiveResult, archive_table, plan_table_
 from hudi_core.services.clean import CleanResult, clean_table, plan_table_clean
 from hudi_core.services.clustering import Clustering, ClusteringService
 from hudi_core.services.convert import Conversion, convert_table, plan_conversion, without_format
-from hudi_core.services.differences import TableValidation
+from hudi_core.services.mending.differences import TableValidation
+from hudi_core.services.mending.repair import Repair, plan_repair, repair_table
+from hudi_core.services.mending.validate import validate_table
 from hudi_core.services.metadata import MetadataOperator, MetadataRepair, repair_metadata_table
 from hudi_core.services.opening import open_table
 from hudi_core.services.partition_ttl import Expiry, expire_partitions
@@ -37,7 +39,6 @@ from hudi_core.services.relocate import (
     plan_storage_conversion,
     without_placement,
 )
-from hudi_core.services.repair import Repair, plan_repair, repair_table
 from hudi_core.services.rewrite_keys import (
     KeyRewrite,
     KeyRewriting,
@@ -53,7 +54,6 @@ from hudi_core.services.rollback import (
     roll_back_instant,
 )
 from hudi_core.services.upgrade import CHANGED_OPTIONS, Upgrade, plan_upgrade, upgrade_table
-from hudi_core.services.validate import validate_table
 from hudi_core.sync.after_commit import require_syncable
 from hudi_core.sync.lag import with_entries
 from hudi_core.sync.result import SyncResult

@@ -19,9 +19,9 @@ from hudi_core.engine.choice import engine_of
 from hudi_core.errors import HudiError
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.result import CommitResult
-from hudi_core.read.changed_rows import ChangedRows
+from hudi_core.read.changes.changed_rows import ChangedRows
+from hudi_core.read.changes.incremental import IncrementalQuery
 from hudi_core.read.filters import RowFilter
-from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.query import LatestState, SnapshotQuery
 from hudi_core.read.query_times import QueryTime, completed_time
 from hudi_core.services.after_commit import InlineServices

@@ -25,28 +25,28 @@ from hudi_core.model.operation import (
 )
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult
-from hudi_core.read.changed_rows import Images
+from hudi_core.read.changes.changed_rows import Images
 from hudi_core.read.filters import RowFilter
 from hudi_core.read.query_times import QueryTime, requested_time
 from hudi_core.read.spark_frame import frame_of_plan
-from hudi_core.services.adopt import adopt_folder
-from hudi_core.services.adopt_plan import Adoption, Folder
+from hudi_core.services.adoption.adopt import adopt_folder
+from hudi_core.services.adoption.plan import Adoption, Folder
 from hudi_core.services.archive import ArchiveResult
 from hudi_core.services.clean import CleanResult
 from hudi_core.services.clustering import Clustering
 from hudi_core.services.convert import Conversion
 from hudi_core.services.create import create_table
 from hudi_core.services.design import SchemaLike, as_arrow_schema, named_options
-from hudi_core.services.differences import TableValidation
 from hudi_core.services.drop import DropResult, drop_table, plan_drop
 from hudi_core.services.history import History, table_history
+from hudi_core.services.mending.differences import TableValidation
+from hudi_core.services.mending.repair import Repair
 from hudi_core.services.metadata import MetadataRepair
 from hudi_core.services.opening import open_table
 from hudi_core.services.partition_ttl import Expiry
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.services.purge import PurgeResult
 from hudi_core.services.relocate import StorageConversion
-from hudi_core.services.repair import Repair
 from hudi_core.services.rewrite_keys import KeyRewrite
 from hudi_core.services.rollback import (
     RestoreResult,
@@ -73,8 +73,8 @@ from hudi_core.table.arguments import (
 from hudi_core.table.merging import TableMerger
 from hudi_core.table.session import TableCall, TableSession, as_html, facts_of, pickled
 from hudi_core.table_handle import OpenTable
-from hudi_core.write.changes import Changes
-from hudi_core.write.expressions import Values, Where
+from hudi_core.write.conditional.changes import Changes
+from hudi_core.write.conditional.expressions import Values, Where
 from hudi_core.write.replacing import PartitionLike
 from hudi_core.write.validation import Validator
 

@@ -14,7 +14,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 import pyarrow as pa
 
 from hudi_core.config.trino import TrinoConfig
-from hudi_core.connector import Connector
+from hudi_core.doors.connector import Connector
 from hudi_core.errors import (
     InvalidInstantTimeError,
     MetastoreEntryError,

@@ -11,19 +11,19 @@ from hudi_core.errors import (
     AlreadyExistsError,
     HudiError,
 )
-from hudi_core.metadata.lifecycle import ensure_metadata_table
+from hudi_core.metadata.maintenance.lifecycle import ensure_metadata_table
 from hudi_core.model.client import HeldMetadata
 from hudi_core.model.commit import CommitMetadata, WriteOperation
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
-from hudi_core.txn import rollback
 from hudi_core.txn.conflicts import chosen_strategy
 from hudi_core.txn.creation import end_creation
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.publication import opened_version
-from hudi_core.txn.recovery import recover
+from hudi_core.txn.recovery import rollback
+from hudi_core.txn.recovery.recover import recover
 from hudi_core.txn.same_table import require_same_table
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock

@@ -26,7 +26,7 @@ from hudi_core.txn.idempotency import (
     keep_account,
     repeated,
 )
-from hudi_core.txn.roll_forward import RolledForward
+from hudi_core.txn.recovery.roll_forward import RolledForward
 
 _CHECKPOINTS: Final = (
     # Hudi Streamer: since version 8 of tables and before; where its last run was to start

@@ -14,8 +14,9 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.timeline.serde import encode
-from hudi_core.txn import heartbeat, rollback
-from hudi_core.txn.lost_completion import require_not_completed
+from hudi_core.txn import heartbeat
+from hudi_core.txn.recovery import rollback
+from hudi_core.txn.recovery.lost_completion import require_not_completed
 from hudi_core.txn.state import TableState
 
 

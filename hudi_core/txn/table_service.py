@@ -9,7 +9,7 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.model.client import HeldMetadata
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.recovery import recover
+from hudi_core.txn.recovery.recover import recover
 from hudi_core.txn.same_table import require_same_table
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock

@@ -20,7 +20,7 @@ from hudi_core.errors import (
     HudiError,
     StorageError,
 )
-from hudi_core.metadata.services import run_services
+from hudi_core.metadata.maintenance.services import run_services
 from hudi_core.metadata.session import MetadataSession, record_commit
 from hudi_core.model.client import HeldMetadata
 from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
@@ -35,7 +35,6 @@ from hudi_core.storage.temp_folders import STAGE, temp_folder
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn import rollback
 from hudi_core.txn.attempts import LocalAttempts
 from hudi_core.txn.carried_metadata import with_extras
 from hudi_core.txn.commit_errors import aborted, busy, rolled_back, superseded, unknown_outcome
@@ -50,7 +49,8 @@ from hudi_core.txn.publication import (
     publish_with_retry,
     with_current_parent,
 )
-from hudi_core.txn.roll_forward import ROUNDS, publish, roll_forward_pending
+from hudi_core.txn.recovery import rollback
+from hudi_core.txn.recovery.roll_forward import ROUNDS, publish, roll_forward_pending
 from hudi_core.txn.scheduled import schedule_again
 from hudi_core.txn.schema_step import SchemaStep, commit_schema
 from hudi_core.txn.state import TableState

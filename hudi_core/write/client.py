@@ -46,9 +46,9 @@ from hudi_core.txn.idempotency import AlreadyDoneError
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import AfterCommit, Transaction, no_services
-from hudi_core.write.change_steps import ChangeSteps
-from hudi_core.write.changes import Changes, Resolved
 from hudi_core.write.clustered_groups import GroupsUnderClustering
+from hudi_core.write.conditional.change_steps import ChangeSteps
+from hudi_core.write.conditional.changes import Changes, Resolved
 from hudi_core.write.ending import commit_metadata, undone_on_failure
 from hudi_core.write.input_schema import unchanged
 from hudi_core.write.key_changes import key_tracking

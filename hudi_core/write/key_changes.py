@@ -1,8 +1,9 @@
 """Key changes of one file, spilled for the key indexes.
 
-The task knows which keys come, which go, and what the rows hold: so the files are not read a
-second time to find out. What is left is an Arrow table, in the form of
-:mod:`hudi_core.metadata.key_changes`; it never passes the driver where engines share no memory.
+The task knows which keys come, which go, and what the rows hold: so the files are not read a second
+time to find out. What is left is an Arrow table, in the form of
+:mod:`hudi_core.metadata.key_index.key_changes`; it never passes the driver where engines share no
+memory.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from hudi_core.base_file.encoded_columns import plain
 from hudi_core.engine.base import TaskContext
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import read_definitions
-from hudi_core.metadata.key_changes import INSERTED, change_table, changes_of_file
+from hudi_core.metadata.key_index.key_changes import INSERTED, change_table, changes_of_file
 from hudi_core.metadata.partitions.registry import partitions_of
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.rows.context import KeyTracking, WriteContext

@@ -13,8 +13,8 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.index.record_index import require_record_index
 from hudi_core.index.tagging import located_rows
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.groups import list_all_groups
 from hudi_core.metadata.index_definitions import read_definitions
+from hudi_core.metadata.log.groups import list_all_groups
 from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.partitions.registry import enabled_partitions
 from hudi_core.metadata.table import StoredPartitions, metadata_client

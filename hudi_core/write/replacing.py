@@ -20,7 +20,7 @@ from hudi_core.errors import (
 )
 from hudi_core.keygen import key_generator
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.row_counts import row_counts
+from hudi_core.metadata.statistics.row_counts import row_counts
 from hudi_core.model.client import SliceView
 from hudi_core.model.files import FileSlice, PartitionPath
 from hudi_core.model.operation import Operation, Replaces

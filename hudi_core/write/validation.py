@@ -37,7 +37,7 @@ from hudi_core.read.query import SnapshotQuery
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.schema_step import SchemaStep
-from hudi_core.write.duckdb_text import closed_database, limited
+from hudi_core.write.conditional.duckdb_text import closed_database, limited
 
 _log = logging.getLogger(__name__)
 

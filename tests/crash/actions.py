@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import hudi_core as hudi
+from hudi_core.doors.streaming import StreamBatch, write_batch
 from hudi_core.errors import NotATableError, SchemaError
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.services.rollback import RestoreResult
-from hudi_core.streaming import StreamBatch, write_batch
 from tests.crash.found_folders import PARTITION
 from tests.crash.metadata_scenes import operator
 from tests.crash.rows import (

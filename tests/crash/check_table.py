@@ -28,10 +28,10 @@ from typing import Final, NamedTuple
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import LockError
 from hudi_core.metadata.index_definitions import read_definitions
+from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.partitions.names import ALL_CHECKS, Check
 from hudi_core.metadata.table import StoredPartitions, metadata_client
-from hudi_core.metadata.validator import validate
 from hudi_core.model.files import BaseFileName
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX

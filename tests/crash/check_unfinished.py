@@ -18,10 +18,10 @@ import hudi_core as hudi
 from hudi_core.config.table_parsers import NATIVE
 from hudi_core.errors import HudiError, NotATableError
 from hudi_core.metadata.hfile.layout import DATA_MAGIC
+from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.table import StoredPartitions
-from hudi_core.metadata.validator import validate
 from tests.crash.check_table import ACKED, Report, Tried, check_table
 from tests.crash.found_folders import READERS
 from tests.crash.place import Place, place_of

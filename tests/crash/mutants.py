@@ -21,7 +21,9 @@ from hudi_core.storage.properties_file import write_instead, write_new
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
-from hudi_core.txn import publication, recovery, roll_forward, rollback, transaction
+from hudi_core.txn import publication, transaction
+from hudi_core.txn.recovery import recover as recovery
+from hudi_core.txn.recovery import roll_forward, rollback
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import Transaction

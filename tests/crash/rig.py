@@ -23,8 +23,8 @@ from typing import Any, Final, NamedTuple
 
 import hudi_core as hudi
 from hudi_core.errors import CommitStateUnknownError, HudiError, StorageError
+from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.partitions.names import ALL_CHECKS
-from hudi_core.metadata.validator import validate
 from hudi_core.plugin.host import FormatHost
 from tests.crash.actions import ACTIONS, next_write
 from tests.crash.check_table import ACKED, FAILED, OPEN, Report, Tried, check_rows, check_table

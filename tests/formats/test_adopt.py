@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 import hudi_core as hudi
 from hudi_core import errors
 from hudi_core.cli.app import app
-from hudi_core.services.adopt_plan import plan_in_place
+from hudi_core.services.adoption.plan import plan_in_place
 from hudi_core.storage.posix import PosixStorage
 from tests.formats.dying_writers import Died, MortalStorage, death_in
 from tests.formats.service_tables import READERS, bag, by_delta, by_hudi_rs
@@ -502,7 +502,7 @@ def test_an_adoption_that_died_goes_on_as_it_was_begun(
 
 def test_it_goes_on_with_what_was_begun_and_nothing_else(path: Path) -> None:
     plain(path)
-    with death_in("hudi_core.services.adopt._commit"):
+    with death_in("hudi_core.services.adoption.adopt._commit"):
         hudi.Table.adopt(path, record_key="id", options=ENCODED)
     with pytest.raises(errors.OptionConflictError):
         hudi.Table.adopt(path, record_key="n", options=ENCODED)
@@ -563,7 +563,7 @@ def test_a_version_that_comes_meanwhile_is_not_lost(path: Path, step: str) -> No
     before = {one.name for one in path.glob("*.parquet")}
     more = rows.slice(2, 2)
     # its writer comes when the record is made; before the files have names, or before the commit
-    with death_in(f"hudi_core.services.adopt.{step}"):
+    with death_in(f"hudi_core.services.adoption.adopt.{step}"):
         hudi.Table.adopt(path, record_key="id")
     write_deltalake(path, more, mode="append")
     with pytest.raises(errors.CommitConflictError, match="new version"):
@@ -577,7 +577,7 @@ def test_a_version_that_comes_meanwhile_is_not_lost(path: Path, step: str) -> No
 def test_a_version_that_comes_after_the_commit_is_not_lost(path: Path) -> None:
     rows = ROWS.select(["id", "n"])
     write_deltalake(path, rows.slice(0, 2))
-    with death_in("hudi_core.services.adopt._make_format"):
+    with death_in("hudi_core.services.adoption.adopt._make_format"):
         hudi.Table.adopt(path, record_key="id")
     write_deltalake(path, rows.slice(2, 2), mode="append")
     with pytest.raises(errors.CommitConflictError, match="new version"):
@@ -616,7 +616,7 @@ def _while_looked_at(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], obje
         happens()
         return plan
 
-    monkeypatch.setattr("hudi_core.services.adopt.plan_in_place", planned)
+    monkeypatch.setattr("hudi_core.services.adoption.adopt.plan_in_place", planned)
 
 
 def test_a_forged_record_does_not_lead_out_of_the_folder(path: Path, tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ from hudi_core.services.convert import load_format
 from hudi_core.services.opening import open_table
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_clean, encode
-from hudi_core.txn import rollback
 from hudi_core.txn.begin import begin
+from hudi_core.txn.recovery import rollback
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import table_lock
 from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table, sound

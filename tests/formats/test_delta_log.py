@@ -25,7 +25,7 @@ import hudi_core as hudi
 from delta_format.handles import forget_handles
 from delta_format.paths import plain, spelled
 from hudi_core.errors import CorruptMetadataError, HudiError, UnsafePathError, UnsupportedTableError
-from hudi_core.services.differences import Source
+from hudi_core.services.mending.differences import Source
 from hudi_core.storage.posix import PosixStorage
 from tests import tables
 from tests.formats.delta_tables import actions_of, version

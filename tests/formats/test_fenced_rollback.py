@@ -11,15 +11,15 @@ import pytest
 
 import hudi_core as hudi
 import hudi_core.actions.rollback
-import hudi_core.txn.fenced_rollback
-import hudi_core.txn.rollback
+import hudi_core.txn.recovery.fenced_rollback
+import hudi_core.txn.recovery.rollback
 from hudi_core.errors import CommitConflictError, HudiError, IncompleteCommitError
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.plugin.host import FormatHost
 from hudi_core.timeline.serde import decode_rollback
-from hudi_core.txn import roll_forward
 from hudi_core.txn.publication import PublicationRejectedError, publish_once, with_parent_version
+from hudi_core.txn.recovery import roll_forward
 from hudi_core.txn.transaction import Transaction
 from tests.formats.two_steps import (
     FORMATS,
@@ -138,8 +138,10 @@ def test_whoever_is_overtaken_himself_hears_of_it_once_nothing_is_left(
 
 STEPS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "the fence": lambda patched: die_at(patched, "before_rollback"),
-    "the plan": lambda patched: patched.setattr(hudi_core.txn.rollback, "roll_back", dies),
-    "the rollback begins": lambda patched: patched.setattr(hudi_core.txn.rollback, "run", dies),
+    "the plan": lambda patched: patched.setattr(hudi_core.txn.recovery.rollback, "roll_back", dies),
+    "the rollback begins": lambda patched: patched.setattr(
+        hudi_core.txn.recovery.rollback, "run", dies
+    ),
     "the deletion": lambda patched: patched.setattr(
         hudi_core.actions.rollback, "delete_files", dies
     ),

@@ -30,7 +30,7 @@ from hudi_core.errors import (
     StorageError,
     UnsupportedTableError,
 )
-from hudi_core.services.differences import Source
+from hudi_core.services.mending.differences import Source
 from hudi_core.services.opening import open_table
 from iceberg_format.catalog import FolderCatalog
 from iceberg_format.commit import requirements

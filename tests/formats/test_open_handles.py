@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
 
 import hudi_core as hudi
-from hudi_core.connector import Connector
+from hudi_core.doors.connector import Connector
 from hudi_core.errors import NotATableError, OutdatedScanError
 from hudi_core.read.connector.handles import TableName
 from hudi_core.read.connector.predicate import ALL

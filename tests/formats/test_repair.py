@@ -16,7 +16,7 @@ import hudi_core as hudi
 from hudi_core.cli.app import app
 from hudi_core.cli.exit_codes import ExitCode
 from hudi_core.errors import CorruptMetadataError, HudiError
-from hudi_core.services.differences import Source
+from hudi_core.services.mending.differences import Source
 from tests.formats.dying_writers import Died, MortalStorage
 from tests.formats.service_tables import FORMATS, SCHEMA, agree, bag, batch, by_iceberg, new_table
 from tests.hudi_tables import TXNS

@@ -14,7 +14,7 @@ from hudi_core.metadata.partition_types import RECORD_INDEX
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.actions import IndexPartitionInfo, IndexPlan
 from hudi_core.model.instant import Action, Instant, State
-from hudi_core.services.differences import Source
+from hudi_core.services.mending.differences import Source
 from hudi_core.services.opening import open_table
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.timeline.clock import TimelineClock
@@ -23,7 +23,7 @@ from tests.formats.dying_writers import death_in
 from tests.formats.service_tables import agree, batch, damage_file_list, new_table, operator, sound
 
 INDEX = "secondary_index_ts"
-BUILD = "hudi_core.metadata.build_plan.PartitionBuilder.build"
+BUILD = "hudi_core.metadata.maintenance.build_plan.PartitionBuilder.build"
 OPTIONS = {"hoodie.metadata.global.record.level.index.enable": "true"}
 
 
@@ -43,7 +43,10 @@ def partitions(path: Path) -> set[str]:
 
 @pytest.mark.parametrize(
     "step",
-    ["hudi_core.metadata.lifecycle.update_properties", "hudi_core.services.repair._recovered"],
+    [
+        "hudi_core.metadata.maintenance.lifecycle.update_properties",
+        "hudi_core.services.mending.repair._recovered",
+    ],
 )
 def test_a_repair_that_died_forgets_none(path: Path, step: str) -> None:
     before = partitions(path)
@@ -117,7 +120,7 @@ def test_what_the_error_about_damaged_definitions_advises_helps(path: Path) -> N
 
 WITHOUT = {"hoodie.metadata.enable": "false"}
 PROPERTIES = ".hoodie/hoodie.properties"
-EMPTY = "hudi_core.metadata.build_plan.write_new"
+EMPTY = "hudi_core.metadata.maintenance.build_plan.write_new"
 """Where a repair dies that has deleted the old metadata table, and made nothing of the new one."""
 
 
@@ -193,7 +196,7 @@ def test_a_metadata_table_is_deleted_after_a_dead_repair(path: Path) -> None:
 def test_an_indexing_that_died_stops_nobody_either(path: Path, died_in: str, after: str) -> None:
     names = all_of(path)
     hudi.Table.open(path).repair()
-    with death_in(f"hudi_core.metadata.indexing.{died_in}"):
+    with death_in(f"hudi_core.metadata.maintenance.indexing.{died_in}"):
         operator(path).index("bloom_filters")
     is_built = died_in == "_complete"
     match after:

@@ -20,8 +20,8 @@ from hudi_core.services.rollback import create_savepoint
 from hudi_core.spi.testing import CommitResult
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import decode_restore, encode
-from hudi_core.txn.restore import restore
-from hudi_core.txn.rollback import files_written
+from hudi_core.txn.recovery.restore import restore
+from hudi_core.txn.recovery.rollback import files_written
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import table_lock
 from tests.formats.dying_writers import death_in
@@ -128,7 +128,7 @@ def test_a_dead_restore_past_cleaned_states_shows_one(path: Path, table: hudi.Ta
         table.upsert(batch(ts, "a", "y"))
     assert table.clean(options={"hoodie.cleaner.commits.retained": "2"}).files
     states = [bag(table.to_arrow(as_of=one), SCHEMA.names) for one in (saved, None)]
-    with death_in("hudi_core.txn.restore._targets"):
+    with death_in("hudi_core.txn.recovery.restore._targets"):
         table.restore(saved)
     seen = bag(hudi.Table.open(path).to_arrow(), SCHEMA.names)
     assert seen in states

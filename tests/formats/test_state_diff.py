@@ -14,10 +14,10 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import HistoryExpiredError, SchemaError
-from hudi_core.read.net_changes import CHANGE_TYPE
+from hudi_core.read.changes.net_changes import CHANGE_TYPE
+from hudi_core.read.changes.state_diff import StateDiff
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import file_scan
-from hudi_core.read.state_diff import StateDiff
 from hudi_core.rows.equality import differing_rows
 from hudi_core.services.opening import open_table
 from tests.formats.service_tables import SCHEMA, batch, new_table

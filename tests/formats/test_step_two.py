@@ -28,9 +28,9 @@ from hudi_core.model.instant import Action
 from hudi_core.plugin.host import FormatHost
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.txn import roll_forward, rollback
 from hudi_core.txn.conflicts import require_no_conflicts
 from hudi_core.txn.publication import PublicationRejectedError
+from hudi_core.txn.recovery import roll_forward, rollback
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import Hold, TableLock
 from hudi_core.txn.transaction import Transaction

@@ -17,10 +17,10 @@ from pyiceberg.catalog.hive import HiveCatalog
 import hudi_core as hudi
 import iceberg_format.creation
 from hudi_core import errors
-from hudi_core.connector import Connector
+from hudi_core.doors.connector import Connector
 from hudi_core.metastore.hive_writer import HiveWriter
 from hudi_core.read.connector.handles import TableName
-from hudi_core.services.differences import Source
+from hudi_core.services.mending.differences import Source
 from hudi_core.spi import NumberedFiles
 from hudi_core.sync.result import EntryChange
 from tests import tables

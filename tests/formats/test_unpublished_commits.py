@@ -20,7 +20,7 @@ import hudi_core as hudi
 from hudi_core.errors import UnpublishedCommitsError
 from hudi_core.model.instant import Action
 from hudi_core.schema.arrow_types import children, is_list, with_children
-from hudi_core.services.differences import Source
+from hudi_core.services.mending.differences import Source
 from hudi_core.services.opening import open_table
 from hudi_core.storage.properties_file import update_properties
 from tests import tables

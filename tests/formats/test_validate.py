@@ -27,7 +27,7 @@ from hudi_core.errors import CommitValidationError, InvalidOptionError
 from hudi_core.model.result import ProposedCommit
 from hudi_core.plugin.host import FormatHost
 from hudi_core.read.dataset import HudiDataset
-from hudi_core.services.differences import Source, TableValidation
+from hudi_core.services.mending.differences import Source, TableValidation
 from tests.formats.service_tables import FORMATS, agree, batch, new_table
 from tests.hudi_tables import PLAIN, TRIPS, TXNS
 

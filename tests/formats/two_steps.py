@@ -15,14 +15,14 @@ from pyiceberg.table import StaticTable
 
 import hudi_core as hudi
 import hudi_core.txn.publication
-import hudi_core.txn.recovery
+import hudi_core.txn.recovery.recover
 import hudi_core.txn.transaction
 from hudi_core.model.format import FormatCommit
 from hudi_core.model.instant import Instant
 from hudi_core.plugin.host import FormatHost
 from hudi_core.services.opening import open_table
 from hudi_core.table_handle import OpenTable
-from hudi_core.txn.roll_forward import RolledForward
+from hudi_core.txn.recovery.roll_forward import RolledForward
 from hudi_core.txn.state import TableState
 from hudi_core.txn.transaction import Transaction
 from tests import tables
@@ -165,7 +165,7 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return RolledForward(state, state.table.timeline())
 
     with monkeypatch.context() as patched:
-        for room in (hudi_core.txn.recovery, hudi_core.txn.transaction):
+        for room in (hudi_core.txn.recovery.recover, hudi_core.txn.transaction):
             patched.setattr(room, "roll_forward_pending", passed)
         yield
 

@@ -17,8 +17,8 @@ import hudi_core as hudi
 from hudi_core.actions.archive import archive
 from hudi_core.actions.archive_plan import ArchiveRules, plan_archive
 from hudi_core.config.write import WriteConfig
+from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.table import metadata_client
-from hudi_core.metadata.validator import validate
 from hudi_core.model.instant import Action
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table

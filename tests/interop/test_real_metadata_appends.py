@@ -19,10 +19,10 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import UnsupportedTableError
-from hudi_core.metadata.bounds import unwrap_bound
 from hudi_core.metadata.keys import column_stats_key, secondary_key
-from hudi_core.metadata.records import ColumnRange, FileList, RecordLocation
+from hudi_core.metadata.log.records import ColumnRange, FileList, RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.statistics.bounds import unwrap_bound
 from hudi_core.model.files import BaseFileName, PartitionPath
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import update_properties

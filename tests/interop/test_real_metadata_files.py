@@ -27,20 +27,20 @@ from hudi_core.log_format import (
     read_log_blocks,
 )
 from hudi_core.metadata import keys
-from hudi_core.metadata.bounds import bound_type, unwrap_bound, wrap_bound
-from hudi_core.metadata.column_ranges import decode_ranges
 from hudi_core.metadata.hfile import HFileOptions, HFileReader, write_hfile
 from hudi_core.metadata.hfile.trailer import Trailer
-from hudi_core.metadata.merging import merge, present
-from hudi_core.metadata.partition_types import shard_number, shards_of
-from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder
-from hudi_core.metadata.records import (
+from hudi_core.metadata.log.record_codec import RecordDecoder, RecordEncoder
+from hudi_core.metadata.log.records import (
     ColumnRange,
     FileList,
     MetadataRecord,
     RecordLocation,
     RecordType,
 )
+from hudi_core.metadata.merging import merge, present
+from hudi_core.metadata.partition_types import shard_number, shards_of
+from hudi_core.metadata.statistics.bounds import bound_type, unwrap_bound, wrap_bound
+from hudi_core.metadata.statistics.column_ranges import decode_ranges
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.active import ActiveTimeline

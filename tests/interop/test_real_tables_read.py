@@ -17,8 +17,8 @@ from hudi_core.errors import DataFileError, SchemaError, TimeOutOfRangeError, Un
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.instant import Action
+from hudi_core.read.changes.incremental import IncrementalQuery
 from hudi_core.read.filters import Condition
-from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.view.storage_lister import StorageLister
 from tests.foreign import by_hudi_rs

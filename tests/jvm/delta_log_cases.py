@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 import hudi_core as hudi
 from delta_format.paths import plain, spelled
 from hudi_core.errors import ForeignCommitError
-from hudi_core.services.differences import Source
+from hudi_core.services.mending.differences import Source
 from tests.jvm.engines import Engine
 from tests.tables import new_table
 

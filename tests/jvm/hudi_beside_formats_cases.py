@@ -20,7 +20,7 @@ from pyiceberg.table import StaticTable
 
 import hudi_core as hudi
 from hudi_core.errors import UnpublishedCommitsError
-from hudi_core.services.differences import Source
+from hudi_core.services.mending.differences import Source
 from tests.jvm.engines import Engine
 from tests.tables import new_table
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.services.differences import Source
+from hudi_core.services.mending.differences import Source
 from tests.jvm.engines import Engine, EngineError
 
 VERSIONS = ("8", "9")

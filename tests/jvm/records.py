@@ -19,7 +19,7 @@ from typing import Any, Final
 import pyarrow.parquet as pq
 
 from hudi_core.avro.wrappers import SCALARS, Wrapped
-from hudi_core.metadata.records import (
+from hudi_core.metadata.log.records import (
     ColumnRange,
     FileList,
     MetadataRecord,

@@ -69,7 +69,7 @@ def test_a_table_loads_what_most_queries_do_without() -> None:
 
 def test_the_interface_of_plugins_neither_reads_nor_writes_rows() -> None:
     loaded = loaded_by("import hudi_core.spi")
-    assert loaded.isdisjoint({*HEAVY, "hudi_core.table", "hudi_core.datasource"})
+    assert loaded.isdisjoint({*HEAVY, "hudi_core.table", "hudi_core.doors.datasource"})
     rows = ("hudi_core.read.", "hudi_core.write.", "hudi_core.services.", "hudi_core.index")
     assert [name for name in ours(loaded) if name.startswith(rows)] == []
 
@@ -120,7 +120,7 @@ from hudi_core import *
 import hudi_core as hudi
 import pickle
 assert hudi.read is read and hudi.write is write
-assert read.__module__ == write.__module__ == "hudi_core.datasource"
+assert read.__module__ == write.__module__ == "hudi_core.doors.datasource"
 assert sys.modules["hudi_core.read"] is not hudi.read
 for one in (Table, LocalEngine, WriteOperation, HudiError, read):
     assert pickle.loads(pickle.dumps(one)) is one

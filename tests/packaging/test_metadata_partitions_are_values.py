@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hudi_core.metadata import partition_types
+from hudi_core.metadata.log.records import RecordType
 from hudi_core.metadata.partitions.names import BUILDABLE, Check
 from hudi_core.metadata.partitions.registry import PARTITIONS, partition_of
-from hudi_core.metadata.records import RecordType
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ROOMS = ("hudi_core", "native_format", "iceberg_format", "delta_format", "pyspark_hudi")
@@ -24,7 +24,7 @@ CONSTANTS = {
 }
 # below the values: how files are named, found and merged, and who reads two partitions as one
 ALLOWED = {
-    "hudi_core/metadata/completeness.py",
+    "hudi_core/metadata/log/completeness.py",
     "hudi_core/metadata/merging.py",
     "hudi_core/metadata/partition_types.py",
     "hudi_core/metadata/snapshot.py",

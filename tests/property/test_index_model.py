@@ -22,7 +22,7 @@ import hudi_core as hudi
 from hudi_core.engine.base import InputFunction, TaskFunction
 from hudi_core.engine.local import LocalEngine
 from hudi_core.index import locating, tagging
-from hudi_core.metadata.records import RecordLocation
+from hudi_core.metadata.log.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from tests.foreign import by_hudi_rs
 from tests.property.histories import (

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pyarrow as pa
 from hypothesis import given
 
-from hudi_core.metadata.key_changes import DELETED, INSERTED, changes_between, keys_of
+from hudi_core.metadata.key_index.key_changes import DELETED, INSERTED, changes_between, keys_of
 from hudi_core.schema.table_schema import RECORD_KEY
 
 Rows = list[tuple[str, int | None]]

@@ -31,6 +31,8 @@ from hudi_core.metadata.keys import (
     partition_path,
     partition_stats_key,
 )
+from hudi_core.metadata.log.records import BloomFilterEntry, ColumnRange, FileList, RecordLocation
+from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.partition_types import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -38,10 +40,8 @@ from hudi_core.metadata.partition_types import (
     PARTITION_STATS,
     RECORD_INDEX,
 )
-from hudi_core.metadata.records import BloomFilterEntry, ColumnRange, FileList, RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
-from hudi_core.metadata.validator import validate
 from hudi_core.model.files import BaseFileName, BasePath, FileId, PartitionPath
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage

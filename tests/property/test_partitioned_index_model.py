@@ -21,10 +21,10 @@ from hypothesis import example, given
 
 import hudi_core as hudi
 from hudi_core.errors import HudiError, TableServiceError
+from hudi_core.metadata.log.records import RecordLocation
+from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.merging import present
-from hudi_core.metadata.records import RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.validator import validate
 from tests.foreign import by_hudi_rs
 from tests.property.histories import (
     UNKNOWN,

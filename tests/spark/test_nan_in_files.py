@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import hudi_core as hudi
 from hudi_core.base_file import statistics, writer
-from hudi_core.services.differences import Source
+from hudi_core.services.mending.differences import Source
 from tests.tables import new_table
 
 pytestmark = pytest.mark.spark

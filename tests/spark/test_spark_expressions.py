@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from hudi_core.metadata.expression_functions import FUNCTIONS
-from hudi_core.metadata.expressions import Expression
+from hudi_core.metadata.statistics.expression_functions import FUNCTIONS
+from hudi_core.metadata.statistics.expressions import Expression
 
 pytestmark = pytest.mark.spark
 

@@ -13,8 +13,8 @@ import pytest
 import hudi_core as hudi
 from hudi_core.engine.spark import SparkEngine
 from hudi_core.errors import DataFileError, TaskFailedError
+from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.table import METADATA_FOLDER
-from hudi_core.metadata.validator import validate
 from hudi_core.model.files import PartitionPath
 from hudi_core.services.opening import open_table
 from hudi_core.view.committed_files import TableListing

@@ -13,9 +13,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import hudi_core as hudi
+from hudi_core.doors.streaming import SINK_CHECKPOINT
 from hudi_core.errors import HudiError
 from hudi_core.services.opening import open_table
-from hudi_core.streaming import SINK_CHECKPOINT
 from tests.spark.judges import judged
 
 pytestmark = pytest.mark.spark

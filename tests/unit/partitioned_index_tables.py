@@ -10,8 +10,8 @@ from hudi import HudiTableBuilder
 
 import hudi_core as hudi
 from hudi_core.config.write import WriteConfig
+from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.validator import validate
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.txn.table_lock import lock_at
 from tests.property.test_partitioned_index_model import indexed, stored

@@ -18,7 +18,7 @@ from urllib.parse import unquote_plus
 import pyarrow as pa
 import pytest
 
-from hudi_core.connector import Connector
+from hudi_core.doors.connector import Connector
 from hudi_core.errors import StorageError
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.connector.listing import ScannedFile, SnapshotListing

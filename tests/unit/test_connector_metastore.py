@@ -18,7 +18,7 @@ from hive_metastore import ttypes
 from hudi_conformance.hive_metastore import HiveMetastore as Service
 
 import hudi_core as hudi
-from hudi_core.connector import Connector
+from hudi_core.doors.connector import Connector
 from hudi_core.errors import (
     InvalidOptionError,
     MetastoreEntryError,

@@ -17,7 +17,7 @@ from hudi import HudiTableBuilder
 
 import hudi_core as hudi
 from hudi_core.config.connector import ConnectorConfig
-from hudi_core.connector import Connector
+from hudi_core.doors.connector import Connector
 from hudi_core.errors import (
     DataFileError,
     InvalidOptionError,

@@ -21,14 +21,14 @@ from hudi_core.errors import (
     SchemaError,
     UnsupportedTableError,
 )
-from hudi_core.metadata.recorded import _decoded
+from hudi_core.metadata.log.recorded import _decoded
 from hudi_core.model.actions import InstantInfo, RollbackPlan, RollbackRequest
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import parse_instant_time
 from hudi_core.read.connector.predicate import TupleDomain
 from hudi_core.read.connector.splits import Split
-from hudi_core.services.adopt import AdoptionRecord
+from hudi_core.services.adoption.adopt import AdoptionRecord
 from hudi_core.storage.claims import Claim
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import update_properties

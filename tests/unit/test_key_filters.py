@@ -13,12 +13,16 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError
-from hudi_core.metadata import writer
 from hudi_core.metadata.index_definitions import put_definitions, read_definitions
+from hudi_core.metadata.key_index.unique_keys import (
+    has_repeated_keys,
+    has_unique_keys,
+    without_note,
+)
+from hudi_core.metadata.log import writer
+from hudi_core.metadata.log.records import PartitionChange
 from hudi_core.metadata.partitions.key_changes import KeyChanges
 from hudi_core.metadata.partitions.record_index import RecordIndexPartition
-from hudi_core.metadata.records import PartitionChange
-from hudi_core.metadata.unique_keys import has_repeated_keys, has_unique_keys, without_note
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.txn.table_lock import table_lock
 from tests.tables import FORMATS, TABLES, new_table, pairs, rows

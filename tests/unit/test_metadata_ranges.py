@@ -24,20 +24,32 @@ import hudi_core as hudi
 from hudi_core.avro.wrappers import ARRAY, SCALARS, Wrapped
 from hudi_core.base_file.footer_statistics import footer_statistics
 from hudi_core.errors import CorruptMetadataError, TableServiceError
-from hudi_core.metadata import column_ranges
-from hudi_core.metadata.bound_arrays import bound_arrays
-from hudi_core.metadata.bound_forms import bound_form, in_form, wrapped_bounds
-from hudi_core.metadata.bounds import BoundType, bound_type, kind_of, unwrap_bound, wrap_bound
-from hudi_core.metadata.column_ranges import as_table, decode_ranges
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.index_definitions import put_definitions, read_definitions, with_index
 from hudi_core.metadata.keys import partition_stats_key
-from hudi_core.metadata.merged_ranges import doubtful
+from hudi_core.metadata.log.record_codec import RecordEncoder
+from hudi_core.metadata.log.records import (
+    ColumnRange,
+    FileList,
+    MetadataRecord,
+    RecordType,
+    ValueType,
+)
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
-from hudi_core.metadata.range_cache import SHARED, RangeCache
-from hudi_core.metadata.record_codec import RecordEncoder
-from hudi_core.metadata.records import ColumnRange, FileList, MetadataRecord, RecordType, ValueType
 from hudi_core.metadata.snapshot import MetadataSnapshot
+from hudi_core.metadata.statistics import column_ranges
+from hudi_core.metadata.statistics.bound_arrays import bound_arrays
+from hudi_core.metadata.statistics.bound_forms import bound_form, in_form, wrapped_bounds
+from hudi_core.metadata.statistics.bounds import (
+    BoundType,
+    bound_type,
+    kind_of,
+    unwrap_bound,
+    wrap_bound,
+)
+from hudi_core.metadata.statistics.column_ranges import as_table, decode_ranges
+from hudi_core.metadata.statistics.merged_ranges import doubtful
+from hudi_core.metadata.statistics.range_cache import SHARED, RangeCache
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.stats import Scalar

@@ -20,10 +20,9 @@ from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.file_lists import _decoded, columns_of_lists, decode_lists
 from hudi_core.metadata.hfile import HFileOptions, HFileReader, write_hfile
-from hudi_core.metadata.layers import BaseLayer
-from hudi_core.metadata.merging import merge, present
-from hudi_core.metadata.record_codec import RecordDecoder, RecordEncoder, record_schema
-from hudi_core.metadata.records import (
+from hudi_core.metadata.log.layers import BaseLayer
+from hudi_core.metadata.log.record_codec import RecordDecoder, RecordEncoder, record_schema
+from hudi_core.metadata.log.records import (
     BloomFilterEntry,
     ColumnRange,
     FileEntry,
@@ -35,6 +34,7 @@ from hudi_core.metadata.records import (
     SecondaryEntry,
     ValueType,
 )
+from hudi_core.metadata.merging import merge, present
 from hudi_core.model.file_columns import FileColumns
 
 PATH = "/table/.hoodie/metadata/files/f.hfile"

@@ -18,9 +18,9 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.hfile import HFileOptions, write_hfile
 from hudi_core.metadata.keys import ALL_PARTITIONS
 from hudi_core.metadata.lister import MetadataLister, ValidatingLister, table_lister
+from hudi_core.metadata.log.record_codec import RecordEncoder
+from hudi_core.metadata.log.records import FileEntry, FileList, MetadataRecord, RecordType
 from hudi_core.metadata.partition_types import COLUMN_STATS, FILES
-from hudi_core.metadata.record_codec import RecordEncoder
-from hudi_core.metadata.records import FileEntry, FileList, MetadataRecord, RecordType
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.files import FileStatus, PartitionPath
 from hudi_core.model.protocols import Paths

@@ -26,19 +26,11 @@ from hudi_core.errors import (
     TableServiceError,
 )
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata import undo
-from hudi_core.metadata.compaction import (
-    compact_if_due,
-    compaction_waits_for,
-    deltas_since_compaction,
-    require_no_backlog,
-)
 from hudi_core.metadata.hfile import HFileReader
 from hudi_core.metadata.index_definitions import DEFAULT_PATH, PATH_KEY, read_definitions
-from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, PARTITION_STATS
-from hudi_core.metadata.partitions.files import list_records, partitions_record
-from hudi_core.metadata.record_codec import RecordDecoder
-from hudi_core.metadata.records import (
+from hudi_core.metadata.log import undo
+from hudi_core.metadata.log.record_codec import RecordDecoder
+from hudi_core.metadata.log.records import (
     ColumnRange,
     FileEntry,
     FileList,
@@ -46,14 +38,22 @@ from hudi_core.metadata.records import (
     PartitionChange,
     RecordType,
 )
-from hudi_core.metadata.services import archive_if_due, clean_if_due, run_services
+from hudi_core.metadata.log.undo import is_compacted
+from hudi_core.metadata.log.writer import write_deltacommit
+from hudi_core.metadata.maintenance.compaction import (
+    compact_if_due,
+    compaction_waits_for,
+    deltas_since_compaction,
+    require_no_backlog,
+)
+from hudi_core.metadata.maintenance.services import archive_if_due, clean_if_due, run_services
+from hudi_core.metadata.maintenance.validator import validate
+from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, PARTITION_STATS
+from hudi_core.metadata.partitions.files import list_records, partitions_record
 from hudi_core.metadata.session import MetadataSession, record_clean
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import StoredPartitions, metadata_client
-from hudi_core.metadata.undo import is_compacted
-from hudi_core.metadata.validator import validate
-from hudi_core.metadata.writer import write_deltacommit
 from hudi_core.model.actions import ActionInstant, CleanerPlan, CleanFileInfo
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.model.instant import Action, Instant, State

@@ -32,20 +32,10 @@ from hudi_core.errors import (
 )
 from hudi_core.log_format import BlockType, find_log_blocks
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata import recorded
-from hudi_core.metadata.completeness import require_complete
-from hudi_core.metadata.groups import GroupFile, ListedGroup
-from hudi_core.metadata.partition_types import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
-    shards_of,
-)
-from hudi_core.metadata.partitions.names import Check
-from hudi_core.metadata.partitions.registry import partition_of
-from hudi_core.metadata.records import (
+from hudi_core.metadata.log import recorded
+from hudi_core.metadata.log.completeness import require_complete
+from hudi_core.metadata.log.groups import GroupFile, ListedGroup
+from hudi_core.metadata.log.records import (
     BloomFilterEntry,
     ColumnRange,
     FileEntry,
@@ -56,6 +46,18 @@ from hudi_core.metadata.records import (
     RecordType,
     SecondaryEntry,
 )
+from hudi_core.metadata.log.writer import write_deltacommit
+from hudi_core.metadata.maintenance.validator import ValidationReport, validate
+from hudi_core.metadata.partition_types import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    shards_of,
+)
+from hudi_core.metadata.partitions.names import Check
+from hudi_core.metadata.partitions.registry import partition_of
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.state import MetadataState
 from hudi_core.metadata.table import (
@@ -64,8 +66,6 @@ from hudi_core.metadata.table import (
     StoredPartitions,
     metadata_client,
 )
-from hudi_core.metadata.validator import ValidationReport, validate
-from hudi_core.metadata.writer import write_deltacommit
 from hudi_core.model.commit import CommitMetadata, WriteStat
 from hudi_core.model.difference import Difference
 from hudi_core.model.files import BaseFileName, FileId, FileStatus, PartitionPath

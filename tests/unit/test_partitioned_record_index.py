@@ -19,11 +19,11 @@ import hudi_core as hudi
 from hudi_core.cli.app import app
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError
 from hudi_core.index.record_index import ShardLookup
-from hudi_core.metadata import completeness
 from hudi_core.metadata.index_definitions import read_definitions
+from hudi_core.metadata.log import completeness
+from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.partition_types import GroupPlace, group_place, shard_file_id
 from hudi_core.metadata.partitions.names import Check
-from hudi_core.metadata.validator import validate
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.services.metadata import look_up_keys

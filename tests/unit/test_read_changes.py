@@ -35,11 +35,11 @@ from hudi_core.log_format import BlockType, HeaderKey, encode_log_block, read_lo
 from hudi_core.log_format.block import decode_avro_content, encode_avro_content
 from hudi_core.model.commit import WriteStat
 from hudi_core.model.files import FileGroupId
-from hudi_core.read import incremental
-from hudi_core.read.change_log import ChangeLogs
-from hudi_core.read.file_changes import ChangeSource
+from hudi_core.read.changes import incremental
+from hudi_core.read.changes.file_changes import ChangeSource
+from hudi_core.read.changes.logs import ChangeLogs
+from hudi_core.read.changes.window import WindowWrite
 from hudi_core.read.json_text import json_rows
-from hudi_core.read.window import WindowWrite
 from tests.tables import new_table
 
 MODES = ("DATA_BEFORE", "DATA_BEFORE_AFTER")

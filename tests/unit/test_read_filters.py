@@ -19,8 +19,8 @@ from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import NotATableError, SchemaError, TableServiceError, UnknownPartitionError
 from hudi_core.metadata.index_definitions import read_definitions
-from hudi_core.metadata.indexing import was_dropped
-from hudi_core.metadata.unique_keys import has_repeated_keys
+from hudi_core.metadata.key_index.unique_keys import has_repeated_keys
+from hudi_core.metadata.maintenance.indexing import was_dropped
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.filters import OPERATORS, Condition, require_columns, to_filter
 from hudi_core.read.partition_pruning import PartitionPruner

@@ -37,10 +37,10 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, parse_query_time, to_datetime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.timeline_zone import UTC_TIMELINE
+from hudi_core.read.changes.incremental import IncrementalQuery
 from hudi_core.read.file_reader import can_push_down
 from hudi_core.read.filters import Filter, to_filter
 from hudi_core.read.foreign import referenced_columns
-from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.plan import PlannedSlice, ReadPlan
 from hudi_core.read.scan import file_scan, scan
 from hudi_core.schema.table_schema import TableSchema

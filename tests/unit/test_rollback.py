@@ -31,7 +31,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.late_writes import late_writes
 from hudi_core.timeline.serde import encode
-from hudi_core.txn import rollback
+from hudi_core.txn.recovery import rollback
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from tests.foreign import by_hudi_rs

@@ -24,9 +24,9 @@ from hudi_core.model.files import BaseFileName, FileStatus, PartitionPath
 from hudi_core.model.found_table import FoundFile, FoundTable
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.services.adopt import RECORD_PATH, AdoptedFile, AdoptionRecord
-from hudi_core.services.adopt_plan import Examined, repeated_keys
-from hudi_core.services.adopt_source import (
+from hudi_core.services.adoption.adopt import RECORD_PATH, AdoptedFile, AdoptionRecord
+from hudi_core.services.adoption.plan import Examined, repeated_keys
+from hudi_core.services.adoption.source import (
     PLAIN,
     choose_source,
     merge_schemas,

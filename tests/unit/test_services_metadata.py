@@ -15,6 +15,7 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError, TableServiceError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import read_definitions
+from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.partition_types import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -24,7 +25,6 @@ from hudi_core.metadata.partition_types import (
 )
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import StoredPartitions, metadata_client
-from hudi_core.metadata.validator import validate
 from hudi_core.model.actions import IndexPartitionInfo, IndexPlan
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.services.metadata import (

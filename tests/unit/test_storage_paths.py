@@ -926,9 +926,9 @@ _DATA_PATHS = frozenset(
 )
 _OF_METADATA = frozenset(
     {
-        "hudi_core/metadata/layers.py",
-        "hudi_core/metadata/compaction.py",
-        "hudi_core/metadata/completeness.py",
+        "hudi_core/metadata/log/layers.py",
+        "hudi_core/metadata/maintenance/compaction.py",
+        "hudi_core/metadata/log/completeness.py",
         "hudi_core/metadata/index_definitions.py",
         "hudi_core/services/stage_record.py",
         "hudi_core/timeline/active.py",

@@ -27,7 +27,7 @@ from hudi_core.errors import (
 from hudi_core.metadata.index_definitions import DEFAULT_PATH
 from hudi_core.model.files import FileStatus
 from hudi_core.model.protocols import Storage
-from hudi_core.services.differences import Source
+from hudi_core.services.mending.differences import Source
 from hudi_core.storage import conditional
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.hadoop_checksums import checked_path, checksum_path, stale_checksums

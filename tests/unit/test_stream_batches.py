@@ -11,7 +11,15 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.config.streaming import StreamSourceConfig
-from hudi_core.datasource import write
+from hudi_core.doors.datasource import write
+from hudi_core.doors.streaming import (
+    SINK_CHECKPOINT,
+    StreamBatch,
+    checked_sink_options,
+    stream_sink,
+    write_batch,
+    written_before,
+)
 from hudi_core.errors import (
     ConcurrentWriterError,
     HudiError,
@@ -24,14 +32,6 @@ from hudi_core.model.actions import ClusteringPlan, RequestedReplaceMetadata
 from hudi_core.model.instant_time import InstantTime, next_instant_time
 from hudi_core.read.waiting import first_offset, latest_time, next_offset
 from hudi_core.services.opening import open_table
-from hudi_core.streaming import (
-    SINK_CHECKPOINT,
-    StreamBatch,
-    checked_sink_options,
-    stream_sink,
-    write_batch,
-    written_before,
-)
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from tests.version_6 import to_version_6

@@ -16,7 +16,7 @@ from hudi_conformance.hive_metastore import HiveMetastore as Service
 
 import hudi_core as hudi
 from hudi_core.config.sync import SyncConfig
-from hudi_core.connector import Connector
+from hudi_core.doors.connector import Connector
 from hudi_core.errors import (
     InvalidOptionError,
     MetastoreEntryError,

@@ -33,10 +33,10 @@ from hudi_core.index.locating import FileCandidates
 from hudi_core.index.record_index import Locations, RecordIndex, ShardLookup
 from hudi_core.metadata.hfile import HFileReader
 from hudi_core.metadata.hfile.layout import DATA_MAGIC
-from hudi_core.metadata.layers import RecordsFile
+from hudi_core.metadata.log.layers import RecordsFile
+from hudi_core.metadata.log.records import BloomFilterEntry, PartitionChange, RecordLocation
 from hudi_core.metadata.partitions import bloom_filters
 from hudi_core.metadata.partitions.bloom_filters import BloomFilters
-from hudi_core.metadata.records import BloomFilterEntry, PartitionChange, RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.buckets import Buckets, bucket_of_file
 from hudi_core.model.files import FileGroupId, FileId, PartitionPath, derive_file_id

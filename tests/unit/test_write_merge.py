@@ -33,7 +33,7 @@ from hudi_core.errors import (
 )
 from hudi_core.rows.combine import existing_is_newer, winners
 from hudi_core.schema.table_schema import TableSchema
-from hudi_core.services.differences import Source
+from hudi_core.services.mending.differences import Source
 from hudi_core.write.partial_rows import completed
 from tests.formats.service_tables import operator
 from tests.merging_histories import (

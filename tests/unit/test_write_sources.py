@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.datasource import SaveMode
+from hudi_core.doors.datasource import SaveMode
 from hudi_core.engine import python_rows
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.python_rows import (

@@ -17,8 +17,8 @@ from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ExpressionLimitError, InvalidOptionError, SchemaError
 from hudi_core.statements.running import parameters_of
 from hudi_core.statements.words import Scanner, properties_of, spelled
-from hudi_core.write.duckdb_text import DuckDb
-from hudi_core.write.sql_text import (
+from hudi_core.write.conditional.duckdb_text import DuckDb
+from hudi_core.write.conditional.sql_text import (
     SqlText,
     TokenKind,
     Visible,

@@ -12,14 +12,19 @@ import pyarrow as pa
 from hudi_core.base_file.footer import read_bloom
 from hudi_core.hashing.bloom import TYPE_CODE
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.key_records import DataFile
+from hudi_core.metadata.key_index.key_records import DataFile
 from hudi_core.metadata.keys import bloom_filter_key
+from hudi_core.metadata.log.records import (
+    BloomFilterEntry,
+    MetadataRecord,
+    PartitionChange,
+    RecordType,
+)
 from hudi_core.metadata.partition_types import BLOOM_FILTERS
 from hudi_core.metadata.partitions.base import MetadataPartition, Reading
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Removal
-from hudi_core.metadata.records import BloomFilterEntry, MetadataRecord, PartitionChange, RecordType
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant_time import InstantTime
 

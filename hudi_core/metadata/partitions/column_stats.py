@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.metadata.bound_forms import has_values
-from hudi_core.metadata.column_records import partition_record, range_records, removed_ranges
 from hudi_core.metadata.index_definitions import IndexDefinitions, with_index
-from hudi_core.metadata.indexed_columns import META_INDEXED, IndexableColumns
-from hudi_core.metadata.key_records import DataFile
+from hudi_core.metadata.key_index.key_records import DataFile
+from hudi_core.metadata.log.records import ColumnRange, MetadataRecord, PartitionChange
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata.partitions.comparison import RecordComparison
@@ -26,7 +24,13 @@ from hudi_core.metadata.partitions.ranges import (
     ranges_of_partitions,
 )
 from hudi_core.metadata.partitions.work import Commit, Removal, Work
-from hudi_core.metadata.records import ColumnRange, MetadataRecord, PartitionChange
+from hudi_core.metadata.statistics.bound_forms import has_values
+from hudi_core.metadata.statistics.column_records import (
+    partition_record,
+    range_records,
+    removed_ranges,
+)
+from hudi_core.metadata.statistics.indexed_columns import META_INDEXED, IndexableColumns
 from hudi_core.model.difference import Difference
 from hudi_core.model.files import PartitionPath, join_path
 

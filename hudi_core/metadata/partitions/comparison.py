@@ -8,10 +8,10 @@ from functools import cached_property
 
 from hudi_core.actions.clean import files_being_cleaned
 from hudi_core.config.kinds import TableType
+from hudi_core.metadata.log.records import MetadataRecord
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Removal
-from hudi_core.metadata.records import MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.files import PartitionPath
 

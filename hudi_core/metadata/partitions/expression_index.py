@@ -12,20 +12,10 @@ import pyarrow as pa
 from hudi_core.base_file.footer import read_columns
 from hudi_core.errors import TableServiceError, UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.bound_forms import BoundForm, bound_form, covers, outermost
-from hudi_core.metadata.column_records import range_records, removed_ranges
-from hudi_core.metadata.expression_functions import EXPR
-from hudi_core.metadata.expressions import (
-    COLUMN_STATS_TYPE,
-    Bounds,
-    Expression,
-    expression_of,
-    require_kept,
-    why_not,
-)
 from hudi_core.metadata.index_definitions import AskedIndex, IndexDefinitions, read_definitions
-from hudi_core.metadata.key_records import DataFile
+from hudi_core.metadata.key_index.key_records import DataFile
 from hudi_core.metadata.keys import column_stats_key, id64, partition_name, partition_stats_key
+from hudi_core.metadata.log.records import ColumnRange, MetadataRecord, PartitionChange, RecordType
 from hudi_core.metadata.partition_types import EXPRESSION_INDEX, PARTITION_STATS
 from hudi_core.metadata.partitions.base import Reading
 from hudi_core.metadata.partitions.comparison import RecordComparison
@@ -33,7 +23,17 @@ from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.ranges import RangePartition, stored_statistics
 from hudi_core.metadata.partitions.work import Commit, Removal, Work
-from hudi_core.metadata.records import ColumnRange, MetadataRecord, PartitionChange, RecordType
+from hudi_core.metadata.statistics.bound_forms import BoundForm, bound_form, covers, outermost
+from hudi_core.metadata.statistics.column_records import range_records, removed_ranges
+from hudi_core.metadata.statistics.expression_functions import EXPR
+from hudi_core.metadata.statistics.expressions import (
+    COLUMN_STATS_TYPE,
+    Bounds,
+    Expression,
+    expression_of,
+    require_kept,
+    why_not,
+)
 from hudi_core.metadata.table import has_value_types
 from hudi_core.model.difference import Difference
 from hudi_core.model.files import PartitionPath

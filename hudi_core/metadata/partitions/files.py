@@ -12,19 +12,19 @@ from hudi_core.errors import TableServiceError
 from hudi_core.metadata.file_lists import compare_files
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
 from hudi_core.metadata.lister import MetadataLister
-from hudi_core.metadata.partition_types import FILES
-from hudi_core.metadata.partitions.base import MetadataPartition, Reading
-from hudi_core.metadata.partitions.comparison import RecordComparison
-from hudi_core.metadata.partitions.listed import ListedTable
-from hudi_core.metadata.partitions.names import Check
-from hudi_core.metadata.partitions.work import Commit, Removal
-from hudi_core.metadata.records import (
+from hudi_core.metadata.log.records import (
     FileEntry,
     FileList,
     MetadataRecord,
     PartitionChange,
     RecordType,
 )
+from hudi_core.metadata.partition_types import FILES
+from hudi_core.metadata.partitions.base import MetadataPartition, Reading
+from hudi_core.metadata.partitions.comparison import RecordComparison
+from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.names import Check
+from hudi_core.metadata.partitions.work import Commit, Removal
 from hudi_core.model.difference import Difference
 from hudi_core.model.files import BaseFileName, FileStatus, PartitionPath, join_path
 

@@ -17,27 +17,15 @@ from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.group_reader import GroupReader
-from hudi_core.metadata.key_changes import (
+from hudi_core.metadata.key_index.key_changes import (
     DELETED,
     INSERTED,
     changes_between,
     keys_of,
     location_changes,
 )
-from hudi_core.metadata.key_records import DataFile, index_millis, value_texts
-from hudi_core.metadata.keys import secondary_key
-from hudi_core.metadata.partition_types import RECORD_INDEX, secondary_indexes, shards_of
-from hudi_core.metadata.partitions.work import Commit
-from hudi_core.metadata.records import (
-    MetadataRecord,
-    PartitionChange,
-    RecordLocation,
-    RecordType,
-    SecondaryEntry,
-)
-from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.unique_keys import (
+from hudi_core.metadata.key_index.key_records import DataFile, index_millis, value_texts
+from hudi_core.metadata.key_index.unique_keys import (
     group_of,
     has_repeated_keys,
     has_unique_keys,
@@ -46,6 +34,18 @@ from hudi_core.metadata.unique_keys import (
     with_repeated_keys,
     without_note,
 )
+from hudi_core.metadata.keys import secondary_key
+from hudi_core.metadata.log.group_reader import GroupReader
+from hudi_core.metadata.log.records import (
+    MetadataRecord,
+    PartitionChange,
+    RecordLocation,
+    RecordType,
+    SecondaryEntry,
+)
+from hudi_core.metadata.partition_types import RECORD_INDEX, secondary_indexes, shards_of
+from hudi_core.metadata.partitions.work import Commit
+from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.commit import WriteOperation, WriteStatus
 from hudi_core.model.files import FileGroupId, PartitionPath
 from hudi_core.model.instant_time import InstantTime

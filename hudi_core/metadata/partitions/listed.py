@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hudi_core.errors import IncompleteListingError, MisplacedFileError
-from hudi_core.metadata.key_records import DataFile
+from hudi_core.metadata.key_index.key_records import DataFile
 from hudi_core.metadata.partitions.work import Work, data_files
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import BaseFile, FileStatus, LogFileName, PartitionPath

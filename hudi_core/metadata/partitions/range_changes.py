@@ -12,17 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from hudi_core.metadata.bound_forms import BoundForm, has_type, in_form, widest
-from hudi_core.metadata.column_records import (
-    file_ranges,
-    partition_range_record,
-    range_records,
-    removed_partition_range,
-)
-from hudi_core.metadata.indexed_columns import IndexableColumns, IndexedColumns
-from hudi_core.metadata.key_records import DataFile
+from hudi_core.metadata.key_index.key_records import DataFile
 from hudi_core.metadata.keys import partition_path, partition_stats_key
-from hudi_core.metadata.merged_ranges import updated_range
+from hudi_core.metadata.log.records import ColumnRange, MetadataRecord
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata.partitions.ranges import (
     ranges_of_files,
@@ -30,7 +22,15 @@ from hudi_core.metadata.partitions.ranges import (
     stored_ranges,
 )
 from hudi_core.metadata.partitions.work import Commit
-from hudi_core.metadata.records import ColumnRange, MetadataRecord
+from hudi_core.metadata.statistics.bound_forms import BoundForm, has_type, in_form, widest
+from hudi_core.metadata.statistics.column_records import (
+    file_ranges,
+    partition_range_record,
+    range_records,
+    removed_partition_range,
+)
+from hudi_core.metadata.statistics.indexed_columns import IndexableColumns, IndexedColumns
+from hudi_core.metadata.statistics.merged_ranges import updated_range
 from hudi_core.metadata.table import has_value_types
 from hudi_core.model.files import PartitionPath
 from hudi_core.schema.avro_types import local_timestamps

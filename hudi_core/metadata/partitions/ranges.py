@@ -13,19 +13,19 @@ import pyarrow.types as pt
 from hudi_core.base_file.footer import opened_file
 from hudi_core.base_file.footer_statistics import footer_statistics
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.bound_arrays import bound_arrays
-from hudi_core.metadata.bound_forms import covers, has_type, in_form
-from hudi_core.metadata.column_ranges import as_table
-from hudi_core.metadata.column_records import file_ranges, partition_record
-from hudi_core.metadata.indexed_columns import IndexableColumns, IndexedColumns
-from hudi_core.metadata.key_records import DataFile
+from hudi_core.metadata.key_index.key_records import DataFile
 from hudi_core.metadata.keys import id64, id128, partition_stats_key
+from hudi_core.metadata.log.records import ColumnRange, MetadataRecord
 from hudi_core.metadata.partition_types import COLUMN_STATS
 from hudi_core.metadata.partitions.base import MetadataPartition, Reading
 from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.work import Work
-from hudi_core.metadata.records import ColumnRange, MetadataRecord
+from hudi_core.metadata.statistics.bound_arrays import bound_arrays
+from hudi_core.metadata.statistics.bound_forms import covers, has_type, in_form
+from hudi_core.metadata.statistics.column_ranges import as_table
+from hudi_core.metadata.statistics.column_records import file_ranges, partition_record
+from hudi_core.metadata.statistics.indexed_columns import IndexableColumns, IndexedColumns
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.promoted_bounds import promoted_bounds
 from hudi_core.model.stats import ColumnStats

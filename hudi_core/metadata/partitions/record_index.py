@@ -14,8 +14,10 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError
 from hudi_core.metadata.index_definitions import IndexDefinitions, with_index
-from hudi_core.metadata.key_records import all_locations
+from hudi_core.metadata.key_index.key_records import all_locations
+from hudi_core.metadata.key_index.unique_keys import with_repeated_keys
 from hudi_core.metadata.keys import partition_path
+from hudi_core.metadata.log.records import MetadataRecord, PartitionChange, RecordLocation
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import RECORD_INDEX, group_place
 from hudi_core.metadata.partitions.base import GroupCountFacts, MetadataPartition, Reading
@@ -24,9 +26,7 @@ from hudi_core.metadata.partitions.key_changes import KeyChanges
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Work
-from hudi_core.metadata.records import MetadataRecord, PartitionChange, RecordLocation
 from hudi_core.metadata.table import metadata_storage
-from hudi_core.metadata.unique_keys import with_repeated_keys
 from hudi_core.model.difference import Difference
 from hudi_core.model.files import BaseFileName, LogFileName, PartitionPath
 

@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from hudi_core.errors import TableServiceError, UnsupportedTableError
 from hudi_core.metadata.index_definitions import AskedIndex, IndexDefinitions
-from hudi_core.metadata.key_records import all_entries
+from hudi_core.metadata.key_index.key_records import all_entries
+from hudi_core.metadata.key_index.value_index import noting_repeated_keys, with_type
 from hudi_core.metadata.keys import split_secondary_key
+from hudi_core.metadata.log.records import MetadataRecord, PartitionChange
 from hudi_core.metadata.partition_types import EXPRESSION_INDEX, RECORD_INDEX, SECONDARY_INDEX
 from hudi_core.metadata.partitions.base import MetadataPartition, Reading
 from hudi_core.metadata.partitions.comparison import RecordComparison
@@ -19,9 +21,7 @@ from hudi_core.metadata.partitions.key_changes import KeyChanges
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.work import Commit, Work
-from hudi_core.metadata.records import MetadataRecord, PartitionChange
 from hudi_core.metadata.table import has_value_types
-from hudi_core.metadata.value_index import noting_repeated_keys, with_type
 from hudi_core.model.difference import Difference
 
 _PLAIN: Final = ("", "identity")

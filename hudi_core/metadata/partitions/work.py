@@ -10,10 +10,10 @@ from typing import Any, Self, TypeVar
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import IndexDefinitions
-from hudi_core.metadata.key_records import DataFile
+from hudi_core.metadata.key_index.key_records import DataFile
 from hudi_core.metadata.keys import partition_name
+from hudi_core.metadata.log.records import FileList, MetadataRecord
 from hudi_core.metadata.partition_types import FILES
-from hudi_core.metadata.records import FileList, MetadataRecord
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStatus

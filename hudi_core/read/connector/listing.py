@@ -21,10 +21,10 @@ import pyarrow as pa
 from hudi_core.config.table import TableConfig
 from hudi_core.model.files import FileSlice, PartitionPath
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.read.changes.incremental import IncrementalQuery
 from hudi_core.read.connector.domain import Domain, Range
 from hudi_core.read.connector.predicate import TupleDomain
 from hudi_core.read.filters import Filter
-from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.read.plan import PlannedSlice, ReadPlan
 from hudi_core.read.query import SnapshotQuery

@@ -13,6 +13,7 @@ from hudi_core.config.connector import ConnectorConfig
 from hudi_core.errors import SchemaError
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.read.changes.incremental import IncrementalQuery
 from hudi_core.read.connector.handles import QueryKind, TableHandle
 from hudi_core.read.connector.listing import (
     FileListing,
@@ -33,7 +34,6 @@ from hudi_core.read.connector.predicate import TupleDomain
 from hudi_core.read.connector.split_source import SplitSource
 from hudi_core.read.connector.splits import Split, SplitFactory
 from hudi_core.read.filters import Filter, RowFilter
-from hudi_core.read.incremental import IncrementalQuery
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.query_times import QueryTime, completed_time, requested_time
 from hudi_core.schema.table_schema import PARTITION_PATH

@@ -1,0 +1,1 @@
+"""Ways into tables for engines and people who bring options of Hudi."""

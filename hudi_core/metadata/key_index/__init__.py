@@ -1,0 +1,1 @@
+"""Indexes of keys and values in the metadata table."""

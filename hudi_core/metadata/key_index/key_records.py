@@ -1,0 +1,173 @@
+"""Key indexes as records: locations, and keys of values.
+
+The rows of the files that an instant wrote, and of those that they replace, say what it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from hudi_core.base_file.footer import read_columns
+from hudi_core.config.table import TableConfig
+from hudi_core.errors import UnsupportedTableError
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.keys import secondary_key
+from hudi_core.metadata.log.records import (
+    MetadataRecord,
+    RecordLocation,
+    RecordType,
+    SecondaryEntry,
+)
+from hudi_core.model.files import FileGroupId, FileId, PartitionPath, join_path
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.schema.java_float import double_text, float_text
+from hudi_core.schema.table_schema import RECORD_KEY
+
+Location = tuple[PartitionPath, FileId]
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A base file of the table."""
+
+    partition_path: PartitionPath
+    file_id: FileId
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Path below the table."""
+        return join_path(self.partition_path, self.name)
+
+    @property
+    def group(self) -> FileGroupId:
+        """Its file group."""
+        return FileGroupId(self.partition_path, self.file_id)
+
+
+def index_millis(time: InstantTime, config: TableConfig) -> int:
+    """Return an instant's time in the record index, in milliseconds.
+
+    Since the epoch, by the clock of the timeline's time zone.
+    """
+    return config.zone.epoch_millis(time)
+
+
+# --- secondary indexes ------------------------------------------------------
+
+
+def _values(
+    client: TableMetaClient, files: Sequence[DataFile], column: str
+) -> set[tuple[str | None, str]]:
+    read = partial(read_columns, client.for_tasks, names=[RECORD_KEY, column])
+    found: set[tuple[str | None, str]] = set()
+    for rows in client.map_files(read, [file.path for file in files]):
+        texts = value_texts(rows.column(column), column, client.base_path)
+        found.update(zip(texts, rows.column(RECORD_KEY).to_pylist(), strict=True))
+    return found
+
+
+def value_texts(values: pa.ChunkedArray, column: str, base_path: str) -> list[str | None]:
+    """Return the values of an indexed column as its index spells them."""
+    kind = values.type
+    for matches, spell in _SPELLINGS:
+        if matches(kind):
+            found: list[str | None] = spell(values)
+            return found
+    raise UnsupportedTableError(
+        base_path,
+        f"has a secondary index of {column}, which is of type {kind}",
+        "Drop the index, or write with Apache Hudi.",
+    )
+
+
+def _nothing(values: pa.ChunkedArray) -> list[Any]:
+    return [None] * len(values)
+
+
+def _texts(values: pa.ChunkedArray) -> list[Any]:
+    found: list[Any] = values.to_pylist()
+    return found
+
+
+def _numbers(values: pa.ChunkedArray) -> list[Any]:
+    found: list[Any] = pc.cast(values, pa.string()).to_pylist()
+    return found
+
+
+def _days(values: pa.ChunkedArray) -> list[Any]:
+    return _numbers(values.cast(pa.int32()))
+
+
+def _micros(values: pa.ChunkedArray) -> list[Any]:
+    return _numbers(values.cast(pa.int64()))
+
+
+def _spelled(spell: Callable[[Any], str]) -> Callable[[pa.ChunkedArray], list[Any]]:
+    def spell_all(values: pa.ChunkedArray) -> list[Any]:
+        return [None if one is None else spell(one) for one in values.to_pylist()]
+
+    return spell_all
+
+
+def _float(value: float) -> str:
+    return float_text(np.float32(value))
+
+
+_SPELLINGS: Final[
+    tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.ChunkedArray], list[Any]]], ...]
+] = (
+    (pt.is_null, _nothing),
+    (lambda kind: pt.is_string(kind) or pt.is_large_string(kind), _texts),
+    (pt.is_boolean, _numbers),
+    (pt.is_integer, _numbers),
+    (pt.is_date32, _days),
+    (pt.is_timestamp, _micros),
+    (pt.is_float32, _spelled(_float)),
+    (pt.is_float64, _spelled(double_text)),
+)
+
+
+def all_locations(
+    client: TableMetaClient, files: Sequence[DataFile], times: Mapping[str, InstantTime]
+) -> Iterable[MetadataRecord]:
+    """Yield a location for every key of some files.
+
+    For the first building of the index.
+    """
+    for file, keys in zip(files, keys_of_files(client, files), strict=True):
+        where = (file.partition_path, file.file_id)
+        millis = index_millis(times[file.name], client.config)
+        for key in keys.to_pylist():
+            yield MetadataRecord(key, RecordType.RECORD_INDEX, RecordLocation(*where, millis))
+
+
+def keys_of_files(client: TableMetaClient, files: Sequence[DataFile]) -> Iterable[pa.Array]:
+    """The record keys of files, each key of a file once."""
+    return client.map_files(partial(_keys, client.for_tasks), [file.path for file in files])
+
+
+def _keys(client: TableMetaClient, path: str) -> pa.Array:
+    return pc.unique(read_columns(client, path, [RECORD_KEY]).column(RECORD_KEY))
+
+
+def all_entries(
+    client: TableMetaClient, files: Sequence[DataFile], column: str
+) -> Iterable[MetadataRecord]:
+    """Return an entry for every value and key of some files.
+
+    For the first building of the index of a column.
+    """
+    entry = SecondaryEntry(is_deleted=False)
+    return [
+        MetadataRecord(secondary_key(*one), RecordType.SECONDARY_INDEX, entry)
+        for one in _values(client, files, column)
+    ]

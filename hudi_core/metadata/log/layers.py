@@ -1,0 +1,152 @@
+"""Layers of a metadata file group: base file and log blocks.
+
+A lookup goes through all layers, the oldest first, and reads of each the blocks that may hold the
+keys. A small file is read whole, of a large one only what is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from hudi_core.errors import CorruptMetadataError, PathNotFoundError
+from hudi_core.log_format import BlockType, HeaderKey, decode_delete_content, find_log_blocks
+from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
+from hudi_core.metadata.hfile import HFileReader
+from hudi_core.metadata.log.record_codec import RecordDecoder
+from hudi_core.metadata.log.records import MetadataRecord
+from hudi_core.model.files import FileStatus
+from hudi_core.model.protocols import Storage
+
+Entry = tuple[bytes, bytes]
+"""Key and value of an HFile."""
+WHOLE_BYTES: Final = 256 * 1024
+"""Files of up to so many bytes are read in one piece."""
+_ROLLBACK: Final = "0"
+
+
+class RecordsFile:
+    """Reads parts of one file of the metadata table.
+
+    ``path`` is for errors, ``size`` in bytes.
+    """
+
+    def __init__(self, storage: Storage, status: FileStatus) -> None:
+        self._storage, self._status = storage, status
+        self._whole: bytes | None = None
+        self.path: Final = f"{storage.root}/{status.path}"
+        self.size: Final = status.size
+        self.modified_ms: Final = status.modified_ms
+
+    def __call__(self, offset: int, length: int) -> bytes:
+        """Return ``length`` bytes from ``offset`` on; fewer only where the file ends."""
+        try:
+            if self.size > WHOLE_BYTES:
+                return self._storage.read_range(self._status.path, offset, length)
+            if self._whole is None:
+                self._whole = self._storage.read_range(self._status.path, 0, self.size)
+        except PathNotFoundError as error:
+            raise CorruptMetadataError(self.path, "it is missing", REBUILD) from error
+        return self._whole[offset : offset + length]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What one base file or one log block says.
+
+    ``reader`` is ``None`` for a delete block, whose keys are ``deleted``. ``identity`` is what no
+    other file or block has, not even another one of its name.
+    """
+
+    path: str
+    reader: HFileReader | None = None
+    deleted: frozenset[str] = field(default=frozenset())
+    identity: tuple[Hashable, ...] = ()
+
+    def lookup(self, keys: Sequence[str]) -> Iterator[tuple[str, MetadataRecord | None]]:
+        """Yield those of some keys about which it says something; ``None``: deleted."""
+        if self.reader is not None:
+            yield from self.decoded(self.reader.get_many(key.encode() for key in keys))
+        if self.deleted:
+            yield from ((key, None) for key in keys if key in self.deleted)
+
+    def scan(self, prefixes: Sequence[str]) -> Iterator[tuple[str, MetadataRecord | None]]:
+        """Yield the keys that begin with one of some prefixes; ``None``: deleted."""
+        if self.reader is not None:
+            yield from self.decoded(self.reader.scan_prefixes(one.encode() for one in prefixes))
+        for key in self.deleted:
+            if key.startswith(tuple(prefixes)):
+                yield key, None
+
+    def decoded(self, entries: Iterable[Entry]) -> Iterator[tuple[str, MetadataRecord | None]]:
+        """Yield the records of some of its entries."""
+        for key, value in entries:
+            try:
+                text = key.decode()
+            except UnicodeDecodeError as error:
+                raise CorruptMetadataError(
+                    self.path, f"its key {key!r} is not UTF-8", REBUILD
+                ) from error
+            yield text, self._decoder.decode(key, value)
+
+    @cached_property
+    def _decoder(self) -> RecordDecoder:
+        assert self.reader is not None  # noqa: S101 - only asked for where there are records
+        return RecordDecoder(self.reader.schema, self.path)
+
+
+@dataclass(frozen=True)
+class BaseLayer(Layer):
+    """What a base file says, which never changes."""
+
+    reader: HFileReader
+
+
+def base_layer(file: RecordsFile) -> BaseLayer:
+    """Return the layer of a base file."""
+    reader = HFileReader(file, file.size, file.path)
+    return BaseLayer(file.path, reader, identity=_identity(file, reader))
+
+
+def _identity(file: RecordsFile, reader: HFileReader, offset: int = 0) -> tuple[Hashable, ...]:
+    # tables that are rebuilt have files of the same names
+    stated = tuple(sorted(reader.info.items()))
+    return file.path, file.size, file.modified_ms, offset, reader.trailer, stated
+
+
+@dataclass(frozen=True, slots=True)
+class LogLayer:
+    """A log layer, or a block that rolls back others.
+
+    ``layer`` is ``None`` for a block that rolls back those of ``target``, an earlier deltacommit.
+    """
+
+    instant: str
+    layer: Layer | None
+    target: str | None = None
+
+
+def log_layers(file: RecordsFile) -> Iterator[LogLayer]:
+    """Yield the layers of a log file, the oldest first."""
+    if not file.size:
+        raise CorruptMetadataError(file.path, "it is empty", REBUILD)
+    with with_rebuild_hint():
+        for place in find_log_blocks(file, file.size, file.path):
+            instant = place.header.get(HeaderKey.INSTANT_TIME)
+            if instant is None:
+                raise CorruptMetadataError(file.path, "a block has no instant")
+            if place.type == BlockType.HFILE:
+                reader = HFileReader(file, place.size, file.path, place.offset)
+                identity = _identity(file, reader, place.offset)
+                yield LogLayer(instant, Layer(file.path, reader, identity=identity))
+            elif place.type == BlockType.DELETE:
+                content = file(place.offset, place.size)
+                deleted = decode_delete_content(content, file.path)
+                keys = frozenset(one.record_key for one in deleted if one.record_key is not None)
+                yield LogLayer(instant, Layer(file.path, deleted=keys))
+            elif place.header.get(HeaderKey.COMMAND_BLOCK_TYPE) == _ROLLBACK:
+                yield LogLayer(instant, None, place.header.get(HeaderKey.TARGET_INSTANT_TIME))
+            else:
+                raise CorruptMetadataError(file.path, f"a block has the type {place.type}")

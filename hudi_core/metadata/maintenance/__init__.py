@@ -1,0 +1,1 @@
+"""Building, compacting, checking and repairing the metadata table."""

@@ -1,0 +1,354 @@
+"""Adds or drops one metadata table partition, as an `indexing`.
+
+Order of an addition (a crash at any point leaves what the next indexing, or the next write, takes
+away): plan, inflight, the partition marked as being built, its files, the mark replaced by its name
+among the complete ones, completed metadata. A drop takes the name away first and the files after.
+Everything runs under the table's lock from the first step to the last; other engines hold theirs
+for the first and the last step alone, so their pending indexings are left to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.stored_keys import ManagedKeys
+from hudi_core.errors import (
+    CorruptMetadataError,
+    HudiError,
+    TableServiceError,
+)
+from hudi_core.meta_client import TableMetaClient
+from hudi_core.metadata.index_definitions import (
+    NOTHING_ASKED,
+    PATH_KEY,
+    AskedIndex,
+    put_definitions,
+    read_definitions,
+    without_index,
+)
+from hudi_core.metadata.log.undo import recover
+from hudi_core.metadata.maintenance.initialize import PartitionBuilder
+from hudi_core.metadata.partitions.base import MetadataPartition
+from hudi_core.metadata.partitions.names import BUILDABLE
+from hudi_core.metadata.partitions.registry import enabled_partitions, partition_of, partitions_of
+from hudi_core.metadata.partitions.work import Work
+from hudi_core.metadata.state import MetadataState
+from hudi_core.metadata.table import StoredPartitions, metadata_storage
+from hudi_core.model.actions import IndexCommitMetadata, IndexPartitionInfo, IndexPlan
+from hudi_core.model.instant import Action, Instant, State
+from hudi_core.storage.properties_file import update_properties
+from hudi_core.timeline.serde import decode_index_plan, encode
+from hudi_core.timeline.timeline import Timeline
+
+_OURS: Final = "hudi.core.indexing"
+"""Key of a plan's extra metadata: what is done, by a writer that holds the lock throughout."""
+_BUILD, _DROP = "build", "drop"
+
+
+def build_partition(
+    tables: MetadataState,
+    config: MetadataConfig,
+    partition: str,
+    asked: AskedIndex = NOTHING_ASKED,
+) -> Indexing:
+    """Add a partition to the metadata table, built from the table's files.
+
+    Both tables are recovered, pending indexing included (:func:`recover_pending_indexing`). The
+    partition must not be there yet, and the list of files must.
+    """
+    _require_none_pending(tables.data_timeline)
+    stored = tables.partitions
+    if not stored.is_there:
+        raise TableServiceError(
+            f"The table at {tables.client.base_path} has no metadata table to add {partition} to",
+            "Run `hudi metadata create PATH` first.",
+        )
+    if partition in stored.complete:
+        raise TableServiceError(
+            f"The metadata table has the partition {partition} already",
+            f"To rebuild it, run `hudi metadata drop PATH {partition}` first.",
+        )
+    kind = _known(partition)
+    if kind.made_from is not None and kind.made_from not in stored.complete:
+        raise TableServiceError(
+            f"{partition} is made from {kind.made_from}, which the metadata table lacks",
+            f"Run `hudi metadata index PATH {kind.made_from}` first.",
+        )
+    work = Work(tables.client, config, tables.definitions)
+    defined = replace(tables, definitions=kind.defined(work, asked))
+    storage = tables.client.storage
+    with _made_good_on_failure(tables.client):
+        indexing = _begin(defined, partition, _BUILD)
+        update_properties(
+            storage,
+            {
+                ManagedKeys.metadata_partitions_inflight.key: ",".join(
+                    sorted({*stored.building, partition})
+                )
+            },
+        )
+        tables.metadata.storage.delete_tree(partition)
+        builder = PartitionBuilder.of(indexing.tables, config)
+        # not at a time before all others: what was committed to an earlier one of that name is no
+        # part of it
+        builder.build(kind, indexing.instant.requested_time)
+        built = builder.built
+        put_definitions(storage, built.definitions)
+        properties = update_properties(
+            storage,
+            {
+                ManagedKeys.metadata_partitions.key: ",".join(
+                    sorted({*stored.complete, partition})
+                ),
+                ManagedKeys.metadata_partitions_inflight.key: ",".join(stored.building),
+                PATH_KEY: built.definitions.path,
+            },
+        )
+        return _complete(built.with_properties(properties), indexing.instant)
+
+
+def build_missing_partitions(tables: MetadataState, config: MetadataConfig) -> MetadataState:
+    """Add missing enabled partitions; returns the new tables."""
+    stored = tables.partitions.all
+    wanted = enabled_partitions(config, tables.client.config)
+    for one in wanted:
+        if one.name in stored:
+            one.require_same_kind(Work(tables.client, config, tables.definitions))
+    for one in wanted:
+        if one.name not in tables.partitions.all:
+            tables = build_partition(tables, config, one.name).tables
+            continue
+        asked = one.rebuild_options(Work(tables.client, config, tables.definitions))
+        if asked is not config:
+            tables = _rebuild(tables, asked, one.name)
+    return tables
+
+
+def _rebuild(tables: MetadataState, config: MetadataConfig, partition: str) -> MetadataState:
+    """Rebuild a partition, and those that are made from it."""
+    names = [partition, *(one.name for one in _made_from(tables, partition))]
+    tables = drop_partition(tables, partition).tables
+    for name in names:
+        tables = build_partition(tables, config, name).tables
+    return tables
+
+
+def _made_from(tables: MetadataState, partition: str) -> list[MetadataPartition]:
+    stored = partitions_of(tables.partitions.all)
+    return [one for one in stored if one.made_from == partition]
+
+
+def drop_partition(tables: MetadataState, partition: str, *, cascades: bool = False) -> Indexing:
+    """Delete a partition of the metadata table, dependents first.
+
+    Without ``cascades``, partitions whose lookups go through it are in the way.
+    """
+    _require_none_pending(tables.data_timeline)
+    stored = tables.partitions
+    if partition not in stored.all:
+        raise TableServiceError(
+            f"The metadata table has no partition {partition}",
+            f"It has {', '.join(stored.complete) or 'none'}.",
+        )
+    kind = partition_of(partition)
+    if kind is not None:
+        kind.require_droppable()
+    needing = [one.name for one in partitions_of(stored.all) if one.read_through == partition]
+    if needing and not cascades:
+        raise TableServiceError(
+            f"Lookups by {', '.join(needing)} go through the {partition.replace('_', ' ')}",
+            "Drop them first.",
+        )
+    for name in needing:
+        tables = drop_partition(tables, name).tables
+    for one in _made_from(tables, partition):
+        # it would go stale
+        tables = drop_partition(tables, one.name).tables
+    with _made_good_on_failure(tables.client):
+        indexing = _begin(tables, partition, _DROP)
+        client = _drop(indexing.tables.client, partition)
+        dropped = indexing.tables.with_properties(client.config.raw)
+        definitions = read_definitions(client.storage, client.config)
+        return _complete(replace(dropped, definitions=definitions), indexing.instant)
+
+
+def was_dropped(client: TableMetaClient, partition: str) -> bool:
+    """Whether the active timeline shows that a partition was dropped."""
+    for instant in reversed(client.timeline().instants):
+        if instant.action is Action.INDEXING and instant.is_completed:
+            info = _own_plan(client, instant)
+            if info is not None and info.metadata_partition_path == partition:
+                return (info.extra_metadata or {}).get(_OURS) == _DROP
+    return False
+
+
+def recover_pending_indexing(client: TableMetaClient, *, is_lost: bool = False) -> bool:
+    """Recover a dead indexing of ours; runs under the lock.
+
+    An addition whose partition readers use by now is completed, any other is taken back; so is a
+    drop, unless readers do without the partition by now: then its files go. Of what is about to be
+    rebuilt nothing is completed: that such a partition was built is forgotten, and it is kept.
+
+    The timeline is read since the lock is held. ``is_lost`` is whether the metadata table is about
+    to be rebuilt. Returns whether there was one.
+    """
+    found = False
+    for pending in client.timeline().pending():
+        if pending.action is not Action.INDEXING:
+            continue
+        info = _own_plan(client, pending)
+        if info is None:
+            continue
+        found = True
+        partition = info.metadata_partition_path or ""
+        is_drop = (info.extra_metadata or {}).get(_OURS) == _DROP
+        if partition not in StoredPartitions.of(client.config).complete:
+            client = _drop(client, partition)
+        elif not (is_drop or is_lost):
+            tables = MetadataState.load(client)
+            if tables is not None:
+                client = _complete(tables, pending).tables.client
+                continue
+        client.active.delete_pending(pending)
+    return found
+
+
+@contextmanager
+def _made_good_on_failure(client: TableMetaClient) -> Iterator[None]:
+    """Recovery of a failing indexing at once; see :func:`recover_pending_indexing`."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            recover_pending_indexing(_afresh(client))
+            tables = MetadataState.load(_afresh(client))
+            if tables is not None:
+                recover(tables)
+        except HudiError as again:
+            # what went wrong first is what the caller must hear of; the next writer repairs
+            error.add_note(f"Undoing the indexing failed as well: {again}")
+        raise
+
+
+def _afresh(client: TableMetaClient) -> TableMetaClient:
+    now = client.afresh.as_stored()
+    return now.seeing(now.active.load())
+
+
+def _require_none_pending(timeline: Timeline) -> None:
+    pending = timeline.pending().of_actions(Action.INDEXING).first
+    if pending is not None:
+        raise TableServiceError(
+            f"The {pending} is under way",
+            "Let the engine that started it finish it, then try again.",
+            instant=str(pending),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Indexing:
+    """An indexing, and the tables with it."""
+
+    tables: MetadataState
+    instant: Instant
+
+
+def _begin(tables: MetadataState, partition: str, what: str) -> Indexing:
+    active = tables.client.active
+    writes = tables.data_timeline.completed_writes()
+    info = IndexPartitionInfo(
+        metadata_partition_path=partition,
+        index_upto_instant=writes[-1].requested_time if writes else None,
+        extra_metadata={_OURS: what},
+    )
+    requested = Instant(tables.next_time(), Action.INDEXING, State.REQUESTED)
+    active.create_requested(requested, encode(IndexPlan(index_partition_infos=(info,))))
+    inflight = active.to_inflight(requested)
+    timeline = tables.data_timeline.with_instant(inflight)
+    return Indexing(tables.with_data_timeline(timeline), inflight)
+
+
+def _complete(tables: MetadataState, instant: Instant) -> Indexing:
+    client, timeline = tables.client, tables.data_timeline
+    requested = instant.to(State.REQUESTED)
+    where = f"{client.storage.root}/{client.active.path(requested)}"
+    plan = decode_index_plan(client.active.read(requested), where)
+    body = IndexCommitMetadata(index_partition_infos=plan.index_partition_infos)
+    if instant.state is State.REQUESTED:
+        instant = client.active.to_inflight(instant)
+    completed = client.active.complete(instant, tables.next_time(), encode(body), timeline)
+    return Indexing(tables.with_data_timeline(timeline.with_instant(completed)), completed)
+
+
+def is_own_indexing(client: TableMetaClient, pending: Instant) -> bool:
+    """Whether :func:`recover_pending_indexing` recovers a pending instant."""
+    return pending.action is Action.INDEXING and _own_plan(client, pending) is not None
+
+
+def _own_plan(client: TableMetaClient, pending: Instant) -> IndexPartitionInfo | None:
+    """Partitions of a pending indexing; ``None`` when another engine began it."""
+    requested = pending.to(State.REQUESTED)
+    where = f"{client.storage.root}/{client.active.path(requested)}"
+    data = client.active.read(requested)
+    if not data:
+        return None  # ours are put in one step, with their plan
+    plan = decode_index_plan(data, where)
+    infos = plan.index_partition_infos or ()
+    if len(infos) != 1 or _OURS not in (infos[0].extra_metadata or {}):
+        return None
+    _checked(infos[0].metadata_partition_path or "", where)
+    return infos[0]
+
+
+def _checked(partition: str, where: str) -> None:
+    """Refuse a plan for anything but a buildable partition.
+
+    Regardless of the engine that wrote it.
+    """
+    kind = partition_of(partition)
+    if kind is None or kind.is_required or not kind.has_safe_name:
+        raise CorruptMetadataError(
+            where,
+            f"it is an indexing of {partition!r}",
+            "Nothing was changed. Remove it if it is not from a writer you trust.",
+        )
+
+
+def _drop(client: TableMetaClient, partition: str) -> TableMetaClient:
+    """Drop a partition: properties, definitions, then files.
+
+    Returns the table with the properties that it has then.
+    """
+    stored = StoredPartitions.of(client.config)
+    properties = update_properties(
+        client.storage,
+        {
+            ManagedKeys.metadata_partitions.key: ",".join(
+                one for one in stored.complete if one != partition
+            ),
+            ManagedKeys.metadata_partitions_inflight.key: ",".join(
+                one for one in stored.building if one != partition
+            ),
+        },
+    )
+    definitions = read_definitions(client.storage, client.config)
+    if partition in definitions.raw:
+        put_definitions(client.storage, without_index(definitions, partition))
+    metadata_storage(client).delete_tree(partition)
+    return client.with_properties(properties)
+
+
+def _known(partition: str) -> MetadataPartition:
+    """The partition of a name, which can be added."""
+    kind = partition_of(partition)
+    if kind is None or kind.is_required:
+        raise TableServiceError(
+            f"The metadata table cannot have a partition {partition}",
+            f"Name one of {', '.join(BUILDABLE)}; those of a name of yours with a column.",
+        )
+    _checked(partition, "The name")
+    return kind

@@ -1,0 +1,1 @@
+"""Ranges of columns and of expressions, of files and partitions."""

@@ -1,0 +1,1 @@
+"""Adoption of a folder of rows as a table."""

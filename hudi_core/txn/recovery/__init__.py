@@ -1,0 +1,1 @@
+"""Rollback, restore, and recovery of what dead writers left."""

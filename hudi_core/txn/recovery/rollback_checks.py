@@ -1,0 +1,124 @@
+"""What keeps a completed write from being rolled back."""
+
+from __future__ import annotations
+
+from hudi_core.errors import HistoryExpiredError, TableServiceError
+from hudi_core.metadata.session import can_undo
+from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.txn.recovery.past_state import lost_files
+from hudi_core.txn.state import TableState
+
+
+def require_can_be_rolled_back(state: TableState, target: Instant) -> None:
+    """Refuse a rollback that would lose rows of other writes.
+
+    ``state`` must be read under the lock. Refused are a write that later ones build on, that a
+    savepoint holds, that alone shows that earlier writes are archived, or whose replaced files are
+    gone.
+    """
+    _require_not_built_upon(state.timeline, target)  # guard looks-at-later
+    _require_no_savepoint(state.timeline, target)  # guard looks-at-savepoints
+    _require_archived_still_count(state, target)  # guard looks-at-history
+    _require_not_cleaned(state, target)  # guard looks-at-files
+    _require_not_compacted(state, target)
+
+
+def require_can_be_fenced(state: TableState, target: Instant) -> None:
+    """Refuse to fence a write when others' rows would be lost.
+
+    The write is pending publication.
+
+    Later writes do not matter by themselves: they have not seen it. One of a writer that does not
+    know the format may have.
+
+    ``state`` must be read under the lock.
+    """
+    for later in state.timeline.completed_writes():
+        if later.effective_completion_time > target.effective_completion_time and any(
+            stat.prev_commit == target.requested_time
+            for stat in state.client.read_commit(later).stats
+        ):
+            raise TableServiceError(
+                f"instant {later.requested_time} builds on files of it",
+                "Roll the later instants back first, the newest at first.",
+                instant=target.requested_time,
+                later=[later.requested_time],
+            )
+    _require_no_savepoint(state.timeline, target)
+    _require_not_cleaned(state, target)
+    _require_not_compacted(state, target)
+
+
+def _require_not_built_upon(timeline: Timeline, target: Instant) -> None:
+    later = [
+        found.requested_time
+        for found in timeline.completed_writes()
+        if found.effective_completion_time > target.effective_completion_time
+    ]
+    if later:
+        instant = target.requested_time
+        raise TableServiceError(
+            f"Instant {instant} cannot be rolled back: {', '.join(later)} came after it",
+            "Roll the later instants back first, the newest at first.",
+            instant=instant,
+            later=later,
+        )
+
+
+def _require_no_savepoint(timeline: Timeline, target: Instant) -> None:
+    instant = target.requested_time
+    if timeline.find(instant, Action.SAVEPOINT) is not None:
+        raise TableServiceError(
+            f"Instant {instant} cannot be rolled back: a savepoint holds it",
+            "Delete the savepoint (hudi savepoint delete), then roll back.",
+            instant=instant,
+        )
+
+
+def _require_archived_still_count(state: TableState, target: Instant) -> None:
+    """Refuse to roll back the last active write before archived ones.
+
+    What is earlier than the active timeline counts as archived, and thus as complete: without a
+    write on it nothing does.
+    """
+    left = Timeline.of(state.timeline.without(target).completed().instants)
+    archived = [
+        one.instant.requested_time
+        for one in ([] if _has_unsaved(left) else state.client.archived.load(left.active_start))
+        if one.instant.action in WRITE_ACTIONS
+    ]
+    if archived:
+        instant = target.requested_time
+        raise TableServiceError(
+            f"Instant {instant} cannot be rolled back: the writes before it are archived, which "
+            "only a later write on the active timeline shows",
+            "Write the rows that are wanted.",
+            instant=instant,
+            archived=archived,
+        )
+
+
+def _has_unsaved(timeline: Timeline) -> bool:
+    saved = {one.requested_time for one in timeline if one.action is Action.SAVEPOINT}
+    return any(one.requested_time not in saved for one in timeline.completed_writes())
+
+
+def _require_not_compacted(state: TableState, target: Instant) -> None:
+    """Refuse if a key index cannot return to before the write."""
+    tables = state.metadata
+    if tables is not None and not can_undo(tables, target.requested_time):
+        instant = target.requested_time
+        raise TableServiceError(
+            f"Instant {instant} cannot be rolled back: a compaction of the metadata table has "
+            "taken its keys into an index",
+            "Drop the indexes of keys (hudi metadata drop), roll back, and build them again.",
+            instant=instant,
+        )
+
+
+def _require_not_cleaned(state: TableState, target: Instant) -> None:
+    """Refuse where the state before the write cannot be read any more."""
+    gone = next(lost_files(state, {target: state.client.read_commit(target)}), None)
+    if gone is not None:
+        raise HistoryExpiredError(*gone, undoing=target.requested_time)

@@ -1,0 +1,1 @@
+"""Updates, deletes and merges by conditions."""
