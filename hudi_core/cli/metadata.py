@@ -49,7 +49,7 @@ def _command(
     by: Callable[[Call], Any],
     **more: Any,
 ) -> Callable[[Callable[[Any, Call], Iterator[Part]]], Callable[..., None]]:
-    """A service of the metadata table; the seconds are those of the work alone.
+    """A service of the metadata table, with the seconds of its work.
 
     ``does``, a function or its name in the library, is called with what ``by`` opens, and with the
     arguments by name.

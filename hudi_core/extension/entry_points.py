@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class InstalledExtension:
-    """What a distribution registers in a group; nothing of it has been imported.
+    """An entry of a distribution in a group, not imported yet.
 
     ``name`` is in lower case; ``target`` is ``module:attribute``, as the entry point names it.
     """
@@ -40,7 +40,7 @@ class InstalledExtension:
 def named_entries(
     entries: Iterable[EntryPoint], kind: str, reason: str
 ) -> Iterator[tuple[str, EntryPoint]]:
-    """The entry points of a group, each by its name in lower case.
+    """The entry points of a group, by lower-case name.
 
     One that cannot be asked for is logged, with the ``reason``, and left out.
     """

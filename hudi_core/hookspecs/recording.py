@@ -1,4 +1,4 @@
-"""A base for formats that record every action by one function, and pass the others on."""
+"""A base for formats that record every action by one function."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RecordingFormat(TableFormat):
     """
 
     def record(self, completion: Completion) -> FormatCommit:
-        """Make the lineage hold an instant; what every hook owes is owed here."""
+        """Make the lineage hold an instant, as every such hook owes."""
         raise NotImplementedError
 
     def metadata_of(self, meta_client: MetaClientView) -> Any:
@@ -76,7 +76,7 @@ class RecordingFormat(TableFormat):
 
 
 def passed_on(function: Callable[..., Any], *names: str) -> Any:
-    """A hook that is a function of the metadata, and of some arguments of the hook.
+    """A hook that is a function of the metadata and some arguments.
 
     ``Any``, as the base class has its signature.
 

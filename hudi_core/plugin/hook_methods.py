@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -47,7 +48,16 @@ def _method(hook: Hook) -> Callable[..., Any]:
         found = host.calls.answer(hook.name, **arguments)
         return found if guarded is None else guarded(host, found)
 
+    contract = inspect.signature(hook.function)
+    own = [
+        one.replace(
+            kind=one.POSITIONAL_OR_KEYWORD, default=_DEFAULTS.get(name, inspect.Parameter.empty)
+        )
+        for name, one in contract.parameters.items()
+        if name != _VIEWS
+    ]
     call.__name__ = hook.name
+    call.__signature__ = contract.replace(parameters=own)  # type: ignore[attr-defined]
     return call
 
 

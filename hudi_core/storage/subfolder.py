@@ -15,7 +15,7 @@ _NO_FOLDER: Final = ""
 
 
 class FilesElsewhere(ABC):
-    """What a storage whose files are those of others does with one file."""
+    """Actions on one file of a storage whose files are elsewhere."""
 
     @abstractmethod
     def at(self, path: str) -> tuple[Storage, str]:

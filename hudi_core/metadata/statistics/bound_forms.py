@@ -131,7 +131,9 @@ def bound_order(one: ColumnRange) -> Callable[[Wrapped], Any]:
 
 
 def outermost(ranges: Sequence[ColumnRange]) -> tuple[Wrapped, Wrapped]:
-    """The least and the greatest bound of ranges, of which one is bounded at least."""
+    """The least and the greatest bound of ranges.
+
+    At least one of them is bounded."""
     order = bound_order(ranges[0])
     low = min((one.min_value for one in ranges if one.min_value is not None), key=order)
     high = max((one.max_value for one in ranges if one.max_value is not None), key=order)

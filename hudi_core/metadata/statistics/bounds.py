@@ -237,7 +237,7 @@ def _known(value: object) -> Scalar | None:
 
 
 def scale_of(info: str | None, path: str, most: int = _MAX_DIGITS) -> int:
-    """The scale in what version 2 records of a decimal beside its number."""
+    """The scale in a decimal's type of version 2."""
     precision, comma, scale = (info or "").partition(",")
     if not (comma and precision.isdecimal() and scale.isdecimal() and int(scale) <= most):
         raise CorruptMetadataError(

@@ -251,7 +251,7 @@ def _cyclic(
     cycle: tuple[int, int, str],
     takes: Callable[[pa.DataType], bool] = _is_time_or_date,
 ) -> Function:
-    """A part of a date that begins anew when the next larger one moves on."""
+    """A part of a date that the next larger part resets."""
     return Function(_part(name), takes, _INT, is_monotone=False, zones=_of_calendar, cycle=cycle)
 
 
