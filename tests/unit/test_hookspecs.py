@@ -110,5 +110,5 @@ def test_plugin_authors_find_every_type_of_the_contract_in_the_spi() -> None:
 
 def test_a_format_that_records_says_how_before_it_is_loaded() -> None:
     silent = type("Silent", (spi.RecordingFormat,), {"spi_version": "1.0"})
-    with pytest.raises(TypeError, match="abstract method '?record"):
+    with pytest.raises(TypeError, match=r"abstract method '?record"):
         silent()
