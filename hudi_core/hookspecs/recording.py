@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,16 +40,16 @@ class Completion:
     write_statuses: Sequence[WriteStatus] = ()
 
 
-class RecordingFormat(TableFormat):
+class RecordingFormat(TableFormat, ABC):
     """A table format that records every completed action in one way.
 
     All ``complete_*`` hooks but the one that deletes a savepoint come to :meth:`record`. What is
     different about one of them, a format says by overriding its hook.
     """
 
+    @abstractmethod
     def record(self, completion: Completion) -> FormatCommit:
         """Make the lineage hold an instant, as every such hook owes."""
-        raise NotImplementedError
 
     def metadata_of(self, meta_client: MetaClientView) -> Any:
         """What functions get for the table's metadata: see :func:`passed_on`."""
@@ -62,6 +63,7 @@ class RecordingFormat(TableFormat):
         expected_version: str | None,
         **rest: Any,
     ) -> FormatCommit:
+        """Come to :meth:`record`; :class:`TableFormat` says what the hook owes."""
         body = rest.get("commit_metadata") or rest.get("replace_commit_metadata")
         statuses = rest.get("write_statuses", ())
         return self.record(Completion(meta_client, instant, expected_version, body, statuses))

@@ -248,12 +248,13 @@ class SeveralFormats(TableFormat):
 
 def _in_all(hook: Hook) -> Callable[..., FormatCommit | None]:
     """A hook that calls that of every format, and joins their receipts."""
+    gives_receipts = hook.returns is FormatCommit
 
     def ask(
         self: SeveralFormats, *, meta_client: MetaClientView, **given: Any
     ) -> FormatCommit | None:
         found = self._in_turn(hook.name, meta_client, given, last_first=hook.last_first)
-        return JointCommit.of(found) if hook.returns is FormatCommit else None
+        return JointCommit.of(found) if gives_receipts else None
 
     return ask
 

@@ -106,3 +106,9 @@ def test_plugin_authors_find_every_type_of_the_contract_in_the_spi() -> None:
                 if word not in ("Any", "None", "Mapping", "Sequence"):
                     assert word in spi.__all__, (hook, word)
     assert sorted(spi.__all__) == sorted(set(spi.__all__))
+
+
+def test_a_format_that_records_says_how_before_it_is_loaded() -> None:
+    silent = type("Silent", (spi.RecordingFormat,), {"spi_version": "1.0"})
+    with pytest.raises(TypeError, match=r"abstract method '?record"):
+        silent()

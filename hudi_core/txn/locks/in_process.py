@@ -108,6 +108,10 @@ class HeldLock(ABC, Generic[H]):
 
     A :class:`~hudi_core.model.protocols.LockProvider`. ``threads`` is taken first: threads are
     served by it without asking the file system or a server for each.
+
+    A subclass has ``_take``, one attempt, or ``_wait`` with a way of its own to wait, and
+    ``_give_back``; a lock with a lease has ``_left`` as well. What these take or wait for is what
+    ``_give_back`` and ``_left`` get.
     """
 
     first_pause_s: ClassVar[float] = 0.05
