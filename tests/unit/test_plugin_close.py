@@ -205,6 +205,10 @@ def test_what_a_closed_format_returned_asks_nothing() -> None:
         lambda table: table.count(),
         lambda table: table.drop(),
         lambda table: table.insert(pa.table({"id": ["a"]})),
+        # options of a call open the table for it
+        lambda table: table.insert(
+            pa.table({"id": ["a"]}), options={"hoodie.clean.automatic": "false"}
+        ),
         lambda table: table.repair(),
         lambda table: table.repair_metadata(),
         lambda table: table.savepoint(),
