@@ -325,6 +325,30 @@ def test_a_clean_of_what_must_stay_is_refused(
     assert data_files(path) > before
 
 
+@pytest.mark.parametrize("file", ["../outside/NAME", "rome/hoodie.properties"])
+def test_a_forged_plan_stops_no_write(
+    path: Path, file: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = new_table(path, **{"hoodie.table.services.enabled": "false"})
+    before = data_files(path)
+    outside = path.with_name("outside") / Path(min(before)).name
+    outside.parent.mkdir()
+    outside.write_text("mine")
+    folder, _, name = file.replace("NAME", outside.name).rpartition("/")
+    client = open_table(str(path), {}).client
+    forged = Instant(client.clock.next_time(client.timeline()), Action.CLEAN, State.REQUESTED)
+    plan = CleanerPlan(None, "", "KEEP_LATEST_COMMITS", {folder: (name,)})
+    client.active.create_requested(forged, encode(plan))
+    with pytest.raises(errors.CorruptMetadataError, match="clean plan names"):
+        table.clean()
+    with caplog.at_level(logging.WARNING):
+        done = table.upsert(batch(3, "a"), options=SERVICES)
+    assert "a service of the table" in caplog.text
+    assert done.instant in table.timeline.completed_writes()
+    assert data_files(path) > before
+    assert outside.read_text() == "mine"
+
+
 def test_a_rollback_of_an_archived_write_is_given_up(path: Path) -> None:
     table = new_table(path, **{"hoodie.metadata.enable": "false"})
     old = table.timeline.completed_writes()[-1]

@@ -159,7 +159,7 @@ def test_a_lookup_reads_one_block() -> None:
     file, reader = counted(entries)
     file.reads.clear()
     assert reader.get(b"key-020000") == entries[20_000][1]
-    assert file.taken() < (1, 70_000)
+    assert (1, 0) < file.taken() < (1, 70_000)
     assert reader.get(b"a key before all") is None
     assert file.taken() == (0, 0)
     assert reader.get(b"key-020000x") is None
@@ -175,9 +175,9 @@ def test_lookups_of_many_keys_read_each_block_once_and_neighbours_together() -> 
     assert [key for key, _ in reader.get_many(far + near)] == near + far
     assert (2, 0) < file.taken() < (2, 140_000)
     assert dict(reader.get_many(key for key, _ in entries)) == dict(entries)
-    assert file.taken() < (1, len(file.data))
+    assert (1, 0) < file.taken() < (1, len(file.data))
     assert list(reader.scan_prefixes([b"key-0123"])) == entries[12_300:12_400]
-    assert file.taken() < (1, 140_000)
+    assert (1, 0) < file.taken() < (1, 140_000)
 
 
 def test_long_scans_are_read_in_pieces() -> None:
