@@ -1,4 +1,4 @@
-"""The timeline of the table, and its files, the present ones by the log."""
+"""The timeline of the table, and its files by the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The timeline of the table, and its files and bounds by the manifests."""
+"""The timeline of the table, and its files by the manifests."""
 
 from __future__ import annotations
 

@@ -38,4 +38,4 @@ HOOKS: Final[Mapping[str, Hook]] = {
 
 
 class FormatCalls(RefusalCalls, MetadataCalls, WriteCalls, ServiceCalls):
-    """The hooks of a format as methods of its host, each for its callers."""
+    """The hooks of a format as methods of its host."""

@@ -15,7 +15,7 @@ _NO_FOLDER: Final = ""
 
 
 class FilesElsewhere(ABC):
-    """What a storage whose files are those of others does with one file."""
+    """Operations on one file of a storage that passes them on."""
 
     @abstractmethod
     def at(self, path: str) -> tuple[Storage, str]:

@@ -1,4 +1,4 @@
-"""The lock between the threads of one process, and the base of locks behind it."""
+"""The lock between threads of a process, and the base of others."""
 
 from __future__ import annotations
 
