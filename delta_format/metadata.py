@@ -1,4 +1,4 @@
-"""Files of a table, the present ones by the Delta log."""
+"""The timeline of the table, and its files by the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and column bounds of the table, by its manifests."""
+"""The timeline of the table, and its files by the manifests."""
 
 from __future__ import annotations
 

@@ -90,9 +90,7 @@ def no_words(_: str) -> bool:
 
 
 def document_of(value: Any, words: Words = no_words, keys: str = "") -> dict[str, Any]:
-    """A result in the form of its JSON.
-
-    ``keys`` are for a class that is not in the table."""
+    """A result as JSON; ``keys`` where :data:`RESULTS` lacks its class."""
     found: dict[str, Any] = {}
     for entry in RESULTS.get(type(value).__name__, keys).split():
         key, equals, path = entry.partition("=")
@@ -120,7 +118,7 @@ def _at(value: Any, path: str) -> Any:
 
 
 def plain(value: Any, words: Words = no_words) -> Any:
-    """A value as JSON has it, else its string."""
+    """A value as JSON has it, by default its string."""
     if isinstance(value, Enum):
         return value.value
     if value is None or isinstance(value, bool | int | float | str):

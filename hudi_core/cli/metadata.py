@@ -49,10 +49,10 @@ def _command(
     by: Callable[[Call], Any],
     **more: Any,
 ) -> Callable[[Callable[[Any, Call], Iterator[Part]]], Callable[..., None]]:
-    """A service of the metadata table, with the seconds of its work.
+    """A service of the metadata table.
 
     ``does``, a function or its name in the library, is called with what ``by`` opens, and with the
-    arguments by name.
+    arguments by name. The seconds are those of this call alone.
     """
 
     def run(call: Call) -> Any:

@@ -1,4 +1,4 @@
-"""A service of a table as a command: one value."""
+"""Services of a table as commands: what they take and answer."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def service(
     is_wrong: Callable[[Any], bool] | None = None,
     examples: str = "",
 ) -> Callable[[Parts], Callable[..., None]]:
-    """Make a command of the text of a service's result.
+    """Make a command of a function that says a result in words.
 
     Name and help are those of the decorated function. ``takes`` is in the order of the help: the
     path is the first, Hudi's options and ``--json`` are the last, where it does not name them.
@@ -174,7 +174,7 @@ def service(
 
 
 def confirmed(reason: str) -> Callable[[dict[str, Any]], None]:
-    """A check that a loss is agreed to, or planned."""
+    """A check that a loss is agreed to, or a dry run."""
 
     def check(given: dict[str, Any]) -> None:
         if not given.pop("yes") and not given["dry_run"]:

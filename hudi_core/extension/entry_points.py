@@ -20,9 +20,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class InstalledExtension:
-    """An entry of a distribution in a group, not imported yet.
+    """What a distribution registers in a group.
 
-    ``name`` is in lower case; ``target`` is ``module:attribute``, as the entry point names it.
+    Nothing of it has been imported. ``name`` is in lower case; ``target`` is ``module:attribute``,
+    as the entry point names it.
     """
 
     name: str
@@ -40,7 +41,7 @@ class InstalledExtension:
 def named_entries(
     entries: Iterable[EntryPoint], kind: str, reason: str
 ) -> Iterator[tuple[str, EntryPoint]]:
-    """The entry points of a group, by lower-case name.
+    """The entry points of a group, by names in lower case.
 
     One that cannot be asked for is logged, with the ``reason``, and left out.
     """

@@ -70,7 +70,7 @@ class Hook:
 
 
 class Called(Generic[C]):
-    """The type of a hook for callers of a format's host.
+    """The type of a hook as a method of a format's host.
 
     The host supplies ``view_manager``. Of the class it is the plain function.
     """

@@ -1,4 +1,4 @@
-"""A base for formats that record every action by one function."""
+"""A base for formats that record every action by one method."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RecordingFormat(TableFormat, ABC):
 
     @abstractmethod
     def record(self, completion: Completion) -> FormatCommit:
-        """Make the lineage hold an instant, as every such hook owes."""
+        """Make the lineage hold an instant, as every hook owes it."""
 
     def metadata_of(self, meta_client: MetaClientView) -> Any:
         """What functions get for the table's metadata: see :func:`passed_on`."""
@@ -78,7 +78,7 @@ class RecordingFormat(TableFormat, ABC):
 
 
 def passed_on(function: Callable[..., Any], *names: str) -> Any:
-    """A hook that is a function of the metadata and some arguments.
+    """A hook that passes the metadata and some arguments to a function.
 
     ``Any``, as the base class has its signature.
 

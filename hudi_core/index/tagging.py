@@ -371,7 +371,7 @@ class FileLook:
     hints: tuple[tuple[SpillRef, tuple[int, ...]], ...] = ()
 
     def hinted(self, context: WriteContext) -> dict[int, IntArray]:
-        """Ascending ordinals of keys, by their file in the index."""
+        """Ascending ordinals of keys, by the file that the index names."""
         tables = [(load(context, left), np.array(files, np.int32)) for left, files in self.hints]
         keys = np.concatenate([table.column("key").to_numpy() for table, _ in tables])
         places = [files[table.column("group").to_numpy()] for table, files in tables]

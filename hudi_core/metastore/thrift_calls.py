@@ -60,7 +60,7 @@ class Interface:
         self.struct("Error", "1: string message")
 
     def struct(self, name: str, fields: str = "") -> type[Struct]:
-        """A struct by its fields: ``1: string name, 3: list<Column> columns``."""
+        """A struct of fields such as ``1: string name, 3: list<Column> columns``."""
         numbered = {
             int(number): (int(number), kind, field, made, None)
             for number, text, field in _FIELD.findall(fields)
@@ -71,13 +71,13 @@ class Interface:
         return made
 
     def request(self, method: str, arguments: Mapping[str, object]) -> Struct:
-        """The arguments of a method: ``string db_name``."""
+        """The arguments of a method, by names such as ``string db_name``."""
         fields = ", ".join(f"{number}: {one}" for number, one in enumerate(arguments, 1))
         values = {one.rpartition(" ")[2]: value for one, value in arguments.items()}
         return self.struct(f"{method}_args", fields)(**values)
 
     def answer(self, method: str, success: str | None, errors: int = 0) -> type[Struct]:
-        """The result of a method: ``success``, or an error: ``o1`` ..."""
+        """The result of a method: ``success``, or an error of ``o1``, ``o2``..."""
         thrown = "".join(f", {number}: Error o{number}" for number in range(1, errors + 1))
         return self.struct(f"{method}_result", f"0: {success or 'bool'} success{thrown}")
 

@@ -42,6 +42,8 @@ def _method(hook: Hook) -> Callable[..., Any]:
     has_views, guarded = _VIEWS in hook.arguments, _GUARDED.get(hook.name)
 
     def call(host: HookMethods, *given: Any, **named: Any) -> Any:
+        if len(given) > len(names):
+            raise TypeError(f"{hook.name} takes {len(names)} arguments, not {len(given)}")
         arguments: dict[str, Any] = defaults | dict(zip(names, given, strict=False)) | named
         if has_views:
             arguments[_VIEWS] = _views(hook, host, arguments["meta_client"])

@@ -116,13 +116,13 @@ MAX_DEPTH: Final = 64
 
 
 def all_of(*parts: Predicate) -> Predicate:
-    """All of some predicates; a single one as it is."""
+    """All of some predicates: an :class:`And`, or the only one."""
     found = [one for part in parts for one in (part.parts if isinstance(part, And) else (part,))]
     return found[0] if len(found) == 1 else And(tuple(found))
 
 
 def any_of(*parts: Predicate) -> Predicate:
-    """One of some predicates; a single one as it is."""
+    """One of some predicates: an :class:`Or`, or the only one."""
     found = [one for part in parts for one in (part.parts if isinstance(part, Or) else (part,))]
     return found[0] if len(found) == 1 else Or(tuple(found))
 

@@ -15,7 +15,7 @@ _NO_FOLDER: Final = ""
 
 
 class FilesElsewhere(ABC):
-    """Actions on one file of a storage whose files are elsewhere."""
+    """Operations on one file of a storage that passes them on."""
 
     @abstractmethod
     def at(self, path: str) -> tuple[Storage, str]:

@@ -1,4 +1,4 @@
-"""Whose files these are: the table's, another's, another engine's.
+"""Whose files are there: this table's, another table's, or another engine's.
 
 **Neighbours**: a format whose metadata lies among the data files takes every file below its root
 for its own, and its full vacuum deletes what its log does not name. So nothing of another table is

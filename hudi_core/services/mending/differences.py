@@ -1,4 +1,4 @@
-"""Disagreements of a table's parts, and its duplicate record keys.
+"""What parts of a table disagree about, and its duplicate record keys.
 
 Inserts may make such keys, a record index forbids them.
 """

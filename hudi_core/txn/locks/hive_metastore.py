@@ -91,8 +91,8 @@ class HiveLock(HeldLock[_Hold]):
     def _wait(self, deadline: float, _: float) -> _Hold | None:
         with self._translated():
             if not self._lease_s:
-                setting = self._metastore.setting(_LEASE_KEY, f"{_LEASE_S:.0f}s")
-                self._lease_s = _seconds(setting)
+                found = self._metastore.setting(_LEASE_KEY, f"{_LEASE_S:.0f}s")
+                self._lease_s = _seconds(found)
             return self._queue(deadline)
 
     def _queue(self, deadline: float) -> _Hold | None:

@@ -1,4 +1,4 @@
-"""The lock between threads of one process, base of others."""
+"""The lock between threads of a process, and the base of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a writer says that waits for a lock."""
+"""Waiting for a lock, and two locks held as one."""
 
 from __future__ import annotations
 
