@@ -105,7 +105,7 @@ def decode_requested_replace(data: bytes, path: str) -> RequestedReplaceMetadata
     """
     if not data:
         return RequestedReplaceMetadata()
-    return _decode(RequestedReplaceMetadata, data, path)
+    return decode(RequestedReplaceMetadata, data, path)
 
 
 class InstantRecord(NamedTuple):
@@ -131,7 +131,7 @@ def decode_record(data: bytes, path: str) -> InstantRecord:
 
 def _decode_commit(kind: type[T], data: bytes, path: str) -> T:
     if not is_json(data):
-        return _decode(kind, data, path)
+        return decode(kind, data, path)
     if len(data) > MAX_INSTANT_BYTES:
         raise CorruptMetadataError(path, f"{len(data)} bytes are more than {MAX_INSTANT_BYTES}")
     try:
@@ -145,7 +145,8 @@ def _decode_commit(kind: type[T], data: bytes, path: str) -> T:
     return _value(kind, record, path)
 
 
-def _decode(kind: type[T], data: bytes, path: str) -> T:
+def decode(kind: type[T], data: bytes, path: str) -> T:
+    """The value of a kind in a body; see :func:`decode_commit`."""
     record = decode_record(data, path)
     # a record of another kind would come out as a value made of nothing but defaults
     accepted = {schema_name(kind)}
@@ -165,23 +166,23 @@ def _value(kind: type[T], record: dict[str, Any], path: str) -> T:
         raise CorruptMetadataError(path, str(error)) from error
 
 
-decode_rollback_plan = partial(_decode, RollbackPlan)
+decode_rollback_plan = partial(decode, RollbackPlan)
 """The plan of a rollback; see :func:`decode_commit`."""
-decode_rollback = partial(_decode, RollbackMetadata)
+decode_rollback = partial(decode, RollbackMetadata)
 """The metadata of a completed rollback; see :func:`decode_commit`."""
-decode_cleaner_plan = partial(_decode, CleanerPlan)
+decode_cleaner_plan = partial(decode, CleanerPlan)
 """The plan of a clean; see :func:`decode_commit`."""
-decode_clean = partial(_decode, CleanMetadata)
+decode_clean = partial(decode, CleanMetadata)
 """The metadata of a completed clean; see :func:`decode_commit`."""
-decode_compaction_plan = partial(_decode, CompactionPlan)
+decode_compaction_plan = partial(decode, CompactionPlan)
 """The plan of a compaction or log compaction; see :func:`decode_commit`."""
-decode_savepoint = partial(_decode, SavepointMetadata)
+decode_savepoint = partial(decode, SavepointMetadata)
 """The metadata of a savepoint; see :func:`decode_commit`."""
-decode_restore_plan = partial(_decode, RestorePlan)
+decode_restore_plan = partial(decode, RestorePlan)
 """The plan of a restore; see :func:`decode_commit`."""
-decode_restore = partial(_decode, RestoreMetadata)
+decode_restore = partial(decode, RestoreMetadata)
 """The metadata of a completed restore; see :func:`decode_commit`."""
-decode_index_plan = partial(_decode, IndexPlan)
+decode_index_plan = partial(decode, IndexPlan)
 """The plan of an indexing; see :func:`decode_commit`."""
-decode_index_commit = partial(_decode, IndexCommitMetadata)
+decode_index_commit = partial(decode, IndexCommitMetadata)
 """The metadata of a completed indexing; see :func:`decode_commit`."""

@@ -36,13 +36,13 @@ from hudi_core.txn.ownership import require_own_claims, without_foreign_metadata
 from hudi_core.txn.recovery import rollback
 from hudi_core.txn.recovery.lost_completion import require_not_completed
 from hudi_core.txn.recovery.restore import continue_restores, tidy_restores
-from hudi_core.txn.recovery.roll_forward import roll_forward_pending
+from hudi_core.txn.recovery.roll_forward import DROPPED, RECORDED, roll_forward_pending
 from hudi_core.txn.scheduled import recover_clustering
 from hudi_core.txn.state import TableState
 from hudi_core.txn.storage_move import continue_move
 
 _OWN_WRITES: Final = frozenset({Action.COMMIT, Action.REPLACECOMMIT, Action.CLUSTERING})
-_CONTINUED: Final = frozenset({Action.ROLLBACK, Action.CLEAN, Action.RESTORE, Action.SAVEPOINT})
+_CONTINUED: Final = frozenset({*RECORDED, *DROPPED, Action.RESTORE})
 """Actions that are finished, or dropped, whichever writer began them."""
 
 
@@ -86,7 +86,7 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
 
 def _without_begun_savepoints(state: TableState) -> TableState:
     """Drop savepoints that are not complete: they keep nothing."""
-    for begun in state.timeline.pending().of_actions(Action.SAVEPOINT):
+    for begun in state.timeline.pending().of_actions(*DROPPED):
         state.client.active.delete_pending(begun)
         state = state.without(begun)
     return state

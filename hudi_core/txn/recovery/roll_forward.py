@@ -10,15 +10,20 @@ The steps are taken in the order of completion, and no write completes while one
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from hudi_core.errors import CommitConflictError, IncompleteCommitError, UnpublishedCommitsError
-from hudi_core.model.actions import RestorePlan, SavepointMetadata
+from hudi_core.model.actions import (
+    CleanMetadata,
+    RestorePlan,
+    RollbackMetadata,
+    SavepointMetadata,
+)
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import CommitMetadata, WriteStatus
 from hudi_core.model.conflicts import completed_since
@@ -30,10 +35,9 @@ from hudi_core.plugin.host import FormatHost
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import (
-    decode_clean,
+    decode,
     decode_restore,
     decode_restore_plan,
-    decode_rollback,
     decode_savepoint,
 )
 from hudi_core.timeline.timeline import Timeline
@@ -59,8 +63,13 @@ from hudi_core.txn.state import TableState
 _log = logging.getLogger(__name__)
 ROUNDS: Final = 3
 """How often others may complete instants while this process holds the lock."""
-_RECORDED: Final = frozenset({Action.ROLLBACK, Action.CLEAN})
-"""Actions without rows that every format holds."""
+RECORDED: Final[Mapping[Action, tuple[type[Any], str]]] = {
+    Action.ROLLBACK: (RollbackMetadata, "complete_rollback"),
+    Action.CLEAN: (CleanMetadata, "complete_clean"),
+}
+"""Actions without rows that every format holds: their bodies, and the hooks that record them."""
+DROPPED: Final = frozenset({Action.SAVEPOINT})
+"""Actions that mean nothing before they are complete."""
 _BY_CAPABILITY: Final = {
     Action.SAVEPOINT: Capability.SAVEPOINT,
     Action.RESTORE: Capability.RESTORE,
@@ -297,12 +306,10 @@ def _service_call(table: OpenTable, instant: Instant) -> Callable[[], FormatComm
         raise _unrecordable(table, instant)
     data, where = active.read(instant), active.path(instant)
     version = version_of_any_writer  # what changes no row is recorded beside foreign commits
-    if instant.action is Action.ROLLBACK:
-        undone = decode_rollback(data, where)
-        return lambda: host.complete_rollback(client, undone, instant, version(table))
-    if instant.action is Action.CLEAN:
-        cleaned = decode_clean(data, where)
-        return lambda: host.complete_clean(client, cleaned, instant, version(table))
+    if instant.action in RECORDED:
+        kind, hook = RECORDED[instant.action]
+        call, body = getattr(host, hook), decode(kind, data, where)
+        return lambda: call(client, body, instant, version(table))
     if instant.action is Action.RESTORE:
         return partial(_complete_restore, table, instant)
     return partial(_complete_savepoint, table, instant, decode_savepoint(data, where))
@@ -339,7 +346,7 @@ def can_record(host: FormatHost, instant: Instant) -> bool:
     needed = _BY_CAPABILITY.get(instant.action)
     if needed is not None:
         return needed in host.capabilities
-    return instant.action in _RECORDED or instant.action in WRITE_ACTIONS
+    return instant.action in RECORDED or instant.action in WRITE_ACTIONS
 
 
 def _unrecordable(table: OpenTable, instant: Instant) -> IncompleteCommitError:
