@@ -27,7 +27,7 @@ def test_the_code_names_every_step_of_the_model_and_no_other() -> None:
     assert named == {step.word for step in Step if step not in (Step.ENDED, Step.DEAD)}
 
 
-@pytest.mark.parametrize("place", ["actions/rollback.py", "txn/restore.py"])
+@pytest.mark.parametrize("place", ["actions/rollback.py", "txn/recovery/restore.py"])
 def test_rollback_and_restore_take_their_steps_in_the_order_of_the_model(place: str) -> None:
     assert tuple(marked("undo", CORE / place)) == beside.UNDO_STEPS
 
