@@ -66,6 +66,9 @@ MACROS: Final[Mapping[str, str]] = {
     rf"'{_TIME}(Z|[+-][0-9]{{2}}:[0-9]{{2}})?)?\s*') THEN CAST(trim(v) AS TIMESTAMPTZ) "
     f"ELSE {_BAD} END, (v DATE) AS CAST(v AS TIMESTAMPTZ), (v TIMESTAMP) AS "
     "CAST(v AS TIMESTAMPTZ), (v TIMESTAMPTZ) AS v",
+    "spark_local": "(v VARCHAR) AS CASE WHEN v IS NULL OR regexp_full_match(v, "
+    rf"'{_TIME})?\s*') THEN CAST(trim(v) AS TIMESTAMP) ELSE {_BAD} END, (v DATE) AS "
+    "CAST(v AS TIMESTAMP), (v TIMESTAMP) AS v, (v TIMESTAMPTZ) AS CAST(v AS TIMESTAMP)",
     "spark_string": "(v VARCHAR) AS v, (v BOOLEAN) AS CAST(v AS VARCHAR), (v DATE) AS "
     "CAST(v AS VARCHAR), (v TIMESTAMP) AS CAST(v AS VARCHAR), (v TIMESTAMPTZ) AS "
     "CAST(CAST(v AS TIMESTAMP) AS VARCHAR), "
@@ -128,6 +131,7 @@ _CASTS: Final = {
     "BOOLEAN": "spark_boolean",
     "DATE": "spark_date",
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ"), "spark_timestamp"),
+    "TIMESTAMPNTZ": "spark_local",
     **dict.fromkeys(("TEXT", "VARCHAR"), "spark_string"),
 }
 _NAMES: Final = {"tinyint", "smallint", "int", "bigint", "float", "double", "string", "boolean"}
