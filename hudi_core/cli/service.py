@@ -65,7 +65,7 @@ class Call:
 
 
 Parts = Callable[[Any, Call], Iterable[Part]]
-"""What people are told of the result of a service."""
+"""The text form of a service's result."""
 
 
 # --- what services take ---------------------------------------------------------------------------

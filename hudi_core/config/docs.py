@@ -42,7 +42,7 @@ _LISTED: Final = re.compile(r"^(?=\| |\*\*)", re.MULTILINE)
 
 
 def render(page: str) -> str:
-    """The reference as Markdown, its lists made anew.
+    """The reference as Markdown, with fresh lists.
 
     What is written by hand stays: headings, and the prose below them.
     """

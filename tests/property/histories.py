@@ -33,7 +33,7 @@ class Step:
         return {row["city"] for row in self.rows}
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Model:
     """What a table must hold, and what each operation must report.
 

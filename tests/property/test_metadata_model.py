@@ -319,7 +319,7 @@ def test_the_metadata_table_follows_the_model(
     index = (KEYED if keyed else {}) | (COMPACTED if compacted else {})
     enable = {"hoodie.metadata.enable": "false"} if late else {}
     table = metadata_table(path, version, event_time, **index, **enable)
-    model = Model(event_time)
+    model = Model(event_time=event_time)
     for number, (drawn, failure) in enumerate(zip(plan, failures, strict=False)):
         if late and number:
             # the second write makes the metadata table of a table that has rows

@@ -201,7 +201,7 @@ def test_rows_and_counts_follow_the_model(
 ) -> None:
     path = tmp_path_factory.mktemp("model") / "table"
     table = model_table(path, event_time, partitioned, version)
-    model = Model(event_time, partitioned)
+    model = Model(event_time=event_time, partitioned=partitioned)
     past: dict[str, Counter[str]] = {}
     for drawn in plan:
         step = model.runnable(drawn)
@@ -233,7 +233,7 @@ def test_both_engines_decide_alike(tmp_path: Path, spark: Any) -> None:
         drawn.append((plan, event_time))
         local = model_table(folder / "local", event_time, True, 9)
         distributed = model_table(folder / "spark", event_time, True, 9)
-        model = Model(event_time)
+        model = Model(event_time=event_time)
         for step in (model.runnable(step) for step in plan):
             if not step.rows or step.operation in SERVICES:
                 continue

@@ -142,10 +142,13 @@ def sources(table: hudi.Table, begin: Any = None, end: Any = None) -> set[Change
     }
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def compares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logs are read only where files are gone, unless a test says otherwise."""
     monkeypatch.setattr(incremental, "SMALL_LOG", 10**12)
+
+
+of_logs = pytest.mark.usefixtures("compares")
 
 
 @pytest.fixture
@@ -160,6 +163,7 @@ def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.usefixtures("zone")
+@of_logs
 def test_a_history_of_all_types(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(7)
     table = create(tmp_path / "t", mode)
@@ -206,6 +210,7 @@ def test_a_history_of_all_types(tmp_path: Path, mode: str, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("mode", MODES)
+@of_logs
 def test_columns_that_changed_after_the_log(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,6 +320,7 @@ def as_hudi_writes(table: hudi.Table, stat: WriteStat) -> WriteStat:
 
 
 @pytest.mark.parametrize("mode", MODES)
+@of_logs
 def test_logs_of_hudi(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = create(tmp_path / "t", mode, simple(0).schema)
     first = table.insert(simple(*range(9))).instant
@@ -347,6 +353,7 @@ def test_logs_of_hudi(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("mode", MODES)
+@of_logs
 def test_rows_with_the_same_key(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = create(tmp_path / "t", mode, simple(0).schema)
     first = table.insert(pa.concat_tables([simple(1, 2), simple(1, value="again"), simple(3)]))
@@ -362,6 +369,7 @@ def test_rows_with_the_same_key(tmp_path: Path, mode: str, monkeypatch: pytest.M
     assert table.changes(first.instant, second, images="struct").equals(compared)
 
 
+@of_logs
 def test_an_operation_that_is_no_text(expired: tuple[hudi.Table, Any]) -> None:
     table, first = expired
     part = part_of(table, first)
@@ -382,6 +390,7 @@ def test_an_operation_that_is_no_text(expired: tuple[hudi.Table, Any]) -> None:
         list(logs.read([log], time).images())
 
 
+@of_logs
 def test_what_logs_do_not_tell(tmp_path: Path) -> None:
     table, first = two_writes(tmp_path / "keys", "OP_KEY_ONLY")
     second = table.timeline.completed_writes()[-1]
@@ -418,6 +427,7 @@ def expired(tmp_path: Path) -> tuple[hudi.Table, Any]:
     return table, first
 
 
+@of_logs
 def test_damaged_logs(expired: tuple[hudi.Table, Any], tmp_path: Path) -> None:
     table, first = expired
     part = part_of(table, first)
@@ -467,6 +477,7 @@ def test_damaged_logs(expired: tuple[hudi.Table, Any], tmp_path: Path) -> None:
         ("_20", "_19"),
     ],
 )
+@of_logs
 def test_paths_that_are_no_logs(
     expired: tuple[hudi.Table, Any], monkeypatch: pytest.MonkeyPatch, given: str, becomes: str
 ) -> None:
@@ -483,6 +494,7 @@ def test_paths_that_are_no_logs(
         table.changes(first)
 
 
+@of_logs
 def test_small_logs_are_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     table = create(tmp_path / "t", MODES[1], simple(0).schema)
@@ -516,6 +528,7 @@ def test_small_logs_are_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("format_name", ["native", "iceberg", "delta"])
 @pytest.mark.parametrize("mode", MODES)
+@of_logs
 def test_formats_and_layouts(tmp_path: Path, format_name: str, mode: str) -> None:
     placed = {
         "hoodie.storage.strategy.class": "object_store",
@@ -542,6 +555,7 @@ def test_formats_and_layouts(tmp_path: Path, format_name: str, mode: str) -> Non
     assert hudi.read(None, f"{table.path}/rome", window).sort_by("op").equals(compared)
 
 
+@of_logs
 def test_files_that_a_commit_does_not_name(
     expired: tuple[hudi.Table, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

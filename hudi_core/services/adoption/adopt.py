@@ -195,8 +195,7 @@ def _carry_out(folder: Folder, record: AdoptionRecord, lock: TableLock) -> Adopt
     properties = _make_format(client, record)
     _remove_sources(client.storage, record)
     if not has_properties(client.storage):
-        # where a file keeps its old name, readers of Hudi tables need the list of files from the
-        # first moment
+        # where a file keeps its old name, readers of Hudi tables need the list of files
         properties |= _make_metadata_table(folder, client, properties)
         write_new(client.storage, properties)
     client.storage.delete(RECORD_PATH)
