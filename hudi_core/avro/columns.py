@@ -23,6 +23,10 @@ MAX_ITEMS: Final = 1000
 """Most entries of an array or map: they are stepped over one by one, and are not returned."""
 _PADDING: Final = 16
 """Bytes after the buffer, so that a number that is cut off is noticed after it was read."""
+DECIMAL_BYTES: Final = 16
+"""Bytes of a decimal in Arrow."""
+_HIGHEST: Final = 0x7F
+"""The greatest first byte of a number that is not negative."""
 _WHOLE: Final = frozenset({"int", "long"})
 _FLOATS: Final = {"float": "<f4", "double": "<f8"}
 
@@ -89,6 +93,29 @@ class Columns:
             return found.cast(kind)
         except pa.ArrowInvalid as error:
             raise CorruptMetadataError(where, f"a string of {path} is not valid UTF-8") from error
+
+    def decimals(self, path: str, kind: pa.DataType) -> pa.Array:
+        """Return a decimal field, whose values are big-endian numbers, as an Arrow array."""
+        column = self._found.get(path)
+        if column is None or column.lengths is None:
+            return pa.nulls(self._count, kind)
+        # Arrow's are little-endian and of one width: their upper bytes repeat the sign
+        numbers = np.zeros((self._count, DECIMAL_BYTES), np.uint8)
+        for length in np.unique(column.lengths).tolist():
+            own = column.lengths == length
+            at = column.values[own][:, None] + np.arange(length)
+            digits = self._data[at][:, ::-1]
+            if length > DECIMAL_BYTES:
+                raise pa.ArrowInvalid(f"{path} has a decimal of {length} bytes")
+            rows = column.rows[own]
+            if length:
+                numbers[rows] = np.where(digits[:, -1:] > _HIGHEST, 0xFF, 0)
+                numbers[rows, :length] = digits
+        valid = np.packbits(~self._missing(column), bitorder="little")
+        buffers = [pa.py_buffer(valid), pa.py_buffer(numbers)]
+        found = pa.Array.from_buffers(kind, self._count, buffers)
+        found.validate(full=True)
+        return found
 
     def _missing(self, column: Column) -> npt.NDArray[np.bool_]:
         missing = np.ones(self._count, np.bool_)
@@ -199,7 +226,9 @@ class Batch:
         elif schema["type"] in ("array", "map"):
             self.read_items(schema, rows, path)
         elif schema["type"] == "fixed":
-            self._advance(rows, np.full(len(rows), schema["size"]))
+            begins, lengths = self.position[rows], np.full(len(rows), schema["size"])
+            self._advance(rows, lengths)
+            self._found(path, rows, begins, lengths)
         else:
             self.numbers(rows)  # an enum
 
@@ -234,11 +263,16 @@ class Batch:
             lengths = self.numbers(rows)
             values = self.position[rows]
             self._advance(rows, lengths)
-        if path is not None:
-            known = self.found.get(path)
-            if known is not None:
-                raise self.damage(f"it has {path} twice")
-            self.found[path] = Column(rows, values, lengths)
+        self._found(path, rows, values, lengths)
+
+    def _found(
+        self, path: str | None, rows: Ints, values: npt.NDArray[Any], lengths: Ints | None
+    ) -> None:
+        if path is None:
+            return
+        if path in self.found:
+            raise self.damage(f"it has {path} twice")
+        self.found[path] = Column(rows, values, lengths)
 
     def read_items(self, schema: Mapping[str, Any], rows: Ints, path: str | None) -> None:
         """Step over the entries of an array or map."""

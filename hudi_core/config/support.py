@@ -87,8 +87,6 @@ def require_known_zone(config: TableConfig, base_path: str) -> None:
 
 
 def _unreadable(config: TableConfig, *, base_files_only: bool) -> Iterator[tuple[str, str]]:
-    if config.table_type is TableType.MERGE_ON_READ and not base_files_only:
-        yield "is of type MERGE_ON_READ", "Only tables of type COPY_ON_WRITE are supported."
     if config.bootstrap_base_path:
         yield "was bootstrapped from other data (hoodie.bootstrap.base.path)", _ELSEWHERE
     if config.base_file_format != "PARQUET":

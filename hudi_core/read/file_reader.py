@@ -8,12 +8,13 @@ again, are aligned by field id.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -23,6 +24,7 @@ import pyarrow.types as pt
 from hudi_core.engine.threads import thread_pool
 from hudi_core.read.filters import Filter
 from hudi_core.read.predicate import And, Anything, Comparison, IsNull, Not, OneOf, Or, Predicate
+from hudi_core.rows.combine import Positions
 from hudi_core.schema.alignment import (
     align,
     counterpart,
@@ -75,6 +77,18 @@ class FileReader:
                 yield from self._pushed_down(some).to_reader()
             else:
                 yield from self._brought_up(way, some)
+
+    def without(self, fragment: ds.Fragment, gone: Positions) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a file, or of a part of it, but for some positions."""
+        whole = replace(self, columns=self._needed(), condition=None)
+        start = 0
+        for batch in whole.read([fragment]):
+            end = start + batch.num_rows
+            own = gone[np.searchsorted(gone, start) : np.searchsorted(gone, end)] - start
+            keep = np.ones(batch.num_rows, bool)
+            keep[own] = False
+            yield from self._filtered(pa.Table.from_batches([batch.filter(pa.array(keep))]))
+            start = end
 
     def table(
         self, fragments: Sequence[ds.Fragment], typical: Sequence[ds.Fragment] = ()

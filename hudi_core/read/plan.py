@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from hudi_core.config.table import TableConfig
+from hudi_core.file_slice.blocks import NONE_COUNTED, CountedInstants
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import FileGroupId, FileId, FileStatus, PartitionPath
 from hudi_core.model.instant_time import InstantTime
@@ -20,12 +21,14 @@ from hudi_core.schema.table_schema import COMMIT_TIME, TableSchema
 
 @dataclass(frozen=True, slots=True)
 class PlannedSlice:
-    """One base file to read.
+    """One file slice to read.
 
     ``path`` is logical and relative to the base path, ``uri`` physical: an absolute local path, or
     a URI. ``partition_values`` are strings of the partition path by partition field (for the
     timestamp generator the formatted one, not the column's value); empty for tables without
-    partitions, and where the path does not decode. ``instant`` is a requested time.
+    partitions, and where the path does not decode. ``instant`` is a requested time. ``logs`` are
+    the log files of the slice in their order; ``has_base`` is false where there is nothing else,
+    and ``path`` then that of the first.
     """
 
     path: str
@@ -35,6 +38,8 @@ class PlannedSlice:
     file_id: FileId
     partition_values: Mapping[str, str | None]
     instant: InstantTime
+    logs: tuple[FileStatus, ...] = ()
+    has_base: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +48,14 @@ class ReadPlan:
 
     ``files`` are exactly the files to read, in the order of partition path and file id. ``schema``
     has the meta columns first; a file may lack columns (they are null) or hold narrower types. Only
-    rows whose ``_hoodie_commit_time`` is in ``commit_times`` count; ``None``: all rows.
+    rows whose ``_hoodie_commit_time`` is in ``commit_times`` count; ``None``: all rows. Of logs
+    only what instants of ``counted`` wrote is read.
     """
 
     files: tuple[PlannedSlice, ...]
     schema: pa.Schema
     commit_times: frozenset[InstantTime] | None = None
+    counted: CountedInstants = NONE_COUNTED
 
     @property
     def uris(self) -> tuple[str, ...]:
@@ -131,11 +138,23 @@ def planned_file(
     size: int,
     instant: InstantTime,
     partition_values: Mapping[str, str | None],
+    logs: tuple[FileStatus, ...] = (),
 ) -> PlannedSlice:
-    """Return one file of a plan with its physical place."""
+    """Return one file of a plan with its physical place.
+
+    With ``logs`` it is the first of a slice that has no base file.
+    """
     uri = client.files.uri(path)
     return PlannedSlice(
-        path, uri, size, group.partition_path, group.file_id, partition_values, instant
+        path,
+        uri,
+        size,
+        group.partition_path,
+        group.file_id,
+        partition_values,
+        instant,
+        logs,
+        not logs,
     )
 
 

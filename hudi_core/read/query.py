@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import compress
 from typing import Final
@@ -13,6 +14,7 @@ from hudi_core.actions.cleaned import require_not_cleaned
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.support import require_readable_table
 from hudi_core.config.table import TableConfig
+from hudi_core.file_slice.blocks import CountedInstants
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import MetadataLister, table_lister
 from hudi_core.metadata.partition_types import RECORD_INDEX
@@ -81,6 +83,7 @@ class SnapshotQuery:
         self._index = index
         self._known = known or KnownState()
         self._timeline = timeline
+        self._base_files_only = base_files_only
 
     @property
     def client(self) -> TableMetaClient:
@@ -130,18 +133,39 @@ class SnapshotQuery:
         that the table has.
         """
         if as_of is None and row_filter is None and within is None:
-            return self._known.plan(lambda: self._plan_of(self.file_slices()))
-        return self._plan_of(self.file_slices(as_of, row_filter, within))
+            return self._known.plan(lambda: self._plan_of(self.file_slices(), None))
+        until = None if as_of is None else snapshot_time(self._client, self._timeline, as_of)
+        return self._plan_of(self.file_slices(as_of, row_filter, within), until)
 
-    def _plan_of(self, slices: Sequence[FileSlice]) -> ReadPlan:
+    def _plan_of(self, slices: Sequence[FileSlice], until: InstantTime | None) -> ReadPlan:
         values = self.values_of(found.partition_path for found in slices)
-        return ReadPlan(
-            tuple(
-                self.planned(found.group, found.base_file, values)
-                for found in slices
-                if found.base_file is not None
-            ),
-            self.schema,
+        files = [
+            self.planned_slice(found, values)
+            for found in slices
+            if found.base_file is not None or (found.log_files and not self._base_files_only)
+        ]
+        return ReadPlan(tuple(files), self.schema, counted=self._counted(until))
+
+    def _counted(self, until: InstantTime | None) -> CountedInstants:
+        """Instants whose log blocks count."""
+        times = {one.requested_time for one in self._timeline.completed_writes()}
+        first = min((one.requested_time for one in self._timeline.instants), default=None)
+        return CountedInstants(frozenset(times), first, until)
+
+    def planned_slice(self, found: FileSlice, values: PartitionTexts) -> PlannedSlice:
+        """A slice as plans have it; without its logs where only base files are wanted."""
+        logs = () if self._base_files_only else tuple(log.status for log in found.log_files)
+        if found.base_file is not None:
+            planned = self.planned(found.group, found.base_file, values)
+            return replace(planned, logs=logs) if logs else planned
+        return planned_file(
+            self._client,
+            found.group,
+            path=logs[0].path,
+            size=0,
+            instant=found.base_instant,
+            partition_values=values[found.partition_path],
+            logs=logs,
         )
 
     def values_of(self, partitions: Iterable[PartitionPath]) -> PartitionTexts:
@@ -198,7 +222,7 @@ class SnapshotQuery:
         known = self._index.list_partitions()
         partitions = require_named(within, known, self._client.base_path)
         slices = self._slices(time, row_filter, partitions)
-        return tuple(one for one in slices if one.base_file and within.names(one.base_file.path))
+        return tuple(one for one in slices if one.files and within.names(one.files[0].path))
 
     def to_table(
         self,
@@ -230,12 +254,14 @@ class SnapshotQuery:
         """
         wanted = to_filter(row_filter, self.schema)
         plan = self.plan(as_of, wanted)
+        counted = 0
         if wanted is None:
-            files = ((file.instant, file.path) for file in plan.files)
-            return sum(row_counts(self._client, self._timeline, files).values())
-        needed = sorted(wanted.columns) or plan.schema.names
-        rows = scan(self._client, plan, needed[:1], wanted)
-        return sum(batch.num_rows for batch in rows)
+            files = ((file.instant, file.path) for file in plan.files if not file.logs)
+            counted = sum(row_counts(self._client, self._timeline, files).values())
+            plan = replace(plan, files=tuple(file for file in plan.files if file.logs))
+        needed = sorted(wanted.columns) if wanted else []
+        rows = scan(self._client, plan, (needed or plan.schema.names[-1:])[:1], wanted)
+        return counted + sum(batch.num_rows for batch in rows)
 
     def head(
         self,

@@ -7,14 +7,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
+from hudi_core.base_file.file_keys import FileKeys
+from hudi_core.config.merge_rules import merge_rules
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.file_slice.merge_plan import BaseRows
+from hudi_core.file_slice.merging import SliceMerging
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
 from hudi_core.read.plan import PlannedSlice, ReadPlan
 from hudi_core.read.virtual_keys import VirtualKeys, virtual_keys
+from hudi_core.rows.combine import Positions
 from hudi_core.schema.table_schema import RECORD_KEY
 from hudi_core.storage.data_files import DataFiles
 
@@ -61,6 +69,10 @@ def file_scan(
     conditions = [to_filter(row_filter, plan.schema), plan.row_condition()]
     given = [condition for condition in conditions if condition is not None]
     condition = reduce(operator.and_, given) if given else None
+    merging = None
+    if any(file.logs for file in plan.files):
+        rules, keys = merge_rules(client.config), FileKeys.of(client)
+        merging = SliceMerging(client.files, plan.schema, rules, keys, plan.counted)
     return FileScan(
         client.files,
         plan.schema,
@@ -68,6 +80,7 @@ def file_scan(
         condition,
         batch_rows,
         virtual_keys(client, plan.schema, plan.files),
+        merging=merging,
     )
 
 
@@ -76,7 +89,8 @@ class FileScan:
     """Common settings of one scan, frozen and sent to executors.
 
     ``keys`` is set where record keys are virtual or not all files hold them. ``shows_keys``:
-    ``_hoodie_record_key`` is the key that is made, as needed to compare rows.
+    ``_hoodie_record_key`` is the key that is made, as needed to compare rows. ``merging`` is set
+    where a file slice has logs.
     """
 
     files: DataFiles
@@ -86,6 +100,7 @@ class FileScan:
     batch_rows: int | None
     keys: VirtualKeys | None = None
     shows_keys: bool = False
+    merging: SliceMerging | None = None
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -100,11 +115,13 @@ class FileScan:
             for file in files:
                 yield from self._keyed(file).to_batches()
             return
-        for some in self._by_root(files):
-            with self._reading(*some) as (reader, fragments):
-                for batch in reader.read(fragments):
-                    if batch.num_rows:
-                        yield batch
+        for has_logs, run in groupby(files, _has_logs):
+            if has_logs:
+                yield from chain.from_iterable(map(self._merged, run))
+                continue
+            for some in self._by_root([*run]):
+                with self._reading(*some) as (reader, fragments):
+                    yield from (batch for batch in reader.read(fragments) if batch.num_rows)
 
     def read_range(self, file: PlannedSlice, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the row groups within a range.
@@ -135,6 +152,8 @@ class FileScan:
             return pa.Table.from_batches(self.read(files), self.output_schema)
         if self.keys is not None and RECORD_KEY in self._asked:
             return pa.concat_tables(self._keyed(file) for file in files)
+        if any(map(_has_logs, files)):
+            return pa.Table.from_batches(self.read(files), self.output_schema)
         found = []
         for some in self._by_root(files):
             with self._reading(*some) as (reader, fragments):
@@ -177,6 +196,60 @@ class FileScan:
             rows = rows.filter(self.condition.expression)
         return rows.select(list(self.columns))
 
+    # --- slices with logs
+
+    def _merged(self, file: PlannedSlice) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a slice: those of the base file that stay, then those of its logs."""
+        assert self.merging is not None  # noqa: S101 - set where a file has logs
+        base = self._base_rows(replace(file, logs=())) if file.has_base else None
+        plan = self.merging.plan(file.logs, base, file.instant, self._asked)
+        if base is not None:
+            yield from self._without(replace(file, logs=()), None if plan is None else plan.dead)
+        if plan is not None:
+            tail = plan.tail
+            if self.condition is not None:
+                tail = tail.filter(self.condition.expression)
+            rows = tail.select(list(self.columns)).cast(self.output_schema)
+            yield from (batch for batch in rows.to_batches() if batch.num_rows)
+
+    def _base_rows(self, file: PlannedSlice) -> BaseRows:
+        whole = replace(self, condition=None)
+        makes = self.merging is not None and self.merging.keys.are_made
+
+        def columns(names: Sequence[str]) -> pa.Table:
+            return replace(whole, columns=tuple(names)).table((file,))
+
+        def keys() -> pa.ChunkedArray:
+            assert self.merging is not None  # noqa: S101 - set where a file has logs
+            made_by = self.merging.keys
+            if not makes:
+                return columns([RECORD_KEY]).column(RECORD_KEY)
+            return made_by.made(columns(made_by.made_of), file.path)
+
+        return BaseRows(file.path, keys, columns)
+
+    def _without(self, file: PlannedSlice, dead: Positions | None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a base file but for some positions."""
+        [some] = self._by_root([file])
+        with self._reading(*some) as (reader, [fragment]):
+            if dead is None or not len(dead):
+                yield from reader.read([fragment])
+                return
+            counts = [group.num_rows for group in fragment.row_groups]
+            starts = np.cumsum([0, *counts])
+            if dead[-1] >= starts[-1]:
+                raise CorruptMetadataError(
+                    file.path, "its logs have record positions beyond its last row"
+                )
+            touched = np.diff(np.searchsorted(dead, starts)) > 0
+            numbers = range(len(counts))
+            for is_touched, run in groupby(numbers, lambda number: bool(touched[number])):
+                groups = [*run]
+                part = fragment.subset(row_group_ids=groups)
+                first, end = starts[groups[0]], starts[groups[-1] + 1]
+                gone = dead[np.searchsorted(dead, first) : np.searchsorted(dead, end)] - first
+                yield from reader.without(part, gone) if is_touched else reader.read([part])
+
     @contextmanager
     def _reading(
         self, files: Sequence[PlannedSlice], filesystem: pafs.FileSystem, places: Sequence[str]
@@ -193,6 +266,10 @@ class FileScan:
             yield reader, fragments
         except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise self.files.unreadable(paths, str(error).split("\n", 1)[0]) from error
+
+
+def _has_logs(file: PlannedSlice) -> bool:
+    return bool(file.logs)
 
 
 def _ends(files: Sequence[PlannedSlice]) -> list[int]:

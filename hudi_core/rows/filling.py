@@ -115,14 +115,21 @@ def folded(rows: pa.Table, codes: Positions, rules: MergeRules) -> tuple[pa.Tabl
     that counts takes away what was before it, and gives nothing. A row without a column lacks its
     value whatever the rules are.
 
-    Every key of ``rows`` occurs several times; ``codes`` are its ordinals from 0. Returned are one
-    row per key in the order of the ordinals, and which of ``rows`` counts for each.
+    ``codes`` are ordinals of keys from 0. Returned are one row per key in the order of the
+    ordinals, and which of ``rows`` counts for each.
     """
+    ranks = order_ranks(order_values(rows, rules.batch_order, rules), len(codes))
+    return folded_by(rows, codes, ranks, deleted(rows, rules), rules)
+
+
+def folded_by(
+    rows: pa.Table, codes: Positions, ranks: Positions, deletes: Mask, rules: MergeRules
+) -> tuple[pa.Table, Positions]:
+    """Merge rows with one key by ranks and deletes that are known; see :func:`folded`."""
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
     count = len(codes)
-    ranks = order_ranks(order_values(rows, rules.batch_order, rules), count)[order]
-    deletes = deleted(rows, rules)[order]
+    ranks, deletes = ranks[order], deletes[order]
     # ordinals ascend, so that no rank of a key reaches into the next
     scaled = codes * (count + 1) + ranks
     leads = scaled == np.maximum.accumulate(scaled)

@@ -1,0 +1,1 @@
+"""A file slice as rows: base file and log files, merged."""

@@ -1,0 +1,144 @@
+"""Blocks of a slice that count, in the order in which they apply.
+
+Source: ``merge-on-read`` section 1.3, from Hudi's ``BaseHoodieLogRecordReader``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
+from hudi_core.log_format.block import BlockType, HeaderKey
+from hudi_core.log_format.scan import BlockPlace, find_log_blocks
+from hudi_core.model.files import FileStatus
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.storage.data_files import DataFiles
+
+_IGNORED: Final = frozenset({BlockType.CORRUPT, BlockType.CDC})
+_READ: Final = frozenset({BlockType.DELETE, BlockType.AVRO, BlockType.PARQUET})
+
+
+@dataclass(frozen=True, slots=True)
+class CountedInstants:
+    """Instants whose blocks a reader may use; a value that tasks get.
+
+    ``first`` is the first of the active timeline, ``None`` for an empty one: what is before it was
+    archived, and so completed.
+    """
+
+    completed: frozenset[InstantTime]
+    first: InstantTime | None
+    until: InstantTime | None
+
+    def __contains__(self, time: object) -> bool:
+        if not isinstance(time, str) or (self.until is not None and time > self.until):
+            return False
+        return time in self.completed or (self.first is not None and time < self.first)
+
+
+NONE_COUNTED: Final = CountedInstants(frozenset(), None, None)
+
+
+class SliceBlock(NamedTuple):
+    """A block of a slice's log file, whose content has not been read."""
+
+    file: FileStatus
+    place: BlockPlace
+
+    def header(self, key: HeaderKey) -> str:
+        """An entry of the header; empty where it is missing."""
+        return self.place.header.get(key, "")
+
+    @property
+    def instant(self) -> str:
+        """The instant that wrote it."""
+        return self.header(HeaderKey.INSTANT_TIME)
+
+
+def counted_blocks(
+    files: DataFiles, logs: Sequence[FileStatus], instants: CountedInstants
+) -> list[SliceBlock]:
+    """Return the blocks of a slice that count.
+
+    Left out are those of instants that are not completed, or later than the state that is read;
+    what a rollback took back; what a log compaction wrote again; and bytes of writers that died.
+
+    Parameters
+    ----------
+    logs
+        The slice's log files, in their order.
+    """
+    found: list[SliceBlock] = []
+    for log in logs:
+        for block in _blocks(files, log):
+            kind = block.place.type
+            if kind in _IGNORED:
+                continue
+            if kind == BlockType.COMMAND:
+                target = block.header(HeaderKey.TARGET_INSTANT_TIME)
+                found = [one for one in found if one.instant != target]
+            elif block.instant in instants:
+                _require_known(block, files.base_path)
+                found.append(block)
+    return _after_compactions(found)
+
+
+def _blocks(files: DataFiles, log: FileStatus) -> Iterator[SliceBlock]:
+    with files.open(log.path, log.size) as source:
+        length = source.size()
+
+        def read(offset: int, size: int) -> bytes:
+            found: bytes = source.read_at(max(0, min(size, length - offset)), offset)
+            return found
+
+        for place in find_log_blocks(read, length, log.path, skip_corrupt=True):
+            yield SliceBlock(log, place)
+
+
+def _require_known(block: SliceBlock, base_path: str) -> None:
+    kind = block.place.type
+    if kind == BlockType.HFILE:
+        raise UnsupportedTableError(
+            base_path,
+            f"has HFile blocks in {block.file.path}",
+            "Read it with Apache Hudi.",
+        )
+    if kind not in _READ:
+        raise CorruptMetadataError(block.file.path, f"it has a block of the unknown type {kind}")
+
+
+def _after_compactions(blocks: Sequence[SliceBlock]) -> list[SliceBlock]:
+    """Put blocks of log compactions where the newest block is that they replace."""
+    written: dict[str, list[SliceBlock]] = {}
+    for block in blocks:
+        written.setdefault(block.instant, []).append(block)
+    by_original: dict[str, str] = {}
+    for instant in reversed(written):
+        for block in written[instant]:
+            for original in block.header(HeaderKey.COMPACTED_BLOCK_TIMES).split(","):
+                if original:
+                    # of a chain the newest compaction counts, which was met first
+                    by_original.setdefault(original, by_original.get(instant, instant))
+    replacing = {by for original, by in by_original.items() if original in written}
+    kept: list[list[SliceBlock]] = []
+    used: set[str] = set()
+    for instant in reversed(written):
+        counted = by_original.get(instant, instant)
+        # a compaction comes where its originals were, or where it is once they are gone
+        if (counted == instant and instant in replacing) or counted in used:
+            continue
+        used.add(counted)
+        kept.append(written[counted])
+    return [block for some in reversed(kept) for block in some]
+
+
+def content_of(files: DataFiles, block: SliceBlock) -> bytes:
+    """Read the content of a block."""
+    place = block.place
+    with files.open(block.file.path, block.file.size) as source:
+        content: bytes = source.read_at(place.size, place.offset)
+    if len(content) != place.size:
+        raise CorruptMetadataError(block.file.path, "it ended while it was read")
+    return content

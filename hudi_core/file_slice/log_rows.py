@@ -1,0 +1,220 @@
+"""Rows of a slice's log blocks, in the columns of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import chain
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_core.avro.wrappers import ARRAY, Wrapped
+from hudi_core.config.merge_rules import MergeRules
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.file_slice.blocks import SliceBlock, content_of
+from hudi_core.log_format.block import BlockType, HeaderKey
+from hudi_core.log_format.data_block import avro_rows, parquet_rows
+from hudi_core.log_format.delete_block import NATURAL_ORDER, decode_delete_content
+from hudi_core.log_format.positions import decode_positions
+from hudi_core.rows.combine import Positions
+from hudi_core.rows.deciding import Mask, deleted
+from hudi_core.schema.absence import flags_column, flags_of
+from hudi_core.schema.alignment import align, counterparts, stored_fields
+from hudi_core.schema.table_schema import RECORD_KEY
+from hudi_core.storage.data_files import DataFiles
+
+_SCALE: Final = 15
+_STORED: Final = {
+    "BooleanWrapper": pa.bool_(),
+    "IntWrapper": pa.int32(),
+    "LongWrapper": pa.int64(),
+    "FloatWrapper": pa.float32(),
+    "DoubleWrapper": pa.float64(),
+    "BytesWrapper": pa.binary(),
+    "StringWrapper": pa.string(),
+    "DateWrapper": pa.date32(),
+    "LocalDateWrapper": pa.date32(),
+    "DecimalWrapper": pa.decimal128(30, _SCALE),
+    "TimeMicrosWrapper": pa.time64("us"),
+    "TimestampMicrosWrapper": pa.timestamp("us"),
+}
+"""What the values of a wrapper are."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRows:
+    """Rows and deletes of a slice's logs, as they were written.
+
+    ``rows`` are in the columns that are wanted; those of a delete block are null but for the record
+    key and the ordering columns. ``deletes`` are the rows that delete, and ``always`` those of them
+    that do so whatever the ordering value of the other version is. ``positions`` are those in the
+    base file, ``None`` where rows are found by their keys.
+    """
+
+    rows: pa.Table
+    deletes: Mask
+    always: Mask
+    positions: Positions | None
+
+
+def has_positions(blocks: Sequence[SliceBlock], base: str | None) -> bool:
+    """Whether all blocks say where their rows are in the base file of an instant."""
+    return base is not None and all(
+        block.header(HeaderKey.RECORD_POSITIONS)
+        and block.header(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) == base
+        for block in blocks
+    )
+
+
+def read_logs(
+    files: DataFiles,
+    blocks: Sequence[SliceBlock],
+    schema: pa.Schema,
+    rules: MergeRules,
+    *,
+    by_positions: bool,
+) -> LogRows:
+    """Read the rows of the blocks of a slice.
+
+    Parameters
+    ----------
+    schema
+        The wanted columns of the table, those that decide between versions included, and the record
+        key unless ``by_positions``.
+    """
+    parts = [_read_block(files, block, schema, rules) for block in blocks]
+    tables = [part.rows for part in parts]
+    lacking = [_lacking(block, part) for block, part in zip(blocks, parts, strict=True)]
+    if any(lacking):
+        names = sorted(set(chain.from_iterable(lacking)))
+        tables = [_flagged(*pair, names) for pair in zip(tables, lacking, strict=True)]
+    positions = None
+    if by_positions:
+        pairs = zip(blocks, tables, strict=True)
+        positions = np.concatenate([_positions(block, rows.num_rows) for block, rows in pairs])
+    return LogRows(
+        pa.concat_tables(tables),
+        np.concatenate([part.deletes for part in parts]),
+        np.concatenate([part.always for part in parts]),
+        positions,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _BlockRows:
+    rows: pa.Table
+    deletes: Mask
+    always: Mask
+    stored: frozenset[str]
+
+
+def _read_block(
+    files: DataFiles, block: SliceBlock, schema: pa.Schema, rules: MergeRules
+) -> _BlockRows:
+    path, content = block.file.path, content_of(files, block)
+    if block.place.type == BlockType.DELETE:
+        return _deletes(content, schema, rules, path)
+    names = set(schema.names)
+    if block.place.type == BlockType.PARQUET:
+        stored = parquet_rows(content, names, path)
+    else:
+        stored = avro_rows(content, block.header(HeaderKey.SCHEMA), names, path)
+    fields = stored_fields(stored.schema)
+    try:
+        rows = align(stored, fields, schema)
+    except pa.ArrowException as error:
+        raise CorruptMetadataError(path, f"a block has other columns: {error}") from error
+    found = deleted(rows, rules)
+    always = found & (rules.deletes_always or not rules.stored_order)
+    had = zip(schema.names, counterparts(fields, schema), strict=True)
+    return _BlockRows(rows, found, always, frozenset(name for name, own in had if own is not None))
+
+
+def _lacking(block: SliceBlock, part: _BlockRows) -> frozenset[str]:
+    """Columns that a block of partial updates does not have."""
+    if block.header(HeaderKey.IS_PARTIAL).lower() != "true":
+        return frozenset()
+    return frozenset(part.rows.schema.names) - part.stored
+
+
+def _flagged(rows: pa.Table, lacking: frozenset[str], names: Sequence[str]) -> pa.Table:
+    field = flags_of(names)
+    flags = {name: np.full(rows.num_rows, name in lacking) for name in names}
+    return rows.append_column(field, flags_column(flags, field))
+
+
+def _positions(block: SliceBlock, count: int) -> Positions:
+    found = decode_positions(block.header(HeaderKey.RECORD_POSITIONS), block.file.path)
+    if len(found) != count:
+        raise CorruptMetadataError(
+            block.file.path, f"a block of {count} records has {len(found)} record positions"
+        )
+    return found
+
+
+# --- delete blocks -------------------------------------------------------------------------------
+
+
+def _deletes(content: bytes, schema: pa.Schema, rules: MergeRules, path: str) -> _BlockRows:
+    records = decode_delete_content(content, path)
+    values = [_ordering(one.ordering, len(rules.stored_order)) for one in records]
+    always = np.array([one is None for one in values], bool)
+    columns = {name: pa.nulls(len(records), schema.field(name).type) for name in schema.names}
+    if RECORD_KEY in columns:
+        columns[RECORD_KEY] = pa.array([one.record_key for one in records], pa.string())
+        if columns[RECORD_KEY].null_count:
+            raise CorruptMetadataError(path, "a delete block has a record without a key")
+    for number, name in enumerate(rules.stored_order):
+        own = [None if one is None else one[number] for one in values]
+        top, *below = name.split(".")
+        try:
+            columns[top] = _with_values(columns[top], below, own)
+        except (pa.ArrowException, ValueError, TypeError, LookupError) as error:
+            raise CorruptMetadataError(
+                path, f"an ordering value of a delete block does not fit the column {name}"
+            ) from error
+    rows = pa.table([columns[name] for name in schema.names], schema=schema)
+    return _BlockRows(rows, np.ones(len(records), bool), always, frozenset(schema.names))
+
+
+def _ordering(value: Wrapped | None, count: int) -> tuple[Wrapped | None, ...] | None:
+    """A delete's values of the ordering columns; ``None`` where it always holds."""
+    if not count or value is None or value == NATURAL_ORDER:
+        return None
+    found = value.value if value.wrapper == ARRAY else (value,)
+    if len(found) != count:
+        return None
+    return tuple(found)
+
+
+def _with_values(
+    column: pa.Array, below: Sequence[str], values: Sequence[Wrapped | None]
+) -> pa.Array:
+    """A column of deletes with ordering values in it, or in one of its nested fields."""
+    if not below:
+        return _of_wrappers(values, column.type)
+    children = [
+        _with_values(column.field(field.name), below[1:], values)
+        if field.name == below[0]
+        else column.field(field.name)
+        for field in column.type
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(column.type))
+
+
+def _of_wrappers(values: Sequence[Wrapped | None], kind: pa.DataType) -> pa.Array:
+    """Unwrapped values as an array of a column's type."""
+    found = [_of_wrapper(one, kind) for one in values]
+    return pa.concat_arrays(found) if found else pa.array([], kind)
+
+
+def _of_wrapper(one: Wrapped | None, kind: pa.DataType) -> pa.Array:
+    if one is None:
+        return pa.nulls(1, kind)
+    value: Any = one.value
+    if one.wrapper == "DecimalWrapper":
+        value = Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-_SCALE)
+    return pa.array([value], _STORED[one.wrapper]).cast(kind)

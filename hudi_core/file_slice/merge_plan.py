@@ -1,0 +1,181 @@
+"""What logs make of a base file: rows that go, and rows that come.
+
+Log rows are folded first, from the oldest to the newest; what is left of each key then meets the
+row of the base file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.config.merge_rules import MergeRules
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.file_slice.log_rows import LogRows
+from hudi_core.rows.combine import Positions, distinct, existing_is_newer, order_ranks
+from hudi_core.rows.deciding import Mask, order_values
+from hudi_core.rows.filling import filled, folded_by, lacks_values, with_stored
+from hudi_core.rows.staging import true_mask
+from hudi_core.schema.absence import ABSENT, absent_values
+from hudi_core.schema.table_schema import META_COLUMNS
+
+_NONE: Final = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class BaseRows:
+    """Rows of a slice's base file, in their order, read where they are needed.
+
+    ``keys`` reads the record keys, ``columns`` some columns of the table.
+    """
+
+    path: str
+    keys: Callable[[], pa.ChunkedArray]
+    columns: Callable[[Sequence[str]], pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """The rows of a slice: its base file without ``dead``, and ``tail``.
+
+    ``dead`` are positions in the base file, ascending.
+    """
+
+    dead: Positions
+    tail: pa.Table
+
+
+def merge_plan(
+    logs: LogRows, keys: pa.ChunkedArray | None, base: BaseRows | None, rules: MergeRules
+) -> MergePlan:
+    """Merge the logs of a slice into its base file, if it has one.
+
+    Parameters
+    ----------
+    keys
+        Record keys of the log rows; ``None`` where these have positions.
+    """
+    codes, uniques = _codes(logs, keys)
+    tail, winner = _folded(logs, codes, rules)
+    lives, always = ~logs.deletes[winner], logs.always[winner]
+    met, stored = _meetings(logs, uniques, base)
+    late = np.zeros(len(met), bool)
+    if base is not None and rules.stored_order and len(met):
+        late = _late(tail.take(pa.array(met)), stored, base, rules) & ~always[met]
+    if base is not None and (rules.fill is not None or ABSENT in tail.column_names):
+        return _completed(tail, lives, _Met(met, stored, late), base, rules)
+    if ABSENT in tail.column_names:
+        _require_whole(tail.filter(pa.array(lives)), "its file group")
+        tail = tail.drop_columns(ABSENT)
+    lives[met[late]] = False
+    return MergePlan(distinct(stored[~late]), tail.filter(pa.array(lives)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Met:
+    """Folded rows that meet rows of the base file, pair by pair.
+
+    ``late``: the row of the base file is the later version.
+    """
+
+    rows: Positions
+    stored: Positions
+    late: Mask
+
+
+def _codes(logs: LogRows, keys: pa.ChunkedArray | None) -> tuple[Positions, pa.Array]:
+    """Ordinals of keys or positions, and what they stand for."""
+    found = pa.array(logs.positions) if keys is None else keys.combine_chunks()
+    encoded = found.dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
+
+
+def _folded(logs: LogRows, codes: Positions, rules: MergeRules) -> tuple[pa.Table, Positions]:
+    """One row for each key, in the order of the codes; and which of the log rows counts."""
+    count = len(codes)
+    order = np.argsort(codes, kind="stable")
+    ranks = np.zeros(count, np.int64)
+    if rules.stored_order:
+        ranks = order_ranks(order_values(logs.rows, rules.stored_order, rules), count)
+        # nothing before a delete that always holds counts against what comes after it
+        resets = np.empty(count, np.int64)
+        resets[order] = np.cumsum(logs.always[order])
+        _, ranks = np.unique(resets * (count + 1) + ranks, return_inverse=True)
+    if rules.fill is not None or ABSENT in logs.rows.column_names:
+        return folded_by(logs.rows, codes, ranks, logs.deletes, rules)
+    sorted_codes = codes[order]
+    ends = np.flatnonzero(np.append(sorted_codes[1:] != sorted_codes[:-1], True))
+    if rules.stored_order:
+        scaled = sorted_codes * (count + 1) + ranks[order]
+        numbers = np.where(scaled == np.maximum.accumulate(scaled), np.arange(count), -1)
+        ends = np.maximum.accumulate(numbers)[ends]
+    winner: Positions = order[ends]
+    return logs.rows.take(pa.array(winner)), winner
+
+
+def _meetings(
+    logs: LogRows, uniques: pa.Array, base: BaseRows | None
+) -> tuple[Positions, Positions]:
+    """Pairs of a folded row and the position of a row of the base file."""
+    if base is None:
+        return _NONE, _NONE
+    if logs.positions is not None:
+        return np.arange(len(uniques)), uniques.to_numpy().astype(np.int64)
+    found = pc.index_in(base.keys(), value_set=uniques).combine_chunks()
+    stored = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
+    return found.take(pa.array(stored)).to_numpy().astype(np.int64), stored
+
+
+def _late(tail: pa.Table, stored: Positions, base: BaseRows, rules: MergeRules) -> Mask:
+    """Of which folded rows the row of the base file is the later version."""
+    tops = sorted({name.partition(".")[0] for name in rules.stored_order})
+    had = base.columns(tops).take(pa.array(stored))
+    found: Mask = true_mask(
+        existing_is_newer(
+            order_values(had, rules.stored_order, rules),
+            order_values(tail, rules.stored_order, rules),
+        )
+    )
+    return found
+
+
+def _completed(
+    tail: pa.Table, lives: Mask, met: _Met, base: BaseRows, rules: MergeRules
+) -> MergePlan:
+    """The plan where rows take what they lack from rows of the base file."""
+    names = [name for name in tail.column_names if name != ABSENT]
+    had = base.columns(names)
+    written = ~met.late
+    if rules.fills_stored and rules.fill is not None:
+        candidates = np.flatnonzero(met.late & lives[met.rows])
+        lacks = lacks_values(had.take(pa.array(met.stored[candidates])), rules)
+        written[candidates[lacks]] = True
+    updates = np.flatnonzero(written & lives[met.rows])
+    is_new = lives.copy()
+    is_new[met.rows] = False
+    parts = [tail.take(pa.array(met.rows[updates])), tail.filter(pa.array(is_new))]
+    rows = pa.concat_tables(parts).combine_chunks()
+    stored = met.stored[updates]
+    _require_whole(rows.slice(len(stored)), base.path)
+    for name, absent in absent_values(rows).items():
+        kept = had.column(name).take(pa.array(stored))
+        at = rows.schema.get_field_index(name)
+        rows = with_stored(rows, at, absent[: len(stored)], kept)
+    late = met.late[updates]
+    rows = filled(rows, stored, late, had, rules)
+    for name in META_COLUMNS if late.any() else ():
+        if name in names:  # a stored row that is filled is still the stored row
+            kept = had.column(name).take(pa.array(stored))
+            rows = with_stored(rows, rows.schema.get_field_index(name), late, kept)
+    return MergePlan(distinct(met.stored[written]), rows.select(names))
+
+
+def _require_whole(rows: pa.Table, path: str) -> None:
+    """Refuse new rows that lack columns."""
+    if any(absent.any() for absent in absent_values(rows).values()):
+        raise CorruptMetadataError(path, "a partial update in its logs has no row to update")

@@ -1,0 +1,99 @@
+"""Rows of a log block as Arrow: Avro records, or a whole Parquet file."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from hudi_core.avro import decode_datum, parse_writer_schema
+from hudi_core.avro.arrow_values import arrow_values
+from hudi_core.avro.columns import Columns, decode_columns
+from hudi_core.errors import CorruptMetadataError
+from hudi_core.log_format.block import CONTENT_VERSION
+from hudi_core.schema.arrow_types import is_text
+from hudi_core.schema.avro_types import record_from_avro
+
+_HEAD: Final = struct.Struct(">ii")
+_LENGTH: Final = struct.Struct(">i")
+
+
+def parquet_rows(content: bytes, names: Collection[str] | None, path: str) -> pa.Table:
+    """The rows of a Parquet block.
+
+    Of its columns those that ``names`` has, all for ``None``.
+    """
+    try:
+        with pq.ParquetFile(pa.BufferReader(content), coerce_int96_timestamp_unit="us") as file:
+            stored = file.schema_arrow
+            wanted = [name for name in stored.names if names is None or name in names]
+            return file.read(wanted)
+    except (OSError, pa.ArrowException) as error:
+        raise CorruptMetadataError(path, f"a Parquet block cannot be read: {error}") from error
+
+
+def avro_rows(content: bytes, schema: str, names: Collection[str] | None, path: str) -> pa.Table:
+    """The rows of an Avro block whose header has the schema.
+
+    Of its columns those that ``names`` has, all for ``None``; the types are those that the schema
+    means.
+    """
+    fields = [one for one in record_from_avro(schema) if names is None or one.name in names]
+    records = _spans(content, path)
+    parsed = parse_writer_schema(schema, path).parsed
+    try:
+        if all(_is_plain(one["type"]) for one in parsed["fields"]):
+            found = decode_columns(content, *records, parsed, path)
+            columns = [_column(found, one, path) for one in fields]
+        else:
+            # nested values have no fixed place in a record
+            pairs = zip(*records, strict=True)
+            rows = [decode_datum(content[begin:end], parsed, path) for begin, end in pairs]
+            columns = [arrow_values([row[one.name] for row in rows], one.type) for one in fields]
+    except (ValueError, TypeError, LookupError, OverflowError) as error:
+        raise CorruptMetadataError(path, f"an Avro block cannot be decoded: {error}") from error
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether a field's values can be decoded column by column."""
+    branches = kind if isinstance(kind, list) else [kind]
+    others = [one for one in branches if one != "null"]
+    return len(others) <= 1 and all(
+        isinstance(one, str) or one["type"] == "fixed" for one in others
+    )
+
+
+def _spans(content: bytes, path: str) -> tuple[list[int], list[int]]:
+    """Where each record begins and ends."""
+    try:
+        version, count = _HEAD.unpack_from(content)
+        if version != CONTENT_VERSION or count < 0:
+            raise CorruptMetadataError(path, f"an Avro block has content version {version}")
+        begins, ends, at = [], [], _HEAD.size
+        for _ in range(count):
+            (length,) = _LENGTH.unpack_from(content, at)
+            begin = at + _LENGTH.size
+            at = begin + length
+            if length < 0 or at > len(content):
+                break
+            begins.append(begin)
+            ends.append(at)
+    except struct.error as error:
+        raise CorruptMetadataError(path, "an Avro block is cut off") from error
+    if len(begins) != count or at != len(content):
+        raise CorruptMetadataError(path, "an Avro block does not hold as many records as it says")
+    return begins, ends
+
+
+def _column(found: Columns, field: pa.Field, path: str) -> pa.Array:
+    kind = field.type
+    if pt.is_decimal(kind):
+        return found.decimals(field.name, kind)
+    if is_text(kind) or pt.is_binary(kind) or pt.is_fixed_size_binary(kind):
+        return found.texts(field.name, kind, path)
+    return found.numbers(field.name, kind)

@@ -1,0 +1,98 @@
+"""Record positions of a log block: a 64-bit roaring bitmap in base64.
+
+The portable form, little-endian: how many 32-bit bitmaps, and each behind its upper 32 bits.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hudi_core.errors import CorruptMetadataError
+
+Positions = npt.NDArray[np.int64]
+
+_NO_RUNS: Final = 12346
+_RUNS: Final = 12347
+_FEWEST_WITH_OFFSETS: Final = 4
+"""Containers from which on a bitmap with runs has offsets, too."""
+_ARRAY_VALUES: Final = 4096
+"""Most values of a container that lists them."""
+_BITMAP_BYTES: Final = 8192
+
+
+def decode_positions(text: str, path: str) -> Positions:
+    """Return the positions of a header, in ascending order."""
+    try:
+        data = _Bytes(base64.b64decode(text, validate=True))
+        (count,) = data.numbers("<q", 1)
+        if not 0 <= count <= len(data.content):
+            raise ValueError(f"{count} bitmaps")
+        found = [part for _ in range(count) for part in _bitmap(data)]
+    except (ValueError, binascii.Error, struct.error) as error:
+        raise CorruptMetadataError(path, f"its record positions are damaged: {error}") from error
+    positions = np.concatenate(found) if found else np.empty(0, np.int64)
+    if (positions < 0).any() or (np.diff(positions) <= 0).any():
+        raise CorruptMetadataError(path, "its record positions do not ascend")
+    return positions
+
+
+class _Bytes:
+    """Reads arrays of numbers, one behind the other."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self._at = content, 0
+
+    def numbers(self, form: str, count: int) -> npt.NDArray[np.int64]:
+        """The next numbers."""
+        kind = np.dtype(form)
+        end = self._at + count * kind.itemsize
+        if count < 0 or end > len(self.content):
+            raise ValueError("it is cut off")
+        found = np.frombuffer(self.content, kind, count, self._at)
+        self._at = end
+        return found.astype(np.int64)
+
+
+def _bitmap(data: _Bytes) -> Iterator[Positions]:
+    """Yield the positions of one 32-bit bitmap, container by container."""
+    (high,) = data.numbers("<u4", 1)
+    (cookie,) = data.numbers("<u4", 1)
+    if cookie & 0xFFFF == _RUNS:
+        count = int(cookie >> 16) + 1
+        flags = data.numbers("<u1", (count + 7) // 8).astype(np.uint8)
+        has_runs = np.unpackbits(flags, bitorder="little")[:count].astype(bool)
+    elif cookie == _NO_RUNS:
+        count = int(data.numbers("<u4", 1)[0])
+        has_runs = np.zeros(min(count, 1 << 16), bool)
+    else:
+        raise ValueError(f"the unknown form {cookie}")
+    heads = data.numbers("<u2", 2 * count).reshape(count, 2)
+    if cookie == _NO_RUNS or count >= _FEWEST_WITH_OFFSETS:
+        data.numbers("<u4", count)
+    for (key, last), runs in zip(heads.tolist(), has_runs.tolist(), strict=True):
+        yield (int(high) << 32) + (key << 16) + _container(data, last + 1, runs)
+
+
+def _container(data: _Bytes, count: int, is_run: bool) -> Positions:
+    if is_run:
+        pairs = data.numbers("<u2", 2 * int(data.numbers("<u2", 1)[0])).reshape(-1, 2)
+        starts, lengths = pairs[:, 0], pairs[:, 1] + 1
+        if (starts + lengths > 1 << 16).any():
+            raise ValueError("a run that is too long")
+        return np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(
+            lengths.sum()
+        )
+    if count <= _ARRAY_VALUES:
+        return data.numbers("<u2", count)
+    bits = data.numbers("<u1", _BITMAP_BYTES).astype(np.uint8)
+    found = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
+    if len(found) != count:
+        raise ValueError("a container of another size than it says")
+    return found
