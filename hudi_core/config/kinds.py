@@ -144,6 +144,7 @@ class QueryType(StrEnum):
     """What a read returns."""
 
     SNAPSHOT = "snapshot"
+    READ_OPTIMIZED = "read_optimized"
     INCREMENTAL = "incremental"
 
 

@@ -91,7 +91,8 @@ class MergeRules:
     count, ``None`` for none; ``unavailable`` is the text for which :attr:`Fill.UNAVAILABLE` takes
     the other value. ``never_filled`` are top-level columns of the partition: a row lies where they
     say, so that none comes from another version. ``fills_batch`` lets incoming rows with one key
-    fill each other; ``fills_stored`` lets one that is too late fill the stored row.
+    fill each other; ``fills_stored`` lets one that is too late fill the stored row;
+    ``late_is_written`` gives the stored row its meta columns in logs, too.
     """
 
     batch_order: tuple[str, ...] = ()
@@ -105,6 +106,7 @@ class MergeRules:
     fills_batch: bool = True
     fills_stored: bool = True
     deletes_always: bool = False
+    late_is_written: bool = False
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -163,7 +165,14 @@ def _of_payload(
             order = (_BINLOG_SEQUENCE,)
             return MergeRules(order, order, is_sequence=True, markers=markers)
         case PayloadKind.PARTIAL_UPDATE:
-            return MergeRules(fields, fields, markers=markers, fill=Fill.NULLS, deletes_always=True)
+            return MergeRules(
+                fields,
+                fields,
+                markers=markers,
+                fill=Fill.NULLS,
+                deletes_always=True,
+                late_is_written=True,
+            )
         case PayloadKind.NON_DEFAULTS:
             return MergeRules(fields, (), markers=markers, fill=Fill.NULLS, fills_batch=False)
     return MergeRules(batch_order=fields, markers=markers)

@@ -48,7 +48,8 @@ class ReadConfig(Options, group=Group.READ):
         default=QueryType.SNAPSHOT,
         aliases=("hoodie.datasource.view.type",),
     )
-    """What is read: the table as it is, or the rows that changed in a span of time."""
+    """What is read: the table as it is; its base files alone, as they were before the changes that
+    log files hold (``read_optimized``); or the rows that changed in a span of time."""
     as_of: Option[str | None] = Option("as.of.instant", parse=query_time, default_text="(now)")
     """Snapshot: the table as it was at this time. 17 or 14 digits, a date, an RFC 3339 date and
     time (of whole seconds: the end of that second), or seconds or milliseconds since the epoch.
@@ -113,7 +114,7 @@ class ReadConfig(Options, group=Group.READ):
             raise cls.begin.refused(
                 None, "an incremental read needs a begin", "Give a time, or `earliest`."
             )
-        is_snapshot = kind is QueryType.SNAPSHOT
+        is_snapshot = kind is not QueryType.INCREMENTAL
         for key, is_stray in (
             (cls.as_of, not is_snapshot and config.as_of is not None),
             (cls.begin, is_snapshot and config.begin is not None),

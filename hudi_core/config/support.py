@@ -33,7 +33,7 @@ NOT_BUILT: Final = frozenset(
 
 _ELSEWHERE: Final = "Write to it with Apache Hudi, or copy its rows into a new table."
 _COPY: Final = (
-    "It can be read and converted. To write, copy its rows into a new table: "
+    "It can be read. To write, copy its rows into a new table: "
     "new.bulk_insert(table.to_batches()); or write to it with Apache Hudi."
 )
 _EXPRESSION_INDEX: Final = "expr_index_"
@@ -49,14 +49,9 @@ _UNWRITTEN: Final[Mapping[str, tuple[str, str]]] = {
 """Properties that change what a writer owes the table: their usual value and what another means."""
 
 
-def require_readable_table(
-    config: TableConfig, base_path: str, *, base_files_only: bool = False
-) -> None:
-    """Raise ``UnsupportedTableError`` for a table that cannot be read rightly.
-
-    ``base_files_only`` means that rows are wanted as the base files have them, whatever logs say.
-    """
-    for feature, hint in _unreadable(config, base_files_only=base_files_only):
+def require_readable_table(config: TableConfig, base_path: str) -> None:
+    """Raise ``UnsupportedTableError`` for a table that cannot be read rightly."""
+    for feature, hint in _unreadable(config):
         raise UnsupportedTableError(base_path, feature, hint)
 
 
@@ -86,7 +81,7 @@ def require_known_zone(config: TableConfig, base_path: str) -> None:
         )
 
 
-def _unreadable(config: TableConfig, *, base_files_only: bool) -> Iterator[tuple[str, str]]:
+def _unreadable(config: TableConfig) -> Iterator[tuple[str, str]]:
     if config.bootstrap_base_path:
         yield "was bootstrapped from other data (hoodie.bootstrap.base.path)", _ELSEWHERE
     if config.base_file_format != "PARQUET":
@@ -99,6 +94,8 @@ def _unreadable(config: TableConfig, *, base_files_only: bool) -> Iterator[tuple
 
 
 def _unwritable(config: TableConfig) -> Iterator[tuple[str, str]]:
+    if config.table_type is TableType.MERGE_ON_READ:
+        yield "is of type MERGE_ON_READ, whose log files are read and not written", _COPY
     if config.version == 6:
         yield "has table version 6", "Run `hudi table upgrade PATH --to 8` (or 9) first."
         yield from (

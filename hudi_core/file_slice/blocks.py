@@ -14,6 +14,7 @@ from hudi_core.log_format.block import BlockType, HeaderKey
 from hudi_core.log_format.scan import BlockPlace, find_log_blocks
 from hudi_core.model.files import FileStatus
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import TimelineView
 from hudi_core.storage.data_files import DataFiles
 
 _IGNORED: Final = frozenset({BlockType.CORRUPT, BlockType.CDC})
@@ -28,17 +29,24 @@ class CountedInstants:
     archived, and so completed.
     """
 
-    completed: frozenset[InstantTime]
-    first: InstantTime | None
-    until: InstantTime | None
+    completed: frozenset[InstantTime] = frozenset()
+    first: InstantTime | None = None
+
+    @classmethod
+    def of(cls, timeline: TimelineView) -> CountedInstants:
+        """The instants of a timeline that is fenced by the table's format."""
+        completed = {one.requested_time for one in timeline.completed_writes()}
+        first = min((one.requested_time for one in timeline.instants), default=None)
+        return cls(frozenset(completed), first)
 
     def __contains__(self, time: object) -> bool:
-        if not isinstance(time, str) or (self.until is not None and time > self.until):
+        if not isinstance(time, str):
             return False
         return time in self.completed or (self.first is not None and time < self.first)
 
 
-NONE_COUNTED: Final = CountedInstants(frozenset(), None, None)
+NONE_COUNTED: Final = CountedInstants()
+"""For slices without logs."""
 
 
 class SliceBlock(NamedTuple):
@@ -58,7 +66,10 @@ class SliceBlock(NamedTuple):
 
 
 def counted_blocks(
-    files: DataFiles, logs: Sequence[FileStatus], instants: CountedInstants
+    files: DataFiles,
+    logs: Sequence[FileStatus],
+    instants: CountedInstants,
+    until: InstantTime | None,
 ) -> list[SliceBlock]:
     """Return the blocks of a slice that count.
 
@@ -69,12 +80,14 @@ def counted_blocks(
     ----------
     logs
         The slice's log files, in their order.
+    until
+        Requested time of the state that is read; ``None`` for the latest.
     """
     found: list[SliceBlock] = []
     for log in logs:
         for block in _blocks(files, log):
             kind = block.place.type
-            if kind in _IGNORED:
+            if kind in _IGNORED or (until is not None and block.instant > until):
                 continue
             if kind == BlockType.COMMAND:
                 target = block.header(HeaderKey.TARGET_INSTANT_TIME)

@@ -19,6 +19,7 @@ from hudi_core.log_format.block import BlockType, HeaderKey
 from hudi_core.log_format.data_block import avro_rows, parquet_rows
 from hudi_core.log_format.delete_block import NATURAL_ORDER, decode_delete_content
 from hudi_core.log_format.positions import decode_positions
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.combine import Positions
 from hudi_core.rows.deciding import Mask, deleted
 from hudi_core.schema.absence import flags_column, flags_of
@@ -60,9 +61,9 @@ class LogRows:
     positions: Positions | None
 
 
-def has_positions(blocks: Sequence[SliceBlock], base: str | None) -> bool:
+def has_positions(blocks: Sequence[SliceBlock], base: InstantTime) -> bool:
     """Whether all blocks say where their rows are in the base file of an instant."""
-    return base is not None and all(
+    return all(
         block.header(HeaderKey.RECORD_POSITIONS)
         and block.header(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) == base
         for block in blocks

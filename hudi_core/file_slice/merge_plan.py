@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from hudi_core.config.merge_rules import MergeRules
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.file_slice.log_rows import LogRows
+from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.combine import Positions, distinct, existing_is_newer, order_ranks
 from hudi_core.rows.deciding import Mask, order_values
 from hudi_core.rows.filling import filled, folded_by, lacks_values, with_stored
@@ -35,6 +36,7 @@ class BaseRows:
     """
 
     path: str
+    instant: InstantTime
     keys: Callable[[], pa.ChunkedArray]
     columns: Callable[[Sequence[str]], pa.Table]
 
@@ -153,8 +155,10 @@ def _completed(
     written = ~met.late
     if rules.fills_stored and rules.fill is not None:
         candidates = np.flatnonzero(met.late & lives[met.rows])
-        lacks = lacks_values(had.take(pa.array(met.stored[candidates])), rules)
-        written[candidates[lacks]] = True
+        if not rules.late_is_written:
+            lacks = lacks_values(had.take(pa.array(met.stored[candidates])), rules)
+            candidates = candidates[lacks]
+        written[candidates] = True
     updates = np.flatnonzero(written & lives[met.rows])
     is_new = lives.copy()
     is_new[met.rows] = False
@@ -168,7 +172,8 @@ def _completed(
         rows = with_stored(rows, at, absent[: len(stored)], kept)
     late = met.late[updates]
     rows = filled(rows, stored, late, had, rules)
-    for name in META_COLUMNS if late.any() else ():
+    is_stored = late.any() and not rules.late_is_written
+    for name in META_COLUMNS if is_stored else ():
         if name in names:  # a stored row that is filled is still the stored row
             kept = had.column(name).take(pa.array(stored))
             rows = with_stored(rows, rows.schema.get_field_index(name), late, kept)

@@ -37,21 +37,23 @@ class SliceMerging:
     def plan(
         self,
         logs: Sequence[FileStatus],
+        until: InstantTime | None,
         base: BaseRows | None,
-        base_instant: InstantTime,
         columns: Collection[str],
     ) -> MergePlan | None:
         """What the logs of a slice make of its base file; ``None`` for nothing.
 
         Parameters
         ----------
+        until
+            Requested time of the state that is read; ``None`` for the latest.
         columns
             Columns that the rows of the plan are to have, at least.
         """
-        blocks = counted_blocks(self.files, logs, self.instants)
+        blocks = counted_blocks(self.files, logs, self.instants, until)
         if not blocks:
             return None
-        by_positions = has_positions(blocks, None if base is None else base_instant)
+        by_positions = base is not None and has_positions(blocks, base.instant)
         needed = {*columns, *deciding_names(self.rules)}
         if not by_positions:
             needed |= {RECORD_KEY, *(self.keys.made_of if self.keys.are_made else ())}

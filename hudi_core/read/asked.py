@@ -26,7 +26,8 @@ def plan_of(
     opened = opened.seeing(opened.client.timeline())
     client, timeline = opened.client, opened.timeline()
     if query.query_type is not QueryType.INCREMENTAL:
-        snapshot = SnapshotQuery(client, opened.lister(), timeline)
+        bases = query.query_type is QueryType.READ_OPTIMIZED
+        snapshot = SnapshotQuery(client, opened.lister(), timeline, base_files_only=bases)
         return snapshot.plan(query.as_of, row_filter, within)
     changed = IncrementalQuery(client, timeline, opened.lister())
     try:

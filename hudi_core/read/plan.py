@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from hudi_core.config.table import TableConfig
 from hudi_core.file_slice.blocks import NONE_COUNTED, CountedInstants
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.files import FileGroupId, FileId, FileStatus, PartitionPath
+from hudi_core.model.files import FileGroupId, FileId, FileSlice, FileStatus, PartitionPath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.filters import Filter
@@ -27,8 +27,9 @@ class PlannedSlice:
     a URI. ``partition_values`` are strings of the partition path by partition field (for the
     timestamp generator the formatted one, not the column's value); empty for tables without
     partitions, and where the path does not decode. ``instant`` is a requested time. ``logs`` are
-    the log files of the slice in their order; ``has_base`` is false where there is nothing else,
-    and ``path`` then that of the first.
+    the log files of the slice in their order, of whose blocks those count that were written
+    ``until`` then; ``has_base`` is false where there is nothing else, and ``path`` then that of the
+    first.
     """
 
     path: str
@@ -39,7 +40,19 @@ class PlannedSlice:
     partition_values: Mapping[str, str | None]
     instant: InstantTime
     logs: tuple[FileStatus, ...] = ()
+    until: InstantTime | None = None
     has_base: bool = True
+
+    @property
+    def total_size(self) -> int:
+        """Bytes of all files of the slice."""
+        return self.size + sum(log.size for log in self.logs)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All files of the slice."""
+        base = (self.path,) if self.has_base else ()
+        return (*base, *(log.path for log in self.logs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +78,7 @@ class ReadPlan:
     @property
     def total_size(self) -> int:
         """Bytes of all files."""
-        return sum(file.size for file in self.files)
+        return sum(file.total_size for file in self.files)
 
     def row_condition(self) -> Filter | None:
         """:attr:`commit_times` as a filter by the meta column."""
@@ -138,12 +151,8 @@ def planned_file(
     size: int,
     instant: InstantTime,
     partition_values: Mapping[str, str | None],
-    logs: tuple[FileStatus, ...] = (),
 ) -> PlannedSlice:
-    """Return one file of a plan with its physical place.
-
-    With ``logs`` it is the first of a slice that has no base file.
-    """
+    """Return one file of a plan with its physical place."""
     uri = client.files.uri(path)
     return PlannedSlice(
         path,
@@ -153,9 +162,27 @@ def planned_file(
         group.file_id,
         partition_values,
         instant,
-        logs,
-        not logs,
     )
+
+
+def planned_slice(
+    client: TableMetaClient,
+    found: FileSlice,
+    partition_values: Mapping[str, str | None],
+    until: InstantTime | None = None,
+) -> PlannedSlice:
+    """Return a slice of a plan with its logs."""
+    logs = tuple(log.status for log in found.log_files)
+    base = found.base_file
+    planned = planned_file(
+        client,
+        found.group,
+        path=logs[0].path if base is None else base.path,
+        size=0 if base is None else base.size,
+        instant=found.base_instant,
+        partition_values=partition_values,
+    )
+    return replace(planned, logs=logs, until=until, has_base=base is not None)
 
 
 def stored_file(client: TableMetaClient, path: str) -> FileStatus | None:

@@ -45,7 +45,7 @@ from hudi_core.read.filters import Filter, RowFilter, to_filter
 from hudi_core.read.known_state import KnownState
 from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.read.path_pattern import PathPattern, require_named
-from hudi_core.read.plan import PlannedSlice, ReadPlan, planned_file, read_schema
+from hudi_core.read.plan import PlannedSlice, ReadPlan, planned_file, planned_slice, read_schema
 from hudi_core.read.predicate import Predicate
 from hudi_core.read.query_times import snapshot_time
 from hudi_core.read.scan import file_scan, scan
@@ -78,7 +78,7 @@ class SnapshotQuery:
         base_files_only: bool = False,
         known: KnownState | None = None,
     ) -> None:
-        require_readable_table(client.config, client.base_path, base_files_only=base_files_only)
+        require_readable_table(client.config, client.base_path)
         self._client = client
         self._index = index
         self._known = known or KnownState()
@@ -139,34 +139,16 @@ class SnapshotQuery:
 
     def _plan_of(self, slices: Sequence[FileSlice], until: InstantTime | None) -> ReadPlan:
         values = self.values_of(found.partition_path for found in slices)
-        files = [
-            self.planned_slice(found, values)
-            for found in slices
-            if found.base_file is not None or (found.log_files and not self._base_files_only)
-        ]
-        return ReadPlan(tuple(files), self.schema, counted=self._counted(until))
-
-    def _counted(self, until: InstantTime | None) -> CountedInstants:
-        """Instants whose log blocks count."""
-        times = {one.requested_time for one in self._timeline.completed_writes()}
-        first = min((one.requested_time for one in self._timeline.instants), default=None)
-        return CountedInstants(frozenset(times), first, until)
-
-    def planned_slice(self, found: FileSlice, values: PartitionTexts) -> PlannedSlice:
-        """A slice as plans have it; without its logs where only base files are wanted."""
-        logs = () if self._base_files_only else tuple(log.status for log in found.log_files)
-        if found.base_file is not None:
-            planned = self.planned(found.group, found.base_file, values)
-            return replace(planned, logs=logs) if logs else planned
-        return planned_file(
-            self._client,
-            found.group,
-            path=logs[0].path,
-            size=0,
-            instant=found.base_instant,
-            partition_values=values[found.partition_path],
-            logs=logs,
-        )
+        files: list[PlannedSlice] = []
+        counted = CountedInstants()
+        for found in slices:
+            if found.log_files and not self._base_files_only:
+                own = values[found.partition_path]
+                files.append(planned_slice(self._client, found, own, until))
+                counted = counted if counted.completed else CountedInstants.of(self._timeline)
+            elif found.base_file is not None:
+                files.append(self.planned(found.group, found.base_file, values))
+        return ReadPlan(tuple(files), self.schema, counted=counted)
 
     def values_of(self, partitions: Iterable[PartitionPath]) -> PartitionTexts:
         """Strings of partition paths by field, for :meth:`planned`."""
@@ -254,14 +236,16 @@ class SnapshotQuery:
         """
         wanted = to_filter(row_filter, self.schema)
         plan = self.plan(as_of, wanted)
-        counted = 0
+        counted: int = 0
         if wanted is None:
             files = ((file.instant, file.path) for file in plan.files if not file.logs)
             counted = sum(row_counts(self._client, self._timeline, files).values())
             plan = replace(plan, files=tuple(file for file in plan.files if file.logs))
         needed = sorted(wanted.columns) if wanted else []
         rows = scan(self._client, plan, (needed or plan.schema.names[-1:])[:1], wanted)
-        return counted + sum(batch.num_rows for batch in rows)
+        for batch in rows:
+            counted += batch.num_rows
+        return counted
 
     def head(
         self,

@@ -16,6 +16,7 @@ import pyarrow as pa
 from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.config.merge_rules import merge_rules
 from hudi_core.errors import CorruptMetadataError
+from hudi_core.file_slice.blocks import CountedInstants
 from hudi_core.file_slice.merge_plan import BaseRows
 from hudi_core.file_slice.merging import SliceMerging
 from hudi_core.meta_client import TableMetaClient
@@ -71,8 +72,7 @@ def file_scan(
     condition = reduce(operator.and_, given) if given else None
     merging = None
     if any(file.logs for file in plan.files):
-        rules, keys = merge_rules(client.config), FileKeys.of(client)
-        merging = SliceMerging(client.files, plan.schema, rules, keys, plan.counted)
+        merging = slice_merging(client, plan.schema, plan.counted)
     return FileScan(
         client.files,
         plan.schema,
@@ -81,6 +81,15 @@ def file_scan(
         batch_rows,
         virtual_keys(client, plan.schema, plan.files),
         merging=merging,
+    )
+
+
+def slice_merging(
+    client: TableMetaClient, schema: pa.Schema, counted: CountedInstants
+) -> SliceMerging:
+    """How slices with logs are merged, in the columns that readers see."""
+    return SliceMerging(
+        client.files, schema, merge_rules(client.config), FileKeys.of(client), counted
     )
 
 
@@ -202,7 +211,7 @@ class FileScan:
         """Yield the rows of a slice: those of the base file that stay, then those of its logs."""
         assert self.merging is not None  # noqa: S101 - set where a file has logs
         base = self._base_rows(replace(file, logs=())) if file.has_base else None
-        plan = self.merging.plan(file.logs, base, file.instant, self._asked)
+        plan = self.merging.plan(file.logs, file.until, base, self._asked)
         if base is not None:
             yield from self._without(replace(file, logs=()), None if plan is None else plan.dead)
         if plan is not None:
@@ -226,7 +235,7 @@ class FileScan:
                 return columns([RECORD_KEY]).column(RECORD_KEY)
             return made_by.made(columns(made_by.made_of), file.path)
 
-        return BaseRows(file.path, keys, columns)
+        return BaseRows(file.path, file.instant, keys, columns)
 
     def _without(self, file: PlannedSlice, dead: Positions | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a base file but for some positions."""

@@ -7,6 +7,7 @@ files. Where it cannot, as stock Spark cannot open S3, the tasks read them as Ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.engine.choice import (
@@ -45,6 +46,14 @@ def frame_of_plan(
 ) -> DataFrame:
     """Return the rows of a plan as a DataFrame."""
     require_columns(columns, plan.schema)
+    logged = tuple(file for file in plan.files if file.logs)
+    if logged:
+        merged_scan = file_scan(client, replace(plan, files=logged), columns, row_filter)
+        merged = frame_of_scan(spark, ScanPlan(merged_scan, logged))
+        plain = replace(plan, files=tuple(file for file in plan.files if not file.logs))
+        if not plain.files:
+            return merged
+        return frame_of_plan(spark, client, plain, columns, row_filter).unionByName(merged)
     roots = client.files.roots
     found = {_scheme(root): connected_scheme(spark, hadoop_schemes(root)) for root in roots}
     schemes = {own: scheme for own, scheme in found.items() if scheme is not None}
@@ -81,12 +90,16 @@ def splits(files: Sequence[Part]) -> list[tuple[Part, ...]]:
     tasks: list[list[Part]] = []
     room = 0
     for file in files:
-        if not tasks or file.size > room:
+        if not tasks or _size(file) > room:
             tasks.append([])
             room = _SPLIT_BYTES
         tasks[-1].append(file)
-        room -= file.size
+        room -= _size(file)
     return [tuple(task) for task in tasks]
+
+
+def _size(part: Part) -> int:
+    return part.total_size if isinstance(part, PlannedSlice) else part.size
 
 
 # --- columns as files were written with -----------------------------------------------------------

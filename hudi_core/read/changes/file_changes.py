@@ -8,6 +8,7 @@ from enum import Enum, auto
 from functools import cached_property, partial
 
 from hudi_core.actions.cleaned import Cleaned
+from hudi_core.config.kinds import TableType
 from hudi_core.errors import CorruptMetadataError, HistoryExpiredError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, WriteStat
@@ -25,7 +26,7 @@ from hudi_core.model.instant_time import InstantTime, just_before
 from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.read.changes.window import WindowWrite
 from hudi_core.read.partition_pruning import PartitionPruner
-from hudi_core.read.plan import PlannedSlice, planned_file
+from hudi_core.read.plan import PlannedSlice, planned_file, planned_slice
 from hudi_core.view.file_system import FileSystemView
 from hudi_core.view.replaced import written_files
 
@@ -85,10 +86,10 @@ class GroupChange:
     def size(self) -> int:
         """Bytes to read, where known."""
         if self.source is ChangeSource.FILES:
-            return sum(file.size for file in self.files)
+            return sum(file.total_size for file in self.files)
         logs = sum(log.size for log in self.logs)
         if self.source is ChangeSource.LOGS_AND_AFTER:
-            return logs + sum(file.size for file in self.needed)
+            return logs + sum(file.total_size for file in self.needed)
         return logs
 
 
@@ -144,10 +145,11 @@ class FileChanges:
 
     def require_stored(self, files: Sequence[PlannedSlice]) -> None:
         """Refuse files that were cleaned."""
-        missing = self.missing(file.path for file in files)
+        missing = self.missing(path for file in files for path in file.paths)
         for file in files:
-            if file.path in missing:
-                raise HistoryExpiredError(file.instant, file.path)
+            gone = next((path for path in file.paths if path in missing), None)
+            if gone is not None:
+                raise HistoryExpiredError(file.instant, gone)
 
     def missing(self, paths: Iterable[str]) -> frozenset[str]:
         """The files that were cleaned.
@@ -187,7 +189,9 @@ class FileChanges:
     def _previous(
         self, group: FileGroupId, write: WindowWrite, stat: WriteStat
     ) -> PlannedSlice | None:
-        """The file that a write merged its rows into."""
+        """What a write changed of a file group: its file, or its slice."""
+        if self._has_logs:
+            return self._slice_at(group, just_before(write.instant.requested_time))
         if stat.prev_commit in (None, "", NO_PREVIOUS_COMMIT):
             return None
         name = (stat.prev_base_file or "").rpartition("/")[2]
@@ -233,7 +237,27 @@ class FileChanges:
         written = written_files(self.timeline, self.client.read_commit)
         return FileSystemView(self.index, self.timeline, {}, written)
 
+    @property
+    def _has_logs(self) -> bool:
+        return self.client.config.table_type is TableType.MERGE_ON_READ
+
+    def _slice_at(self, group: FileGroupId, time: InstantTime) -> PlannedSlice | None:
+        """The slice of a group at an instant, with what its logs had until then."""
+        newest = next((one for one in self._slices(group) if one.base_instant <= time), None)
+        deleted = self._cleaned.since(time).get(group)
+        if deleted is not None and deleted.was_after("" if newest is None else newest.base_instant):
+            raise HistoryExpiredError(deleted.instant, deleted.path)
+        if newest is None:
+            return None
+        values = self.pruner.values(group.partition_path)
+        return planned_slice(self.client, newest, values, time)
+
     def _planned(self, group: FileGroupId, instant: Instant, stat: WriteStat) -> PlannedSlice:
+        if self._has_logs:
+            found = self._slice_at(group, instant.requested_time)
+            if found is None:
+                raise HistoryExpiredError(instant.requested_time, stat.path or group.file_id)
+            return found
         path = stat.path or ""
         name = BaseFileName.parse(path.rpartition("/")[2])
         # the path comes from a file that anybody who writes the bucket can write

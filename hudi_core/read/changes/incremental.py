@@ -18,6 +18,7 @@ from hudi_core.base_file.footer import read_statistics
 from hudi_core.config.kinds import ChangeLogging
 from hudi_core.config.support import require_readable_table
 from hudi_core.errors import CorruptMetadataError, HistoryExpiredError, UnsupportedTableError
+from hudi_core.file_slice.blocks import CountedInstants
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import MetadataLister
 from hudi_core.model.file_index import FileIndex
@@ -39,7 +40,7 @@ from hudi_core.read.file_pruning import prune_named
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
 from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.read.plan import PlannedSlice, ReadPlan, ScanPlan, read_schema
-from hudi_core.read.scan import FileScan, scan
+from hudi_core.read.scan import FileScan, scan, slice_merging
 from hudi_core.read.virtual_keys import virtual_keys
 from hudi_core.schema.table_schema import COMMIT_TIME, META_COLUMNS, RECORD_KEY
 from hudi_core.txn.recovery.lost_completion import is_tidied, require_none_lost
@@ -86,10 +87,12 @@ class ChangeSources:
         ``columns`` is the number of columns of the table. ``HistoryExpiredError`` means that a
         needed file was cleaned and no log has its rows.
         """
-        missing = self.changes.missing(file.path for change in changes for file in change.files)
+        missing = self.changes.missing(
+            path for change in changes for file in change.files for path in file.paths
+        )
         found, lost = list(changes), {}
         for number, change in enumerate(changes):
-            gone = next((file for file in change.files if file.path in missing), None)
+            gone = next((one for one in change.files if not missing.isdisjoint(one.paths)), None)
             if change.expired is not None:
                 lost[number] = change.expired
             elif gone is not None:
@@ -263,7 +266,8 @@ class IncrementalQuery:
             may_match = self._may_match(files, wanted)
             files = tuple(file for file in files if file.path in may_match)
         self._require_stored(files)
-        return ReadPlan(files, self.schema, _times(writes))
+        counted = CountedInstants.of(self._timeline)
+        return ReadPlan(files, self.schema, _times(writes), counted)
 
     def times(self, begin: str | None = None, end: str | None = None) -> frozenset[InstantTime]:
         """Requested times of the writes of a window."""
@@ -363,7 +367,7 @@ class IncrementalQuery:
             found = read_statistics(client, file.path, self.schema).get(COMMIT_TIME)
             return found is not None and found.null_count == 0
 
-        once = list({file.path: file for file in files}.values())
+        once = list({file.path: file for file in files if file.has_base}.values())
         for file, is_complete in zip(once, client.run_map(has_times, once), strict=True):
             if not is_complete and file.size:
                 raise UnsupportedTableError(
@@ -396,6 +400,7 @@ class IncrementalQuery:
                 None,
                 virtual_keys(client, self.schema, ()),
                 shows_keys=True,
+                merging=slice_merging(client, self.schema, CountedInstants.of(self._timeline)),
             )
         )
 
@@ -403,12 +408,13 @@ class IncrementalQuery:
         """Paths of the files that may hold a wanted row."""
         partitions = sorted({file.partition_path for file in files})
         kept = set(self.pruner.keep(partitions, wanted))
-        some = [file for file in files if file.partition_path in kept]
+        logged = frozenset(file.path for file in files if file.logs)
+        some = [file for file in files if file.partition_path in kept and not file.logs]
         # of columns known from paths, ranges say no more
         known = self.pruner.identity | self._client.config.former_names
         listed = [FileStatus(file.path, file.size) for file in some]
         mask = prune_named(self._index, listed, wanted, self.schema, known)
-        return frozenset(some[place].path for place in np.flatnonzero(mask))
+        return logged | frozenset(some[place].path for place in np.flatnonzero(mask))
 
 
 def _needed(columns: Sequence[str], wanted: Filter | None) -> set[str]:

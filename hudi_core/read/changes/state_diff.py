@@ -108,13 +108,18 @@ def _by_partition(
     before: Sequence[PlannedSlice], after: Sequence[PlannedSlice]
 ) -> Iterator[tuple[list[PlannedSlice], list[PlannedSlice]]]:
     """Yield files that one of the states alone has, by partition."""
-    both = {file.path for file in before} & {file.path for file in after}
+    both = {_version(file) for file in before} & {_version(file) for file in after}
     found: dict[PartitionPath, tuple[list[PlannedSlice], list[PlannedSlice]]] = {}
     for number, files in enumerate((before, after)):
         for file in files:
-            if file.path not in both:
+            if _version(file) not in both:
                 found.setdefault(file.partition_path, ([], []))[number].append(file)
     yield from (found[partition] for partition in sorted(found))
+
+
+def _version(file: PlannedSlice) -> tuple[object, ...]:
+    """What makes two slices the same rows."""
+    return (*file.paths, file.until if file.logs else None)
 
 
 def _places(keys: pa.Table, among: pa.Table) -> Places:

@@ -33,6 +33,7 @@ from hudi_core.timeline.serde import decode_commit, decode_replace_commit
 
 FROM_THE_BEGINNING: Final = frozenset({"earliest", "0", "000"})
 """What users of Hudi write for a window without a begin."""
+_ARRANGING: Final = frozenset({WriteOperation.CLUSTER, WriteOperation.COMPACT, "LOG_COMPACT"})
 _LONGEST_WRITE: Final = timedelta(days=1)
 """How long before the window an archived write may have been requested and still be found."""
 
@@ -47,7 +48,7 @@ class WindowWrite:
     @property
     def clusters(self) -> bool:
         """Whether it arranged rows in other files, and changed none."""
-        return self.metadata.operation_type == WriteOperation.CLUSTER
+        return self.metadata.operation_type in _ARRANGING
 
     def replaced(self) -> Iterable[FileGroupId]:
         """File groups that it took out of the table."""
