@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import compress
@@ -14,7 +14,7 @@ from hudi_core.actions.cleaned import require_not_cleaned
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.support import require_readable_table
 from hudi_core.config.table import TableConfig
-from hudi_core.file_slice.blocks import CountedInstants
+from hudi_core.file_slice.blocks import NONE_COUNTED, CountedInstants
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import MetadataLister, table_lister
 from hudi_core.metadata.partition_types import RECORD_INDEX
@@ -22,7 +22,6 @@ from hudi_core.metadata.statistics.row_counts import row_counts
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import (
-    BaseFile,
     FileGroupId,
     FileSlice,
     FileStatus,
@@ -31,6 +30,7 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
+from hudi_core.model.ranges import ValueRanges
 from hudi_core.read.changes.net_changes import require_no_change_column
 from hudi_core.read.changes.state_diff import StateDiff
 from hudi_core.read.file_pruning import (
@@ -45,7 +45,7 @@ from hudi_core.read.filters import Filter, RowFilter, to_filter
 from hudi_core.read.known_state import KnownState
 from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.read.path_pattern import PathPattern, require_named
-from hudi_core.read.plan import PlannedSlice, ReadPlan, planned_file, planned_slice, read_schema
+from hudi_core.read.plan import PlannedSlice, ReadPlan, planned_slice, read_schema
 from hudi_core.read.predicate import Predicate
 from hudi_core.read.query_times import snapshot_time
 from hudi_core.read.scan import file_scan, scan
@@ -138,32 +138,29 @@ class SnapshotQuery:
         return self._plan_of(self.file_slices(as_of, row_filter, within), until)
 
     def _plan_of(self, slices: Sequence[FileSlice], until: InstantTime | None) -> ReadPlan:
-        values = self.values_of(found.partition_path for found in slices)
-        files: list[PlannedSlice] = []
-        counted = CountedInstants()
-        for found in slices:
-            if found.log_files and not self._base_files_only:
-                own = values[found.partition_path]
-                files.append(planned_slice(self._client, found, own, until))
-                counted = counted if counted.completed else CountedInstants.of(self._timeline)
-            elif found.base_file is not None:
-                files.append(self.planned(found.group, found.base_file, values))
+        files = self.planned_slices(slices, until)
+        has_logs = any(file.logs for file in files)
+        counted = CountedInstants.of(self._timeline) if has_logs else NONE_COUNTED
         return ReadPlan(tuple(files), self.schema, counted=counted)
 
-    def values_of(self, partitions: Iterable[PartitionPath]) -> PartitionTexts:
-        """Strings of partition paths by field, for :meth:`planned`."""
-        return {path: self.pruner.values(path) for path in set(partitions)}
+    @cached_property
+    def latest_time(self) -> InstantTime | None:
+        """Requested time of the last completed write."""
+        writes = self._timeline.completed_writes()
+        return max((one.requested_time for one in writes), default=None)
 
-    def planned(self, group: FileGroupId, file: BaseFile, values: PartitionTexts) -> PlannedSlice:
-        """A base file of a slice as plans have it."""
-        return planned_file(
-            self._client,
-            group,
-            path=file.path,
-            size=file.size,
-            instant=file.instant,
-            partition_values=values[group.partition_path],
-        )
+    def planned_slices(
+        self, slices: Sequence[FileSlice], until: InstantTime | None
+    ) -> list[PlannedSlice]:
+        """Slices as plans have them; without their logs where only base files are wanted."""
+        paths = {found.partition_path for found in slices}
+        values = {path: self.pruner.values(path) for path in paths}
+        files = []
+        for found in slices:
+            own = replace(found, log_files=()) if self._base_files_only else found
+            if own.files:
+                files.append(planned_slice(self._client, own, values[own.partition_path], until))
+        return files
 
     def state(self, as_of: str | None, wanted: Filter | None) -> InstantTime | None:
         """The state at a query time; ``None`` for the latest."""
@@ -348,11 +345,17 @@ class SnapshotQuery:
         named = {group for group in groups if group.partition_path in kept}
         paths = sorted({group.partition_path for group in named})
         slices = [one for one in self.view.latest_slices(paths) if one.group in named]
-        files = [one.base_file.status for one in slices if one.base_file is not None]
-        if not len(named) == len(slices) == len(files):
+        if len(named) != len(slices):
             return None
         known = self.pruner.identity | self._client.config.former_names
-        return tuple(compress(slices, prune_named(self._index, files, wanted, self.schema, known)))
+        bases = [one.base_file.status for one in slices if one.base_file and not one.log_files]
+        mask = prune_named(self._index, bases, wanted, self.schema, known)
+        may_match = {file.path for file in compress(bases, mask)}
+        return tuple(
+            one
+            for one in slices
+            if one.log_files or (one.base_file and one.base_file.path in may_match)
+        )
 
     def _latest_slices(self) -> tuple[FileSlice, ...]:
         self._require_none_lost(None)
@@ -397,30 +400,32 @@ class SnapshotQuery:
         if not kinds:
             return self.view.latest_slices(partitions, time)
         if time is None and len(partitions) > 1:  # ranges of partitions are of present rows
-            ranges_of = partial(index.partition_ranges, partitions)
-            mask = prune(predicate, kinds, len(partitions), ranges_of)
+            of_partitions = partial(index.partition_ranges, partitions)
+            mask = prune(predicate, kinds, len(partitions), of_partitions)
             partitions = tuple(compress(partitions, mask))
         files = index.list_columns(partitions)
         if not files.has_several_groups:  # of a single file its own footer says as much
             kinds = {}
-        matches = prune(predicate, kinds, len(files), partial(index.file_ranges, files))
-        if kinds and matches.any():
+        has_logs = bool(files.are_logs.any())
+
+        def ranges_of(path: str, kind: pa.DataType) -> ValueRanges | None:
+            found = index.file_ranges(files, path, kind)
+            # a row may have one value from a base file, and another from a log
+            return found.united(files.groups) if has_logs and found is not None else found
+
+        matches = prune(predicate, kinds, len(files), ranges_of)
+        if kinds and matches.any() and not has_logs:
             matches &= by_expressions(predicate, files, kinds, self._indexes)
-        # file groups stay whole, so that their latest file does; log files have no ranges
-        kept = files.rows(files.with_their_groups(matches | files.are_logs))
+        # file groups stay whole, so that their latest slice does
+        kept = files.rows(files.with_their_groups(matches))
         slices = self._view_of(kept.by_partition()).latest_slices(partitions, time)
         groups = groups_with_values(predicate, kinds, index) if time is None and slices else None
         names = set(files.names.filter(pa.array(matches)).to_pylist())
         return tuple(
             one
             for one in slices
-            # log files may hold rows beyond what is known of their base file
-            if one.log_files
-            or (
-                (groups is None or one.group in groups)
-                and one.base_file is not None
-                and one.base_file.status.name in names
-            )
+            if (one.log_files or groups is None or one.group in groups)
+            and any(file.name in names for file in one.files)
         )
 
 

@@ -11,7 +11,6 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from typing import Any, Final
@@ -31,15 +30,6 @@ from hudi_core.read.query import SnapshotQuery
 from hudi_core.schema.table_schema import COMMIT_TIME
 
 
-@dataclass(frozen=True, slots=True)
-class ScannedFile:
-    """A base file to read, and the logs that belong to it."""
-
-    file: PlannedSlice
-    log_files: tuple[str, ...] = ()
-    log_bytes: int = 0
-
-
 class FileListing(ABC):
     """The partitions and files that a scan reads.
 
@@ -57,7 +47,7 @@ class FileListing(ABC):
         ...
 
     @abstractmethod
-    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[ScannedFile]:
+    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[PlannedSlice]:
         """The files to read of some partitions.
 
         None of one that does not exist.
@@ -91,26 +81,16 @@ class SnapshotListing(FileListing):
         """See :meth:`FileListing.partitions`."""
         return [] if self.predicate.is_none else self._query.partitions(self.wanted)
 
-    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[ScannedFile]:
+    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[PlannedSlice]:
         """See :meth:`FileListing.list_files`."""
         if self.predicate.is_none:
             return []
-        values = self._query.values_of(partitions)
-        return [
-            ScannedFile(self._query.planned(one.group, one.base_file, values), *self._logs(one))
-            for one in self._slices(partitions)
-            if one.base_file is not None
-        ]
+        # workers read later, when blocks may have been appended to a log
+        until = self._time or self._query.latest_time
+        return self._query.planned_slices(self._slices(partitions), until)
 
     def _slices(self, partitions: Sequence[PartitionPath]) -> Sequence[FileSlice]:
         return self._query.slices_of(partitions, self._time, self.wanted)
-
-    def _logs(self, found: FileSlice) -> tuple[tuple[str, ...], int]:
-        """Paths of a slice's logs, and their bytes."""
-        if not found.log_files:
-            return (), 0
-        logs = [log.status for log in found.log_files]
-        return tuple(log.path for log in logs), sum(log.size for log in logs)
 
 
 class ReadOptimizedListing(SnapshotListing):
@@ -122,10 +102,6 @@ class ReadOptimizedListing(SnapshotListing):
 
     def _slices(self, partitions: Sequence[PartitionPath]) -> Sequence[FileSlice]:
         return self._query.slices_of(self.keep(partitions), self._time, None)
-
-    def _logs(self, found: FileSlice) -> tuple[tuple[str, ...], int]:
-        del found
-        return (), 0
 
 
 class IncrementalListing(FileListing):
@@ -152,15 +128,14 @@ class IncrementalListing(FileListing):
             del self.wanted  # it was that of fewer conditions
         in_order = sorted(plan.files, key=lambda file: file.partition_path)
         self._files = {
-            path: [ScannedFile(file) for file in files]
-            for path, files in groupby(in_order, lambda file: file.partition_path)
+            path: [*files] for path, files in groupby(in_order, lambda file: file.partition_path)
         }
 
     def partitions(self) -> Sequence[PartitionPath]:
         """See :meth:`FileListing.partitions`."""
         return list(self._files)
 
-    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[ScannedFile]:
+    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[PlannedSlice]:
         """See :meth:`FileListing.list_files`."""
         return [file for path in partitions for file in self._files.get(path, ())]
 

@@ -16,9 +16,10 @@ from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
 from hudi_core.engine.threads import start_thread
-from hudi_core.read.connector.listing import FileListing, ScannedFile
+from hudi_core.read.connector.listing import FileListing
 from hudi_core.read.connector.partitions import PartitionInfo, PartitionSource
 from hudi_core.read.connector.splits import Split, SplitFactory
+from hudi_core.read.plan import PlannedSlice
 
 _log = logging.getLogger(__name__)
 _FILES_AT_A_TIME: Final = 100
@@ -63,7 +64,7 @@ class LoadLimits:
     partition_batch: int
 
 
-_Found = tuple[PartitionInfo, ScannedFile]
+_Found = tuple[PartitionInfo, PlannedSlice]
 
 
 class SplitLoad:
@@ -177,7 +178,7 @@ class SplitLoad:
         while some := self._partitions.take(self._share()):
             owners = {info.path: info for info in some}
             listed = self._listing.list_files(list(owners))
-            found = [(owners[file.file.partition_path], file) for file in listed]
+            found = [(owners[file.partition_path], file) for file in listed]
             self._count(partitions_listed=len(some), files=len(found))
             if not self._files.put(found):
                 return

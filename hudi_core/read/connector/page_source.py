@@ -15,8 +15,9 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from hudi_core.errors import DataFileError, UnsupportedTableError
+from hudi_core.file_slice.blocks import CountedInstants
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.model.files import FileId, PartitionPath
+from hudi_core.model.files import FileId, FileStatus, PartitionPath
 from hudi_core.read.connector.metadata import HIDDEN_COLUMNS
 from hudi_core.read.connector.predicate import TupleDomain
 from hudi_core.read.connector.splits import Split
@@ -78,7 +79,8 @@ class PageSources:
         only while the reader is read.
         """
         source = self._source(split)
-        require_safe_path(split.file)
+        for path in (split.file, *split.log_files):
+            require_safe_path(path)
         asked = list(split.schema.names if columns is None else columns)
         hidden = {name: HIDDEN_COLUMNS[name] for name in asked if name in HIDDEN_COLUMNS}
         stored = [name for name in asked if name not in hidden]
@@ -94,6 +96,9 @@ class PageSources:
         needed = stored or _narrow(split.schema)
         client = self.client_of(split.table, split.mark)
         plan = ReadPlan((), split.schema)
+        if split.log_files:
+            counted = CountedInstants.of(client.timeline())
+            plan = ReadPlan((_planned(split),), split.schema, counted=counted)
         scan = file_scan(client, plan, needed, both.to_filter(split.schema), batch_rows)
         batches = self._explained(source(scan, split), split)
         if hidden or not stored:
@@ -114,6 +119,8 @@ class PageSources:
             raise
 
     def _source(self, split: Split) -> PageSource:
+        if split.log_files:
+            return _merged_pages
         extension = posixpath.splitext(split.file)[1].lower()
         found = self.formats.get(extension)
         if found is None:
@@ -123,19 +130,19 @@ class PageSources:
                 f"has base files of format {name}, such as {split.file}",
                 f"Only {', '.join(sorted(self.formats))} is read.",
             )
-        if split.log_files:
-            raise UnsupportedTableError(
-                split.table,
-                f"is of type MERGE_ON_READ, and {len(split.log_files)} logs belong to {split.file}",
-                "Make a read-optimized scan, which reads base files alone.",
-            )
         return found
+
+
+def _merged_pages(scan: FileScan, split: Split) -> Iterator[pa.RecordBatch]:
+    """The rows of a file slice with logs."""
+    return scan.read([_planned(split)])
 
 
 def _planned(split: Split) -> PlannedSlice:
     folder, _, name = split.file.rpartition("/")
     values = {key.name: key.value for key in split.partition_keys}
-    file_id = FileId(name.partition("_")[0])
+    file_id = FileId(name.lstrip(".").partition("_")[0])
+    logs = zip(split.log_files, split.log_sizes, strict=True)
     return PlannedSlice(
         split.file,
         split.path,
@@ -144,6 +151,9 @@ def _planned(split: Split) -> PlannedSlice:
         file_id,
         values,
         split.instant,
+        tuple(FileStatus(*log) for log in logs),
+        split.until,
+        not name.startswith("."),
     )
 
 

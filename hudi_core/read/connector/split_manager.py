@@ -108,8 +108,8 @@ class SplitManager:
             for batch in source.batches():
                 owners = {info.path: info for info in batch}
                 files = listing.list_files(list(owners))
-                for one in sorted(files, key=lambda listed: listed.file.path):
-                    yield from factory.splits(one, owners[one.file.partition_path])
+                for one in sorted(files, key=lambda planned: planned.path):
+                    yield from factory.splits(one, owners[one.partition_path])
 
     def latest_state(self, handle: TableHandle) -> ScanState:
         """The latest state of a table."""

@@ -14,9 +14,9 @@ import pyarrow as pa
 from hudi_core.config.connector import ConnectorConfig
 from hudi_core.errors import InvalidInstantTimeError, SchemaError
 from hudi_core.model.instant_time import InstantTime, parse_instant_time
-from hudi_core.read.connector.listing import ScannedFile
 from hudi_core.read.connector.partitions import PartitionInfo, PartitionKey
 from hudi_core.read.connector.predicate import TupleDomain
+from hudi_core.read.plan import PlannedSlice
 
 _SLOP: Final = 1.1
 """The last split of a file may be so many times the target: no split is tiny."""
@@ -24,15 +24,16 @@ _SLOP: Final = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A range of a base file, for a worker to read.
+    """A range of a base file, or a file slice with logs, for a worker to read.
 
     It has all that the worker needs, and travels as JSON. A row belongs to the split in whose range
     of bytes its row group begins. No secrets are in it.
 
     ``path`` is a local path or a URI, ``file`` and ``log_files`` are relative to the table, and the
-    file is read by ``file``. ``addresses`` is empty where all hosts are equally far. ``weight`` is
-    1 for a large split, less for a smaller one. ``mark`` is that of the table when the scan was
-    planned.
+    file is read by ``file``; of a slice without a base file that is its first log. Of logs what was
+    written ``until`` then counts, a requested time. ``addresses`` is empty where all hosts are
+    equally far. ``weight`` is 1 for a large split, less for a smaller one. ``mark`` is that of the
+    table when the scan was planned.
     """
 
     table: str
@@ -49,6 +50,8 @@ class Split:
     partition_keys: tuple[PartitionKey, ...] = ()
     weight: float = 1.0
     log_files: tuple[str, ...] = ()
+    log_sizes: tuple[int, ...] = ()
+    until: InstantTime | None = None
     addresses: tuple[str, ...] = ()
 
     def to_json(self) -> str:
@@ -67,6 +70,8 @@ class Split:
             "weight": self.weight,
             "instant": str(self.instant),
             "logFiles": self.log_files,
+            "logSizes": self.log_sizes,
+            "until": self.until,
             "schema": base64.b64encode(self.schema.serialize()).decode("ascii"),
             "mark": self.mark,
         }
@@ -97,6 +102,8 @@ class Split:
                 ),
                 weight=float(found["weight"]),
                 log_files=tuple(map(_text, found["logFiles"])),
+                log_sizes=tuple(map(_count, found["logSizes"])),
+                until=None if found["until"] is None else parse_instant_time(_text(found["until"])),
                 addresses=tuple(map(_text, found["addresses"])),
             )
         except (
@@ -152,14 +159,14 @@ class SplitFactory:
             config.minimum_weight,
         )
 
-    def splits(self, listed: ScannedFile, partition: PartitionInfo) -> Iterator[Split]:
+    def splits(self, listed: PlannedSlice, partition: PartitionInfo) -> Iterator[Split]:
         """Yield the splits of a file.
 
         One that logs belong to is read as a whole: its rows are merged with theirs.
         """
-        size = listed.file.size
-        if listed.log_files:
-            yield self._split(listed, partition, 0, size, size + listed.log_bytes)
+        size = listed.size
+        if listed.logs:
+            yield self._split(listed, partition, 0, size, listed.total_size)
             return
         start = 0
         while (size - start) / self.target_size > _SLOP:
@@ -168,9 +175,8 @@ class SplitFactory:
         yield self._split(listed, partition, start, size - start, size - start)
 
     def _split(
-        self, listed: ScannedFile, partition: PartitionInfo, start: int, length: int, size: int
+        self, file: PlannedSlice, partition: PartitionInfo, start: int, length: int, size: int
     ) -> Split:
-        file = listed.file
         return Split(
             self.table,
             file.uri,
@@ -185,7 +191,9 @@ class SplitFactory:
             partition.name,
             partition.keys,
             self._weight(size),
-            listed.log_files,
+            tuple(log.path for log in file.logs),
+            tuple(log.size for log in file.logs),
+            file.until,
         )
 
     def _weight(self, size: int) -> float:
