@@ -49,8 +49,16 @@ _UNWRITTEN: Final[Mapping[str, tuple[str, str]]] = {
 """Properties that change what a writer owes the table: their usual value and what another means."""
 
 
-def require_readable_table(config: TableConfig, base_path: str) -> None:
-    """Raise ``UnsupportedTableError`` for a table that cannot be read rightly."""
+def require_readable_table(
+    config: TableConfig, base_path: str, *, base_files_only: bool = False
+) -> None:
+    """Raise ``UnsupportedTableError`` for a table that cannot be read rightly.
+
+    ``base_files_only`` means that rows are wanted as the base files have them, whatever logs say.
+    """
+    merges = config.table_type is TableType.MERGE_ON_READ and not base_files_only
+    for feature in unknown_merging(config) if merges else ():
+        raise UnsupportedTableError(base_path, feature, "Read it with Apache Hudi.")
     for feature, hint in _unreadable(config):
         raise UnsupportedTableError(base_path, feature, hint)
 

@@ -96,4 +96,6 @@ def _column(found: Columns, field: pa.Field, path: str) -> pa.Array:
         return found.decimals(field.name, kind)
     if is_text(kind) or pt.is_binary(kind) or pt.is_fixed_size_binary(kind):
         return found.texts(field.name, kind, path)
+    if pt.is_date32(kind) or pt.is_time32(kind):
+        return found.numbers(field.name, pa.int32()).cast(kind)
     return found.numbers(field.name, kind)

@@ -11,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.actions.cleaned import require_not_cleaned
+from hudi_core.config.kinds import TableType
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.support import require_readable_table
 from hudi_core.config.table import TableConfig
@@ -78,7 +79,7 @@ class SnapshotQuery:
         base_files_only: bool = False,
         known: KnownState | None = None,
     ) -> None:
-        require_readable_table(client.config, client.base_path)
+        require_readable_table(client.config, client.base_path, base_files_only=base_files_only)
         self._client = client
         self._index = index
         self._known = known or KnownState()
@@ -138,10 +139,10 @@ class SnapshotQuery:
         return self._plan_of(self.file_slices(as_of, row_filter, within), until)
 
     def _plan_of(self, slices: Sequence[FileSlice], until: InstantTime | None) -> ReadPlan:
-        files = self.planned_slices(slices, until)
-        has_logs = any(file.logs for file in files)
+        files = tuple(self.planned_slices(slices, until))
+        has_logs = self._client.config.table_type is TableType.MERGE_ON_READ
         counted = CountedInstants.of(self._timeline) if has_logs else NONE_COUNTED
-        return ReadPlan(tuple(files), self.schema, counted=counted)
+        return ReadPlan(files, self.schema, counted=counted)
 
     @cached_property
     def latest_time(self) -> InstantTime | None:

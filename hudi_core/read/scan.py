@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.base_file.file_keys import FileKeys
+from hudi_core.config.kinds import TableType
 from hudi_core.config.merge_rules import merge_rules
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.file_slice.blocks import CountedInstants
@@ -71,7 +72,7 @@ def file_scan(
     given = [condition for condition in conditions if condition is not None]
     condition = reduce(operator.and_, given) if given else None
     merging = None
-    if any(file.logs for file in plan.files):
+    if client.config.table_type is TableType.MERGE_ON_READ:
         merging = slice_merging(client, plan.schema, plan.counted)
     return FileScan(
         client.files,
@@ -99,7 +100,7 @@ class FileScan:
 
     ``keys`` is set where record keys are virtual or not all files hold them. ``shows_keys``:
     ``_hoodie_record_key`` is the key that is made, as needed to compare rows. ``merging`` is set
-    where a file slice has logs.
+    for tables whose file slices may have logs.
     """
 
     files: DataFiles

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_core.errors import DataFileError, SchemaError, TimeOutOfRangeError, UnsupportedTableError
+from hudi_core.errors import DataFileError, SchemaError, TimeOutOfRangeError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.instant import Action
@@ -25,8 +25,6 @@ from tests.foreign import by_hudi_rs
 from tests.hudi_tables import (
     ALL,
     COMPLEX,
-    COPY_ON_WRITE,
-    MERGE_ON_READ,
     OWN,
     PLAIN,
     TIMESTAMP,
@@ -72,7 +70,7 @@ def completed_times(client: TableMetaClient) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("name", COPY_ON_WRITE)
+@pytest.mark.parametrize("name", ALL)
 def test_snapshot_has_the_expected_rows(
     name: str, real_tables: RealTables, hudi_tables: Source
 ) -> None:
@@ -102,7 +100,7 @@ def test_hudi_rs_reads_what_hudi_spark_read(name: str, tmp_path: Path) -> None:
     assert len(found) == expected["rows"]
 
 
-@pytest.mark.parametrize("name", COPY_ON_WRITE)
+@pytest.mark.parametrize("name", ALL)
 def test_snapshot_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     table = snapshot(client_of(path)).to_arrow().read_all()
@@ -112,7 +110,7 @@ def test_snapshot_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
     assert [field.type for field in table.schema] == [field.type for field in oracle]
 
 
-@pytest.mark.parametrize("name", COPY_ON_WRITE)
+@pytest.mark.parametrize("name", ALL)
 def test_file_slices_equal_hudi_rs(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     query = snapshot(client_of(path))
@@ -144,7 +142,7 @@ def test_file_slices_equal_hudi_rs(name: str, real_tables: RealTables) -> None:
         assert facts(time) == oracle(time)
 
 
-@pytest.mark.parametrize("name", COPY_ON_WRITE)
+@pytest.mark.parametrize("name", ALL)
 def test_every_past_state_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     client = client_of(path)
@@ -167,7 +165,7 @@ def test_before_the_first_commit_there_is_no_state(real_tables: RealTables) -> N
         snapshot(client).to_arrow(as_of="2020-01-01")
 
 
-@pytest.mark.parametrize("name", COPY_ON_WRITE)
+@pytest.mark.parametrize("name", ALL)
 def test_every_window_equals_hudi_rs(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     client = client_of(path)
@@ -337,17 +335,7 @@ def test_unknown_columns_are_refused_by_name(real_tables: RealTables) -> None:
         changes(client).to_arrow(row_filter=[("colour", "=", 1)])
 
 
-@pytest.mark.parametrize("name", MERGE_ON_READ)
-def test_merge_on_read_tables_are_refused_by_name(name: str, real_tables: RealTables) -> None:
-    client = client_of(real_tables(name))
-
-    with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
-        snapshot(client)
-    with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
-        changes(client)
-
-
-@pytest.mark.parametrize("name", COPY_ON_WRITE)
+@pytest.mark.parametrize("name", ALL)
 def test_files_of_a_pending_write_are_invisible(name: str, real_tables: RealTables) -> None:
     path = real_tables(name)
     client = client_of(path)

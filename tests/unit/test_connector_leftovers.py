@@ -21,9 +21,10 @@ import pytest
 from hudi_core.doors.connector import Connector
 from hudi_core.errors import StorageError
 from hudi_core.model.files import PartitionPath
-from hudi_core.read.connector.listing import ScannedFile, SnapshotListing
+from hudi_core.read.connector.listing import SnapshotListing
 from hudi_core.read.connector.loader import LoadState
 from hudi_core.read.connector.split_source import SplitSource
+from hudi_core.read.plan import PlannedSlice
 from tests.moto_s3 import S3Service, serving
 from tests.open_files import open_files
 from tests.tables import new_table
@@ -160,7 +161,7 @@ def test_nothing_is_left_after_an_error(place: Place, monkeypatch: pytest.Monkey
 
     def fails(
         listing: SnapshotListing, partitions: Sequence[PartitionPath]
-    ) -> Sequence[ScannedFile]:
+    ) -> Sequence[PlannedSlice]:
         found = real(listing, partitions)
         if CITIES[20] in partitions:
             raise OSError("no city")

@@ -15,7 +15,7 @@ import pytest
 from hudi_core.errors import InvalidOptionError, ResourceLimitError, ScanClosedError
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.read.connector.listing import FileListing, ScannedFile
+from hudi_core.read.connector.listing import FileListing
 from hudi_core.read.connector.loader import Channel, LoadLimits, LoadState, SplitLoad
 from hudi_core.read.connector.partitions import BatchSizes, PartitionInfo
 from hudi_core.read.connector.predicate import ALL
@@ -67,14 +67,12 @@ class Files(FileListing):
     def partitions(self) -> Sequence[PartitionPath]:
         return []
 
-    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[ScannedFile]:
+    def list_files(self, partitions: Sequence[PartitionPath]) -> Sequence[PlannedSlice]:
         for path in partitions:
             self._on_list(path)
         return [
-            ScannedFile(
-                PlannedSlice(
-                    f"{path}/{n}", f"/t/{path}/{n}", self._size, path, FileId(str(n)), {}, INSTANT
-                )
+            PlannedSlice(
+                f"{path}/{n}", f"/t/{path}/{n}", self._size, path, FileId(str(n)), {}, INSTANT
             )
             for path in partitions
             for n in range(self._count)

@@ -26,9 +26,8 @@ from hudi_core.errors import (
     UnsafePathError,
     UnsupportedTableError,
 )
-from hudi_core.model.files import FileId, PartitionPath
+from hudi_core.model.files import FileId, FileStatus, PartitionPath
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.read.connector.listing import ScannedFile
 from hudi_core.read.connector.partitions import PartitionInfo, PartitionKey, partition_info
 from hudi_core.read.connector.predicate import ALL, NONE, TupleDomain
 from hudi_core.read.connector.split_source import SplitSource
@@ -46,13 +45,12 @@ KEYS = (PartitionKey("città", "東/b"), PartitionKey("n", None))
 INFO = PartitionInfo(PartitionPath("città=東/b"), "città=東%2Fb", KEYS)
 
 
-def listed(size: int, logs: tuple[str, ...] = (), log_bytes: int = 0) -> ScannedFile:
+def listed(size: int, *logs: FileStatus) -> PlannedSlice:
     path = f"{INFO.path}/f-0_0-1-2_20260101000000000.parquet"
-    file = PlannedSlice(
+    return PlannedSlice(
         *(path, f"s3://b/t/{path}", size, INFO.path),
-        *(FileId("f-0"), {}, InstantTime("20260101000000000")),
+        *(FileId("f-0"), {}, InstantTime("20260101000000000"), logs),
     )
-    return ScannedFile(file, logs, log_bytes)
 
 
 def factory(predicate: TupleDomain = ALL, options: Mapping[str, str] | None = None) -> SplitFactory:
@@ -76,9 +74,9 @@ def test_a_file_is_cut_near_the_target(size: int, lengths: list[int]) -> None:
 
 
 def test_a_file_with_logs_is_one_split() -> None:
-    [split] = factory().splits(listed(300 * MB, (".f-0_1.log.1",), MB), INFO)
+    [split] = factory().splits(listed(300 * MB, FileStatus(".f-0_1.log.1", MB)), INFO)
     assert (split.length, split.weight, split.log_files) == (300 * MB, 1.0, (".f-0_1.log.1",))
-    [light] = factory().splits(listed(0, (".f-0_1.log.1",), 64 * MB), INFO)
+    [light] = factory().splits(listed(0, FileStatus(".f-0_1.log.1", 64 * MB)), INFO)
     assert light.weight == 0.5, "the logs are read, too"
 
 
@@ -126,7 +124,7 @@ def test_defaults_are_those_of_the_connector_for_trino() -> None:
 
 @pytest.mark.parametrize("wanted", [ALL, NONE, TupleDomain.of([("id", ">", 3)], SCHEMA)])
 def test_a_split_travels_as_json(wanted: TupleDomain) -> None:
-    for file in (listed(300 * MB), listed(1, (".l",), 1)):
+    for file in (listed(300 * MB), listed(1, FileStatus(".l", 1))):
         for split in factory(wanted).splits(file, INFO):
             again = Split.from_json(split.to_json())
             assert again == split
@@ -378,7 +376,6 @@ def split(table: hudi.Table) -> Split:
             for name in ("ORC", "Avro", "HFile", "Lance")
         ),
         ({"file": "a/f-0"}, "no known format"),
-        ({"log_files": (".f-0_20260101000000000.log.1_0-1-0",)}, "MERGE_ON_READ"),
     ],
     ids=str,
 )
@@ -429,5 +426,5 @@ def test_base_files_of_tables_with_logs(real_tables: RealTables, name: str) -> N
     judge = judge.with_option("hoodie.read.use.read_optimized.mode", "true")
     expected = [row for batch in judge.build().read() for row in batch.to_pylist()]
     assert keys(found.to_pylist()) == keys(expected)
-    with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
-        connector.scan(path)
+    snapshot = read(connector, connector.scan(path))
+    assert keys(snapshot.to_pylist()) == keys(by_hudi_rs(path))
