@@ -104,10 +104,8 @@ def _folded(logs: LogRows, codes: Positions, rules: MergeRules) -> tuple[pa.Tabl
     ranks = np.zeros(count, np.int64)
     if rules.stored_order:
         ranks = order_ranks(order_values(logs.rows, rules.stored_order, rules), count)
-        # nothing before a delete that always holds counts against what comes after it
-        resets = np.empty(count, np.int64)
-        resets[order] = np.cumsum(logs.always[order])
-        _, ranks = np.unique(resets * (count + 1) + ranks, return_inverse=True)
+        if logs.always.any():
+            ranks[order] = _since_deletes(ranks[order], codes[order], logs, order)
     if rules.fill is not None or ABSENT in logs.rows.column_names:
         return folded_by(logs.rows, codes, ranks, logs.deletes, rules)
     sorted_codes = codes[order]
@@ -118,6 +116,29 @@ def _folded(logs: LogRows, codes: Positions, rules: MergeRules) -> tuple[pa.Tabl
         ends = np.maximum.accumulate(numbers)[ends]
     winner: Positions = order[ends]
     return logs.rows.take(pa.array(winner)), winner
+
+
+def _since_deletes(
+    ranks: Positions, codes: Positions, logs: LogRows, order: Positions
+) -> Positions:
+    """Ranks by which a delete that always holds ends what was before it.
+
+    Nothing before it counts against what comes after it; and further deletes say nothing until
+    there is a row again. All arguments are in the order of the codes.
+    """
+    always, deletes = logs.always[order], logs.deletes[order]
+    count = len(codes)
+    resets = np.cumsum(always)
+    begins = np.append(True, (codes[1:] != codes[:-1]) | always[1:])
+    starts = np.maximum.accumulate(np.where(begins, np.arange(count), 0))
+    rows = np.cumsum(~deletes)
+    has_row = rows - rows[starts] > 0
+    is_ignored = deletes & ~always & always[starts] & ~has_row
+    _, found = np.unique(
+        resets * (count + 1) + np.where(is_ignored | always, 0, ranks), return_inverse=True
+    )
+    # of equal ranks the later one counts, and what is ignored must not
+    return np.where(is_ignored, -1, found)
 
 
 def _meetings(

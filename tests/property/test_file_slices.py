@@ -106,6 +106,8 @@ def expected(blocks: Sequence[Block], is_ordered: bool) -> dict[str, Values]:
             always = block.deletes and (order is None or not is_ordered)
             if known is not None and is_ordered and not always:
                 assert order is not None
+                if known == (None, None) and block.deletes:
+                    continue
                 if known[0] is not None and known[0] > order:
                     continue
             logs[key] = (None if always else order, None if block.deletes else f"w{number}")
