@@ -16,7 +16,7 @@ from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_table import stored_config
 from hudi_core.config.support import require_writable_table
 from hudi_core.config.table import TableConfig
-from hudi_core.engine.threads import thread_pool
+from hudi_core.engine.base import thread_pool
 from hudi_core.errors import SchemaError
 from hudi_core.model.client import HeldMetadata, RunMap
 from hudi_core.model.commit import CommitMetadata

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_core.avro.writer_schema import ParsedSchema
+from hudi_core.avro.datum import ParsedSchema
 from hudi_core.errors import CorruptMetadataError
 
 Ints = npt.NDArray[np.int64]

@@ -16,7 +16,7 @@ import typer
 from typer.main import get_command
 
 from hudi_core.errors import CommandConflictError, CommandLoadError, HudiError
-from hudi_core.extension.foreign import Raised, attempt
+from hudi_core.extension.guard import Raised, attempt
 
 GROUP: Final = "hudi.commands"
 _COMPLETION_OPTIONS: Final = frozenset({"install_completion", "show_completion"})

@@ -12,12 +12,11 @@ from hudi_core.config.connector import ConnectorConfig
 from hudi_core.config.foreign import foreign_options
 from hudi_core.config.index_keys import IndexConfig
 from hudi_core.config.ingestion import IngestionConfig
-from hudi_core.config.key import ConfigKey
 from hudi_core.config.lock import SERVER_LOCKS, LockConfig
 from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.metrics import MetricsConfig
-from hudi_core.config.options import Options
+from hudi_core.config.options import ConfigKey, Options
 from hudi_core.config.placement import PlacementKeys
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.schema import SchemaConfig

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Final, TypeVar
 
-from hudi_core.config.key import is_secret_name
 from hudi_core.config.key_generators import KEY_GENERATOR_CLASSES, KEY_GENERATORS
 from hudi_core.config.kinds import CONFLICT_CLASSES, LOCK_CLASSES, IndexType, LockKind
+from hudi_core.config.options import is_secret_name
 from hudi_core.config.placement import STORAGE_POINT
 from hudi_core.errors import InvalidOptionError
 from hudi_core.extension.registry import ExtensionPoint

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from hudi_core.config.key import is_secret_name
+from hudi_core.config.options import is_secret_name
 from hudi_core.errors import InvalidOptionError
 
 _FILE: Final = "hudi_options.txt"

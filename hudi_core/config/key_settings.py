@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Final
 
 from hudi_core.config.extension_points import KEY_GENERATOR_POINT
-from hudi_core.config.key import shown_value
 from hudi_core.config.key_generators import (
     KEY_GENERATORS,
     fields_of,
@@ -24,6 +23,7 @@ from hudi_core.config.named_generators import (
     NamedKeyGenerator,
     stored_name,
 )
+from hudi_core.config.options import shown_value
 from hudi_core.config.stored import (
     Made,
     Property,

@@ -26,8 +26,8 @@ from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.table_parsers import NATIVE
 from hudi_core.config.timebased import TimeBased
 from hudi_core.model.buckets import Buckets
+from hudi_core.model.instant_time import UTC_TIMELINE, TimelineZone
 from hudi_core.model.partition_transform import PartitionTransform
-from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
 from hudi_core.schema.avro_types import has_ids
 from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY
 

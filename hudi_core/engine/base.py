@@ -7,13 +7,17 @@ attempt at itself.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import pyarrow as pa
 
 from hudi_core.engine.arrangement import Arrangement
+from hudi_core.errors import ResourceLimitError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -124,3 +128,38 @@ def bins(count: int, weights: Sequence[int] | None, number: int) -> list[list[in
         spread[lightest].append(task)
         loads[lightest] += (weights[task] if weights else 1) + 1
     return spread
+
+
+# --- threads of this process, and the error where none is left ------------------------------------
+
+
+_NO_MORE: Final = "can't start new thread"
+"""What CPython says where the system refuses a thread; there is no class for it."""
+
+
+@contextmanager
+def thread_pool(workers: int) -> Iterator[ThreadPoolExecutor]:
+    """A pool of threads, ended with the block."""
+    with translated(), ThreadPoolExecutor(workers) as pool:
+        yield pool
+
+
+def start_thread(thread: threading.Thread) -> None:
+    """Start a thread."""
+    with translated():
+        thread.start()
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise the error of this project where the system refuses a thread."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) != _NO_MORE:
+            raise
+        raise ResourceLimitError(
+            "This process cannot start another thread",
+            "Raise its limits (memory: ulimit -v, threads: ulimit -u), or end other threads of it; "
+            "then do the same again.",
+        ) from error

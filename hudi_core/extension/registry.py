@@ -27,8 +27,7 @@ from hudi_core.extension.entry_points import (
     installed_entry_points,
     named_entries,
 )
-from hudi_core.extension.foreign import Raised, attempt
-from hudi_core.extension.guard import Guard
+from hudi_core.extension.guard import Guard, Raised, attempt
 
 T = TypeVar("T")
 

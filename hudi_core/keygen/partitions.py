@@ -11,8 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_core.keygen.base import KeyColumn
-from hudi_core.keygen.text import PLAIN, to_text
+from hudi_core.keygen.base import PLAIN, KeyColumn, to_text
 from hudi_core.model.key_form import KeyForm
 from hudi_core.storage.partition_path import PartitionPathCodec
 

@@ -9,10 +9,9 @@ from typing import Protocol, TypeVar
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import BasePath, FileGroup, FileSlice, PartitionPath
 from hudi_core.model.instant import Instant
-from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.instant_time import InstantTime, TimelineZone
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.protocols import Storage, TimelineView
-from hudi_core.model.timeline_zone import TimelineZone
 from hudi_core.schema.table_schema import TableSchema
 
 Item = TypeVar("Item")

@@ -22,9 +22,9 @@ from hudi_core.extension.entry_points import (
     installed_entry_points,
     named_entries,
 )
-from hudi_core.extension.foreign import Raised, attempt
+from hudi_core.extension.guard import Raised, attempt
 from hudi_core.hookspecs import TableFormat
-from hudi_core.plugin.observers import log_unusable
+from hudi_core.plugin.calls import log_unusable
 from hudi_core.plugin.versions import warn_once
 
 Claims = dict[InstalledExtension, EntryPoint]

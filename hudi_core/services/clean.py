@@ -28,7 +28,7 @@ from hudi_core.txn.clean import clean, continue_pending
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.table_service import locked_for_service, planned_for_service
-from hudi_core.view.replaced import replaced_groups
+from hudi_core.view.file_system import replaced_groups
 
 _EMPTY_AFTER: Final = 10
 """Commits after which a clean with nothing to delete is recorded all the same.

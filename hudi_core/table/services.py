@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hudi_core.config.clustering import ClusteringConfig
-from hudi_core.config.key import GivenOptions
+from hudi_core.config.options import GivenOptions
 from hudi_core.config.resolve import given_options, options_as_strings
 from hudi_core.config.ttl import TtlConfig
 from hudi_core.config.write import WriteConfig

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from hudi_core.config.key import GivenOptions, is_secret_name
+from hudi_core.config.options import GivenOptions, is_secret_name
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.sql import SqlLimits
 from hudi_core.config.sync import SyncConfig

@@ -13,9 +13,8 @@ from typing import Final
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.commit import CommitMetadata, WriteOperation
-from hudi_core.model.extra_metadata import OWN_PREFIX, CommitExtras
+from hudi_core.model.extra_metadata import OWN_PREFIX, CommitExtras, taken_in_keys
 from hudi_core.model.instant import WRITE_ACTIONS, Instant
-from hudi_core.model.taken_in import taken_in_keys
 from hudi_core.txn.idempotency import (
     IDEMPOTENCY_KEY,
     AlreadyDoneError,

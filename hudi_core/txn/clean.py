@@ -35,8 +35,7 @@ from hudi_core.txn.publication import (
 )
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
-from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import replaced_groups, written_files
+from hudi_core.view.file_system import FileSystemView, replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
 
 

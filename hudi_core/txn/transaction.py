@@ -35,12 +35,11 @@ from hudi_core.storage.temp_folders import STAGE, temp_folder
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.attempts import LocalAttempts
 from hudi_core.txn.carried_metadata import with_extras
 from hudi_core.txn.commit_errors import aborted, busy, rolled_back, superseded, unknown_outcome
 from hudi_core.txn.conflicts import require_no_conflicts
 from hudi_core.txn.heartbeat import Heartbeat
-from hudi_core.txn.markers import Markers
+from hudi_core.txn.markers import LocalAttempts, Markers
 from hudi_core.txn.publication import (
     PublicationRejectedError,
     is_two_step,

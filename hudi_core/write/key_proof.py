@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_core.base_file.footer import opened_file
-from hudi_core.config.key import ConfigKey
 from hudi_core.config.key_settings import form_properties
+from hudi_core.config.options import ConfigKey
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys

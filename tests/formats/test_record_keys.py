@@ -20,7 +20,7 @@ from hudi_core.base_file.footer import read_columns
 from hudi_core.index import collisions
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY
-from hudi_core.txn import added_keys
+from hudi_core.txn import conflicts
 from tests.foreign import by_hudi_rs
 from tests.formats.service_tables import READERS, bag
 from tests.formats.two_steps import SCHEMA, SHARED, Write, batch, overlapping
@@ -95,7 +95,7 @@ def test_keys_are_read_where_ranges_meet(tmp_path: Path, monkeypatch: pytest.Mon
         read.append(path)
         return read_columns(client, path, *more)
 
-    monkeypatch.setattr(added_keys, "read_columns", noted)
+    monkeypatch.setattr(conflicts, "read_columns", noted)
     mine: Write = lambda t: t.upsert(batch(1, "b", "d"))  # noqa: E731
     overlapping(monkeypatch, table, mine, lambda t: t.upsert(batch(2, "x", "z")), APART)
     assert not read

@@ -32,7 +32,7 @@ from hudi_core.errors import (
 from hudi_core.extension.guard import Guard
 from hudi_core.model.instant import State
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.plugin.guarded import GuardedLock
+from hudi_core.plugin.guarded_index import GuardedLock
 from hudi_core.plugin.host import FormatHost
 from hudi_core.services.opening import open_table
 from hudi_core.spi import (

@@ -24,7 +24,7 @@ from hudi_core.model.actions import CleanMetadata
 from hudi_core.model.instant import Instant
 from hudi_core.timeline.archived import with_history
 from hudi_core.timeline.clock import TimelineClock
-from hudi_core.view.replaced import replaced_groups
+from hudi_core.view.file_system import replaced_groups
 from hudi_core.view.storage_lister import StorageLister
 from tests.hudi_tables import NO_METADATA, PLAIN, TRIPS, TXNS
 

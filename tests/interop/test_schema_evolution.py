@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 import hudi_core as hudi
 from hudi_core.errors import SchemaError, UnsupportedTableError
-from hudi_core.schema.promotions import PROMOTIONS, can_promote, promotion
+from hudi_core.schema.casting import PROMOTIONS, can_promote, promotion
 from tests.hudi_tables import PLAIN
 from tests.tables import new_table
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.schema.promotions import BY_OPTION
+from hudi_core.schema.casting import BY_OPTION
 from tests.jvm.engines import Engine
 from tests.tables import new_table
 from tests.unit.test_write_columns import CASES

@@ -46,8 +46,7 @@ from hudi_core.model.files import BaseFileName, BasePath, FileId, PartitionPath
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import read_properties
-from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import replaced_groups
+from hudi_core.view.file_system import FileSystemView, replaced_groups
 from hudi_core.view.storage_lister import StorageLister
 from tests.property.histories import Model, Step, content, examples, perform, small_files
 from tests.property.test_table_model import NAMES, SCHEMA, steps

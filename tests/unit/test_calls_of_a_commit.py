@@ -61,4 +61,4 @@ def test_a_small_upsert(tmp_path: Path) -> None:
     table.upsert(rows(5, 3))
     calls = calls_by_module(lambda: table.upsert(rows(20, 4)))
     assert calls.total() <= 6_000
-    assert len(calls) <= 215
+    assert len(calls) <= 180

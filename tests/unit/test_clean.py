@@ -45,8 +45,7 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import EARLIEST, InstantTime, to_datetime
 from hudi_core.timeline.serde import decode_clean, decode_cleaner_plan, encode
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import replaced_groups
+from hudi_core.view.file_system import FileSystemView, replaced_groups
 from tests.unit.mortal_tables import DEATHS_APART, at, deaths, open_client
 
 COMMITS, VERSIONS, HOURS = CleanPolicy

@@ -24,7 +24,6 @@ from hudi_core.metadata.hfile.block import (
     encode_block,
     encode_cell,
 )
-from hudi_core.metadata.hfile.file_info import encode_file_info
 from hudi_core.metadata.hfile.index import (
     IndexEntry,
     decode_vint,
@@ -42,7 +41,7 @@ from hudi_core.metadata.hfile.layout import (
 )
 from hudi_core.metadata.hfile.many_cells import find_cells
 from hudi_core.metadata.hfile.reader import TAIL_BYTES
-from hudi_core.metadata.hfile.trailer import Trailer, encode_trailer
+from hudi_core.metadata.hfile.trailer import Trailer, encode_file_info, encode_trailer
 
 PATH = "/table/.hoodie/metadata/files/some.hfile"
 Entries = Sequence[tuple[bytes, bytes]]

@@ -22,7 +22,7 @@ from hudi_core.config.timebased import time_based
 from hudi_core.errors import InvalidOptionError, PartitionValueError, RecordKeyError, SchemaError
 from hudi_core.keygen import KeyGenerator, key_ambiguity, key_generator
 from hudi_core.keygen.ambiguity import Ambiguity
-from hudi_core.keygen.text import to_text
+from hudi_core.keygen.base import to_text
 from hudi_core.model.key_form import KeyForm
 from hudi_core.schema.java_float import double_text, float_text
 from hudi_core.schema.table_schema import TableSchema

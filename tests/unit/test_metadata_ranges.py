@@ -48,7 +48,7 @@ from hudi_core.metadata.statistics.bounds import (
     wrap_bound,
 )
 from hudi_core.metadata.statistics.column_ranges import as_table, decode_ranges
-from hudi_core.metadata.statistics.merged_ranges import doubtful
+from hudi_core.metadata.statistics.column_records import doubtful
 from hudi_core.metadata.statistics.range_cache import SHARED, RangeCache
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.files import PartitionPath

@@ -32,7 +32,7 @@ from hudi_core.errors import (
 )
 from hudi_core.log_format import BlockType, find_log_blocks
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.log import recorded
+from hudi_core.metadata.log import completeness
 from hudi_core.metadata.log.completeness import require_complete
 from hudi_core.metadata.log.groups import GroupFile, ListedGroup
 from hudi_core.metadata.log.records import (
@@ -670,7 +670,7 @@ ELSEWHERE = [key for key in KEYS if key not in IN_LAST]
 @pytest.fixture(autouse=True)
 def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every test read what instants recorded, as a process does that just began."""
-    monkeypatch.setattr(recorded, "_known", {})
+    monkeypatch.setattr(completeness, "_known", {})
 
 
 def keyed(keys: list[str]) -> pa.Table:
@@ -752,7 +752,7 @@ def stated(path: Path, action: Action) -> list[dict[str, dict[str, int]]]:
     metadata = metadata_client(client_of(path))
     writes = metadata.timeline().completed().of_actions(action)
     bodies = [metadata.read_commit(one).extra_metadata for one in writes]
-    return [json.loads(body[recorded.SHARDS]) for body in bodies if recorded.SHARDS in body]
+    return [json.loads(body[completeness.SHARDS]) for body in bodies if completeness.SHARDS in body]
 
 
 def test_builds_and_compactions_state_all_file_groups(tmp_path: Path) -> None:
@@ -813,11 +813,11 @@ def test_a_table_without_statements(tmp_path: Path) -> None:
     """As earlier releases and other engines write them: what commits wrote must be there."""
     path = tmp_path / "t"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(recorded, "SHARDS", "nobody.knows")
+        patched.setattr(completeness, "SHARDS", "nobody.knows")
         create(path, KEYS, COMPACTED)
         for number in range(4):
             hudi.Table.open(str(path), COMPACTED).upsert(keyed([ELSEWHERE[number], f"n{number}"]))
-    recorded._known.clear()
+    completeness._known.clear()
     assert not stated(path, Action.COMMIT)
     shutil.copytree(path, tmp_path / "kept")
     assert len(look_up_keys(client_of(path), KEYS)) == 60
@@ -826,7 +826,7 @@ def test_a_table_without_statements(tmp_path: Path) -> None:
 
     shutil.rmtree(path)
     shutil.copytree(tmp_path / "kept", path)
-    recorded._known.clear()
+    completeness._known.clear()
     for _ in range(2):
         hudi.Table.open(str(path), COMPACTED).upsert(keyed(["later", *KEYS[:20]]))
     assert stated(path, Action.COMMIT)
@@ -893,7 +893,7 @@ def test_a_partition_built_anew_is_not_what_was_before(is_built_anew: bool) -> N
     times = [InstantTime("20260101000000000"), InstantTime("20260102000000000")]
     path = f"{RECORD_INDEX}/.record-index-a-0000-0_{times[0]}.log.1_0-0-0"
     stat = WriteStat(FileId("record-index-a-0000-0"), path, partition_path=RECORD_INDEX)
-    anew = recorded.BULK_INSERT if is_built_anew else "UPSERT_PREPPED"
+    anew = completeness.BULK_INSERT if is_built_anew else "UPSERT_PREPPED"
     bodies = {
         times[0]: CommitMetadata({RECORD_INDEX: (stat,)}, operation_type="UPSERT_PREPPED"),
         times[1]: CommitMetadata(operation_type=anew),
@@ -903,7 +903,7 @@ def test_a_partition_built_anew_is_not_what_was_before(is_built_anew: bool) -> N
     )
 
     def refuse(counted: set[InstantTime]) -> None:
-        records = recorded.CommitRecords(
+        records = completeness.CommitRecords(
             f"root-{is_built_anew}",
             timeline,
             counted.__contains__,
@@ -938,7 +938,7 @@ def test_compactions_of_hudi_before_version_8_merge_what_was_requested_before(su
             Instant(merged, Action.COMMIT, State.COMPLETED, InstantTime("20260101000008000")),
         )
     )
-    records = recorded.CommitRecords(
+    records = completeness.CommitRecords(
         f"root-{suffix}", timeline, lambda _: True, lambda write: bodies[write.requested_time]
     )
     name = BaseFileName.parse(made.rpartition("/")[2])
@@ -949,10 +949,10 @@ def test_compactions_of_hudi_before_version_8_merge_what_was_requested_before(su
         require_complete(RECORD_INDEX, [ListedGroup(RECORD_INDEX, group, {})], records)
 
 
-class Forgetful(dict[tuple[str, str, str], recorded.RecordedFiles]):
+class Forgetful(dict[tuple[str, str, str], completeness.RecordedFiles]):
     """What is known while other threads make room in it."""
 
-    def __setitem__(self, key: tuple[str, str, str], value: recorded.RecordedFiles) -> None:
+    def __setitem__(self, key: tuple[str, str, str], value: completeness.RecordedFiles) -> None:
         super().__setitem__(key, value)
         self.clear()
 
@@ -960,7 +960,7 @@ class Forgetful(dict[tuple[str, str, str], recorded.RecordedFiles]):
 def test_what_another_thread_forgets_is_known_to_who_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorded, "_known", Forgetful())
+    monkeypatch.setattr(completeness, "_known", Forgetful())
     path = tmp_path / "t"
     create(path, KEYS)
     assert IN_LAST[0] in look_up_keys(client_of(path), IN_LAST[:1])

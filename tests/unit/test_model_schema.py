@@ -18,7 +18,7 @@ from hudi_core.errors import SchemaError
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.schema.arrow_types import leaves, normalise_type, walk
-from hudi_core.schema.promotions import PROMOTIONS, Promotion, can_promote
+from hudi_core.schema.casting import PROMOTIONS, Promotion, can_promote
 from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 
 NESTED = pa.schema(

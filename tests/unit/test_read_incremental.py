@@ -34,9 +34,8 @@ from hudi_core.model.actions import CleanMetadata, CleanPartitionMetadata
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from hudi_core.model.files import BasePath, FileId, PartitionPath
 from hudi_core.model.instant import Action, Instant, State
-from hudi_core.model.instant_time import InstantTime, parse_query_time, to_datetime
+from hudi_core.model.instant_time import UTC_TIMELINE, InstantTime, parse_query_time, to_datetime
 from hudi_core.model.protocols import TimelineView
-from hudi_core.model.timeline_zone import UTC_TIMELINE
 from hudi_core.read.changes.incremental import IncrementalQuery
 from hudi_core.read.file_reader import can_push_down
 from hudi_core.read.filters import Filter, to_filter

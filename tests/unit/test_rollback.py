@@ -27,9 +27,8 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.table_handle import OpenTable
-from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.active import ActiveTimeline, late_writes
 from hudi_core.timeline.clock import TimelineClock
-from hudi_core.timeline.late_writes import late_writes
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.recovery import rollback
 from hudi_core.txn.state import TableState

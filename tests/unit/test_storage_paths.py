@@ -17,7 +17,7 @@ import pyarrow.fs as pafs
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.key import Secret
+from hudi_core.config.options import Secret
 from hudi_core.config.placement import Placement, placement_of
 from hudi_core.errors import (
     InvalidOptionError,

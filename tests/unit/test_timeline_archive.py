@@ -19,8 +19,7 @@ from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.model.actions import CleanMetadata, CleanPartitionMetadata
 from hudi_core.model.commit import CommitMetadata, WriteStat
 from hudi_core.model.instant import Action, Instant, State, parse_file_name_v1
-from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
+from hudi_core.model.instant_time import UTC_TIMELINE, InstantTime, TimelineZone
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline import lsm_history
 from hudi_core.timeline.archive_rows import history_rows

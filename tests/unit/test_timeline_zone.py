@@ -20,8 +20,7 @@ from hudi_core.config.time_zone import process_zone
 from hudi_core.errors import OptionConflictError, TimelineError, TimeOutOfRangeError
 from hudi_core.metadata.key_index.key_records import index_millis
 from hudi_core.model.instant import Action, Instant, State, file_name_v2
-from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
+from hudi_core.model.instant_time import UTC_TIMELINE, InstantTime, TimelineZone
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.active import ActiveTimeline

@@ -17,8 +17,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.base_file.writer import BaseFileWriter
-from hudi_core.engine.base import TaskContext
-from hudi_core.engine.threads import thread_pool
+from hudi_core.engine.base import TaskContext, thread_pool
 from hudi_core.errors import (
     ConfigError,
     CorruptMetadataError,
@@ -115,7 +114,7 @@ def test_the_next_writer_deletes_what_a_killed_attempt_left(tmp_path: Path) -> N
         table.upsert(rows("a", "b"), engine=engine)
     # killed between closing its file and looking for the seal: the marker and the file stay
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hudi_core.txn.attempts.LocalAttempts.is_open", lambda *_: True)
+        patch.setattr("hudi_core.txn.markers.LocalAttempts.is_open", lambda *_: True)
         function, context, task = engine.late[0]
         function(context, task)
     assert data_files(table) == 1

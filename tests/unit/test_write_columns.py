@@ -22,8 +22,8 @@ from hudi_core.errors import (
     UnsupportedCapabilityError,
 )
 from hudi_core.schema.arrow_types import field_id
+from hudi_core.schema.casting import BY_OPTION
 from hudi_core.schema.java_float import float_text
-from hudi_core.schema.promotions import BY_OPTION
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import read_properties
 from tests.tables import new_table

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.metadata.hfile import file_info
 from hudi_core.metadata.hfile.block import Cells, decode_block, decode_cells
 from hudi_core.metadata.hfile.index import (
     IndexEntry,
@@ -40,7 +39,7 @@ from hudi_core.metadata.hfile.many_cells import (
     find_keys,
     first_key,
 )
-from hudi_core.metadata.hfile.trailer import TRAILER_BYTES, decode_trailer
+from hudi_core.metadata.hfile.trailer import TRAILER_BYTES, Info, decode_file_info, decode_trailer
 
 # --- sources of bytes ----------------------------------------------------------------------------
 
@@ -122,7 +121,7 @@ class HFileReader:
         info = decode_block(
             section, self.trailer.file_info_offset - begin, FILE_INFO_MAGIC, codec, path
         )
-        self.info: Mapping[str, bytes] = file_info.decode_file_info(info.content, path)
+        self.info: Mapping[str, bytes] = decode_file_info(info.content, path)
         self._meta = {
             entry.key: entry
             for entry in decode_root_index(meta.content, self.trailer.meta_index_count, begin, path)
@@ -151,19 +150,19 @@ class HFileReader:
     def schema(self) -> str:
         """Avro schema of the values, as JSON."""
         try:
-            return self.info[file_info.SCHEMA].decode()
+            return self.info[Info.SCHEMA].decode()
         except (KeyError, UnicodeDecodeError) as error:
             raise damaged(self._path, "its file info has no schema") from error
 
     @property
     def min_key(self) -> bytes | None:
         """Least key, where the file says it: base files do."""
-        return self.info.get(file_info.MIN_KEY)
+        return self.info.get(Info.MIN_KEY)
 
     @property
     def max_key(self) -> bytes | None:
         """Greatest key, where the file says it."""
-        return self.info.get(file_info.MAX_KEY)
+        return self.info.get(Info.MAX_KEY)
 
     def meta_block(self, name: str) -> bytes | None:
         """Return the content of a meta block, or ``None``."""
@@ -284,7 +283,7 @@ class HFileReader:
             last = cells.keys[-1]
             yield cells
         self._require_count(count)
-        stated = self.info.get(file_info.LAST_KEY)
+        stated = self.info.get(Info.LAST_KEY)
         if count and stated and row_of(stated, self._path) != last:
             raise damaged(self._path, "its last key is not the one it says")
 

@@ -15,11 +15,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from hudi_core.metadata.log.completeness import require_complete
+from hudi_core.metadata.log.completeness import WATCHED, CommitRecords, require_complete
 from hudi_core.metadata.log.file_bytes import encode_first_log_file, encode_log_file
 from hudi_core.metadata.log.groups import Groups, ListedGroup, list_all_groups
 from hudi_core.metadata.log.record_codec import table_schema
-from hudi_core.metadata.log.recorded import WATCHED, CommitRecords
 from hudi_core.metadata.log.records import AlikeRecords, Changes, MetadataRecord, PartitionChange
 from hudi_core.metadata.log.undo import undo
 from hudi_core.metadata.log.visible_instants import VisibleInstants

@@ -28,7 +28,7 @@ from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.statistics.bound_arrays import bound_arrays, in_one
-from hudi_core.metadata.statistics.merged_ranges import doubtful
+from hudi_core.metadata.statistics.column_records import doubtful
 from hudi_core.metadata.statistics.range_cache import SHARED
 from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.files import PartitionPath

@@ -27,8 +27,7 @@ from hudi_core.services.adoption.rows import rows_of_files
 from hudi_core.services.mending.lost_completions import returned_groups
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import replaced_groups, written_files
+from hudi_core.view.file_system import FileSystemView, replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
 
 _MODULUS: Final = 1 << 128

@@ -23,10 +23,10 @@ from hudi_core.errors import ForeignCommitError, RecordKeyError, SchemaError, Ta
 from hudi_core.keygen import key_generator
 from hudi_core.model.capability import Capability
 from hudi_core.model.dry_run import DryRun
+from hudi_core.model.extra_metadata import TakenIn
 from hudi_core.model.found_table import FoundFile, FoundTable
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.operation import INSERT, UPSERT
-from hudi_core.model.taken_in import TakenIn
 from hudi_core.plugin.fenced import pending_publications
 from hudi_core.rows.combine import existing_is_newer
 from hudi_core.rows.deciding import order_values
