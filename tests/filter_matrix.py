@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 
 import hudi_core as hudi
-from hudi_core.cli.where import parse_where
+from hudi_core.cli.table import parse_where
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.spark import SparkEngine
 from hudi_core.errors import SchemaError

@@ -1,7 +1,8 @@
 """Hudi's options without a declaration here, and their treatment.
 
 They are in ``hudi_options.txt`` beside this module, which explains its own lines. It is read when
-the first of them is needed. A declaration in :mod:`hudi_core.config.catalog` goes before it.
+the first of them is needed. A declaration in :mod:`hudi_core.config.option_warnings` goes before
+it.
 """
 
 from __future__ import annotations

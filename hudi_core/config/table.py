@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from hudi_core.config.extension_points import NamedKeyGenerator, NamedMerger
 from hudi_core.config.key_generators import KEY_GENERATORS
 from hudi_core.config.kinds import (
     SIMPLE_FIELD,
@@ -18,7 +19,6 @@ from hudi_core.config.kinds import (
     TableType,
 )
 from hudi_core.config.merge_keys import DeleteMarker
-from hudi_core.config.named_generators import NamedKeyGenerator, NamedMerger
 from hudi_core.config.placement import Placement
 from hudi_core.config.storage_move import StorageMove
 from hudi_core.config.stored_keys import ManagedKeys

@@ -20,12 +20,7 @@ from hudi_core.config.resolve import options_as_strings
 from hudi_core.errors import MetastoreEntryError, OutdatedScanError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metastore.catalog import Metastore
-from hudi_core.read.connector.handles import (
-    ColumnHandle,
-    QueryKind,
-    TableHandle,
-    TableName,
-)
+from hudi_core.read.connector.handles import ColumnHandle, QueryKind, TableHandle, TableName
 from hudi_core.read.connector.listing import files_mark
 from hudi_core.read.connector.metadata import ConnectorMetadata
 from hudi_core.read.connector.page_source import PageSources

@@ -134,8 +134,7 @@ from hudi_core.model.protocols import LockProvider, Storage, TimelineView
 from hudi_core.model.ranges import ValueRanges
 from hudi_core.model.registration import NumberedFiles, Registration
 from hudi_core.model.stats import ColumnStats, FileStats, Scalar
-from hudi_core.plugin.fenced import Lineage, fence
-from hudi_core.plugin.foreign_commits import warn_of_foreign_commits
+from hudi_core.plugin.fenced import Lineage, fence, warn_of_foreign_commits
 from hudi_core.plugin.versions import former_name
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.strategy import StorageStrategy
@@ -147,13 +146,13 @@ if TYPE_CHECKING:
     from hudi_core.index.named import BaseIndex
     from hudi_core.keygen.base import KeyColumn, KeyColumns
     from hudi_core.keygen.named import BaseKeyGenerator
-    from hudi_core.model.conflict_strategy import BaseConflictStrategy
+    from hudi_core.model.conflicts import BaseConflictStrategy
     from hudi_core.rows.merger import BaseRecordMerger
     from hudi_core.txn.locks.base import BaseLockProvider
     from hudi_core.txn.locks.place import LockPlace
 
 _HOMES: Final = {
-    "BaseConflictStrategy": "hudi_core.model.conflict_strategy",
+    "BaseConflictStrategy": "hudi_core.model.conflicts",
     "BaseIndex": "hudi_core.index.named",
     "BaseKeyGenerator": "hudi_core.keygen.named",
     "BaseLockProvider": "hudi_core.txn.locks.base",

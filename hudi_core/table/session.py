@@ -31,7 +31,7 @@ from hudi_core.services.opening import open_table
 from hudi_core.services.partition_ttl import expire_after_commit
 from hudi_core.services.progress import Progress, counted, no_progress
 from hudi_core.storage.properties_file import WatchedProperties
-from hudi_core.sync.after_commit import require_syncable, sync_after_commit
+from hudi_core.sync.tool import require_syncable, sync_after_commit
 from hudi_core.table.arguments import NO_EXTRAS, Columns, Extras, Options, names_of
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.table_lock import TableLock, table_lock

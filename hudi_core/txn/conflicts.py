@@ -33,8 +33,7 @@ from hudi_core.model.commit import (
     WriteOperation,
     WriteStat,
 )
-from hudi_core.model.conflict_strategy import BaseConflictStrategy
-from hudi_core.model.conflicts import TouchConflicts, completed_since
+from hudi_core.model.conflicts import BaseConflictStrategy, TouchConflicts, completed_since
 from hudi_core.model.files import BaseFileName, FileGroupId, FileId, LogFileName
 from hudi_core.model.format import ConflictResolutionStrategy, Granularity
 from hudi_core.model.instant import Instant

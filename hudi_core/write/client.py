@@ -40,8 +40,8 @@ from hudi_core.storage.data_files import FetchedFiles
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.begin import Request, begin
+from hudi_core.txn.carried_metadata import AlreadyDoneError
 from hudi_core.txn.conflicts import MOVES_ROWS, with_new_rows
-from hudi_core.txn.idempotency import AlreadyDoneError
 from hudi_core.txn.markers import LocalAttempts
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.txn.table_lock import TableLock
@@ -51,7 +51,7 @@ from hudi_core.write.conditional.changes import Changes, Resolved
 from hudi_core.write.ending import commit_metadata, undone_on_failure
 from hudi_core.write.input_schema import unchanged
 from hudi_core.write.key_changes import key_tracking
-from hudi_core.write.layout_proof import proven_layout
+from hudi_core.write.key_proof import proven_layout
 from hudi_core.write.planning import GroupsUnderClustering
 from hudi_core.write.preparing import Prepared, prepared_changes, prepared_rows
 from hudi_core.write.repetition import repetition_of, stored_result

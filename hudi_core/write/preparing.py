@@ -26,7 +26,7 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.write.conditional.changes import Changes, Resolved, TableColumns, staged_columns
 from hudi_core.write.input_schema import plan_schema, staged_schema, unchanged
-from hudi_core.write.layout_proof import ProvenLayout, proven_layout
+from hudi_core.write.key_proof import ProvenLayout, proven_layout
 from hudi_core.write.partial_rows import AbsentValues, require_same_partition
 from hudi_core.write.validation import Validation
 

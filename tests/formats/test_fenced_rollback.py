@@ -11,7 +11,7 @@ import pytest
 
 import hudi_core as hudi
 import hudi_core.actions.rollback
-import hudi_core.txn.recovery.fenced_rollback
+import hudi_core.txn.recovery.roll_forward
 import hudi_core.txn.recovery.rollback
 from hudi_core.errors import CommitConflictError, HudiError, IncompleteCommitError
 from hudi_core.model.commit import CommitMetadata

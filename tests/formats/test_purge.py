@@ -15,7 +15,7 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, HistoryExpiredError, TableServiceError
-from hudi_core.log_format.scan import read_log_blocks
+from hudi_core.log_format.block import read_log_blocks
 from hudi_core.metadata.hfile.reader import HFileReader
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.instant import Action

@@ -42,8 +42,7 @@ from hudi_core.timeline.serde import (
     encode,
     encode_datum,
 )
-from hudi_core.timeline.serde.records import read_container
-from hudi_core.timeline.serde.schemas import schema_of
+from hudi_core.timeline.serde.records import read_container, schema_of
 from tests.hudi_tables import ALL, COPY_ON_WRITE, PLAIN, TXNS, VERSION_6, RealTables
 
 DECODERS: Final[dict[str, tuple[Callable[[bytes, str], Any], dict[str, Any]]]] = {

@@ -20,7 +20,7 @@ from rich.console import Console
 from typer.testing import Result
 
 import hudi_core as hudi
-from hudi_core.cli.where import parse_where
+from hudi_core.cli.table import parse_where
 from hudi_core.errors import ConcurrentWriterError
 from hudi_core.txn.heartbeat import FOLDER
 from tests.cli_runs import run, run_json

@@ -22,10 +22,9 @@ from hudi_core.services.opening import open_table
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
-from hudi_core.txn.carried_metadata import WITHHELD_KEY
+from hudi_core.txn.carried_metadata import IDEMPOTENCY_KEY, WITHHELD_KEY, Done
+from hudi_core.txn.carried_metadata import encode as encode_done
 from hudi_core.txn.heartbeat import Heartbeat
-from hudi_core.txn.idempotency import IDEMPOTENCY_KEY, Done
-from hudi_core.txn.idempotency import encode as encode_done
 from tests.tables import TABLES, new_table, rows
 
 ROWS = rows("a", "b", city=["Rome", "Oslo"], n=[1, 2])

@@ -28,8 +28,7 @@ from hudi_core.errors import (
     SchemaError,
     UnknownExtensionError,
 )
-from hudi_core.extension.entry_points import InstalledExtension
-from hudi_core.extension.registry import ExtensionPoint
+from hudi_core.extension.registry import ExtensionPoint, InstalledExtension
 from hudi_core.txn.transaction import Transaction
 from tests.fake_distributions import Install, fake_distributions
 from tests.tables import new_table, pairs, rows

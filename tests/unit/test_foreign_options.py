@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.catalog import DECLARED_NAMES, known_names, spellings
 from hudi_core.config.foreign import ForeignOptions, OptionTreatment, foreign_options
+from hudi_core.config.option_warnings import DECLARED_NAMES, known_names, spellings
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import InvalidOptionError

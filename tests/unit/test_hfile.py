@@ -18,7 +18,13 @@ from hypothesis import strategies as st
 from hudi_core.errors import CorruptMetadataError, RecordKeyError
 from hudi_core.metadata.hfile import Codec, HFileOptions, HFileReader, write_hfile
 from hudi_core.metadata.hfile.block import (
+    DATA_MAGIC,
+    FILE_INFO_MAGIC,
     HEADER_BYTES,
+    KEY_TAIL,
+    LEAF_INDEX_MAGIC,
+    MIDDLE_INDEX_MAGIC,
+    ROOT_INDEX_MAGIC,
     decode_block,
     decode_cells,
     encode_block,
@@ -30,14 +36,6 @@ from hudi_core.metadata.hfile.index import (
     encode_index,
     encode_vint,
     index_key,
-)
-from hudi_core.metadata.hfile.layout import (
-    DATA_MAGIC,
-    FILE_INFO_MAGIC,
-    KEY_TAIL,
-    LEAF_INDEX_MAGIC,
-    MIDDLE_INDEX_MAGIC,
-    ROOT_INDEX_MAGIC,
 )
 from hudi_core.metadata.hfile.many_cells import find_cells
 from hudi_core.metadata.hfile.reader import TAIL_BYTES

@@ -18,8 +18,8 @@ from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.avro.wrappers import ARRAY, SCALARS, Wrapped
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
-from hudi_core.metadata.file_lists import _decoded, columns_of_lists, decode_lists
 from hudi_core.metadata.hfile import HFileOptions, HFileReader, write_hfile
+from hudi_core.metadata.lister import _decoded, columns_of_lists, decode_lists
 from hudi_core.metadata.log.layers import BaseLayer
 from hudi_core.metadata.log.record_codec import RecordDecoder, RecordEncoder, record_schema
 from hudi_core.metadata.log.records import (

@@ -21,8 +21,8 @@ from hudi_core.errors import (
     PluginLoadError,
     UnknownTableFormatError,
 )
-from hudi_core.extension import entry_points as extension_entry_points
-from hudi_core.extension.entry_points import InstalledExtension
+from hudi_core.extension import registry as extension_registry
+from hudi_core.extension.registry import InstalledExtension
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.instant import Action, Instant, State
@@ -467,7 +467,7 @@ def test_distributions_are_read_again_when_one_was_installed(
         reads.append(group)
         return entry_points(group=group)
 
-    monkeypatch.setattr(extension_entry_points, "entry_points", counting)
+    monkeypatch.setattr(extension_registry, "entry_points", counting)
     assert "first" in FormatRegistry().names()
     assert reads == []
 

@@ -26,7 +26,7 @@ from hudi_core.timeline.archive_rows import history_rows
 from hudi_core.timeline.archived import ArchivedTimeline, with_history
 from hudi_core.timeline.relayout import completion_times
 from hudi_core.timeline.serde import decode_clean, decode_commit, encode
-from hudi_core.timeline.serde.schemas import schema_of
+from hudi_core.timeline.serde.records import schema_of
 from hudi_core.timeline.timeline import Timeline
 
 ARCHIVE = ".hoodie/archived"

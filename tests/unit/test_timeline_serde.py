@@ -39,8 +39,7 @@ from hudi_core.timeline.serde import (
     encode,
     records,
 )
-from hudi_core.timeline.serde.records import write_container
-from hudi_core.timeline.serde.schemas import schema_of
+from hudi_core.timeline.serde.records import schema_of, write_container
 
 PATH = "/table/.hoodie/timeline/x.commit"
 COMMIT = CommitMetadata(

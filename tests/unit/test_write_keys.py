@@ -31,7 +31,7 @@ from hudi_core.model.commit import WriteStatus
 from hudi_core.model.files import FileId
 from hudi_core.schema import widening
 from hudi_core.schema.java_float import double_text
-from hudi_core.write import layout_proof, planning
+from hudi_core.write import key_proof, planning
 from hudi_core.write.key_proof import proven
 from tests.foreign import by_hudi_rs
 from tests.unit.refusals import refused
@@ -397,7 +397,7 @@ def test_rows_are_looked_at_once_and_never_of_a_table_of_ours(
         looks.append(given)
         return proven(*given)
 
-    monkeypatch.setattr(layout_proof, "proven", counting)
+    monkeypatch.setattr(key_proof, "proven", counting)
     folder = made_elsewhere(tmp_path, [rows(["1"])])
     assert looks == []
     changes: list[Callable[[hudi.Table], object]] = [

@@ -12,15 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.metadata.hfile.block import Cells, decode_block, decode_cells
-from hudi_core.metadata.hfile.index import (
-    IndexEntry,
-    decode_lower_index,
-    decode_root_index,
-    require_ordered_blocks,
-    row_of,
-)
-from hudi_core.metadata.hfile.layout import (
+from hudi_core.metadata.hfile.block import (
     DATA_MAGIC,
     FILE_INFO_MAGIC,
     LEAF_INDEX_MAGIC,
@@ -28,8 +20,18 @@ from hudi_core.metadata.hfile.layout import (
     META_MAGIC,
     MIDDLE_INDEX_MAGIC,
     ROOT_INDEX_MAGIC,
+    Cells,
     Codec,
     damaged,
+    decode_block,
+    decode_cells,
+)
+from hudi_core.metadata.hfile.index import (
+    IndexEntry,
+    decode_lower_index,
+    decode_root_index,
+    require_ordered_blocks,
+    row_of,
 )
 from hudi_core.metadata.hfile.many_cells import (
     CellPlaces,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from hudi_core.metadata.hfile.layout import Codec, damaged
+from hudi_core.metadata.hfile.block import Codec, damaged
 from hudi_core.protobuf import (
     WireError,
     decode_delimited,

@@ -9,16 +9,17 @@ from typing import Final
 
 from hudi_core.errors import RecordKeyError
 from hudi_core.hashing.bloom import TYPE_CODE
-from hudi_core.metadata.hfile.block import encode_block, encode_cell
-from hudi_core.metadata.hfile.index import IndexEntry, encode_index, index_key
-from hudi_core.metadata.hfile.layout import (
+from hudi_core.metadata.hfile.block import (
     DATA_MAGIC,
     FILE_INFO_MAGIC,
     MAX_KEY_BYTES,
     META_MAGIC,
     ROOT_INDEX_MAGIC,
     Codec,
+    encode_block,
+    encode_cell,
 )
+from hudi_core.metadata.hfile.index import IndexEntry, encode_index, index_key
 from hudi_core.metadata.hfile.trailer import (
     BLOOM_BLOCK,
     Info,

@@ -34,9 +34,8 @@ from hudi_core.metadata.log.completeness import (
     shards_stated,
 )
 from hudi_core.metadata.log.file_bytes import encode_base_entries
-from hudi_core.metadata.log.group_reader import GroupReader
 from hudi_core.metadata.log.groups import ListedGroup
-from hudi_core.metadata.log.layers import BaseLayer, Entry
+from hudi_core.metadata.log.layers import BaseLayer, Entry, GroupReader
 from hudi_core.metadata.log.record_codec import (
     RecordDecoder,
     RecordEncoder,

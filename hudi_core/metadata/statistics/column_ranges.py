@@ -20,8 +20,7 @@ from hudi_core.avro.wrappers import Wrapped
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.keys import id64, partition_name, partition_stats_key
-from hudi_core.metadata.log.group_reader import GroupReader
-from hudi_core.metadata.log.layers import BaseLayer, Entry, Layer
+from hudi_core.metadata.log.layers import BaseLayer, Entry, GroupReader, Layer
 from hudi_core.metadata.log.record_codec import schema_incompatibility
 from hudi_core.metadata.log.records import ColumnRange
 from hudi_core.metadata.merging import present

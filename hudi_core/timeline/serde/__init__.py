@@ -34,10 +34,11 @@ from hudi_core.timeline.serde.records import (
     RecordMismatchError,
     from_record,
     read_container,
+    schema_name,
+    schema_of,
     to_record,
     write_container,
 )
-from hudi_core.timeline.serde.schemas import schema_name, schema_of
 
 T = TypeVar("T")
 
