@@ -38,7 +38,7 @@ from tests.crash.rows import FIRST, SECOND, as_table
 from tests.crash.s3_faults import LASTING, REPEATED, S3Fault
 from tests.crash.s3_scenes import S3_SCENES, S3Case, S3Wound
 from tests.crash.s3_service import BUCKET, REGION, S3Service, s3_service
-from tests.crash.tables import CANARY, OPTIONS, new_table
+from tests.crash.tables import CANARY, OPTIONS, crashing_table
 
 _owner: Final = ObjectStorage._owner
 
@@ -223,7 +223,7 @@ def _open(service: S3Service) -> hudi.Table:
 
 def _create(service: S3Service, format_name: str) -> None:
     """Make the table that every scene begins with."""
-    table = new_table(ROOT, format_name, {**_OPTIONS, **_at(service.proxy).given})
+    table = crashing_table(ROOT, format_name, {**_OPTIONS, **_at(service.proxy).given})
     table.insert(as_table(FIRST))
     table.upsert(as_table(SECOND))
 

@@ -224,13 +224,13 @@ def check_finished(path: Path, scene: Scene, rows: Rows) -> None:
     assert not [file for file in (path / ".hoodie/.temp").rglob("*") if file.is_file()]
 
 
-def pairs() -> Iterator[tuple[str, float, float]]:
+def moments() -> Iterator[tuple[str, float, float]]:
     drawn = random.Random(93)
     for number in range(ALL_PAIRS if IS_ALL else PAIRS):
         yield list(STEPS)[number % len(STEPS)], drawn.random(), drawn.random()
 
 
-@pytest.mark.parametrize(("name", "first", "second"), list(pairs()))
+@pytest.mark.parametrize(("name", "first", "second"), list(moments()))
 def test_whoever_makes_good_may_die_as_well(
     name: str, first: float, second: float, templates: Templates
 ) -> None:
