@@ -129,9 +129,7 @@ class WatchedEngine(SparkEngine):
         return {int(one.name.partition("-")[0]) for one in self._folder.iterdir()}
 
 
-# --- what a campaign does ----------------------------------------------------------------------
-
-
+# --- what a campaign does
 @dataclass(frozen=True, slots=True)
 class Step:
     """One thing done to a table.

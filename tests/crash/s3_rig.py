@@ -209,9 +209,7 @@ class S3Rig(Rig):
         return acted._replace(violations=[*acted.violations, *secrets_in(ended.printed)])
 
 
-# --- what the processes do -----------------------------------------------------------------------
-
-
+# --- what the processes do
 def _at(endpoint: str) -> S3Place:
     return S3Place(ROOT, endpoint, "crash-rig", CANARY, REGION)
 
@@ -351,9 +349,7 @@ def _check(service: S3Service, tried: Sequence[Named], **more: Any) -> Report:
     return check_table(_at(service.endpoint), [one.tried() for one in tried], **more)
 
 
-# --- how these processes differ from others ------------------------------------------------------
-
-
+# --- how these processes differ from others
 @contextmanager
 def _impatient() -> Iterator[None]:
     """Let clients repeat a request twice and at once, instead of for minutes."""

@@ -238,8 +238,7 @@ def test_any_filter_gives_the_rows_of_an_unfiltered_read(
     check(table, everything, expression)
 
 
-# --- columns that came, went and changed --------------------------------------------------------
-
+# --- columns that came, went and changed
 OLD = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int32()), ("gone", pa.int32())])
 
 
@@ -315,9 +314,7 @@ def test_what_evolved_columns_exclude(evolved: hudi.Table) -> None:
     assert evolved.to_arrow(filter=[("w", "=", 1)])["id"].to_pylist() == [0]
 
 
-# --- past states, and the partitions of the metadata table apart --------------------------------
-
-
+# --- past states, and the partitions of the metadata table apart
 def test_past_states_are_read_right(tmp_path: Path) -> None:
     """Ranges of partitions are those of the present rows: for past rows they mean nothing."""
     schema = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int32())])

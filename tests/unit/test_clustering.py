@@ -100,9 +100,7 @@ def table(tmp_path: Path) -> hudi.Table:
 META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
 
 
-# --- what is rewritten ----------------------------------------------------------------------------
-
-
+# --- what is rewritten
 def test_rows_stay_and_files_become_few(table: hudi.Table) -> None:
     before, done = held(table), table.cluster(sort_by="n")
     assert (done.files, done.outputs, done.result and done.result.files) == (5, 2, 2)
@@ -262,9 +260,7 @@ ALLOW = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
 SEVERAL = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
 
 
-# --- writers beside a plan ------------------------------------------------------------------------
-
-
+# --- writers beside a plan
 def test_a_plan_is_run_by_another_process_and_inserts_go_round_it(table: hudi.Table) -> None:
     planned = table.cluster(partitions="a", schedule_only=True)
     other = hudi.Table.open(table.path, SMALL_FILES)
@@ -368,9 +364,7 @@ def test_a_clustering_stops_another_writer(
     assert table.cluster().outputs == 2
 
 
-# --- failures -------------------------------------------------------------------------------------
-
-
+# --- failures
 def dying(monkeypatch: pytest.MonkeyPatch, table: hudi.Table, run: Callable[[], Any]) -> None:
     """Leave a table as a clustering does that dies when its files are there."""
     path, copy = Path(table.path), Path(f"{table.path}-then")
@@ -429,9 +423,7 @@ def test_a_failure_leaves_a_plan_or_none(
     assert table.run_clusterings()[0].files == 5
 
 
-# --- plans of others ------------------------------------------------------------------------------
-
-
+# --- plans of others
 @pytest.mark.parametrize(
     "change",
     [
@@ -479,9 +471,7 @@ def test_a_clustering_of_another_engine_is_left_alone(table: hudi.Table) -> None
     assert table.upsert(ranked("a1", n=5)).updated == 1
 
 
-# --- after a commit -------------------------------------------------------------------------------
-
-
+# --- after a commit
 def test_a_clustering_is_due_after_some_commits(table: hudi.Table) -> None:
     def due(**options: str) -> list[tuple[bool, int]]:
         """What is clustered after a commit: whether it was run, and how many files."""
@@ -634,9 +624,7 @@ def test_options_that_cannot_be_used_are_refused(name: str, text: str) -> None:
         ClusteringConfig.from_options({name: text})
 
 
-# --- curves ---------------------------------------------------------------------------------------
-
-
+# --- curves
 @pytest.mark.parametrize(("number", "bits"), [(1, 4), (2, 4), (3, 3), (4, 2), (5, 1)])
 def test_curves_pass_every_point_once_and_hilbert_without_jumps(number: int, bits: int) -> None:
     points = np.array(list(itertools.product(range(1 << bits), repeat=number)), np.uint64)

@@ -362,9 +362,7 @@ def test_no_table_at_a_path(tmp_path: Path) -> None:
         Connector().scan(tmp_path / "nothing")
 
 
-# --- what is refused -----------------------------------------------------------------------------
-
-
+# --- what is refused
 @pytest.fixture
 def split(table: hudi.Table) -> Split:
     return of_city(table)
@@ -405,9 +403,7 @@ def test_a_file_that_is_gone(split: Split) -> None:
             Connector().read(replace(split, file=gone, start=start)).read_all()
 
 
-# --- tables that Apache Hudi wrote ---------------------------------------------------------------
-
-
+# --- tables that Apache Hudi wrote
 def keys(found: list[dict[str, Any]]) -> Counter[str]:
     names = ("_hoodie_record_key", "_hoodie_commit_time", "_hoodie_file_name")
     return Counter(str([row[name] for name in names]) for row in found)

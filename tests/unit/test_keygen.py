@@ -61,9 +61,7 @@ def paths(keygen: KeyGenerator, batch: pa.RecordBatch) -> list[str]:
     return list(keygen.partition_paths(batch).to_pylist())
 
 
-# --- record keys ---------------------------------------------------------------
-
-
+# --- record keys
 def test_simple_keys_are_bare_values() -> None:
     keys = key_generator(keyed("n", "city"), TYPED).record_keys(typed(n=[1, -2], city=["a", "b"]))
     assert keys.type == pa.string()
@@ -118,9 +116,7 @@ def test_fields_of_structs_can_be_keys() -> None:
         keys_of(keyed("s.x"), typed(s=[{"x": 5}, None]))
 
 
-# --- partition paths -----------------------------------------------------------
-
-
+# --- partition paths
 def test_paths_are_made_once_per_value() -> None:
     keygen = key_generator(keyed("id", "city", hive_style=True), TYPED)
     found = keygen.partition_paths(typed(id=["1", "2", "3"], city=["b", "a", "b"]))
@@ -177,9 +173,7 @@ def test_timestamps_are_microseconds_unless_logical_timestamps_are_consistent() 
     assert paths(key_generator(there, TYPED), batch)[1] == "2026-01-31 17%3A45%3A00.5"
 
 
-# --- every key generator -------------------------------------------------------
-
-
+# --- every key generator
 def test_every_generator_of_hudis_is_declared_but_a_users_own() -> None:
     assert {*KEY_GENERATORS} == {*KeyGeneratorType} - {KeyGeneratorType.USER_PROVIDED}
 
@@ -205,9 +199,7 @@ def test_keys_are_the_same_where_partitions_are_unknown(kind: KeyGeneratorType, 
     assert set(paths(alone, batch)) == {""}
 
 
-# --- what is refused up front --------------------------------------------------
-
-
+# --- what is refused up front
 def test_other_key_generators_do_not_write() -> None:
     kind = KeyGeneratorType.USER_PROVIDED
     with pytest.raises(InvalidOptionError, match=f"'{kind.value}' cannot be used: tables with"):
@@ -234,9 +226,7 @@ def test_columns_that_make_no_keys(
         key_generator(config, TYPED)
 
 
-# --- texts ---------------------------------------------------------------------
-
-
+# --- texts
 @pytest.mark.parametrize(
     ("values", "kind", "texts"),
     [

@@ -416,9 +416,7 @@ def test_ranges_of_partitions_go_with_those_of_files(tmp_path: Path) -> None:
     assert found["id"].to_pylist() == [3]
 
 
-# --- what an earlier release, or somebody else, has left --------------------------------------
-
-
+# --- what an earlier release, or somebody else, has left
 def say(path: Path, partition: str, of: tuple[str, int, str], **changes: Any) -> None:
     """Change what is said of a column in a partition, or in its one file of so many rows."""
     column, values, name = of
@@ -544,9 +542,7 @@ def test_a_list_that_names_too_much_is_found_and_mended_by_a_write(tmp_path: Pat
     assert made.validate().is_valid
 
 
-# --- what Hudi's own writers get wrong, as measured with Hudi-Spark 1.2.0 -----------------------
-
-
+# --- what Hudi's own writers get wrong, as measured with Hudi-Spark 1.2.0
 @pytest.mark.parametrize("version", VERSIONS)
 def test_rows_that_hudis_own_ranges_leave_out(tmp_path: Path, version: str) -> None:
     """A file with a NaN gets bounds of 0.0, and one with long texts is said to have nulls alone."""

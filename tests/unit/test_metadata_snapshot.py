@@ -113,9 +113,7 @@ def ids(table: hudi.Table, row_filter: Any = None) -> list[int]:
     return sorted(found)
 
 
-# --- cost -----------------------------------------------------------------------------------------
-
-
+# --- cost
 def test_opening_costs_the_same_for_any_number_of_partitions(tmp_path: Path) -> None:
     calls = {}
     for partitions in (1, 5, 120):
@@ -210,9 +208,7 @@ def test_opening_writes_nothing(copy: Path) -> None:
     assert state() == before
 
 
-# --- what is seen ---------------------------------------------------------------------------------
-
-
+# --- what is seen
 def storage_lister(client: TableMetaClient) -> StorageLister:
     return StorageLister(client.storage, client.config.is_partitioned)
 
@@ -322,9 +318,7 @@ def test_validation_tells_every_difference_and_answers_from_the_storage(
     assert lost.name not in {file.name for file in listed[PartitionPath("p1")]}
 
 
-# --- damage ---------------------------------------------------------------------------------------
-
-
+# --- damage
 def metadata_files(path: Path) -> list[Path]:
     folder = path / METADATA
     return sorted(

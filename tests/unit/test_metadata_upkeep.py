@@ -511,9 +511,7 @@ def test_a_clean_that_drops_a_partition(removed_path: Path) -> None:
     assert read(removed_path) == ["a", "b", "c", "x"]
 
 
-# --- undoing --------------------------------------------------------------------------------------
-
-
+# --- undoing
 def time(second: int) -> InstantTime:
     return InstantTime(f"202611211200{second:02d}000")
 
@@ -549,9 +547,7 @@ def test_what_is_not_complete_is_in_no_compaction() -> None:
     assert not is_compacted(Timeline.of([completed(4, 9, Action.COMMIT)]), time(1))
 
 
-# --- what commits say of the records --------------------------------------------------------------
-
-
+# --- what commits say of the records
 def fields(metadata: TableMetaClient) -> dict[str, set[tuple[str, ...]]]:
     """Return the fields that the schemas of a table's commits name, by operation."""
     found: dict[str, set[tuple[str, ...]]] = {}

@@ -383,9 +383,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     return sorted(found, key=str)
 
 
-# --- equal answers ---------------------------------------------------------------------------
-
-
+# --- equal answers
 @pytest.mark.parametrize("engine", [LocalEngine(1), LocalEngine(4)], ids=["one", "threads"])
 @pytest.mark.parametrize("is_there", [True, False], ids=["in place", "moved away"])
 def test_a_repair_gives_equal_answers(copied: Path, is_there: bool, engine: LocalEngine) -> None:
@@ -469,9 +467,7 @@ def test_tables_of_every_format_are_repaired_alike(tmp_path: Path, table_format:
     assert table.validate().is_valid
 
 
-# --- wrong listings --------------------------------------------------------------------------
-
-
+# --- wrong listings
 class LateStorage(PosixStorage):
     """A store that lists late: some files exist and are not listed yet."""
 
@@ -587,9 +583,7 @@ def test_a_file_that_no_write_names_is_not_listed(copied: Path, is_new_group: bo
     assert validate(client_of(copied)).is_valid
 
 
-# --- beside others ---------------------------------------------------------------------------
-
-
+# --- beside others
 def pending(path: Path) -> tuple[TableMetaClient, Instant]:
     client = client_of(path)
     time = client.clock.next_time(client.timeline())

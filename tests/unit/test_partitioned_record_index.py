@@ -46,9 +46,8 @@ from tests.unit.partitioned_index_tables import (
     operator,
 )
 
-# --- file groups ----------------------------------------------------------------------------------
 
-
+# --- file groups
 @pytest.mark.parametrize(
     ("path", "spelled"),
     [
@@ -83,9 +82,7 @@ def test_file_groups_of_the_whole_table_belong_to_no_partition() -> None:
     assert group_place("column_stats", FileId("col-stats-0001-0")) == GroupPlace(None, 1)
 
 
-# --- writes ---------------------------------------------------------------------------------------
-
-
+# --- writes
 def test_a_table_without_partitions_has_one_set_of_file_groups(tmp_path: Path) -> None:
     table = create(tmp_path, ON, None)
     assert group_ids_or_none(table) == set()
@@ -203,9 +200,7 @@ def _without_index_files(path: Path) -> None:
 
 
 # --- A record index that is kept by partitions: built, dropped, damaged, asked by tools, cut
-# --- building and dropping ------------------------------------------------------------------------
-
-
+# --- building and dropping
 def test_it_is_built_and_dropped_like_any_partition(tmp_path: Path) -> None:
     table = create(tmp_path, {**PLAIN, "hoodie.metadata.enable": "true"})
     for city in ("rome", "a/b", "oslo"):
@@ -292,9 +287,7 @@ def test_without_the_index_a_write_is_refused(tmp_path: Path) -> None:
     assert not list(Path(table.path).rglob("*.parquet"))
 
 
-# --- damage and tools -----------------------------------------------------------------------------
-
-
+# --- damage and tools
 def test_a_lost_file_group_is_named(tmp_path: Path) -> None:
     table = create(tmp_path, {**ON, MIN: "2"})
     table.upsert(keyed(range(9), "rome"))
@@ -410,9 +403,7 @@ def test_a_secondary_index_beside_it_is_kept_and_not_relied_on(tmp_path: Path) -
     assert table.to_arrow(filter=[("value", "=", 5)]).num_rows == 9
 
 
-# --- crashes --------------------------------------------------------------------------------------
-
-
+# --- crashes
 def bring_a_partition(path: str, fault: Fault | None = None) -> int:
     """Write to a new partition and to an old one; return how many steps that takes."""
     table = hudi.Table.open(path, options={**ON, MIN: "2"})

@@ -85,8 +85,6 @@ def test_a_savepoint_holds_its_write(table: hudi.Table) -> None:
 
 
 # --- progress
-
-
 def test_progress_counts_the_files_that_go(table: hudi.Table) -> None:
     many = pa.concat_tables(
         pa.table({"id": [part], "part": [part], "ts": [1]}, SCHEMA) for part in "xyz"

@@ -317,8 +317,7 @@ def test_metadata_tables_of_old_tables_are_not_asked(real_tables: Callable[[str]
     assert validation.is_valid
 
 
-# --- dying ------------------------------------------------------------------
-
+# --- dying
 APART = 1 if IS_WHOLE else 7
 """How many steps lie between two deaths of one way; odd, as every other death is tried again."""
 

@@ -238,9 +238,7 @@ class Meddling(LocalEngine):
         return super().map_input(*arguments)
 
 
-# --- columns that rows lack ------------------------------------------------------------------
-
-
+# --- columns that rows lack
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert", "upsert"])
 @pytest.mark.parametrize("key", ["set.null", "reconcile"])
 def test_missing_columns_become_null_when_asked_to(
@@ -286,9 +284,7 @@ def test_the_view_of_the_options() -> None:
     assert SchemaConfig.from_options(given) == SchemaConfig(truncate_nanoseconds=True)
 
 
-# --- columns that rows bring -----------------------------------------------------------------
-
-
+# --- columns that rows bring
 def test_new_columns_may_be_null_whatever_the_rows_say(table: hudi.Table) -> None:
     more = evolved_rows({**ROW, "id": "2", "new": 5}, new=pa.int8())
     required = more.cast(more.schema.set(4, pa.field("new", pa.int8(), nullable=False)))
@@ -330,9 +326,7 @@ def test_every_operation_takes_new_columns(tmp_path: Path) -> None:
         assert table.schema.names == ["id", "p", "c"]
 
 
-# --- ids -------------------------------------------------------------------------------------
-
-
+# --- ids
 def test_an_id_is_never_given_out_again(table: hudi.Table) -> None:
     def add(name: str) -> int:
         table.alter(add_columns={name: pa.int64()})
@@ -357,9 +351,7 @@ def test_another_handle_does_not_give_out_ids_again(table: hudi.Table) -> None:
     assert last_id(table) == (table.config.last_column_id or 0) + 1
 
 
-# --- writers that meet -----------------------------------------------------------------------
-
-
+# --- writers that meet
 def test_a_write_gives_up_when_columns_changed_meanwhile(table: hudi.Table) -> None:
     other = hudi.Table.open(table.path, OCC)
     for change in (

@@ -127,9 +127,7 @@ def query(sql: str) -> list[tuple[Any, ...]]:
         return list(connection.execute(sql).fetchall())
 
 
-# --- the file ------------------------------------------------------------------
-
-
+# --- the file
 def test_three_readers_see_the_rows(path: Path) -> None:
     result = write(path, [with_meta(FULL[:2]), with_meta(FULL[2:])])
     assert (result.rows, result.size) == (3, path.stat().st_size)
@@ -288,9 +286,7 @@ def test_bytes_written_grow_with_row_groups(path: Path) -> None:
     assert 0 < before < writer.close().size
 
 
-# --- failure -------------------------------------------------------------------
-
-
+# --- failure
 def test_an_aborted_file_is_gone(path: Path) -> None:
     unbegun = BaseFileWriter(LOCAL, str(path), TYPED_COLUMNS, "t")
     unbegun.write(with_meta(FULL))
@@ -348,9 +344,7 @@ def test_rows_of_another_schema_are_not_written(path: Path) -> None:
         write(path, [with_meta(FULL).drop_columns(["name"])])
 
 
-# --- statistics ----------------------------------------------------------------
-
-
+# --- statistics
 def test_statistics_of_every_type(path: Path) -> None:
     stats = write(path, [with_meta(FULL)]).stats
     assert list(stats) == [

@@ -96,8 +96,7 @@ def keys(folder: Path) -> dict[str, int]:
     return dict(sorted(zip(*found.to_pydict().values(), strict=True)))
 
 
-# --- complex keys of one field -------------------------------------------------------------------
-
+# --- complex keys of one field
 CITIES = {"city": ["A", "B"], "day": ["1", "1"]}
 
 
@@ -180,8 +179,7 @@ def test_keys_of_both_forms_are_refused(tmp_path: Path) -> None:
     assert hudi.Table.open(str(folder)).upsert(valued(["1"], v=2, **one())).updated == 1
 
 
-# --- timestamps ----------------------------------------------------------------------------------
-
+# --- timestamps
 MOMENT = dt.datetime(2026, 7, 1, 0, 30, 0, 120_000, tzinfo=dt.UTC)
 
 
@@ -266,8 +264,7 @@ def test_timestamps_of_a_table_of_ours(tmp_path: Path, consistent: str) -> None:
     assert written.metadata.stats[0].partition_path == text
 
 
-# --- floating-point numbers ----------------------------------------------------------------------
-
+# --- floating-point numbers
 TELLING, PLAIN = 4.73e21, 0.1
 
 
@@ -333,9 +330,7 @@ def test_a_table_of_ours_keeps_the_digits_it_was_made_with(tmp_path: Path) -> No
     assert hudi.Table.open(str(tmp_path / "p"), options={JAVA: "21"}).upsert(valued(["a"])).updated
 
 
-# --- partitions, and what no generator makes -----------------------------------------------------
-
-
+# --- partitions, and what no generator makes
 def test_partitions_of_another_form_are_refused(tmp_path: Path) -> None:
     hive = "hoodie.datasource.write.hive_style_partitioning"
     folder = made_elsewhere(
@@ -387,9 +382,7 @@ def rewrite(folder: Path, name: str, values: pa.Array) -> None:
     pq.write_table(changed, path)
 
 
-# --- what it costs -------------------------------------------------------------------------------
-
-
+# --- what it costs
 def test_rows_are_looked_at_once_and_never_of_a_table_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -728,8 +721,7 @@ def test_rows_are_sorted_by_named_columns(tmp_path: Path) -> None:
     assert table.to_arrow(["n"]).column(0).to_pylist() == [1, 2, 3]
 
 
-# --- rows that were read from the table -----------------------------------------------------------
-
+# --- rows that were read from the table
 INDEXES: dict[str, dict[str, str]] = {
     "default": {},
     "simple": {"hoodie.index.type": "SIMPLE"},

@@ -71,9 +71,7 @@ def without_times(rows: list[list[Any]]) -> list[list[Any]]:
     return [row[1:] for row in rows]
 
 
-# --- what Apache Hudi left ------------------------------------------------------------------------
-
-
+# --- what Apache Hudi left
 def test_every_kind_of_table_was_captured() -> None:
     assert [one["kind"] for one in captured()["tables"]] == list(KINDS)
 
@@ -106,9 +104,7 @@ def test_spark_merges_the_same_rows(spark: SparkSession, tmp_path: Path) -> None
         assert held(table) == by_hudi(name)
 
 
-# --- what Apache Hudi 1.2 fails on, by the word of its payload classes ----------------------------
-
-
+# --- what Apache Hudi 1.2 fails on, by the word of its payload classes
 def cdc(*rows: tuple[Any, ...]) -> pa.Table:
     """Rows of key, log sequence number, operation, a text and a number."""
     names = ("id", "_event_lsn", "_change_operation_type", "v", "b")
@@ -217,9 +213,7 @@ def test_a_table_without_its_ordering_column_takes_inserts(tmp_path: Path) -> No
     assert table.delete(batch).deleted == 2 * len(batch)
 
 
-# --- delete markers -------------------------------------------------------------------------------
-
-
+# --- delete markers
 def simple(*rows: tuple[Any, ...]) -> pa.Table:
     """Rows of key, time, operation, truth value, and a struct with a text."""
     names = ("id", "ts", "Op", "gone", "s")
@@ -298,9 +292,7 @@ def test_columns_that_decide_keep_their_names(tmp_path: Path) -> None:
             table.alter(drop=[column])
 
 
-# --- tables of others -----------------------------------------------------------------------------
-
-
+# --- tables of others
 def stored_as(path: Path, kind: Kind, **properties: str | None) -> hudi.Table:
     """A table whose properties another writer changed."""
     create(path, kind)
@@ -421,9 +413,7 @@ def test_options_repeat_what_the_table_is_or_are_refused(tmp_path: Path) -> None
         hudi.Table.open(str(path), {PARTIAL: "IGNORE_DEFAULTS"})
 
 
-# --- partial updates ------------------------------------------------------------------------------
-
-
+# --- partial updates
 def test_modes_of_partial_updates_by_option(tmp_path: Path) -> None:
     """They are those of the payload classes that stand for them."""
     text = {"hoodie.write.partial.update.unavailable.value": UNAVAILABLE}
@@ -815,9 +805,7 @@ def test_spark_merges_each_stored_row_too(spark: SparkSession, tmp_path: Path) -
     assert repeated_held(table) == [("a", "x", 6, "n")] * 2 + [("a", "x", 7, "q"), OTHER]
 
 
-# --- telling of them ------------------------------------------------------------------------------
-
-
+# --- telling of them
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 

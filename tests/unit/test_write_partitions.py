@@ -484,9 +484,7 @@ def by_hudi_rs(table: hudi.Table, **options: Any) -> list[tuple[Any, ...]]:
     return sorted(zip(*found.to_pydict().values(), strict=True), key=repr)
 
 
-# --- generators ----------------------------------------------------------------------------------
-
-
+# --- generators
 @pytest.mark.parametrize(
     ("options", "kind", "keys"),
     [
@@ -521,9 +519,7 @@ def test_a_type_that_the_fields_contradict(tmp_path: Path) -> None:
         hudi.Table.open(table.path, options={PARTITION: "city"})
 
 
-# --- values of partitions ------------------------------------------------------------------------
-
-
+# --- values of partitions
 @pytest.mark.parametrize("hive", [{}, HIVE])
 def test_empty_values_share_the_partition_of_nulls(tmp_path: Path, hive: dict[str, str]) -> None:
     batch = taken_rows(["a", "b", "c"], ["", None, "Rome"])
@@ -604,9 +600,7 @@ def test_partitions_within_each_other_in_hive_style(
     assert places(table) == [("a", f"city={stored}")]
 
 
-# --- deletes by key alone ------------------------------------------------------------------------
-
-
+# --- deletes by key alone
 @pytest.mark.parametrize(
     ("index", "partition_by"),
     [("GLOBAL_SIMPLE", "city"), ("GLOBAL_BLOOM", "city,v"), ("RECORD_INDEX", "city")],
