@@ -31,12 +31,12 @@ from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import PROPERTIES_PATH, has_properties
 from hudi_core.txn.creation import CREATION_PATH
 from hudi_core.txn.table_lock import creation_lock
+from tests.tables import FORMATS
 
-FORMATS = ("native", "iceberg", "delta")
 ICEBERG = "hoodie.table.format.iceberg."
 DELTA = "hoodie.table.format.delta."
-SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("ts", pa.int64())])
-ROWS = pa.table({"id": [1, 2], "city": ["rome", "oslo"], "ts": [1, 1]}, SCHEMA)
+NUMBERED_CITIES = pa.schema([("id", pa.int64()), ("city", pa.string()), ("ts", pa.int64())])
+ROWS = pa.table({"id": [1, 2], "city": ["rome", "oslo"], "ts": [1, 1]}, NUMBERED_CITIES)
 KEYS = {
     "hoodie.table.name": "trips",
     "hoodie.datasource.write.recordkey.field": "id",
@@ -73,7 +73,7 @@ def refused(tmp_path: Path, given: dict[str, str], kind: type[HudiError], said: 
     """Both doors refuse a table, and leave no file and no folder."""
     path = tmp_path / "t"
     with pytest.raises(kind, match=said):
-        hudi.Table.create(path, SCHEMA, options=given)
+        hudi.Table.create(path, NUMBERED_CITIES, options=given)
     with pytest.raises(kind, match=said):
         hudi.write(ROWS, str(path), options=given)
     assert not path.exists()
@@ -142,7 +142,7 @@ def test_a_conversion_makes_no_namespace_either(tmp_path: Path, catalog: SqlCata
 
 def test_a_name_that_is_taken_is_refused(tmp_path: Path, catalog: SqlCatalog) -> None:
     catalog.create_namespace("lake")
-    catalog.create_table("lake.trips", SCHEMA, location=f"file://{tmp_path}/theirs")
+    catalog.create_table("lake.trips", NUMBERED_CITIES, location=f"file://{tmp_path}/theirs")
     refused(tmp_path, in_catalog(tmp_path), InvalidOptionError, r"a table of this name, .*theirs")
     assert catalog.load_table("lake.trips").location().endswith("theirs")
 
@@ -191,7 +191,7 @@ def test_a_table_is_there_when_its_properties_are(
         put(storage, name, data)
 
     monkeypatch.setattr(PosixStorage, "put_if_absent", look)
-    made = hudi.Table.create(path, SCHEMA, options=options(table_format))
+    made = hudi.Table.create(path, NUMBERED_CITIES, options=options(table_format))
     after = set(files(path))
     assert after - set(seen[0]) == {PROPERTIES_PATH}
     assert set(seen[0]) - after == {CREATION_PATH}
@@ -210,7 +210,7 @@ def test_a_lost_answer_leaves_it_open(tmp_path: Path, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patched:
         patched.setattr(PosixStorage, "put_if_absent", lose)
         with pytest.raises(CommitStateUnknownError, match="where there is no table, create it"):
-            hudi.Table.create(path, SCHEMA, options=options("delta"))
+            hudi.Table.create(path, NUMBERED_CITIES, options=options("delta"))
     hudi.Table.open(path).insert(ROWS)
     assert not (tmp_path / "t" / CREATION_PATH).exists()
     assert DeltaTable(path).to_pyarrow_table().num_rows == 2
@@ -233,8 +233,8 @@ def test_properties_that_a_dead_creator_sent_come_too_late(
 
     monkeypatch.setattr(PosixStorage, "put_if_absent", travel)
     with pytest.raises(CommitStateUnknownError):
-        hudi.Table.create(path, SCHEMA, options=options("iceberg"))
-    made = hudi.Table.create(path, SCHEMA, name="second", record_key="id", format="delta")
+        hudi.Table.create(path, NUMBERED_CITIES, options=options("iceberg"))
+    made = hudi.Table.create(path, NUMBERED_CITIES, name="second", record_key="id", format="delta")
     assert (made.format, hudi.Table.open(path).config.name) == ("delta", "second")
     made.insert(ROWS)
     assert made.validate().is_valid
@@ -251,9 +251,9 @@ def test_a_refusal_by_the_catalog_leaves_nothing(
     with monkeypatch.context() as patched:
         patched.setattr("iceberg_format.creation._whole", refuse)
         with pytest.raises(SchemaError, match="No such column"):
-            hudi.Table.create(tmp_path / "t", SCHEMA, options=in_catalog(tmp_path))
+            hudi.Table.create(tmp_path / "t", NUMBERED_CITIES, options=in_catalog(tmp_path))
     assert files(tmp_path / "t") == []
-    hudi.Table.create(tmp_path / "t", SCHEMA, options=in_catalog(tmp_path))
+    hudi.Table.create(tmp_path / "t", NUMBERED_CITIES, options=in_catalog(tmp_path))
 
 
 @pytest.mark.parametrize("how", ["dropped", "overwritten", "died"])
@@ -266,7 +266,7 @@ def test_a_name_that_a_catalog_still_has_is_the_new_tables(
         with monkeypatch.context() as patched:
             patched.setattr(create, "write_new", lambda *_: 1 / 0)
             with pytest.raises(ZeroDivisionError):
-                hudi.Table.create(path, SCHEMA, options=given)
+                hudi.Table.create(path, NUMBERED_CITIES, options=given)
         assert catalog.load_table("lake.trips").current_snapshot() is not None
     else:
         hudi.write(ROWS, path, options=given)
@@ -289,14 +289,14 @@ def test_what_a_dead_creator_left_goes_and_nothing_else(
     with monkeypatch.context() as patched:
         patched.setattr(create, "write_new", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            hudi.Table.create(path, SCHEMA, options=options(table_format))
+            hudi.Table.create(path, NUMBERED_CITIES, options=options(table_format))
     left = files(path)
     (path / "notes.txt").write_text("mine")
     with pytest.raises(NotATableError, match=r"other files \(notes\.txt\)"):
-        hudi.Table.create(path, SCHEMA, options=options("native"))
+        hudi.Table.create(path, NUMBERED_CITIES, options=options("native"))
     assert set(files(path)) == {*left, "notes.txt"}
     (path / "notes.txt").unlink()
-    hudi.Table.create(path, SCHEMA, options=options("native"))
+    hudi.Table.create(path, NUMBERED_CITIES, options=options("native"))
     assert {one.parts[0] for one in map(Path, files(path))} == {".hoodie"}
 
 
@@ -308,12 +308,12 @@ def test_who_comes_second_writes_to_the_same_table(
 
     def overtaken(*given: Any) -> Any:
         monkeypatch.setattr(create, "creation_lock", whole)
-        create_table(path, SCHEMA, options("native")).timeline()
+        create_table(path, NUMBERED_CITIES, options("native")).timeline()
         hudi.Table.open(path).insert(ROWS)
         return whole(*given)
 
     monkeypatch.setattr(create, "creation_lock", overtaken)
-    mine = pa.table({"id": [3], "city": ["rome"], "ts": [1]}, SCHEMA)
+    mine = pa.table({"id": [3], "city": ["rome"], "ts": [1]}, NUMBERED_CITIES)
     if mode == "append":
         hudi.write(mine, path, mode, options("native"))
         assert hudi.Table.open(path).to_arrow().num_rows == 3
@@ -332,18 +332,18 @@ def test_a_table_made_while_the_folder_is_listed_is_called_a_table(
     def overtaken(storage: Any) -> bool:
         monkeypatch.setattr(create, "has_properties", asked)
         found = asked(storage)
-        create_table(path, SCHEMA, options(table_format)).timeline()
+        create_table(path, NUMBERED_CITIES, options(table_format)).timeline()
         return found
 
     monkeypatch.setattr(create, "has_properties", overtaken)
     with pytest.raises(NotATableError, match="holds a table already"):
-        hudi.Table.create(path, SCHEMA, options=options(table_format))
+        hudi.Table.create(path, NUMBERED_CITIES, options=options(table_format))
 
 
 def made_at_once(path: str, name: str, given: dict[str, str], ready: threading.Barrier) -> str:
     ready.wait()
     try:
-        hudi.Table.create(path, SCHEMA, name=name, options=given)
+        hudi.Table.create(path, NUMBERED_CITIES, name=name, options=given)
     except NotATableError as error:
         return str(error)
     return name

@@ -47,14 +47,14 @@ from tests.formats.foreign_writers import (
     states,
     version,
 )
-from tests.formats.service_tables import FORMATS, SCHEMA, agree, bag, batch, new_table
+from tests.formats.service_tables import TAGGED, TWO_STEP, agree, bag, batch, two_writes
 from tests.formats.two_steps import left_between
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=TWO_STEP)
 def table(request: pytest.FixtureRequest, path: Path) -> hudi.Table:
     """Rows a, b, x and y; the last write at 2."""
-    return new_table(path, request.param)
+    return two_writes(path, request.param)
 
 
 def opened(table: hudi.Table) -> hudi.Table:
@@ -188,7 +188,7 @@ def test_rows_that_are_marked_as_deleted_are_counted(table: hudi.Table) -> None:
 
 
 def test_rows_without_a_key_of_their_own_are_inserted(path: Path) -> None:
-    made = hudi.Table.create(path, SCHEMA, format="delta")
+    made = hudi.Table.create(path, TAGGED, format="delta")
     made.insert(batch(1, "a"))
     append(path, "delta", batch(2, "a", "b"))
     done = made.repair(take_in=True).taken_in
@@ -261,7 +261,7 @@ def test_rows_that_are_deleted_in_place_are_counted_as_that(table: hudi.Table) -
 
 
 def test_rows_that_are_deleted_by_value_are_not_counted(path: Path) -> None:
-    table = new_table(path, "iceberg")
+    table = two_writes(path, "iceberg")
     delete_in_place(path, "iceberg", OURS, by_value=True)
     (counted,) = table.repair(dry_run=True).foreign
     assert (counted.added_rows, counted.deleted_rows) == (0, None)
@@ -275,7 +275,7 @@ def test_rows_that_are_deleted_by_value_are_not_counted(path: Path) -> None:
 
 def test_files_without_statistics_come_in(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The format requires none of their maps."""
-    table = new_table(path, "iceberg")
+    table = two_writes(path, "iceberg")
     with monkeypatch.context() as patch:
         patch.setattr(
             DataFileStatistics,
@@ -310,7 +310,7 @@ def test_files_that_were_only_rewritten_give_way(table: hudi.Table) -> None:
 
 
 def test_a_row_that_was_changed_is_no_rewriting(path: Path) -> None:
-    table = new_table(path, "delta")
+    table = two_writes(path, "delta")
     DeltaTable(table.path).update(updates={"value": "-1.0"}, predicate="id = 'x'")
     with pytest.raises(ForeignCommitError, match="rows"):
         table.repair()
@@ -472,7 +472,7 @@ def test_cleans_and_archives_go_on(table: hudi.Table) -> None:
 
 @pytest.mark.parametrize("where", [("delta",), ("iceberg",), ("delta", "iceberg")])
 def test_a_table_of_several_formats(path: Path, where: tuple[str, ...]) -> None:
-    table = new_table(path, "iceberg,delta")
+    table = two_writes(path, "iceberg,delta")
     for number, one in enumerate(where):
         append(path, one, batch(7, f"new{number}"))
     with pytest.raises(ForeignCommitError):
@@ -497,10 +497,10 @@ def test_a_table_that_was_made_again_is_named_by_reads(
 ) -> None:
     """Never no rows: none of its snapshots is Hudi's."""
     catalog, options = lake
-    table = new_table(path, "iceberg", **options)
+    table = two_writes(path, "iceberg", **options)
     held, first = bag(table.to_arrow()), table.timeline.completed_writes()[0]
     catalog.drop_table("lake.t")
-    other = catalog.create_table("lake.t", SCHEMA, location=f"file://{table.path}")
+    other = catalog.create_table("lake.t", TAGGED, location=f"file://{table.path}")
     if rows:
         other.append(batch(7, "new", "zz"))
     number = str(other.metadata.current_snapshot_id)
@@ -521,7 +521,7 @@ def test_a_table_that_was_made_again_is_named_by_reads(
 
 
 def test_a_log_that_was_made_again_is_named_by_reads(path: Path) -> None:
-    table = new_table(path, "delta")
+    table = two_writes(path, "delta")
     held = bag(table.to_arrow())
     for one in (path / "_delta_log").iterdir():
         one.unlink()
@@ -534,13 +534,13 @@ def test_a_log_that_was_made_again_is_named_by_reads(path: Path) -> None:
 
 
 def test_an_upgrade_of_the_format_names_the_repair(path: Path) -> None:
-    table = new_table(path, "iceberg")
+    table = two_writes(path, "iceberg")
     held, folder = agree(path), path / "metadata"
     newest = max(int(one.name.split(".")[0][1:]) for one in folder.glob("v*.metadata.json"))
     whole = json.loads((folder / f"v{newest}.metadata.json").read_text())
     whole |= {"format-version": 3, "next-row-id": 0}
     (folder / f"v{newest + 1}.metadata.json").write_text(json.dumps(whole))
-    assert bag(opened(table).to_arrow(), SCHEMA.names) == held
+    assert bag(opened(table).to_arrow(), TAGGED.names) == held
     with pytest.raises(ForeignCommitError, match=r"[Vv]ersion 3 of the format") as caught:
         table.upsert(batch(8, "a"))
     assert "hudi table repair" in caught.value.hint
@@ -553,7 +553,7 @@ def test_an_upgrade_of_the_format_names_the_repair(path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_dropped_entry_is_named(path: Path, lake: tuple[SqlCatalog, dict[str, str]]) -> None:
     catalog, options = lake
-    table = new_table(path, "iceberg", **options)
+    table = two_writes(path, "iceberg", **options)
     catalog.drop_table("lake.t")
     with pytest.raises(MissingMetadataError, match="its entry was dropped") as caught:
         hudi.Table.open(table.path, options).to_arrow()
@@ -593,10 +593,10 @@ def restored(path: Path) -> Instant:
     return put(path, Action.RESTORE, restore_of(last.requested_time))
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", TWO_STEP)
 def test_a_restore_is_made_in_the_format_by_the_next_write(path: Path, table_format: str) -> None:
     off = {"hoodie.metadata.enable": "false"}
-    table = new_table(path, table_format, **off)
+    table = two_writes(path, table_format, **off)
     before = bag(table.to_arrow())
     table.upsert(batch(9, "a"))
     restore = restored(path)
@@ -645,7 +645,7 @@ def test_a_clean_that_another_engine_has_begun_stops_no_write(table: hudi.Table)
 def test_what_a_format_does_not_declare_it_gives_a_reason_for() -> None:
     """Services that no format lacks by accident."""
     wanted = {Capability.SAVEPOINT, Capability.RESTORE, Capability.CLUSTERING}
-    for name in ("native", *FORMATS):
+    for name in ("native", *TWO_STEP):
         host = FormatHost.load(FormatRegistry(), name)
         missing = wanted - set(host.capabilities)
         assert all(host.capabilities.reasons.get(one) for one in missing), name
@@ -678,7 +678,7 @@ def at_each_instant(path: Path) -> list[Any]:
 @pytest.fixture
 def delta(path: Path) -> hudi.Table:
     """A Delta table of three writes, of which only the last slices are Delta's."""
-    made = new_table(path, "delta")
+    made = two_writes(path, "delta")
     made.upsert(batch(3, "a", "x"))
     return made
 
@@ -733,7 +733,7 @@ def test_who_insists_loses_what_delta_does_not_name_and_nothing_else(delta: hudi
 def test_the_days_are_those_that_were_asked_for(tmp_path: Path) -> None:
     days = {"hoodie.table.format.delta.deleted-file-retention-days": "30"}
     path = tmp_path / "t"
-    table = new_table(path, "delta", **days)
+    table = two_writes(path, "delta", **days)
     kept = DeltaTable(str(path)).metadata().configuration
     assert kept["delta.deletedFileRetentionDuration"] == "interval 30 days"
     # the log goes on, and the option is not given again
@@ -753,7 +753,7 @@ def test_a_log_of_before_keeps_files_from_then_on(path: Path, own: dict[str, str
     assert kept["delta.deletedFileRetentionDuration"] == days
     assert kept["delta.logRetentionDuration"] == "interval 36500 days"
     assert kept["delta.appendOnly"] == "false"
-    assert bag(hudi.Table.open(path).to_arrow(), SCHEMA.names) == bag(batch(1, "a", "b"))
+    assert bag(hudi.Table.open(path).to_arrow(), TAGGED.names) == bag(batch(1, "a", "b"))
 
 
 def expire_all(catalog: SqlCatalog) -> int:
@@ -768,7 +768,7 @@ def test_what_others_expire_stays(tmp_path: Path, lake: tuple[SqlCatalog, dict[s
     """Instants whose snapshots are gone are no dead writers' to publish, let alone to take back."""
     catalog, options = lake
     path = tmp_path / "t"
-    table = new_table(path, "iceberg", **options)
+    table = two_writes(path, "iceberg", **options)
     table.insert(batch(3, "c"))
     table.insert(batch(4, "z"))
     writes = table.timeline.completed_writes()
@@ -793,7 +793,7 @@ def test_what_a_stranger_expires_after_a_rollback_stays_complete(
     """The only snapshot that is left is no instant's."""
     catalog, options = lake
     path = tmp_path / "t"
-    table = new_table(path, "iceberg", **options)
+    table = two_writes(path, "iceberg", **options)
     held, writes = bag(table.to_arrow()), table.timeline.completed_writes()
     last = table.insert(batch(3, "c"))
     table.rollback(last.instant)

@@ -26,7 +26,7 @@ from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import update_properties
 from tests.formats.dying_writers import death_in
 from tests.formats.service_tables import READERS, bag
-from tests.formats.virtual_tables import SCHEMA, Step, equal, history, made
+from tests.formats.virtual_tables import KEY_COLUMNS, Step, equal, history, made
 
 ALL = ("native", "iceberg", "delta")
 FEW = {"hoodie.clustering.plan.strategy.max.num.groups": "2"}
@@ -50,15 +50,15 @@ def keys(table: hudi.Table) -> list[str | None]:
 def upsert(table: hudi.Table, numbers: Sequence[int], ts: int) -> None:
     known = {row["id"]: row for row in history(7)[0].rows}
     rows = [{**known[f"k{one:03}"], "ts": ts} for one in numbers]
-    table.upsert(pa.Table.from_pylist(rows, SCHEMA))
+    table.upsert(pa.Table.from_pylist(rows, KEY_COLUMNS))
 
 
 def sound(table: hudi.Table, other: hudi.Table) -> None:
     equal(table, other)
     assert hudi.Table.open(table.path).validate(keys=True).differences == ()
     for read in READERS[table.format]:
-        wanted = bag(other.to_arrow(), SCHEMA.names)
-        assert bag(read(Path(table.path)), SCHEMA.names) == wanted, read.__name__
+        wanted = bag(other.to_arrow(), KEY_COLUMNS.names)
+        assert bag(read(Path(table.path)), KEY_COLUMNS.names) == wanted, read.__name__
 
 
 @pytest.fixture(params=ALL)
@@ -215,7 +215,7 @@ def test_what_cannot_be_is_refused_with_the_reason(tmp_path: Path) -> None:
     plain = made(tmp_path / "plain", "no meta columns")
     with pytest.raises(TableServiceError, match="no meta columns"):
         plain.rewrite_keys(materialise=True)
-    keyless = hudi.Table.create(str(tmp_path / "keyless"), SCHEMA)
+    keyless = hudi.Table.create(str(tmp_path / "keyless"), KEY_COLUMNS)
     with pytest.raises(InvalidOptionError, match="generated when rows are written"):
         keyless.rewrite_keys()
     with pytest.raises(InvalidOptionError, match="one of them"):
@@ -282,8 +282,8 @@ def test_stored_keys_can_be_ignored_before_they_go(tmp_path: Path) -> None:
     assert sorted(changes.column("id").to_pylist()) == ["k001", "k002"]
     assert set(changes.column("_change_type").to_pylist()) == {"update"}
     assert set(changes.column(RECORD_KEY).to_pylist()) == {None}
-    keyless = hudi.Table.create(str(tmp_path / "keyless"), SCHEMA)
-    keyless.insert(table.to_arrow(columns=SCHEMA.names))
+    keyless = hudi.Table.create(str(tmp_path / "keyless"), KEY_COLUMNS)
+    keyless.insert(table.to_arrow(columns=KEY_COLUMNS.names))
     with pytest.raises(InvalidOptionError, match="no record key"):
         hudi.Table.open(keyless.path, option).to_arrow()
 

@@ -26,7 +26,7 @@ from hudi_core.services import stage_record
 from hudi_core.services.stage import Stage, StageRows
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.shared import require_shared
-from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
+from tests.formats.service_tables import TAGGED, agree, bag, batch, two_writes
 from tests.tables import TABLES
 
 
@@ -41,7 +41,7 @@ def tree(table: hudi.Table) -> set[Path]:
 
 
 def staged_rows(stage: Stage) -> Counter[str]:
-    return bag(stage.to_arrow(), SCHEMA.names)
+    return bag(stage.to_arrow(), TAGGED.names)
 
 
 NOTED = batch(5, "a", "c").append_column("note", pa.array(["x", "y"]))
@@ -75,7 +75,7 @@ def test_nobody_sees_a_stage_before_its_publication(table: hudi.Table) -> None:
     # of publication's time, like those of any write
     times = table.to_arrow(["id", "_hoodie_commit_time"], filter=[("ts", "=", 5)])
     assert set(times["_hoodie_commit_time"].to_pylist()) == {result.instant.requested_time}
-    assert bag(table.to_arrow(as_of=writes[-1]), SCHEMA.names) == old
+    assert bag(table.to_arrow(as_of=writes[-1]), TAGGED.names) == old
     assert list(folder(table).glob("*")) == []
     with pytest.raises(errors.UnknownStageError, match="published or dropped"):
         staged.publish()
@@ -99,7 +99,7 @@ def test_nobody_sees_a_stage_before_its_publication(table: hudi.Table) -> None:
         ("native", "delete", batch(5, "a", "x").select(["id", "city"]), {}),
         *((name, "insert_overwrite", batch(5, "c"), {}) for name in TABLES),
         ("iceberg", "insert_overwrite_table", batch(5, "c"), {}),
-        ("native", "insert", SCHEMA.empty_table(), {}),
+        ("native", "insert", TAGGED.empty_table(), {}),
     ],
     indirect=["table"],
 )
@@ -125,7 +125,7 @@ def test_publication_gives_what_was_shown(
 
 def test_a_dataset_is_queried_before_the_publication(native: hudi.Table) -> None:
     staged = native.stage(
-        pa.RecordBatchReader.from_batches(SCHEMA, batch(5, "a", "n").to_batches())
+        pa.RecordBatchReader.from_batches(TAGGED, batch(5, "a", "n").to_batches())
     )
     with duckdb.connect() as connection:
         connection.register("trips", staged.scan())
@@ -145,14 +145,14 @@ def test_a_stage_beside_a_storage_path_is_read(
 ) -> None:
     monkeypatch.chdir(tmp_path)  # a relative storage path is below the working directory
     options = {"hoodie.storage.path": "data", "hoodie.storage.strategy.class": strategy}
-    table = new_table(tmp_path / "t", "native", **options)
+    table = two_writes(tmp_path / "t", "native", **options)
     monkeypatch.chdir("/")
     assert list((tmp_path / "data").rglob("*.parquet"))
     staged = table.stage(batch(5, "a", "n"))
     would_be = staged_rows(staged)
     assert staged.scan().to_table().num_rows == staged.count() == sum(would_be.values()) == 5
     staged.publish()
-    assert bag(hudi.Table.open(table.path).to_arrow(), SCHEMA.names) == would_be
+    assert bag(hudi.Table.open(table.path).to_arrow(), TAGGED.names) == would_be
 
 
 def _rename(table: hudi.Table) -> None:
@@ -479,7 +479,7 @@ def test_what_is_staged_during_a_purge_is_named(table: hudi.Table) -> None:
 def test_rows_are_not_saved_on_another_disk(native: hudi.Table, tmp_path: Path) -> None:
     """As by a task on a machine that lacks the table."""
     there, other = native.path, tmp_path / "other"
-    rows = StageRows(BasePath(str(other)), StorageOptions(), ".hoodie/.stage/s", SCHEMA)
+    rows = StageRows(BasePath(str(other)), StorageOptions(), ".hoodie/.stage/s", TAGGED)
     with pytest.raises(errors.ConfigError, match="is not there on"):
         list(rows.save(TaskContext(0, 0, 0), iter(())))
     assert not other.exists()
@@ -571,7 +571,7 @@ def test_the_commands(table: hudi.Table) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("table", ["iceberg"], indirect=True)
 def test_spark_stages_and_publishes(spark: SparkSession, table: hudi.Table) -> None:
-    columns = table.read(spark, SCHEMA.names).schema
+    columns = table.read(spark, TAGGED.names).schema
     frame = spark.createDataFrame(batch(5, "a", "n").to_pandas(), columns)
     before = tree(table)
     seen = []

@@ -36,18 +36,18 @@ from hudi_core.txn.table_lock import Hold, TableLock
 from hudi_core.txn.transaction import Transaction
 from tests.formats.test_format_locks import sql
 from tests.formats.two_steps import (
-    FORMATS,
     READ,
+    READABLE,
     batch,
     blind,
     files_of,
     last_write,
     left_between,
-    new_table,
     newest_iceberg,
     opened,
     read,
     read_at_rest,
+    small_table,
 )
 
 __all__ = ["sql"]
@@ -94,9 +94,9 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hudi_core.txn.publication, "_PAUSE_S", 0)
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=READABLE)
 def table(path: Path, request: pytest.FixtureRequest) -> hudi.Table:
-    return new_table(path, str(request.param))
+    return small_table(path, str(request.param))
 
 
 @pytest.fixture
@@ -326,11 +326,11 @@ def test_a_commit_that_was_taken_back_says_so_when_it_is_repeated(
     assert read_at_rest(table) == {"a": 1, "b": 1, "x": 3}
 
 
-@pytest.mark.parametrize("format_name", ["native", *FORMATS])
+@pytest.mark.parametrize("format_name", ["native", *READABLE])
 def test_a_step_1_that_nobody_can_tell_of_is_said_to_be_open(
     tmp_path: Path, format_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = new_table(tmp_path / "t", format_name)
+    table = small_table(tmp_path / "t", format_name)
     put, load = PosixStorage.put_if_absent, ActiveTimeline.load
     gone: list[str] = []
 
@@ -365,7 +365,7 @@ def test_delta_tries_each_version_once(tmp_path: Path, monkeypatch: pytest.Monke
         real(storage, path, data)
 
     monkeypatch.setattr(PosixStorage, "put_if_absent", kept)
-    table = new_table(tmp_path / "t", "delta")
+    table = small_table(tmp_path / "t", "delta")
     table.alter(add_columns={"note": pa.string()})
     wide = batch(2, "a").append_column("note", pa.array(["n"])).append_column("m", pa.array(["m"]))
     table.upsert(wide)
@@ -378,10 +378,10 @@ def test_delta_tries_each_version_once(tmp_path: Path, monkeypatch: pytest.Monke
 def test_iceberg_asks_a_catalog_once_for_each_commit(
     tmp_path: Path, sql: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    new_table(tmp_path / "folder", "iceberg")
+    small_table(tmp_path / "folder", "iceberg")
     metadata = newest_iceberg(tmp_path / "folder").metadata
     assert metadata.properties["commit.retry.num-retries"] == "0"
-    table = new_table(tmp_path / "t", "iceberg", **sql)
+    table = small_table(tmp_path / "t", "iceberg", **sql)
     calls: list[object] = []
 
     def lose(*_: object) -> None:
@@ -400,12 +400,12 @@ def test_iceberg_asks_a_catalog_once_for_each_commit(
 GONE = errors.StorageError("The store is gone", "Wait for it.")
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=READABLE)
 def impatient(
     path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> hudi.Table:
     monkeypatch.setattr(hudi_core.txn.publication, "_PAUSE_S", 0.0)
-    return new_table(path, str(request.param))
+    return small_table(path, str(request.param))
 
 
 def lose_answers(monkeypatch: pytest.MonkeyPatch, asked: int) -> None:
@@ -482,11 +482,11 @@ def test_what_cannot_be_fenced_off_is_not_told_failed(
 SHARED = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", READABLE)
 def test_what_was_published_after_the_look_for_conflicts_is_not_built_upon(
     path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
 ) -> None:
-    new_table(path, format_name)
+    small_table(path, format_name)
     look = require_no_conflicts
     others = [hudi.Table.open(path, options=SHARED)]
 
@@ -507,11 +507,11 @@ def test_what_was_published_after_the_look_for_conflicts_is_not_built_upon(
     assert {row["id"]: row["ts"] for row in found} == {"a": 5, "b": 1, "x": 1}
 
 
-@pytest.mark.parametrize("format_name", ["native", *FORMATS])
+@pytest.mark.parametrize("format_name", ["native", *READABLE])
 def test_a_write_that_completes_while_its_rollback_is_planned_stays(
     path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
 ) -> None:
-    new_table(path, format_name)
+    small_table(path, format_name)
     plan, refused = make_plan, list[errors.ConcurrentWriterError]()
 
     def taken_for_dead(self: Any, *arguments: Any) -> Any:

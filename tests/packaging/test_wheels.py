@@ -201,9 +201,7 @@ def test_importing_loads_no_engine_and_no_other_format(module: str) -> None:
     assert "hudi_core" in loaded
 
 
-# --- how ------------------------------------------------------------------------------------------
-
-
+# --- how
 def entry_points(wheel: Path) -> dict[str, dict[str, str]]:
     """Return the groups of entry points that the wheel registers."""
     parser = configparser.ConfigParser()

@@ -304,7 +304,6 @@ def test_a_link_out_of_the_table_is_not_followed(how: str, path: Path) -> None:
 
 
 # --- JSON that is nested without end
-
 DEEP = "[" * 100_000
 
 

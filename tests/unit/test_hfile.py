@@ -43,11 +43,11 @@ from hudi_core.metadata.hfile.trailer import Trailer, encode_file_info, encode_t
 
 PATH = "/table/.hoodie/metadata/files/some.hfile"
 Entries = Sequence[tuple[bytes, bytes]]
-SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
+RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
 
 
 def options(**changes: Any) -> HFileOptions:
-    return HFileOptions(SCHEMA, 1_700_000_000_000, **changes)
+    return HFileOptions(RECORD, 1_700_000_000_000, **changes)
 
 
 def numbered(count: int, size: int = 100) -> Entries:
@@ -103,7 +103,7 @@ def test_what_is_written_is_read(
     reader = opened(data)
     assert list(reader.entries()) == ordered
     assert reader.entry_count == len(ordered)
-    assert reader.schema == SCHEMA
+    assert reader.schema == RECORD
     assert dict(reader.get_many([*entries, b"\xff" * 41])) == entries
     assert all(reader.get(key) == value for key, value in ordered[::7])
     for prefix in {key[:2] for key in entries} | {b"", b"\xff\xff\xff"}:
@@ -139,7 +139,7 @@ def test_the_bloom_filter_is_a_meta_block() -> None:
 
 def test_the_same_entries_give_the_same_bytes() -> None:
     assert write_hfile(numbered(50), options()) == write_hfile(numbered(50), options())
-    later = HFileOptions(SCHEMA, 1_800_000_000_000)
+    later = HFileOptions(RECORD, 1_800_000_000_000)
     assert write_hfile(numbered(50), options()) != write_hfile(numbered(50), later)
 
 

@@ -116,9 +116,7 @@ def test_inferred_types(values: list[str | None], kind: pa.DataType, key_kind: p
     assert inferred(strings(*values), is_key=True).type == key_kind
 
 
-# --- lines ----------------------------------------------------------------------------------------
-
-
+# --- lines
 def csv_file(data: bytes, names: list[str] | None = None, encoding: str = "utf-8") -> CsvFile:
     return CsvFile(data, ",", '"', "", encoding, names)
 

@@ -116,9 +116,7 @@ def test_an_observer_sees_a_breach_of_contract_as_a_failure() -> None:
     assert watching.log[-1][1] == "error"
 
 
-# --- no observer decides -----------------------------------------------------------------------
-
-
+# --- no observer decides
 def observer(method: Callable[..., Any]) -> type:
     """Class with one method, which wraps the hook of a write."""
     members = {"complete_write": hookimpl(wrapper=True)(method), "never": False}
@@ -250,9 +248,7 @@ def test_an_interrupt_ends_the_observers_and_passes() -> None:
     assert ended == ["closed"]
 
 
-# --- observers that break the contract ---------------------------------------------------------
-
-
+# --- observers that break the contract
 class NotAWrapper:
     @hookimpl
     def complete_write(self) -> FormatCommit:

@@ -39,9 +39,7 @@ def local(zone: str, moment: datetime) -> InstantTime:
     return TimelineZone(zone).digits(moment)
 
 
-# --- digits and times ----------------------------------------------------------------------------
-
-
+# --- digits and times
 @pytest.mark.parametrize(
     ("zone", "digits"),
     [
@@ -117,9 +115,7 @@ def test_a_clean_by_hours_counts_them_in_the_zone_of_the_timeline() -> None:
     assert found.requested_time == commits[1]
 
 
-# --- the clock -----------------------------------------------------------------------------------
-
-
+# --- the clock
 @pytest.fixture
 def active(tmp_path: Path) -> ActiveTimeline:
     return ActiveTimeline(PosixStorage(str(tmp_path), fsync=False), ".hoodie/timeline")
@@ -175,8 +171,7 @@ def test_the_newest_time_may_be_two_hours_ahead_and_no_more(active: ActiveTimeli
         TimelineClock(active, lambda: now - 2 * MINUTES, zone).next_time()
 
 
-# --- what files show of their writer's zone ------------------------------------------------------
-
+# --- what files show of their writer's zone
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 
 
@@ -238,8 +233,7 @@ def test_one_quick_commit_alone_says_nothing(active: ActiveTimeline) -> None:
         require_same_zone(active, TimelineZone(WEST))
 
 
-# --- tables --------------------------------------------------------------------------------------
-
+# --- tables
 ROWS = pa.table({"id": ["a", "b"], "v": [1, 2]})
 
 
