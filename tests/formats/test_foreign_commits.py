@@ -8,6 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from hudi_core.services.opening import open_table
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.transaction import Transaction
+from tests.calls import before, failing
 from tests.formats.dying_writers import Died, death_in
 from tests.formats.foreign_writers import (
     append,
@@ -277,15 +279,11 @@ def test_files_without_statistics_come_in(path: Path, monkeypatch: pytest.Monkey
     """The format requires none of their maps."""
     table = two_writes(path, "iceberg")
     with monkeypatch.context() as patch:
-        patch.setattr(
-            DataFileStatistics,
-            "to_serialized_dict",
-            lambda self: {"record_count": self.record_count},
-        )
+        bare = lambda self: {"record_count": self.record_count}  # noqa: E731
+        patch.setattr(DataFileStatistics, "to_serialized_dict", bare)
         append(path, "iceberg", batch(7, "new"))
-    (file,) = (
-        one.file for one in iceberg(path).scan().plan_files() if "/data/" in one.file.file_path
-    )
+    found = [one.file for one in iceberg(path).scan().plan_files()]
+    (file,) = (one for one in found if "/data/" in one.file_path)
     assert not any((file.value_counts, file.null_value_counts, file.lower_bounds))
     (counted,) = table.repair(dry_run=True).foreign
     assert (counted.added_rows, counted.problem) == (1, None)
@@ -316,48 +314,36 @@ def test_a_row_that_was_changed_is_no_rewriting(path: Path) -> None:
         table.repair()
 
 
-def test_a_writer_that_dies_between_the_steps_has_taken_in(table: hudi.Table) -> None:
+@pytest.mark.parametrize("more", [(), ("zz",)])
+def test_a_writer_that_dies_between_the_steps_has_taken_in(
+    table: hudi.Table, more: tuple[str, ...]
+) -> None:
     path = Path(table.path)
     append(path, table.format, batch(7, "new"))
     with death_in("hudi_core.plugin.host.FormatHost.complete_write"):
         table.repair(take_in=True)
     assert keys(states(path, table.format)[-1]) == ["a", "b", "new", "x", "y"]
     assert opened(table).count() == 4
-    opened(table).upsert(batch(8, "a"))
+    if more:  # and a repair takes nothing in twice
+        append(path, table.format, batch(8, *more))
+        done = opened(table).repair(take_in=True).taken_in
+        assert done is not None
+        assert done.rows == 1
+    else:
+        opened(table).upsert(batch(8, "a"))
     agree(path)
-    assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y"]
-
-
-def test_a_repair_after_such_a_death_takes_nothing_in_twice(table: hudi.Table) -> None:
-    path = Path(table.path)
-    append(path, table.format, batch(7, "new"))
-    with death_in("hudi_core.plugin.host.FormatHost.complete_write"):
-        table.repair(take_in=True)
-    append(path, table.format, batch(8, "zz"))
-    done = opened(table).repair(take_in=True).taken_in
-    assert done is not None
-    assert done.rows == 1
-    agree(path)
-    assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y", "zz"]
+    assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y", *more]
 
 
 @pytest.mark.parametrize("other", ["append", "delete"])
 def test_what_comes_in_between_stays_foreign(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch, other: str
 ) -> None:
-    path, real = Path(table.path), Transaction._complete
+    path = Path(table.path)
     append(path, table.format, batch(7, "new"))
-
-    def come_between(self: Transaction, *given: object) -> object:
-        monkeypatch.setattr(Transaction, "_complete", real)
-        if other == "append":
-            append(path, table.format, batch(8, "zz"))
-        else:
-            delete(path, table.format, "x")
-        return real(self, *given)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Transaction, "_complete", come_between)
     if other == "append":
+        come_between = partial(append, path, table.format, batch(8, "zz"))
+        before(monkeypatch, Transaction, "_complete", lambda *_: come_between())
         with pytest.raises(ForeignCommitError, match="1 row in 1 file"):
             table.repair(take_in=True)
         assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y"]
@@ -365,6 +351,7 @@ def test_what_comes_in_between_stays_foreign(
         assert opened(table).repair(take_in=True).taken_in is not None
         assert keys(opened(table).to_arrow())[-1] == "zz"
     else:
+        before(monkeypatch, Transaction, "_complete", lambda *_: delete(path, table.format, "x"))
         with pytest.raises(CommitStateUnknownError, match="not made by a Hudi writer"):
             table.repair(take_in=True)
         assert keys(opened(table).to_arrow()) == ["a", "b", "x", "y"]
@@ -409,14 +396,9 @@ def test_a_take_in_that_fails_is_rolled_back_and_made_again(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rollback is recorded in the format, whose rows of others stay what they are."""
-    path, real = Path(table.path), Transaction._record
+    path = Path(table.path)
     append(path, table.format, batch(7, "new"))
-
-    def fail(self: Transaction, *_: object) -> object:
-        monkeypatch.setattr(Transaction, "_record", real)
-        raise Died
-
-    monkeypatch.setattr(Transaction, "_record", fail)
+    before(monkeypatch, Transaction, "_record", failing(Died()))
     with pytest.raises(Died):
         table.repair(take_in=True)
     assert all(one.is_completed for one in opened(table).timeline.instants)
@@ -661,12 +643,8 @@ def aged(path: Path) -> None:
         os.utime(file, (then, then))
 
 
-def files_below(path: Path) -> set[str]:
-    return {str(one.relative_to(path)) for one in path.rglob("*") if one.is_file()}
-
-
-def outside_the_log(path: Path) -> set[str]:
-    return {one for one in files_below(path) if not one.startswith("_delta_log")}
+def outside_the_log(table: hudi.Table) -> set[str]:
+    return {one for one in files(table) if not one.startswith("_delta_log")}
 
 
 def at_each_instant(path: Path) -> list[Any]:
@@ -691,10 +669,10 @@ def test_a_vacuum_as_it_comes_finds_nothing(
     path = Path(delta.path)
     left_between(monkeypatch, delta, lambda: delta.upsert(batch(5, "a")))
     aged(path)
-    held, before = at_each_instant(path), outside_the_log(path)
+    held, there = at_each_instant(path), outside_the_log(delta)
     assert DeltaTable(str(path)).vacuum(full=full) == []
     assert DeltaTable(str(path)).vacuum(dry_run=False, full=full) == []
-    assert outside_the_log(path) == before
+    assert outside_the_log(delta) == there
     assert at_each_instant(path) == held
     hudi.Table.open(path).upsert(batch(6, "b"))
     assert any("6" in one for one in agree(path))
@@ -705,10 +683,10 @@ def test_a_vacuum_as_it_comes_finds_nothing(
 def test_a_shorter_time_is_refused_by_the_vacuum(delta: hudi.Table, full: bool, hours: int) -> None:
     path = Path(delta.path)
     aged(path)
-    before = outside_the_log(path)
+    there = outside_the_log(delta)
     with pytest.raises(Exception, match="Invalid retention period"):
         DeltaTable(str(path)).vacuum(hours, dry_run=False, full=full)
-    assert outside_the_log(path) == before
+    assert outside_the_log(delta) == there
 
 
 def test_who_insists_loses_what_delta_does_not_name_and_nothing_else(delta: hudi.Table) -> None:
@@ -716,9 +694,9 @@ def test_who_insists_loses_what_delta_does_not_name_and_nothing_else(delta: hudi
     path = Path(delta.path)
     held, writes = agree(path), len(delta.timeline.completed_writes())
     aged(path)
-    hoodie = {one for one in files_below(path) if one.startswith(".hoodie/")}
+    hoodie = {one for one in files(delta) if one.startswith(".hoodie/")}
     DeltaTable(str(path)).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
-    assert {one for one in files_below(path) if one.startswith(".hoodie/")} == hoodie
+    assert {one for one in files(delta) if one.startswith(".hoodie/")} == hoodie
     assert agree(path) == held
     again = hudi.Table.open(path)
     assert len(again.timeline.completed_writes()) == writes

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from iceberg_format.catalog import FolderCatalog
 from iceberg_format.commit import requirements
 from iceberg_format.external import FROM_FOLDER_KEY, ExternalCatalog
 from iceberg_format.table import IcebergTable
+from tests.calls import after, before, failing
 from tests.formats.dying_writers import Died, MortalStorage
 from tests.formats.iceberg_tables import NOTED, Iceberg, bag, create, opened, typed, without_meta
 from tests.formats.named_catalogs import PREFIX
@@ -112,11 +114,7 @@ def test_a_table_moves_into_a_catalog_with_its_history(
 
 @pytest.mark.parametrize("is_done", [False, True])
 def test_a_move_that_died_leaves_no_old_state_behind(
-    tmp_path: Path,
-    is_done: bool,
-    options: dict[str, str],
-    theirs: SqlCatalog,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, is_done: bool, options: dict[str, str], theirs: SqlCatalog, monkeypatch: Any
 ) -> None:
     mortal = MortalStorage(monkeypatch, is_done=is_done)
     for number in range(1, 100):
@@ -161,11 +159,8 @@ def test_a_writer_that_slept_through_the_move_is_refused(
     state = asleep.load()
     assert state is not None
 
-    def die(*_: object) -> None:
-        raise Died
-
     with monkeypatch.context() as patched:
-        patched.setattr(SqlCatalog, "register_table", die)
+        patched.setattr(SqlCatalog, "register_table", failing(Died()))
         catalog = IcebergTable.open(open_table(str(path), options).client).catalog
         with pytest.raises(Died):
             catalog.replace(state.metadata, catalog.newest())
@@ -257,23 +252,18 @@ REFUSALS = [ForbiddenError("no"), BadRequestError("no"), NoSuchNamespaceError("n
 def test_a_move_that_the_catalog_refuses_is_undone(
     error: Exception, path: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = Iceberg(path).table.metadata
-
-    def refuse(*_: object) -> None:
-        raise error
-
+    was = Iceberg(path).table.metadata
     with monkeypatch.context() as patched:
-        patched.setattr(SqlCatalog, "register_table", refuse)
+        patched.setattr(SqlCatalog, "register_table", failing(error))
         with pytest.raises(StorageError, match=r"no|lost"):
             hudi.Table.open(path, options).repair()
     if error in REFUSALS:
-        assert Iceberg(path).table.metadata.properties == before.properties
-        assert Iceberg(path).table.metadata.snapshots == before.snapshots
+        assert Iceberg(path).table.metadata.properties == was.properties
+        assert Iceberg(path).table.metadata.snapshots == was.snapshots
     else:  # who knows; only the user
-        with pytest.raises(UnsupportedTableError, match="--force"):
-            hudi.Table.open(path).upsert(typed([1], 2))
-        with pytest.raises(UnsupportedTableError, match="--force"):
-            hudi.Table.open(path).repair()
+        for act in (lambda table: table.upsert(typed([1], 2)), hudi.Table.repair):
+            with pytest.raises(UnsupportedTableError, match="--force"):
+                act(hudi.Table.open(path))
         assert hudi.Table.open(path).repair(force=True).left == ()
     hudi.Table.open(path).upsert(typed([1], 2))
     assert by_path(path) == bag(hudi.Table.open(path).to_arrow())
@@ -287,12 +277,8 @@ def test_a_namespace_that_cannot_be_made_changes_nothing(
     path: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     versions = numbered(path)
-
-    def refuse(*_: object) -> None:
-        raise ForbiddenError("not you")
-
     with monkeypatch.context() as patched:
-        patched.setattr(SqlCatalog, "create_namespace", refuse)
+        patched.setattr(SqlCatalog, "create_namespace", failing(ForbiddenError("not you")))
         with pytest.raises(StorageError, match="not you"):
             hudi.Table.open(path, options).repair()
     assert numbered(path) == versions
@@ -300,20 +286,11 @@ def test_a_namespace_that_cannot_be_made_changes_nothing(
 
 
 def test_a_table_that_takes_the_name_meanwhile_undoes_the_move(
-    path: Path,
-    options: dict[str, str],
-    theirs: SqlCatalog,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    path: Path, options: dict[str, str], theirs: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    register = SqlCatalog.register_table
-
-    def be_second(self: SqlCatalog, *given: Any) -> Any:
-        theirs.create_table(NAME, NOTED)
-        return register(self, *given)
-
     with monkeypatch.context() as patched:
-        patched.setattr(SqlCatalog, "register_table", be_second)
+        be_first = lambda *_: theirs.create_table(NAME, NOTED)  # noqa: E731
+        before(patched, SqlCatalog, "register_table", be_first)
         with pytest.raises(InvalidOptionError, match="of this name"):
             hudi.Table.open(path, options).repair()
     hudi.Table.open(path).upsert(typed([1], 2))
@@ -332,16 +309,11 @@ def test_a_commit_during_the_move_stays(
     catalog = IcebergTable.open(opened(path).client).catalog
     state = catalog.load()
     assert state is not None
-    replace = ExternalCatalog.replace
-
-    def be_second(*given: Any) -> Any:
-        update = SetPropertiesUpdate(updates={"rival": "was here"})
-        catalog.commit(state, requirements(state.metadata), (update,))
-        return replace(*given)
-
+    update = SetPropertiesUpdate(updates={"rival": "was here"})
+    change = partial(catalog.commit, state, requirements(state.metadata), (update,))
     if is_whole:
         monkeypatch.setattr(iceberg_format.creation, "_from_folder", lambda _: None)
-    monkeypatch.setattr(ExternalCatalog, "replace", be_second)
+    before(monkeypatch, ExternalCatalog, "replace", lambda *_: change())
     with pytest.raises(CommitConflictError, match="run it again"):
         hudi.Table.open(path, options).repair()
     assert not theirs.table_exists(NAME)
@@ -381,10 +353,9 @@ def test_a_registered_version_that_lags_behind_is_named(
     assert found.source is Source.FORMAT
     assert "at v2.metadata.json" in str(found.found)
     assert "at v3.metadata.json" in str(found.found)
-    with pytest.raises(CorruptMetadataError, match="lags behind"):
-        hudi.Table.open(path, options).to_arrow()
-    with pytest.raises(CorruptMetadataError, match="lags behind"):
-        hudi.Table.open(path, options).upsert(typed([1], 2))
+    for act in (hudi.Table.to_arrow, lambda table: table.upsert(typed([1], 2))):
+        with pytest.raises(CorruptMetadataError, match="lags behind"):
+            act(hudi.Table.open(path, options))
     assert by_path(path) == held
     assert hudi.Table.open(path, options).repair().left == ()
     assert by_path(path) is None
@@ -407,10 +378,9 @@ def test_a_copy_of_a_table_in_another_catalog_is_named(
     hudi.Table.open(path, options).upsert(typed([1], 2))
     [found] = hudi.Table.open(path, own).validate().differences
     assert f"in another catalog (sql hudi {NAME})" in str(found.found)
-    with pytest.raises(UnsupportedTableError, match="another catalog"):
-        hudi.Table.open(path, own).upsert(typed([1], 3))
-    with pytest.raises(UnsupportedTableError, match="another catalog"):
-        hudi.Table.open(path, own).repair()
+    for act in (lambda table: table.upsert(typed([1], 3)), hudi.Table.repair):
+        with pytest.raises(UnsupportedTableError, match="another catalog"):
+            act(hudi.Table.open(path, own))
     assert hudi.Table.open(path, options).validate().is_valid
 
 
@@ -425,16 +395,8 @@ def test_a_write_to_a_renamed_table_does_not_make_its_readers_fail(
     path: Path, options: dict[str, str], theirs: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = renamed(path, options, theirs)
-    find = ExternalCatalog._found
-
-    def overtaken(self: ExternalCatalog) -> Any:
-        found = find(self)
-        monkeypatch.setattr(ExternalCatalog, "_found", find)
-        hudi.Table.open(path, own).upsert(typed([1], 2))
-        return found
-
-    reader = hudi.Table.open(path, own)
-    monkeypatch.setattr(ExternalCatalog, "_found", overtaken)
+    reader, writer = hudi.Table.open(path, own), hudi.Table.open(path, own)
+    after(monkeypatch, ExternalCatalog, "_found", lambda *_: writer.upsert(typed([1], 2)))
     assert reader.count() == 4
     assert hudi.Table.open(path, own).validate().is_valid
 
