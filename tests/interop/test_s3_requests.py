@@ -34,8 +34,8 @@ def rows(count: int, first: int, ts: int) -> pa.Table:
 @pytest.mark.parametrize(
     ("format_", "metadata", "most"),
     [
-        ("native", "true", 45),
-        ("native", "false", 29),
+        ("native", "true", 32),
+        ("native", "false", 24),
         ("iceberg", "true", 60),
         ("delta", "true", 81),
     ],
