@@ -237,8 +237,8 @@ class TableMetaClient:
         return self._with(engine_map=engine_map)
 
     def in_call_of(self, other: TableMetaClient) -> TableMetaClient:
-        """This client with what belongs to the call of another one."""
-        return self._with(held=other.held, engine_map=other.engine_map)
+        """This client with what belongs to the call of another one; its timeline is read again."""
+        return self._with(seen=None, held=other.held, engine_map=other.engine_map)
 
     @property
     def at_rest(self) -> TableMetaClient:

@@ -138,7 +138,8 @@ def _ready(
 ) -> tuple[TableState, Request | None, MetadataState | None]:
     """The table as a new action meets it, its request, and the metadata table."""
     table.client.require_writable()
-    state = TableState.load(table, held=HeldMetadata())
+    held = HeldMetadata() if known is None else known.held()
+    state = TableState.load(table, held=held)
     if plan is None:
         require_same_table(table.client, state.client)
     state.client.require_writable()

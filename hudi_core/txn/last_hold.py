@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.metadata.state import MetadataState
+from hudi_core.model.client import HeldMetadata
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import FileStatus, PartitionPath
 from hudi_core.model.instant import Instant
@@ -30,6 +30,7 @@ class LastHold:
 
     def __init__(self) -> None:
         self._left: _Left | None = None
+        self._held: HeldMetadata | None = None
 
     def seen_in(self, state: TableState) -> TableState:
         """A state with what is known of it, where it is the one that was left."""
@@ -38,9 +39,19 @@ class LastHold:
             return state
         return state.knowing(left.tables, left.files)
 
+    def held(self) -> HeldMetadata:
+        """Where a format keeps what it reads, with what it had read before.
+
+        That goes to one write: its reader moves on with what it reads.
+        """
+        held, self._held = self._held, None
+        return held or HeldMetadata()
+
     def keep(self, state: TableState | None) -> None:
         """Remember the state in which the table is left; ``None`` forgets."""
         self._left = None if state is None else _left(state)
+        held = None if state is None else state.client.held
+        self._held = None if held is None else held.handed_on()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +76,6 @@ def _left(state: TableState) -> _Left | None:
     files = state.files
     if files is not None and sum(map(len, files.values())) > _MOST_FILES:
         files = None
-    if MetadataConfig.from_options(state.client.options).validate:
-        files = None  # each write compares the metadata table with the storage
     tables = state.known_metadata
     at_rest = None if tables is None else tables.at_rest
     return _Left(state.client.config.raw, timeline.instants, at_rest, files)

@@ -251,10 +251,7 @@ class Transaction:
         What it read at the beginning is out of date.
         """
         before = self.table.client.held
-        if before is None:
-            return HeldMetadata()
-        earlier, before.value = before.value, None
-        return HeldMetadata(earlier=earlier)
+        return HeldMetadata() if before is None else before.handed_on()
 
     def _done(self, state: TableState) -> Committed | None:
         """Result of the write where an earlier call has completed it already."""
@@ -302,7 +299,8 @@ class Transaction:
         self, state: TableState, metadata: CommitMetadata, seen: TimelineView
     ) -> TableState:
         """A state with the files that are known once the write is complete."""
-        if self.view is None or not self._is_as_begun(seen):
+        compares = self.metadata.validate  # each listing of the metadata table with the storage
+        if self.view is None or compares or not self._is_as_begun(seen):
             return state
         return replace(state, files=files_after(self.view.listed, metadata))
 
