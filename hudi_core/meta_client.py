@@ -236,6 +236,15 @@ class TableMetaClient:
         """This client with an engine's way to share out work."""
         return self._with(engine_map=engine_map)
 
+    def in_call_of(self, other: TableMetaClient) -> TableMetaClient:
+        """This client with what belongs to the call of another one; its timeline is read again."""
+        return self._with(seen=None, held=other.held, engine_map=other.engine_map)
+
+    @property
+    def at_rest(self) -> TableMetaClient:
+        """This client without what belongs to one call; what is loaded stays."""
+        return self._with(held=None, engine_map=None)
+
     @property
     def afresh(self) -> TableMetaClient:
         """This client without a loaded timeline; it is read when needed."""

@@ -34,6 +34,7 @@ from hudi_core.storage.properties_file import WatchedProperties
 from hudi_core.sync.tool import require_syncable, sync_after_commit
 from hudi_core.table.arguments import NO_EXTRAS, Columns, Extras, Options, names_of
 from hudi_core.table_handle import OpenTable
+from hudi_core.txn.last_hold import LastHold
 from hudi_core.txn.table_lock import TableLock, table_lock
 from hudi_core.write.client import WriteClient
 from hudi_core.write.validation import Validation, Validator
@@ -53,6 +54,7 @@ class TableSession:
         self.options = GivenOptions(options)
         self.latest = LatestState()
         self._stored = WatchedProperties()
+        self._left = LastHold()
         self._parsed: tuple[GivenOptions, WriteConfig] | None = None
 
     @property
@@ -158,7 +160,7 @@ class TableSession:
         services, lock = InlineServices(config.services), table_lock(opened, config)
         limits = SqlLimits.from_options(merged)
         validation = Validation(config.validators, extras.validators, limits)
-        writer = WriteClient(opened, lock, engine, config, services)
+        writer = WriteClient(opened, lock, engine, config, services, known=self._left)
         writer.validation = None if validation.is_empty else validation
         return writer
 

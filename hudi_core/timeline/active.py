@@ -107,6 +107,7 @@ class ActiveTimeline:
         self.layout_version = layout_version
         self._archived = archived
         self._notes: dict[Instant, CommitMetadata] = {}
+        self._last_clean: tuple[Instant, bytes] | None = None
         self._scanned: tuple[Sequence[str], TimelineListing] | None = None
 
     # --- reading -------------------------------------------------------------------------------
@@ -172,8 +173,12 @@ class ActiveTimeline:
     def read(self, instant: Instant) -> bytes:
         """Return the bytes of the file of ``instant`` in its state.
 
-        A completed instant that another process archives meanwhile is read from the history.
+        A completed instant that another process archives meanwhile is read from the history. The
+        last clean that was put here is not read again: archival and the next clean look at it, and
+        an upsert of 1,000 rows with its clean makes 2 requests of a store less.
         """
+        if self._last_clean is not None and self._last_clean[0] == instant:
+            return self._last_clean[1]
         try:
             return self.storage.read(self.path(instant), MAX_INSTANT_BYTES)
         except PathNotFoundError as error:
@@ -268,7 +273,10 @@ class ActiveTimeline:
         found = seen.find(instant.requested_time, instant.action)
         if found is not None and found.is_completed:
             raise AlreadyExistsError(self.path(found))
-        return self._put(instant.to(State.COMPLETED, completion_time), body)
+        completed = self._put(instant.to(State.COMPLETED, completion_time), body)
+        if completed.action is Action.CLEAN:
+            self._last_clean = completed, body
+        return completed
 
     def delete(self, instant: Instant) -> bool:
         """Delete an instant's file in its state; ``False`` without one."""

@@ -86,6 +86,7 @@ class FileSystemView:
             instant.requested_time: instant.effective_completion_time
             for instant in timeline.completed_writes()
         }
+        self._listed: dict[PartitionPath, Sequence[FileStatus]] = {}
         self._keep(listed or {})
 
     @property
@@ -101,6 +102,11 @@ class FileSystemView:
     def has_listed(self, partitions: Iterable[PartitionPath]) -> bool:
         """Whether the files of all these partitions are loaded."""
         return self._groups.keys() >= set(partitions)
+
+    @property
+    def listed(self) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        """The files of the partitions listed so far, uncommitted ones too."""
+        return self._listed
 
     def partitions(self) -> tuple[PartitionPath, ...]:
         """Return every partition path, sorted."""
@@ -150,6 +156,7 @@ class FileSystemView:
         return tuple(chain.from_iterable(group.slices for group in self.file_groups(partitions)))
 
     def _keep(self, listed: Mapping[PartitionPath, Sequence[FileStatus]]) -> None:
+        self._listed.update(listed)
         for path, files in listed.items():
             self._groups[path] = tuple(self._build(path, files))
 
@@ -268,14 +275,22 @@ class ViewManager:
         self._index = index
         self._timeline = timeline
 
-    def view(self, timeline: TimelineView | None = None) -> FileSystemView:
-        """Return the view as of ``timeline``, by default as of now."""
+    def view(
+        self,
+        timeline: TimelineView | None = None,
+        listed: Mapping[PartitionPath, Sequence[FileStatus]] | None = None,
+    ) -> FileSystemView:
+        """Return the view as of ``timeline``, by default as of now.
+
+        ``listed`` are partitions of which all committed files are known.
+        """
         seen = self._timeline() if timeline is None else timeline
         return FileSystemView(
             self._index,
             seen,
             replaced_groups(seen, self._read_commit),
             written_files(seen, self._read_commit),
+            listed,
         )
 
 

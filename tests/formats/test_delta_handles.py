@@ -197,16 +197,16 @@ def test_a_validation_finds_damage_to_what_is_known(path: Path, openings: list[s
 def test_a_log_that_takes_anothers_place_while_it_is_opened_is_not_kept(
     path: Path, openings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = handles.at_version
+    real = handles.library_table
 
     def slow(*arguments: Any) -> deltalake.DeltaTable:
-        monkeypatch.setattr(handles, "at_version", real)
+        monkeypatch.setattr(handles, "library_table", real)
         found = real(*arguments)
         shutil.rmtree(path)
         delta_table(path).insert(typed(20, 21))
         return found
 
-    monkeypatch.setattr(handles, "at_version", slow)
+    monkeypatch.setattr(handles, "library_table", slow)
     head(path)
     now = deltalake.DeltaTable(str(path))
     found = head(path).table

@@ -34,10 +34,10 @@ def numbered_rows(count: int, first: int, ts: int) -> pa.Table:
 @pytest.mark.parametrize(
     ("format_", "metadata", "most"),
     [
-        ("native", "true", 45),
-        ("native", "false", 29),
-        ("iceberg", "true", 60),
-        ("delta", "true", 81),
+        ("native", "true", 33),
+        ("native", "false", 24),
+        ("iceberg", "true", 49),
+        ("delta", "true", 55),
     ],
 )
 def test_an_upsert_into_four_partitions_makes_so_many_requests(
