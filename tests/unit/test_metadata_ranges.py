@@ -38,21 +38,25 @@ from hudi_core.metadata.log.records import (
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.statistics import column_ranges
-from hudi_core.metadata.statistics.bound_arrays import bound_arrays
-from hudi_core.metadata.statistics.bound_forms import bound_form, in_form, wrapped_bounds
+from hudi_core.metadata.statistics.bound_forms import (
+    BoundForm,
+    bound_form,
+    in_form,
+    wrapped_bounds,
+)
 from hudi_core.metadata.statistics.bounds import (
     BoundType,
+    bound_arrays,
     bound_type,
-    kind_of,
-    unwrap_bound,
-    wrap_bound,
+    stored_kind,
+    unwrapped,
 )
 from hudi_core.metadata.statistics.column_ranges import as_table, decode_ranges
 from hudi_core.metadata.statistics.column_records import doubtful
 from hudi_core.metadata.statistics.range_cache import SHARED, RangeCache
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.files import PartitionPath
-from hudi_core.model.stats import Scalar
+from hudi_core.model.stats import ColumnStats, Scalar
 from hudi_core.schema.arrow_types import leaves
 from tests.tables import new_table
 from tests.unit.test_metadata_validator import a_record, client_of, operator, plant
@@ -101,8 +105,16 @@ def ranges(
 
 
 def plain(bound: Wrapped | None, value_type: ValueType | None) -> Any:
-    kind = None if bound is None else kind_of(bound, value_type)
-    return None if bound is None or kind is None else unwrap_bound(bound, value_type, kind, "")
+    return None if bound is None else unwrap(bound, value_type, pa.null())
+
+
+def wrap(value: Scalar, kind: pa.DataType, has_value_types: bool) -> Wrapped:
+    return BoundForm(kind, bound_type(kind) if has_value_types else None).wrap(value)
+
+
+def unwrap(bound: Wrapped, value_type: ValueType | None, kind: pa.DataType) -> Scalar | None:
+    stored = stored_kind(bound.wrapper, value_type, kind, PATH)
+    return None if stored is None else unwrapped(bound.value, stored)
 
 
 def wrappers(table: hudi.Table, column: str) -> set[str]:
@@ -624,40 +636,50 @@ def test_bounds_of_every_type(
     kind: pa.DataType, value: Scalar, value_type: ValueType, first: Wrapped, second: Wrapped
 ) -> None:
     assert bound_type(kind) == value_type
-    assert wrap_bound(value, kind, has_value_types=False) == first
-    assert wrap_bound(value, kind, has_value_types=True) == second
-    assert unwrap_bound(first, None, kind, PATH) == value
-    assert unwrap_bound(first, ValueType(0), kind, PATH) == value
+    assert wrap(value, kind, has_value_types=False) == first
+    assert wrap(value, kind, has_value_types=True) == second
+    assert unwrap(first, None, kind) == value
+    assert unwrap(first, ValueType(0), kind) == value
     # version 2 says its type, whatever the column has become
-    assert unwrap_bound(second, value_type, pa.null(), PATH) == value
+    assert unwrap(second, value_type, pa.null()) == value
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.struct([]), pa.null(), pa.uint8()])
 def test_other_types_have_no_bounds(kind: pa.DataType) -> None:
     assert bound_type(kind) is None
-    assert wrap_bound(1, kind, has_value_types=True) is None
+    assert bound_form(kind, has_value_types=True) is None
 
 
-@given(st.decimals(allow_nan=False, allow_infinity=False, places=5), st.booleans())
+@given(st.decimals(-(10**15) + 1, 10**15 - 1, places=5), st.booleans())
 def test_decimals(value: Decimal, has_value_types: bool) -> None:
-    kind = pa.decimal128(38, 5)
-    wrapped = wrap_bound(value, kind, has_value_types)
-    value_type = bound_type(kind) if has_value_types else None
-    if wrapped is None:
-        # more digits before the point than the one wrapper of version 1 has room for
-        assert not has_value_types
-        assert abs(value) >= 10**15
-    else:
-        assert unwrap_bound(wrapped, value_type, kind, PATH) == value
+    kind = pa.decimal128(20, 5)
+    wrapped = wrap(value, kind, has_value_types)
+    assert unwrap(wrapped, bound_type(kind) if has_value_types else None, kind) == value
+
+
+@pytest.mark.parametrize("typed", [False, True], ids=["v1", "v2"])
+def test_bounds_of_any_decimals_are_of_their_type(typed: bool) -> None:
+    """Also those of more than 28 digits, to which Python's decimals round."""
+    kind = pa.decimal128(30, 15) if not typed else pa.decimal128(38, 5)
+    form = bound_form(kind, has_value_types=typed)
+    assert form is not None
+    low, high = wrapped_bounds(ColumnStats(None, None, 3, 1, 0, 1, 1), form)
+    assert low is not None
+    assert high is not None
+    greatest = 10**kind.precision - 1
+    assert [int.from_bytes(one.value, "big", signed=True) for one in (low, high)] == [
+        -greatest,
+        greatest,
+    ]
 
 
 def test_nanoseconds_are_bounds_where_they_are_whole_microseconds() -> None:
     kind = pa.timestamp("ns", UTC)
-    wrapped = wrap_bound(7, kind, has_value_types=True)
+    wrapped = wrap(7, kind, has_value_types=True)
     assert wrapped == Wrapped("LongWrapper", 7000)
-    assert unwrap_bound(wrapped, ValueType(17), kind, PATH) == 7
-    assert unwrap_bound(Wrapped("LongWrapper", 7001), ValueType(17), kind, PATH) is None
-    assert unwrap_bound(wrapped, None, kind, PATH) is None
+    assert unwrap(wrapped, ValueType(17), kind) == 7
+    assert unwrap(Wrapped("LongWrapper", 7001), ValueType(17), kind) is None
+    assert unwrap(wrapped, None, kind) == 7
 
 
 @pytest.mark.parametrize(
@@ -666,30 +688,38 @@ def test_nanoseconds_are_bounds_where_they_are_whole_microseconds() -> None:
         (Wrapped("LongWrapper", 1), ValueType(99)),
         (Wrapped("LongWrapper", 1), ValueType(BoundType.NULL)),
         (Wrapped(ARRAY, ()), None),
-        (Wrapped("DecimalWrapper", b"\1"), None),  # of version 1, and the column has no decimals
     ],
 )
 def test_nothing_is_concluded_from_what_is_not_known(
     bound: Wrapped, value_type: ValueType | None
 ) -> None:
-    assert unwrap_bound(bound, value_type, pa.int64(), PATH) is None
+    assert unwrap(bound, value_type, pa.int64()) is None
+
+
+NO_DECIMAL = "not precision and scale"
 
 
 @pytest.mark.parametrize(
-    ("bound", "value_type"),
+    ("bound", "value_type", "reason"),
     [
-        (Wrapped("StringWrapper", "1"), ValueType(BoundType.LONG)),
-        (Wrapped("LongWrapper", 1), ValueType(BoundType.DATE)),
-        (Wrapped("DecimalWrapper", b"\1"), ValueType(BoundType.DECIMAL, "5,2")),
-        (Wrapped("BytesWrapper", b"\1"), ValueType(BoundType.DECIMAL)),
-        (Wrapped("BytesWrapper", b"\1"), ValueType(BoundType.DECIMAL, "5")),
-        (Wrapped("BytesWrapper", b"\1"), ValueType(BoundType.DECIMAL, "5,-2")),
-        (Wrapped("BytesWrapper", b"\1"), ValueType(BoundType.DECIMAL, "5,999999999")),
+        (Wrapped("StringWrapper", "1"), ValueType(BoundType.LONG), "LONG is a StringWrapper"),
+        (Wrapped("LongWrapper", 1), ValueType(BoundType.DATE), "DATE is a LongWrapper"),
+        (Wrapped("DecimalWrapper", b"\1"), ValueType(10, "5,2"), "DECIMAL is a DecimalWrapper"),
+        (Wrapped("BytesWrapper", b"\1"), ValueType(10), f"None is {NO_DECIMAL}"),
+        (Wrapped("BytesWrapper", b"\1"), ValueType(10, "many"), f"'many' is {NO_DECIMAL}"),
+        (Wrapped("BytesWrapper", b"\1"), ValueType(10, "5"), NO_DECIMAL),
+        (Wrapped("BytesWrapper", b"\1"), ValueType(10, "5,-2"), NO_DECIMAL),
+        (Wrapped("BytesWrapper", b"\1"), ValueType(10, "5,999999999"), NO_DECIMAL),
     ],
 )
-def test_contradictions_are_damage(bound: Wrapped, value_type: ValueType) -> None:
-    with pytest.raises(CorruptMetadataError, match="hudi table repair --metadata"):
-        unwrap_bound(bound, value_type, pa.int64(), PATH)
+def test_contradictions_are_damage(bound: Wrapped, value_type: ValueType, reason: str) -> None:
+    table = many_table_of((bound, value_type))
+    for read in (
+        lambda: unwrap(bound, value_type, pa.int64()),
+        lambda: bound_arrays(table, "min", pa.int64(), PATH),
+    ):
+        with pytest.raises(CorruptMetadataError, match=f"{reason}.*hudi table repair --metadata"):
+            read()
 
 
 @pytest.mark.parametrize("said", [None, ValueType(0)])
@@ -743,20 +773,21 @@ def many_table_of(*bounds: tuple[Wrapped | None, ValueType | None]) -> pa.Table:
 @pytest.mark.parametrize("typed", [False, True], ids=["v1", "v2"])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_many_bounds_are_what_each_is(kind: pa.DataType, typed: bool) -> None:
-    value_type = bound_type(kind) if typed else None
-    wrapped = [wrap_bound(value, kind, typed) for value in KINDS[kind]]
+    form = bound_form(kind, has_value_types=typed)
+    if form is None:  # version 1 has 30 digits for a decimal
+        assert (kind, typed) == (pa.decimal128(38, 0), False)
+        return
+    value_type = form.value_type
+    wrapped = [form.wrap(value) for value in KINDS[kind]]
     table = many_table_of(*[(bound, value_type) for bound in wrapped], (None, value_type))
-    one_by_one = [
-        None if bound is None else unwrap_bound(bound, value_type, kind, "f") for bound in wrapped
-    ]
+    one_by_one = [unwrap(bound, value_type, kind) for bound in wrapped]
+    assert one_by_one == KINDS[kind]
     for side in ("min", "max"):
         found = bound_arrays(table, side, kind, "f")
         assert found.type == kind
         assert not found[-1].is_valid
         many = [internal(value) if value.is_valid else None for value in found][:-1]
         assert many == one_by_one
-    # version 1 has 30 digits for a decimal
-    assert one_by_one[1] is not None or (not typed and kind == pa.decimal128(38, 0))
 
 
 def test_bounds_of_another_family_tell_nothing() -> None:
@@ -808,19 +839,6 @@ def test_forms_of_real_and_of_odd_tables() -> None:
     assert bound_arrays(many_table_of(later), "max", pa.int64(), "f").to_pylist() == [None]
     huge = (Wrapped("BytesWrapper", b"\x01" * 20), ValueType(10, "38,2"))
     assert bound_arrays(many_table_of(huge), "max", pa.decimal128(38, 2), "f").to_pylist() == [None]
-
-
-@pytest.mark.parametrize(
-    ("bound", "kind", "reason"),
-    [
-        (Wrapped("StringWrapper", "x"), ValueType(4), "LONG is a StringWrapper"),
-        (Wrapped("BytesWrapper", b"x"), ValueType(10, "many"), "'many' is not precision and scale"),
-        (Wrapped("BytesWrapper", b"x"), ValueType(10, None), "None is not precision and scale"),
-    ],
-)
-def test_contradictions_are_damage_many(bound: Wrapped, kind: ValueType, reason: str) -> None:
-    with pytest.raises(CorruptMetadataError, match=reason):
-        bound_arrays(many_table_of((bound, kind)), "min", pa.int64(), "f")
 
 
 def test_texts_that_are_not_utf8_are_damage() -> None:

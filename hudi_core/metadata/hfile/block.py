@@ -23,7 +23,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import islice
-from operator import le
+from operator import lt
 from typing import Final, NamedTuple
 
 from hudi_core.errors import CorruptMetadataError
@@ -130,7 +130,8 @@ def decode_cells(content: bytes, path: str) -> Cells:
             position = end + 1
     except (struct.error, IndexError) as error:
         raise _damaged_cell(position, path) from error
-    if not all(map(le, keys, islice(keys, 1, None))):
+    # strictly: a key that became its neighbour hides itself
+    if not all(map(lt, keys, islice(keys, 1, None))):
         raise damaged(path, "the keys of a data block are not in order")
     return Cells(content, keys, begins, ends)
 

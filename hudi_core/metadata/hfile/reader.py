@@ -107,7 +107,8 @@ class HFileReader:
     It keeps no block, and holds nothing open.
 
     ``offset`` is 0, or where the content of a log block begins. Every method refuses a damaged
-    file; values that gzip does not protect (codec NONE) can be wrong without notice.
+    file. What gzip does not protect (codec NONE) can be wrong without notice: values, and keys that
+    are still between their neighbours.
     """
 
     def __init__(self, read: ReadRange, length: int, path: str, offset: int = 0) -> None:
@@ -279,15 +280,10 @@ class HFileReader:
         A number of keys other than the file says is refused after the last block.
         """
         count = 0
-        last = b""
         for _, cells in self._load(range(len(self._blocks))):
             count += len(cells.keys)
-            last = cells.keys[-1]
             yield cells
         self._require_count(count)
-        stated = self.info.get(Info.LAST_KEY)
-        if count and stated and row_of(stated, self._path) != last:
-            raise damaged(self._path, "its last key is not the one it says")
 
     def _require_count(self, count: int) -> None:
         if count != self.entry_count:
@@ -331,6 +327,10 @@ class HFileReader:
             or (following and cells.keys[-1] >= following[0])
         ):
             raise self._denied()
+        if number + 1 == len(self._blocks):
+            stated = self.info.get(Info.LAST_KEY)
+            if stated and row_of(stated, self._path) != cells.keys[-1]:
+                raise damaged(self._path, "its last key is not the one it says")
         return cells
 
     def _many_cells(self, numbers: Sequence[int]) -> Iterator[CellPlaces]:
