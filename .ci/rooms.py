@@ -1,4 +1,4 @@
-"""Check the rooms of the library: sections of docstrings, names of classes, lines of code.
+"""Check the rooms of the library: sections of docstrings, names, lines of code.
 
 Run by ``make lint``; what is public, and each room's budget, is in ``pyproject.toml`` under
 ``tool.rooms``. ``python .ci/rooms.py --counts`` prints the code lines of each room.
@@ -121,6 +121,39 @@ def doubled_names(modules: Mapping[str, Module]) -> Iterator[str]:
             yield f"{paths[0]}: {paths[1]} has a class {name}, too: one name, one thing"
 
 
+def doubled_helpers(modules: Mapping[str, Module], shared: str) -> Iterator[str]:
+    """What a module of the tests calls like a helper that all of them share.
+
+    A fixture may: tests take it as an argument, where its name says what it is for them.
+    """
+    names = {"table", *(name for name, _ in _assigned(modules[shared]) if name[0] != "_")}
+    package = shared.partition(".")[0] + "."
+    for module in modules.values():
+        if not module.name.startswith(package) or module.name == shared:
+            continue
+        for name, node in _assigned(module):
+            if name in names and not _is_fixture(node):
+                yield (
+                    f"{module.path}:{node.lineno}: {name} is for {modules[shared].path}; import "
+                    "it, or name what is special about this one"
+                )
+
+
+def _assigned(module: Module) -> Iterator[tuple[str, ast.stmt]]:
+    """Names that a module gives to functions and values of its own."""
+    for node in module.tree.body:
+        if isinstance(node, ast.FunctionDef):
+            yield node.name, node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from ((one.id, node) for one in targets if isinstance(one, ast.Name))
+
+
+def _is_fixture(node: ast.stmt) -> bool:
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return any("fixture" in ast.unparse(one) for one in decorators)
+
+
 def over_budget(lines: Mapping[str, int], budget: Mapping[str, int]) -> Iterator[str]:
     """Rooms that hold more code than they may."""
     for room, count in lines.items():
@@ -155,6 +188,7 @@ def main() -> None:
     found = [
         *sections(modules | others, rules["public"]),
         *doubled_names(modules),
+        *doubled_helpers(others, "tests.tables"),
         *over_budget(lines, rules["budget"]),
     ]
     if found:

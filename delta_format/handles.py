@@ -8,7 +8,6 @@ another version, and is proved to be of the same log before it is used again.
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -18,15 +17,13 @@ from weakref import WeakKeyDictionary
 from deltalake import DeltaTable
 
 from delta_format.library import LIBRARY_ERRORS
-from delta_format.location import root_of, store_options, table_uri
-from delta_format.log_files import file_of, require_readable_log
+from delta_format.location import store_options, table_uri
+from delta_format.log_files import VERSION, file_of, number_of, readable_log
 from hudi_core.spi import MetaClientView, StorageError, require_same_process
 
 _MOST: Final = 4
 """Tables whose handles are kept; each holds what its table's newest version names."""
 _LIBRARY: Final = "deltalake"
-_SECOND_MS: Final = 1000
-"""What object stores round times to."""
 
 _Key = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -37,12 +34,18 @@ class Handle:
 
     ``version`` is that of when it was lent. ``tag`` is the store's tag of that version's file:
     versions never change, so another tag means another log. ``None`` where nothing proves that the
-    handle has read that file.
+    handle has read that file. ``before`` are version and tag from which it was brought up.
     """
 
     table: DeltaTable
     version: int
     tag: str | None
+    before: tuple[int, str | None] = (-1, None)
+
+    def tag_of(self, version: int) -> str | None:
+        """The tag of a version's file, where it was looked at."""
+        known = dict((self.before, (self.version, self.tag)))
+        return known.get(version)
 
 
 _kept: OrderedDict[_Key, Handle] = OrderedDict()
@@ -67,11 +70,15 @@ def later(meta_client: MetaClientView, earlier: Handle) -> Handle:
 
 def opened(meta_client: MetaClientView) -> Handle:
     """Return a handle that is made of the whole log."""
-    began = time.time() * 1000
-    table = at_version(meta_client)
+    require_same_process(_LIBRARY)
+    listed = readable_log(meta_client)
+    newest = max((number_of(one.name, VERSION) for one in listed), default=-1)
+    before = tag_of_version(meta_client, newest) if newest >= 0 else None
+    table = library_table(meta_client)
     version = int(table.version())
-    tag = tag_of_version(meta_client, version) if _was_there(meta_client, version, began) else None
-    return Handle(table, version, tag)
+    # in between, however seldom, the table may have been dropped and made again
+    is_same = version == newest and tag_of_version(meta_client, version) == before
+    return Handle(table, version, before if is_same else None)
 
 
 def at_version(meta_client: MetaClientView, version: int | None = None) -> DeltaTable:
@@ -81,7 +88,12 @@ def at_version(meta_client: MetaClientView, version: int | None = None) -> Delta
     (:class:`ForkedProcessError`).
     """
     require_same_process(_LIBRARY)
-    require_readable_log(meta_client)
+    readable_log(meta_client)
+    return library_table(meta_client, version)
+
+
+def library_table(meta_client: MetaClientView, version: int | None = None) -> DeltaTable:
+    """The library's table of a log that it may open."""
     return DeltaTable(
         table_uri(meta_client), version=version, storage_options=store_options(meta_client)
     )
@@ -112,10 +124,12 @@ def _brought_up(meta_client: MetaClientView, kept: Handle) -> Handle | None:
     ``None`` where its log may be another.
     """
     table, version = kept.table, kept.version
-    require_readable_log(meta_client, since=version)
+    has_later = bool(readable_log(meta_client, since=version))
     # what has moved by itself, as changes of columns do, is at a version without proof
     if int(table.version()) != version or tag_of_version(meta_client, version) != kept.tag:
         return None
+    if not has_later:
+        return kept  # the oldest go first: it is there, so that a later one would be, too
     try:
         table.update_incremental()
     except LIBRARY_ERRORS:
@@ -125,22 +139,8 @@ def _brought_up(meta_client: MetaClientView, kept: Handle) -> Handle | None:
         return kept
     tag = tag_of_version(meta_client, now)
     # still there after the new one was seen: both are of one log
-    return Handle(table, now, tag) if tag_of_version(meta_client, version) == kept.tag else None
-
-
-def _was_there(meta_client: MetaClientView, version: int, began_ms: float) -> bool:
-    """Whether a version's file existed before its log was opened.
-
-    In between, however seldom, the table may have been dropped and made again. The times are the
-    store's and this machine's: where a store's clock is behind, only what was made again in between
-    is taken for older than it is; where it is ahead, young logs are opened once more.
-    """
-    try:
-        file = meta_client.root.head(file_of(version))
-    except StorageError:
-        return False
-    rounded = 0 if root_of(meta_client).startswith("/") else _SECOND_MS
-    return file is not None and 0 < file.modified_ms + rounded < began_ms
+    is_same = tag_of_version(meta_client, version) == kept.tag
+    return Handle(table, now, tag, (version, kept.tag)) if is_same else None
 
 
 def _keep(key: _Key, handle: Handle) -> None:

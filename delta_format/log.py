@@ -384,8 +384,9 @@ def open_log(
         if version is not None:
             return _head(meta_client, at_version(meta_client, version))
         if held is not None:
-            # all of it when a write begins: damage shows only so
+            # all of it at a table's first write: damage shows only so
             earlier = held.earlier.handle if isinstance(held.earlier, Head) else None
+            held.earlier = None
             handle = opened(meta_client) if earlier is None else later(meta_client, earlier)
             head = _head(meta_client, handle.table, handle)
             held.value = head
@@ -397,5 +398,5 @@ def open_log(
 
 
 def _head(meta_client: MetaClientView, table: DeltaTable, handle: Handle | None = None) -> Head:
-    reports = Reports(meta_client, table)
+    reports = Reports(meta_client, table, handle)
     return Head(table, root_of(meta_client), reports, meta_client.files, handle)

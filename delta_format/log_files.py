@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from delta_format.location import LOG_FOLDER, root_of
@@ -37,16 +37,17 @@ def number_of(name: str, kind: re.Pattern[str]) -> int:
     return int(found[1]) if found else -1
 
 
-def require_readable_log(meta_client: MetaClientView, since: int | None = None) -> None:
-    """Refuse a log with files that deltalake must not open.
+def readable_log(meta_client: MetaClientView, since: int | None = None) -> Sequence[FileStatus]:
+    """The files of a log, none of which is one that deltalake must not open.
 
-    ``since`` is the newest version when the log was last opened; with it nothing is checked again
-    unless there is a newer one. A symbolic link out of the table is an :class:`UnsafePathError`, a
-    file that is too large a :class:`CorruptMetadataError`.
+    ``since`` is the newest version when the log was last opened; with it nothing is listed unless
+    there is a newer one. A symbolic link out of the table is an
+    :class:`UnsafePathError`, a file that is too large a :class:`CorruptMetadataError`.
     """
     if since is not None and meta_client.root.head(file_of(since + 1)) is None:
-        return
-    for one in _all(meta_client):
+        return ()
+    found = _all(meta_client)
+    for one in found:
         if one.size > MAX_BYTES:
             raise CorruptMetadataError(
                 f"{root_of(meta_client)}/{one.path}",
@@ -54,6 +55,7 @@ def require_readable_log(meta_client: MetaClientView, since: int | None = None) 
                 f"`hudi table repair {meta_client.base_path}` rebuilds the log from the timeline "
                 "and the data files.",
             )
+    return found
 
 
 def _all(meta_client: MetaClientView) -> list[FileStatus]:

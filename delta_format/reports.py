@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from deltalake import DeltaTable
 
-from delta_format.handles import tag_of_version
+from delta_format.handles import Handle, tag_of_version
 from delta_format.location import root_of
 from hudi_core.spi import MetaClientView
 
@@ -53,8 +53,10 @@ class Reports:
     never change, so only those since the last look are read.
     """
 
-    def __init__(self, meta_client: MetaClientView, table: DeltaTable) -> None:
-        self._client, self._table = meta_client, table
+    def __init__(
+        self, meta_client: MetaClientView, table: DeltaTable, handle: Handle | None = None
+    ) -> None:
+        self._client, self._table, self._handle = meta_client, table, handle
         self._version = int(table.version())
         self._found: tuple[Report, ...] = ()
         self._is_all = False
@@ -81,7 +83,7 @@ class Reports:
         with _lock:
             known = _known.get(root_of(self._client))
         since = 0 if known is None else self._version - known.version
-        if known is None or since < 0 or tag_of_version(self._client, known.version) != known.tag:
+        if known is None or since < 0 or self._tag(known.version) != known.tag:
             return
         later = tuple(self._table.history(since)) if since else ()
         # a version of another engine may report nothing
@@ -90,8 +92,12 @@ class Reports:
             if since:
                 self._keep()
 
+    def _tag(self, version: int) -> str | None:
+        known = None if self._handle is None else self._handle.tag_of(version)
+        return known or tag_of_version(self._client, version)
+
     def _keep(self) -> None:
-        tag = tag_of_version(self._client, self._version)
+        tag = self._tag(self._version)
         if tag is None or not self._found or self._found[0].get("version") != self._version:
             return
         kept = self._found[:_MOST]

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from typing import Any, Final
 
+from deltalake import DeltaTable
+
+from delta_format.handles import later
 from delta_format.library import LIBRARY_ERRORS
 from delta_format.location import LOG_FOLDER, root_of
 from delta_format.log import BASE, Head
 from delta_format.log_actions import LogAction, lines, now_ms
 from delta_format.log_files import file_of, sweep
-from hudi_core.spi import AlreadyExistsError, MetaClientView, StorageError
+from hudi_core.spi import AlreadyExistsError, CorruptMetadataError, MetaClientView, StorageError
 
 WRITE: Final = "WRITE"
 """What engines call a version where no other name says more."""
@@ -67,8 +70,9 @@ def make_first(meta_client: MetaClientView, new: NewVersion) -> None:
 def _put(
     meta_client: MetaClientView, number: int, new: NewVersion, more: Mapping[str, Any]
 ) -> None:
-    if meta_client.held is not None:
-        meta_client.held.value = None
+    held = meta_client.held
+    if held is not None and held.value is not None:
+        held.earlier, held.value = held.value, None
     info: LogAction = {
         "commitInfo": {
             "timestamp": now_ms(),
@@ -91,13 +95,24 @@ def _checkpoint(meta_client: MetaClientView, head: Head, number: int, *, is_due:
     try:
         if not is_due and (number + 1) % _interval(head.table.metadata().configuration):
             return
-        head.table.update_incremental()
+        table = _at_newest(meta_client, head)
         if root_of(meta_client).startswith("/"):
             meta_client.root.delete(_LAST_CHECKPOINT_CRC)
-        head.table.create_checkpoint()
+        table.create_checkpoint()
         sweep(meta_client)
-    except (*LIBRARY_ERRORS, StorageError) as error:
+    except (*LIBRARY_ERRORS, CorruptMetadataError, StorageError) as error:
         _log.warning("No checkpoint of the Delta log of %s at %s: %s", head.root, number, error)
+
+
+def _at_newest(meta_client: MetaClientView, head: Head) -> DeltaTable:
+    """The table that was read, at the version that was put."""
+    held = meta_client.held
+    if held is None or held.earlier is not head or head.handle is None:
+        head.table.update_incremental()
+        return head.table
+    handle = later(meta_client, head.handle)
+    held.earlier = replace(head, table=handle.table, handle=handle)
+    return handle.table
 
 
 def _interval(configuration: Mapping[str, str]) -> int:

@@ -16,7 +16,7 @@ from hudi_core.config.storage import StoreKeys
 from hudi_core.config.stored_table import stored_config
 from hudi_core.config.support import require_writable_table
 from hudi_core.config.table import TableConfig
-from hudi_core.engine.threads import thread_pool
+from hudi_core.engine.base import thread_pool
 from hudi_core.errors import SchemaError
 from hudi_core.model.client import HeldMetadata, RunMap
 from hudi_core.model.commit import CommitMetadata
@@ -235,6 +235,15 @@ class TableMetaClient:
     def mapping_files(self, engine_map: RunMap) -> TableMetaClient:
         """This client with an engine's way to share out work."""
         return self._with(engine_map=engine_map)
+
+    def in_call_of(self, other: TableMetaClient) -> TableMetaClient:
+        """This client with what belongs to the call of another one; its timeline is read again."""
+        return self._with(seen=None, held=other.held, engine_map=other.engine_map)
+
+    @property
+    def at_rest(self) -> TableMetaClient:
+        """This client without what belongs to one call; what is loaded stays."""
+        return self._with(held=None, engine_map=None)
 
     @property
     def afresh(self) -> TableMetaClient:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from hudi_core.engine.base import Engine
-from hudi_core.engine.engine_map import EngineMap
+from hudi_core.engine.base import Engine, EngineMap
 from hudi_core.errors import LostCompletionError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.capability import Capability
@@ -14,10 +13,9 @@ from hudi_core.model.client import HeldMetadata
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import Storage, TimelineView
-from hudi_core.plugin.fenced import pending_publications
+from hudi_core.plugin.fenced import look_at_unpublished, pending_publications
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
-from hudi_core.plugin.unpublished import look_at_unpublished
 from hudi_core.storage.location import parse_location
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import ViewManager

@@ -201,14 +201,21 @@ class FolderCatalog:
     folder: str
 
     def load(self) -> TableState | None:
-        state = self.last_state()
+        return self.load_since(None)
+
+    def load_since(self, before: TableState | None) -> TableState | None:
+        """The current version, found from one that was it before; see :meth:`last_state`."""
+        state = self.last_state(before)
         if state is not None and MOVED_KEY in state.metadata.properties:
             raise _moved(self.files.root, state.metadata.properties[MOVED_KEY])
         return state
 
-    def last_state(self) -> TableState | None:
-        """Return the folder's newest version, even after a catalog's takeover."""
-        number = self._hinted()
+    def last_state(self, before: TableState | None = None) -> TableState | None:
+        """Return the folder's newest version, even after a catalog's takeover.
+
+        ``before`` is one that was the newest, and does as well as the hint.
+        """
+        number = self._named(before) or self._hinted()
         try:
             data = self.files.storage.read(self._path(number), MAX_BYTES) if number else b""
         except PathNotFoundError:
@@ -298,6 +305,11 @@ class FolderCatalog:
 
     def _point_at(self, number: int) -> None:
         self.files.storage.put(f"{self.folder}/{HINT}", str(number).encode())
+
+    def _named(self, state: TableState | None) -> int:
+        """The number of a version; 0 for none, or one of another catalog."""
+        match = state and _VERSION.fullmatch(state.location.rpartition("/")[2])
+        return int(match[1]) if match else 0
 
     def _hinted(self) -> int:
         """The version that the hint names, which need not be there.

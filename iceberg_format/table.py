@@ -8,7 +8,12 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
 from hudi_core.spi import MetaClientView, MissingMetadataError
-from iceberg_format.catalog import IcebergCatalog, TableState, metadata_folder
+from iceberg_format.catalog import (
+    FolderCatalog,
+    IcebergCatalog,
+    TableState,
+    metadata_folder,
+)
 from iceberg_format.external import ExternalCatalog, open_catalog
 from iceberg_format.files import TableFiles
 
@@ -77,7 +82,11 @@ class IcebergTable:
         held = self.client.held
         if held is not None and isinstance(held.value, TableState):
             return held.value
-        state = self.catalog.load()
+        before = None if held is None else held.earlier
+        if isinstance(self.catalog, FolderCatalog) and isinstance(before, TableState):
+            state = self.catalog.load_since(before)
+        else:
+            state = self.catalog.load()
         if held is not None:
             held.value = state
         return state

@@ -14,6 +14,7 @@ from hudi_core.spi import (
     WRITE_ACTIONS,
     Capability,
     Completion,
+    FileIndex,
     FormatCapabilities,
     FormatCommit,
     FormatOption,
@@ -22,9 +23,9 @@ from hudi_core.spi import (
     Publication,
     RecordingFormat,
     Registration,
+    TimelineView,
 )
-from native_format.metadata import NativeMetadataFactory
-from native_format.timeline import NativeTimelineFactory
+from hudi_core.spi.files import table_lister
 
 _CAPABILITIES = FormatCapabilities.of(
     Capability.SINGLE_STEP,
@@ -123,3 +124,25 @@ def _publication(instant: Instant) -> Publication:
     return Publication(
         instant.requested_time, instant.action.completed_action, time, instant.completion_time
     )
+
+
+# --- files of a native table ----------------------------------------------------------------------
+
+
+class NativeMetadataFactory:
+    """Makes the table's file lister, which runs on the engine."""
+
+    def create(self, meta_client: MetaClientView) -> FileIndex:
+        """Return the lister of the table's files."""
+        return table_lister(meta_client)
+
+
+# --- its timeline ---------------------------------------------------------------------------------
+
+
+class NativeTimelineFactory:
+    """Returns the Hudi timeline without a fence: step 1 suffices."""
+
+    def active_timeline(self, meta_client: MetaClientView) -> TimelineView:
+        """Return the Hudi timeline as it is now; one listing."""
+        return meta_client.timeline()

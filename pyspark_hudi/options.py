@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, get_args
 
 from pyspark.sql.types import StructType
 
-from hudi_core.config.catalog import spellings
 from hudi_core.config.commit_keys import CommitConfig
+from hudi_core.config.option_warnings import spellings
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.sql import options_of_properties
 from hudi_core.engine.choice import noted

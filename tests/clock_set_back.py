@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
-from hudi_core.model.timeline_zone import UTC_TIMELINE
+from hudi_core.model.instant_time import UTC_TIMELINE
 from hudi_core.timeline.clock import TimelineClock
 
 

@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 import hudi_core as hudi
 from hudi_core.engine.base import Engine
 
-SCHEMA = pa.schema(
+CITY_VALUES = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("v", pa.float64())]
 )
 CITIES = ("rome", "oslo", "bern")
@@ -124,7 +124,7 @@ INSERTED = Setting(
 
 
 @st.composite
-def rows(draw: st.DrawFn) -> Row:
+def drawn_rows(draw: st.DrawFn) -> Row:
     return {
         "id": f"k{draw(st.integers(0, 9))}",
         "city": draw(st.sampled_from(CITIES)),
@@ -183,13 +183,13 @@ def _whens() -> st.SearchStrategy[tuple[When, ...]]:
 def steps(most: int = 4) -> st.SearchStrategy[list[Step]]:
     update = st.builds(Step, st.just("update"), _optional(ALONE), st.sampled_from(SET_ALONE))
     delete = st.builds(Step, st.just("delete"), st.sampled_from(ALONE))
-    batch = st.lists(rows(), min_size=1, max_size=8).map(_once)
+    batch = st.lists(drawn_rows(), min_size=1, max_size=8).map(_once)
     merge = st.builds(Step, st.just("merge"), st.none(), st.none(), batch, _whens())
     return st.lists(st.one_of(update, delete, merge, merge), min_size=1, max_size=most)
 
 
 def beginnings() -> st.SearchStrategy[tuple[Row, ...]]:
-    return st.lists(rows(), min_size=1, max_size=8).map(_once)
+    return st.lists(drawn_rows(), min_size=1, max_size=8).map(_once)
 
 
 # --- what they come to ---------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def by_dictionary(held: Table, step: Step) -> tuple[Table, tuple[int, int, int]]
     for key, source in sources.items():
         when = None if key in held else _first(step, "not_matched", {}, source)
         if when is not None:
-            empty = dict.fromkeys(SCHEMA.names)
+            empty = dict.fromkeys(CITY_VALUES.names)
             after[key] = dict(source) if when.setting is None else _set(when.setting, empty, source)
             counts["inserted"] += 1
     return after, (counts["inserted"], counts["updated"], counts["deleted"])
@@ -259,7 +259,7 @@ def by_us(
         return table.update(dict(step.setting.texts), text, engine=engine, spark=spark)
     if step.kind == "delete":
         return table.delete(where=text, engine=engine, spark=spark)
-    source = pa.Table.from_pylist(list(step.source), SCHEMA)
+    source = pa.Table.from_pylist(list(step.source), CITY_VALUES)
     rows = source if spark is None else spark.createDataFrame(source)
     result: hudi.CommitResult = _clauses(table.merge(rows, "id", engine=engine), step).execute()
     return result
@@ -274,7 +274,7 @@ def by_delta_rs(table: DeltaTable, step: Step) -> None:
     elif step.kind == "delete":
         table.delete(text)
     else:
-        source = pa.Table.from_pylist(list(step.source), SCHEMA)
+        source = pa.Table.from_pylist(list(step.source), CITY_VALUES)
         merger = table.merge(
             source, "target.id = source.id", source_alias="source", target_alias="target"
         )
@@ -292,4 +292,4 @@ def _clauses(merger: Any, step: Step) -> Any:
 def content(found: Any) -> list[list[Any]]:
     """Rows as values, in an order that all readers give."""
     rows = found.to_pylist() if isinstance(found, pa.Table) else found
-    return sorted(([row[name] for name in SCHEMA.names] for row in rows), key=repr)
+    return sorted(([row[name] for name in CITY_VALUES.names] for row in rows), key=repr)

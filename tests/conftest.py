@@ -92,7 +92,7 @@ def _warn_again() -> None:
     """Forget what was warned of or logged, once in a process."""
     for name, known in (
         ("hudi_core.config.option_warnings", "WARNED"),
-        ("hudi_core.plugin.observers", "UNUSABLE"),
+        ("hudi_core.plugin.calls", "UNUSABLE"),
     ):
         if name in sys.modules:
             getattr(sys.modules[name], known).clear()

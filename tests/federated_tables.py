@@ -17,10 +17,9 @@ import hudi_core as hudi
 from hudi_core.model.files import BaseFileName, LogFileName
 from hudi_core.model.instant import Instant
 
-SCHEMA = pa.schema(
+TRIPS = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("note", pa.string())]
 )
-FORMATS = ("native", "iceberg", "delta")
 STORES = ("disk", "s3")
 OBJECT_STORE = {
     "hoodie.storage.strategy.class": "object_store",
@@ -141,20 +140,20 @@ def is_data(path: str) -> bool:
     return in_data and (BaseFileName.parse(name) or LogFileName.parse(name)) is not None
 
 
-def rows(*made: tuple[str, str, int]) -> pa.Table:
+def trips(*made: tuple[str, str, int]) -> pa.Table:
     """Rows of id, city and time."""
     return pa.Table.from_pylist(
         [{"id": key, "city": city, "ts": ts, "note": f"{key}@{ts}"} for key, city, ts in made],
-        SCHEMA,
+        TRIPS,
     )
 
 
 def many(keys: range, ts: int) -> pa.Table:
     """Rows of some keys, over three partitions."""
-    return rows(*((f"k{n:03d}", "abc"[n % 3], ts) for n in keys))
+    return trips(*((f"k{n:03d}", "abc"[n % 3], ts) for n in keys))
 
 
-def new_table(
+def placed_table(
     store: Store,
     table_format: str = "native",
     *,
@@ -170,7 +169,7 @@ def new_table(
     placed = {} if plain else {**OBJECT_STORE, "hoodie.storage.path": root}
     table = hudi.Table.create(
         base,
-        SCHEMA,
+        TRIPS,
         name=name,
         record_key="id",
         partition_by="city",
@@ -183,7 +182,7 @@ def new_table(
 
 def ordered(found: pa.Table) -> list[dict[str, Any]]:
     """Rows without meta columns, by key."""
-    return sorted(found.select(SCHEMA.names).to_pylist(), key=lambda row: str(row["id"]))
+    return sorted(found.select(TRIPS.names).to_pylist(), key=lambda row: str(row["id"]))
 
 
 def seen(base: str) -> list[tuple[str, int]]:
@@ -212,9 +211,9 @@ def states(table: hudi.Table, write: Any) -> Iterator[str]:
     yield "delete"
     table.bulk_insert(write(many(range(40, 50), 4)))
     yield "bulk insert"
-    table.insert_overwrite(write(rows(("k001", "b", 5), ("n1", "b", 5))))
+    table.insert_overwrite(write(trips(("k001", "b", 5), ("n1", "b", 5))))
     yield "insert overwrite"
     table.delete_partitions(["c"])
     yield "delete partitions"
-    table.insert(write(rows(("n2", "c", 6), ("n3", "d", 6))))
+    table.insert(write(trips(("n2", "c", 6), ("n3", "d", 6))))
     yield "insert again"

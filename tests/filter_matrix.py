@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 
 import hudi_core as hudi
-from hudi_core.cli.where import parse_where
+from hudi_core.cli.table import parse_where
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.spark import SparkEngine
 from hudi_core.errors import SchemaError
@@ -31,7 +31,7 @@ from hudi_core.write.conditional.changes import ChangeWhere, TableColumns
 from tests.filter_words import (
     EPOCH,
     KINDS,
-    SCHEMA,
+    WORD_COLUMNS,
     Unsaid,
     accepts,
     as_arrow,
@@ -42,7 +42,7 @@ from tests.filter_words import (
 
 # --- tables --------------------------------------------------------------------------------------
 
-FORMATS: Final = ("native", "iceberg,delta", "native", "iceberg", "delta")
+TABLE_FORMATS: Final = ("native", "iceberg,delta", "native", "iceberg", "delta")
 PARTITIONS: Final = (None, "p", "n", "d", "p", None)
 
 
@@ -58,7 +58,10 @@ class MatrixTable:
 def some_table(number: int, path: Path) -> MatrixTable:
     """A table of a number, which decides about all of it."""
     rng = random.Random(number)
-    table_format, partition = FORMATS[number % len(FORMATS)], PARTITIONS[number % len(PARTITIONS)]
+    table_format, partition = (
+        TABLE_FORMATS[number % len(TABLE_FORMATS)],
+        PARTITIONS[number % len(PARTITIONS)],
+    )
     has_meta = rng.random() < 0.8
     evolves = rng.random() < 0.4
     options = {
@@ -71,12 +74,12 @@ def some_table(number: int, path: Path) -> MatrixTable:
         # each insert is a file of its own
         "hoodie.parquet.small.file.limit": "0",
     }
-    first = SCHEMA
+    first = WORD_COLUMNS
     # Delta widens no types, and finds columns by their names
     widens = evolves and partition != "n" and "delta" not in table_format
     if evolves:
         narrow = pa.int32() if widens else pa.int64()
-        first = SCHEMA.set(SCHEMA.get_field_index("n"), pa.field("n", narrow))
+        first = WORD_COLUMNS.set(WORD_COLUMNS.get_field_index("n"), pa.field("n", narrow))
         first = first.remove(first.get_field_index("late"))
         if "delta" not in table_format:
             first = first.set(first.get_field_index("s"), pa.field("former", pa.string()))
@@ -105,7 +108,7 @@ def some_table(number: int, path: Path) -> MatrixTable:
     model |= {row["id"]: row for row in changed}
     gone = rng.choice(sorted(model))
     table.delete(pa.Table.from_pylist([model.pop(gone)], table.schema))
-    rows = pa.Table.from_pylist([model[key] for key in sorted(model)], SCHEMA)
+    rows = pa.Table.from_pylist([model[key] for key in sorted(model)], WORD_COLUMNS)
     facts = {"format": table_format, "partition": partition, "evolves": evolves, **options}
     return MatrixTable(table, rows, facts)
 
@@ -193,7 +196,7 @@ class Engines:
         yield f"dataset {given}", ids(filtered.to_table(["id"])), expected
         yield f"head {given}", filtered.head(3, ["id"]).num_rows, min(3, len(expected))
         try:
-            domain = TupleDomain.of(given, SCHEMA)
+            domain = TupleDomain.of(given, WORD_COLUMNS)
         except SchemaError:
             return
         yield f"connector {given}", self.connected(domain), expected
@@ -252,10 +255,10 @@ class Engines:
             asked = parse_where(text)
             yield f"--where {text}", ids(self.table.to_arrow("id", asked)), expected
         try:
-            domain = TupleDomain.of(given, SCHEMA)
+            domain = TupleDomain.of(given, WORD_COLUMNS)
         except SchemaError:
             return
-        again = TupleDomain.from_json(domain.to_json(), SCHEMA)
+        again = TupleDomain.from_json(domain.to_json(), WORD_COLUMNS)
         yield f"connector {given}", self.connected(again), expected
 
     def trino(self, constraint: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:

@@ -37,7 +37,7 @@ KINDS: Final[Mapping[str, tuple[pa.DataType, Sequence[Any]]]] = {
     "b": (pa.bool_(), [False, True]),
     "late": (pa.float64(), [-0.0, 0.0, 1.0, math.nan]),
 }
-SCHEMA = pa.schema([("id", pa.int64()), *((name, kind) for name, (kind, _) in KINDS.items())])
+WORD_COLUMNS = pa.schema([("id", pa.int64()), *((name, kind) for name, (kind, _) in KINDS.items())])
 OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "=": operator.eq,
     "!=": operator.ne,

@@ -25,7 +25,7 @@ from hudi_core.txn.publication import present_version
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import table_lock
 from hudi_core.txn.table_service import locked_for_service
-from hudi_core.view.replaced import replaced_groups
+from hudi_core.view.file_system import replaced_groups
 
 COMMITS, VERSIONS = CleanPolicy.KEEP_LATEST_COMMITS, CleanPolicy.KEEP_LATEST_FILE_VERSIONS
 

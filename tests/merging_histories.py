@@ -24,7 +24,7 @@ Row = dict[str, Any]
 CAPTURED = Path(__file__).parent / "unit" / "merged_by_hudi.json"
 
 UNAVAILABLE = "__debezium_unavailable_value"
-SCHEMA = pa.schema(
+EVENTS = pa.schema(
     [
         ("id", pa.int64()),
         ("ts", pa.int64()),
@@ -147,7 +147,7 @@ class _Draw:
         """
         rows = [self._row(key, living, simple) for key in keys for _ in range(self._choice(times))]
         self._shuffle(rows)
-        schema = SCHEMA.remove(SCHEMA.get_field_index("b")) if simple else SCHEMA
+        schema = EVENTS.remove(EVENTS.get_field_index("b")) if simple else EVENTS
         return pa.Table.from_pylist(rows, schema)
 
     def _row(self, key: int, living: bool, simple: bool) -> Row:
@@ -188,7 +188,7 @@ def captured() -> dict[str, Any]:
 
 def batches(history: str) -> list[pa.Table]:
     """Return the batches of a captured history."""
-    simple = SCHEMA.remove(SCHEMA.get_field_index("b")) if history == "simple" else SCHEMA
+    simple = EVENTS.remove(EVENTS.get_field_index("b")) if history == "simple" else EVENTS
     return [
         pa.Table.from_pylist([dict(zip(simple.names, row, strict=True)) for row in batch], simple)
         for batch in captured()["histories"][history]
@@ -207,7 +207,7 @@ def held(table: hudi.Table, rows: pa.Table | None = None) -> list[list[Any]]:
     times = [one.requested_time for one in table.timeline.instants]
     found = []
     for row in (table.to_arrow() if rows is None else rows).to_pylist():
-        values = (row[name] for name in SCHEMA.names if name in row)
+        values = (row[name] for name in EVENTS.names if name in row)
         plain = (value.decode() if isinstance(value, bytes) else value for value in values)
         found.append([times.index(row["_hoodie_commit_time"]), *plain])
     return sorted(found, key=lambda row: int(row[1]))

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from zlib import crc32
 
 import pytest
@@ -76,14 +76,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     others = cells_of_other_turns(
         (item.nodeid for item in items if item.get_closest_marker("pure") is None), turn()
     )
-    left_out = [
-        item
-        for item in items
-        if item.nodeid in others and not item.get_closest_marker("found_a_fault")
-    ]
+    left_out: list[pytest.Item] = []
+    kept: list[pytest.Item] = []
+    for item in items:
+        is_out = item.nodeid in others and not item.get_closest_marker("found_a_fault")
+        (left_out if is_out else kept).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        items[:] = kept
+
+
+def taken(request: pytest.FixtureRequest, test: str, name: str) -> list[Any]:
+    """Values of an argument of a test in the cells that this run takes of it, cell by cell.
+
+    For what its module prepares for all cells at once.
+    """
+    return [
+        item.callspec.params[name]
+        for item in request.session.items
+        if isinstance(item, pytest.Function)
+        and item.originalname == test
+        and item.path == request.path
+    ]
 
 
 def cells_of_other_turns(names: Iterable[str], now: int) -> set[str]:

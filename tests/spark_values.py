@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-SCHEMA: Final = pa.schema(
+SPARK_COLUMNS: Final = pa.schema(
     {
         "s": pa.string(),
         "num": pa.string(),
@@ -42,7 +42,7 @@ ROW: Final = pa.Table.from_pylist(
             "a": [1, 2, None],
         }
     ],
-    SCHEMA,
+    SPARK_COLUMNS,
 )
 VALUES: Final[list[tuple[str, Any]]] = [
     ("s LIKE '%''%'", True),

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hudi_core.actions.deletion import DeleteFile
 from hudi_core.actions.stored_paths import is_data_path, relative_path
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
@@ -91,10 +90,12 @@ def start_clean(
     client: TableMetaClient,
     instant: Instant,
     check: Callable[[CleanWork], None] = lambda _: None,
+    plan: CleanerPlan | None = None,
 ) -> CleanWork | None:
     """Begin a requested clean, or continue one that is inflight.
 
-    ``check`` may refuse the plan, before anything is done by it. Returns ``None`` when the plan is
+    ``check`` may refuse the plan, before anything is done by it. ``plan`` is given by who has just
+    put it on the timeline; others read it. Returns ``None`` when the plan is
     empty, left by a writer that crashed while it wrote: the clean was dropped, and had deleted
     nothing.
 
@@ -104,11 +105,12 @@ def start_clean(
     active = client.active
     requested = instant.to(State.REQUESTED)
     where = f"{client.storage.root}/{active.path(requested)}"
-    body = active.read(requested)
-    if not body:
-        active.delete_pending(instant)
-        return None
-    plan = decode_cleaner_plan(body, where)
+    if plan is None:
+        body = active.read(requested)
+        if not body:
+            active.delete_pending(instant)
+            return None
+        plan = decode_cleaner_plan(body, where)
     files = _files(client, plan, where)
     partitions = [_partition(path, where) for path in plan.partitions_to_be_deleted or ()]
     work = CleanWork(instant, plan, files, partitions)
@@ -125,11 +127,10 @@ def delete_cleaned(client: TableMetaClient, work: CleanWork) -> CleanMetadata:
     may have begun to fill it again.
     """
     begin = time.monotonic()
-    delete = DeleteFile(client.data)
     paths = [
         join_path(partition, name) for partition in work.files for name in work.files[partition]
     ]
-    list(client.run_map(delete, paths))
+    client.data.discard(paths)
     list(client.run_map(_DropPartition(client.data), work.partitions))
     earliest = work.plan.earliest_instant_to_retain
     return CleanMetadata(
@@ -156,8 +157,12 @@ def delete_cleaned(client: TableMetaClient, work: CleanWork) -> CleanMetadata:
 def complete_clean(
     client: TableMetaClient, work: CleanWork, completion: InstantTime, metadata: CleanMetadata
 ) -> Instant:
-    """Put the completed clean; the time is from the table's clock."""
-    return client.active.complete(work.instant, completion, encode(metadata))
+    """Put the completed clean; the time is from the table's clock.
+
+    ``client`` has the timeline as it is under this hold of the lock, or it is listed.
+    """
+    active = client.active
+    return active.complete(work.instant, completion, encode(metadata), client.timeline())
 
 
 def run_clean(

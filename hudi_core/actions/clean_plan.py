@@ -34,8 +34,7 @@ from hudi_core.model.files import (
     PartitionPath,
 )
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
-from hudi_core.model.instant_time import EARLIEST, InstantTime
-from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
+from hudi_core.model.instant_time import EARLIEST, UTC_TIMELINE, InstantTime, TimelineZone
 from hudi_core.storage.location import stored_uri
 from hudi_core.timeline.timeline import Timeline
 

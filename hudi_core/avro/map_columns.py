@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hudi_core.avro.columns import Batch, Column, Columns, Ints, padded
-from hudi_core.avro.writer_schema import ParsedSchema
+from hudi_core.avro.datum import ParsedSchema
 from hudi_core.errors import CorruptMetadataError
 
 KEY = "key"

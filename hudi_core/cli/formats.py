@@ -12,7 +12,7 @@ from hudi_core.errors import HudiError
 
 if TYPE_CHECKING:
     from hudi_core.config.format_option import FormatOption
-    from hudi_core.extension.entry_points import InstalledExtension
+    from hudi_core.extension.registry import InstalledExtension
     from hudi_core.plugin.registry import FormatRegistry
 
 

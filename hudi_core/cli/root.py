@@ -7,16 +7,108 @@ import traceback
 import warnings
 from collections.abc import Mapping
 from functools import cached_property
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
-from hudi_core.cli import extensions
 from hudi_core.cli.exit_codes import ExitCode, exit_code_of
 from hudi_core.cli.terminal import visible, write_error, write_json, write_warning
-from hudi_core.errors import HudiError, UnknownOptionWarning
+from hudi_core.errors import CommandConflictError, CommandLoadError, HudiError, UnknownOptionWarning
+from hudi_core.extension.guard import Raised, attempt
+
+# --- commands of other distributions: entry points of the group ``hudi.commands`` -----------------
+# An entry point is a ``typer.Typer`` application; its name is the name of the command. Names are
+# looked up when a command is asked for that this package does not have, or when all are listed. A
+# distribution is imported only then, and one that cannot be is named when its command is used; the
+# others go on working.
+
+
+GROUP: Final = "hudi.commands"
+_COMPLETION_OPTIONS: Final = frozenset({"install_completion", "show_completion"})
+
+
+def discover() -> Mapping[str, tuple[EntryPoint, ...]]:
+    """Return the entry points by command name, sorted; imports nothing."""
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        same = found.get(entry.name, ())
+        # one distribution can be on the path twice, as an installed and as an editable one
+        if all(_source(entry) != _source(other) for other in same):
+            found[entry.name] = (*same, entry)
+    return found
+
+
+def command(name: str, entries: tuple[EntryPoint, ...]) -> Any:
+    """Return the command of an entry point, for :class:`typer.core.TyperGroup`.
+
+    ``entries`` are all entry points of that name. Where they clash or cannot be loaded, the command
+    returned raises the error.
+    """
+    try:
+        app = _load(name, entries)
+    except HudiError as error:
+        app = _stand_in(error)
+    made = get_command(app)
+    made.name = name
+    # an application of its own would offer to install completion for a program of its own
+    made.params = [option for option in made.params if option.name not in _COMPLETION_OPTIONS]
+    return made
+
+
+def _load(name: str, entries: tuple[EntryPoint, ...]) -> typer.Typer:
+    if len(entries) > 1:
+        raise CommandConflictError(name, sorted(distribution_of(entry) for entry in entries))
+    entry = entries[0]
+    outcome = attempt(lambda: _import(entry))
+    if isinstance(outcome, Raised):
+        raise CommandLoadError(name, distribution_of(entry), outcome.reason) from outcome.error
+    app = outcome.value
+    if not isinstance(app, typer.Typer):
+        reason = f"{entry.value} is not a typer.Typer application"
+        raise CommandLoadError(name, distribution_of(entry), reason)
+    if not (app.registered_callback or app.registered_commands or app.registered_groups):
+        raise CommandLoadError(name, distribution_of(entry), f"{entry.value} has no command")
+    return app
+
+
+def _import(entry: EntryPoint) -> object:
+    try:
+        loaded: object = entry.load()
+    except SystemExit as error:
+        # a script that runs when it is imported must not end the commands of others
+        raise ImportError(f"it ends the program when it is imported (exit {error.code})") from error
+    return loaded
+
+
+def _stand_in(error: HudiError) -> typer.Typer:
+    """Make an application that takes any arguments and raises ``error``."""
+    app = typer.Typer(add_completion=False)
+
+    @app.command(
+        help="Cannot be used: run it to see why.",
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+        add_help_option=False,
+    )
+    def refuse() -> None:
+        raise error
+
+    return app
+
+
+def distribution_of(entry: EntryPoint) -> str:
+    """Return the name of the distribution an entry point belongs to."""
+    return entry.dist.name if entry.dist else "unknown"
+
+
+def _source(entry: EntryPoint) -> tuple[str, str]:
+    return distribution_of(entry), entry.value
+
+
+# --- the root command -----------------------------------------------------------------------------
+
 
 _AS_JSON: Final = "hudi.json"
 _JSON: Final = "--json"
@@ -30,13 +122,13 @@ class RootGroup(TyperGroup):
 
     @cached_property
     def _extensions(self) -> Mapping[str, tuple[EntryPoint, ...]]:
-        return extensions.discover()
+        return discover()
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands, own ones first, without importing any."""
         own = sorted(super().list_commands(ctx))
         for name in self._extensions.keys() & own:
-            owners = ", ".join(map(extensions.distribution_of, self._extensions[name]))
+            owners = ", ".join(map(distribution_of, self._extensions[name]))
             write_warning(f"the command {name!r} of {owners} is not available: the name is taken")
         return [*own, *(name for name in self._extensions if name not in own)]
 
@@ -45,7 +137,7 @@ class RootGroup(TyperGroup):
         own = super().get_command(ctx, cmd_name)
         if own is not None or cmd_name not in self._extensions:
             return own
-        return extensions.command(cmd_name, self._extensions[cmd_name])
+        return command(cmd_name, self._extensions[cmd_name])
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; turn its error into a message and exit code."""

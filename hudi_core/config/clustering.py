@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from hudi_core.config.key import Group
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import Group, Option, Options
 from hudi_core.config.parsers import integer, member, names, optional_flag, regular_expression
 
 _MIB: Final = 1 << 20

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hudi_core.config.key import Group, is_secret_name
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import Group, Option, Options, is_secret_name
 from hudi_core.config.parsers import integer, optional
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.extra_metadata import CommitExtras, Idempotency, checked_metadata

@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, Self
 
-from hudi_core.config.key import Group
 from hudi_core.config.lock_servers import thrift_uris
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import Group, Option, Options
 from hudi_core.config.parsers import integer, number
 
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGT]?B)")

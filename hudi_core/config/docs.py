@@ -16,10 +16,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from hudi_core.config.catalog import ALL_KEYS, OPTIONS
 from hudi_core.config.foreign import ForeignOption, OptionTreatment, Section, foreign_options
-from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.options import Options
+from hudi_core.config.option_warnings import ALL_KEYS, OPTIONS
+from hudi_core.config.options import ConfigKey, Group, Options
 from hudi_core.config.stored_keys import ManagedKeys
 
 DEFAULT_FOLDER: Final = Path("docs")

@@ -1,7 +1,8 @@
 """Hudi's options without a declaration here, and their treatment.
 
 They are in ``hudi_options.txt`` beside this module, which explains its own lines. It is read when
-the first of them is needed. A declaration in :mod:`hudi_core.config.catalog` goes before it.
+the first of them is needed. A declaration in :mod:`hudi_core.config.option_warnings` goes before
+it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from hudi_core.config.key import is_secret_name
+from hudi_core.config.options import is_secret_name
 from hudi_core.errors import InvalidOptionError
 
 _FILE: Final = "hudi_options.txt"

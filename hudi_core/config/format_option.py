@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from hudi_core.config.catalog import FORMAT_PREFIX
-from hudi_core.config.key import is_secret_name, parsed
+from hudi_core.config.option_warnings import FORMAT_PREFIX
+from hudi_core.config.options import is_secret_name, parsed
 from hudi_core.model.client import MetaClientView
 
 T_co = TypeVar("T_co", covariant=True)

@@ -8,9 +8,8 @@ from functools import partial
 from typing import Any, Final, Self
 
 from hudi_core.config.extension_points import NamedIndex, index_type
-from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import IndexType
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import ConfigKey, Group, Option, Options
 from hudi_core.config.parsers import integer
 from hudi_core.config.stored import Property, Setting, property_text
 from hudi_core.config.table import TableConfig

@@ -7,8 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from hudi_core.config.connector import data_size
-from hudi_core.config.key import Group
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import Group, Option, Options
 from hudi_core.config.parsers import member
 
 _STREAMER: Final = "hoodie.streamer."

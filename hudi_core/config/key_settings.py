@@ -9,8 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hudi_core.config.extension_points import KEY_GENERATOR_POINT
-from hudi_core.config.key import shown_value
+from hudi_core.config.extension_points import (
+    KEY_GENERATOR_POINT,
+    KEYGEN_CLASS_PROPERTY,
+    NamedKeyGenerator,
+    stored_name,
+)
 from hudi_core.config.key_generators import (
     KEY_GENERATORS,
     fields_of,
@@ -19,11 +23,7 @@ from hudi_core.config.key_generators import (
     typed_fields,
 )
 from hudi_core.config.kinds import FIELD_TYPES, KeyGeneratorType
-from hudi_core.config.named_generators import (
-    KEYGEN_CLASS_PROPERTY,
-    NamedKeyGenerator,
-    stored_name,
-)
+from hudi_core.config.options import shown_value
 from hudi_core.config.stored import (
     Made,
     Property,

@@ -7,10 +7,9 @@ from dataclasses import field
 from typing import Final, Self
 
 from hudi_core.config.extension_points import CONFLICT_POINT, LOCK_POINT, member_of
-from hudi_core.config.key import ConfigKey, GivenOptions, Group
 from hudi_core.config.kinds import ConcurrencyMode, LockKind
 from hudi_core.config.lock_servers import DynamoLockConfig, HiveLockConfig, ZookeeperLockConfig
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import ConfigKey, GivenOptions, Group, Option, Options
 from hudi_core.config.parsers import integer
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.format import Granularity

@@ -6,8 +6,7 @@ import os
 import re
 from typing import Final
 
-from hudi_core.config.key import Group, Secret
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import Group, Option, Options, Secret
 from hudi_core.config.parsers import integer, optional
 
 _SHORTEST_LEASE_MS: Final = 10_000

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import PartialUpdateMode, PayloadKind
-from hudi_core.config.options import Options
+from hudi_core.config.options import ConfigKey, Group, Options
 from hudi_core.config.table_parsers import (
     IGNORE_MARKERS,
     merger_classes,

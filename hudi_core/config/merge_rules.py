@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from hudi_core.config.extension_points import NamedMerger
 from hudi_core.config.kinds import MergeMode, PartialUpdateMode, PayloadKind
 from hudi_core.config.merge_keys import FIRST_WITHOUT_PAYLOADS, DeleteMarker
-from hudi_core.config.named_generators import NamedMerger
 from hudi_core.config.table import TableConfig
 
 DEBEZIUM_UNAVAILABLE: Final = "__debezium_unavailable_value"

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from hudi_core.config.extension_points import RECORD_MERGER_POINT
-from hudi_core.config.key import ConfigKey
+from hudi_core.config.extension_points import RECORD_MERGER_POINT, NamedMerger, stored_name
 from hudi_core.config.kinds import (
     MERGE_STRATEGY_IDS,
     PAYLOAD_STRATEGY_ID,
@@ -27,7 +26,7 @@ from hudi_core.config.merge_keys import (
     StoredMergeKeys,
 )
 from hudi_core.config.merge_rules import DEBEZIUM_UNAVAILABLE, payload_rule
-from hudi_core.config.named_generators import NamedMerger, stored_name
+from hudi_core.config.options import ConfigKey
 from hudi_core.config.stored import Made, Property, Setting, StoredReader
 from hudi_core.config.table import TableConfig
 from hudi_core.config.table_keys import TableKeys

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Self
 
-from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import ConfigKey, Group, Option, Options
 from hudi_core.config.parsers import (
     integer,
     local_folder,

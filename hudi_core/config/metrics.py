@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, Self
 
-from hudi_core.config.key import Group
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import Group, Option, Options
 from hudi_core.config.parsers import integer
 
 

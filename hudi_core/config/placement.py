@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.config.key import ConfigKey, Group, is_secret_name
-from hudi_core.config.options import Options
+from hudi_core.config.options import ConfigKey, Group, Options, is_secret_name
 from hudi_core.config.parsers import integer, names
 from hudi_core.errors import InvalidOptionError, OptionConflictError
 from hudi_core.extension.registry import ExtensionPoint

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Self
 
 from hudi_core.config.foreign import OptionTreatment, foreign_options
-from hudi_core.config.key import Group
 from hudi_core.config.kinds import IncrementalFormat, QueryType
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import Group, Option, Options
 from hudi_core.errors import InvalidInstantTimeError
 from hudi_core.model.instant_time import EARLIEST, parse_query_time
 

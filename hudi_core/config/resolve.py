@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hudi_core.config.key import GivenOptions, Secret
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.option_warnings import warn_of_options
+from hudi_core.config.options import GivenOptions, Secret
 from hudi_core.config.placement import Placement
 from hudi_core.config.stored_table import checked_against, new_table_config
 from hudi_core.config.table import TableConfig

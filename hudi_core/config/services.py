@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Self
 
-from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import CleanPolicy
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import ConfigKey, Group, Option, Options
 from hudi_core.config.parsers import integer
 
 

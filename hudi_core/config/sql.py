@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from hudi_core.config.key import Group
 from hudi_core.config.kinds import TableType
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import Group, Option, Options
 from hudi_core.config.parsers import integer
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.model.operation import BULK_INSERT, INSERT, UPSERT, Operation

@@ -1,15 +1,15 @@
 """Options of stores, under the names of Hadoop or the cloud.
 
-Secrets are read as :class:`hudi_core.config.key.Secret`. No store option is ever kept with a table.
-A bucket of S3 may have options of its own, ``fs.s3a.bucket.NAME.x`` for ``fs.s3a.x``, as in Hadoop.
+Secrets are read as :class:`hudi_core.config.options.Secret`. No store option is ever kept with a
+table. A bucket of S3 may have options of its own, ``fs.s3a.bucket.NAME.x`` for ``fs.s3a.x``, as in
+Hadoop.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from hudi_core.config.key import ConfigKey, Group, Secret
-from hudi_core.config.options import Options
+from hudi_core.config.options import ConfigKey, Group, Options, Secret
 
 _ENCRYPTIONS: Final = {"AES256": "AES256", "SSE-KMS": "aws:kms", "DSSE-KMS": "aws:kms:dsse"}
 """Hadoop's names of what S3 encrypts by, and S3's own."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hudi_core.config.key import ConfigKey, shown_value
+from hudi_core.config.options import ConfigKey, shown_value
 from hudi_core.errors import CorruptMetadataError, InvalidOptionError
 
 if TYPE_CHECKING:

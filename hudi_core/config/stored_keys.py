@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.named_generators import PARTITIONS_PROPERTY
-from hudi_core.config.options import Options
+from hudi_core.config.extension_points import PARTITIONS_PROPERTY
+from hudi_core.config.options import ConfigKey, Group, Options
 from hudi_core.config.parsers import integer
 from hudi_core.config.storage_move import MOVE_PROPERTY, StorageMove
 from hudi_core.config.stored import Stored

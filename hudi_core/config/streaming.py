@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Self
 
-from hudi_core.config.key import Group
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import Group, Option, Options
 from hudi_core.config.parsers import integer, optional
 from hudi_core.config.read import ReadConfig, begin_time
 from hudi_core.model.instant_time import EARLIEST

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, Self
 
-from hudi_core.config.key import Group
 from hudi_core.config.lock_servers import endpoint, thrift_uris
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import Group, Option, Options
 from hudi_core.config.parsers import (
     meanings_of,
     names,

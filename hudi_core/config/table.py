@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from hudi_core.config.extension_points import NamedKeyGenerator, NamedMerger
 from hudi_core.config.key_generators import KEY_GENERATORS
 from hudi_core.config.kinds import (
     SIMPLE_FIELD,
@@ -18,7 +19,6 @@ from hudi_core.config.kinds import (
     TableType,
 )
 from hudi_core.config.merge_keys import DeleteMarker
-from hudi_core.config.named_generators import NamedKeyGenerator, NamedMerger
 from hudi_core.config.placement import Placement
 from hudi_core.config.storage_move import StorageMove
 from hudi_core.config.stored_keys import ManagedKeys
@@ -26,8 +26,8 @@ from hudi_core.config.table_keys import TableKeys
 from hudi_core.config.table_parsers import NATIVE
 from hudi_core.config.timebased import TimeBased
 from hudi_core.model.buckets import Buckets
+from hudi_core.model.instant_time import UTC_TIMELINE, TimelineZone
 from hudi_core.model.partition_transform import PartitionTransform
-from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
 from hudi_core.schema.avro_types import has_ids
 from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY
 

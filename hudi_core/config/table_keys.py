@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import ChangeLogging, KeyGeneratorType, TableType
-from hudi_core.config.options import Options
+from hudi_core.config.options import ConfigKey, Group, Options
 from hudi_core.config.parsers import boolean, integer
 from hudi_core.config.stored import Stored
 from hudi_core.config.table_parsers import (

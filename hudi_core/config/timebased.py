@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.options import Options
+from hudi_core.config.options import ConfigKey, Group, Options
 from hudi_core.config.parsers import member
 from hudi_core.config.time_zone import UTC, stored_zone, time_zone
 from hudi_core.errors import InvalidOptionError

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Final, Self
 
 from hudi_core.config.connector import data_size
-from hudi_core.config.key import Group
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import Group, Option, Options
 from hudi_core.config.parsers import integer
 from hudi_core.errors import InvalidOptionError
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, Self
 
-from hudi_core.config.key import ConfigKey, Group
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import ConfigKey, Group, Option, Options
 from hudi_core.config.parsers import integer
 
 _PACKAGE: Final = "org.apache.hudi.table.action.ttl.strategy."

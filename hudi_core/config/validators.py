@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self
 
-from hudi_core.config.key import Group
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import Group, Option, Options
 from hudi_core.config.parsers import meanings_of
 from hudi_core.errors import InvalidOptionError
 

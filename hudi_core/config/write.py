@@ -9,7 +9,6 @@ from hudi_core.config.clustering import ClusteringConfig
 from hudi_core.config.commit_keys import commit_extras
 from hudi_core.config.foreign import OptionTreatment, foreign_options
 from hudi_core.config.index_keys import IndexConfig
-from hudi_core.config.key import ConfigKey, Group
 from hudi_core.config.kinds import (
     BulkInsertSortMode,
     ConcurrencyMode,
@@ -20,7 +19,7 @@ from hudi_core.config.kinds import (
 from hudi_core.config.lock import LockConfig
 from hudi_core.config.merge_keys import MergeKeys
 from hudi_core.config.metadata_keys import MetadataConfig
-from hudi_core.config.options import Option, Options
+from hudi_core.config.options import ConfigKey, Group, Option, Options
 from hudi_core.config.parsers import integer, number, optional
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.services import ServicesConfig

@@ -12,20 +12,15 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.config.connector import ConnectorConfig, is_without_meaning
-from hudi_core.config.key import GivenOptions
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.option_warnings import warn_of_options
 from hudi_core.config.optional_libraries import require_library
+from hudi_core.config.options import GivenOptions
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.errors import MetastoreEntryError, OutdatedScanError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metastore.catalog import Metastore
-from hudi_core.read.connector.handles import (
-    ColumnHandle,
-    QueryKind,
-    TableHandle,
-    TableName,
-)
+from hudi_core.read.connector.handles import ColumnHandle, QueryKind, TableHandle, TableName
 from hudi_core.read.connector.listing import files_mark
 from hudi_core.read.connector.metadata import ConnectorMetadata
 from hudi_core.read.connector.page_source import PageSources

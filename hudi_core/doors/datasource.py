@@ -41,10 +41,10 @@ from hudi_core.services.replace import fitting_rows
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.temp_folders import INCOMING_FOLDER
-from hudi_core.sync.after_commit import require_new_syncable
+from hudi_core.sync.tool import require_new_syncable
 from hudi_core.table import Extras, Options, Table
 from hudi_core.table_handle import OpenTable
-from hudi_core.write.auto_record_keys import default_operation
+from hudi_core.write.preparing import default_operation
 from hudi_core.write.repetition import repetition_of, stored_result
 from hudi_core.write.validation import Validator
 

@@ -35,7 +35,7 @@ from hudi_core.services.opening import open_table, table_exists
 from hudi_core.storage.location import PathLike, location_of
 from hudi_core.table import Options
 from hudi_core.table_handle import OpenTable
-from hudi_core.txn.idempotency import (
+from hudi_core.txn.carried_metadata import (
     IDEMPOTENCY_KEY,
     DoneWrites,
     decode,

@@ -7,13 +7,18 @@ attempt at itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
 from hudi_core.engine.arrangement import Arrangement
+from hudi_core.errors import ResourceLimitError
+from hudi_core.model.client import Answer, Item, RunMap
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -124,3 +129,80 @@ def bins(count: int, weights: Sequence[int] | None, number: int) -> list[list[in
         spread[lightest].append(task)
         loads[lightest] += (weights[task] if weights else 1) + 1
     return spread
+
+
+# --- threads of this process, and the error where none is left ------------------------------------
+
+
+_NO_MORE: Final = "can't start new thread"
+"""What CPython says where the system refuses a thread; there is no class for it."""
+
+
+@contextmanager
+def thread_pool(workers: int) -> Iterator[ThreadPoolExecutor]:
+    """A pool of threads, ended with the block."""
+    with translated(), ThreadPoolExecutor(workers) as pool:
+        yield pool
+
+
+def start_thread(thread: threading.Thread) -> None:
+    """Start a thread."""
+    with translated():
+        thread.start()
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise the error of this project where the system refuses a thread."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) != _NO_MORE:
+            raise
+        raise ResourceLimitError(
+            "This process cannot start another thread",
+            "Raise its limits (memory: ulimit -v, threads: ulimit -u), or end other threads of it; "
+            "then do the same again.",
+        ) from error
+
+
+# --- an engine's map over the files and folders of a table ----------------------------------------
+
+
+_WORTH_A_JOB: Final = 32
+"""Files and folders from which on a job of executors is worth its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineMap:
+    """A :class:`~hudi_core.model.client.RunMap` whose work an engine does.
+
+    What it is called with may go to another process: functions are values there, and no closures
+    over what this process has open.
+
+    ``here`` is the map of this process. Few items go to it where ``engine`` runs tasks in other
+    processes, as they are not worth a job; so does work that waits for a store (not ``is_local``),
+    which needs more threads than there are processors.
+    """
+
+    engine: Engine
+    here: RunMap
+    is_local: bool
+
+    def __call__(
+        self, function: Callable[[Item], Answer], items: Sequence[Item], /
+    ) -> Iterable[Answer]:
+        is_for_engine = self.is_local if self.engine.tasks_here else len(items) >= _WORTH_A_JOB
+        if not is_for_engine:
+            return self.here(function, items)
+        return self.engine.map_tasks(items, _Each(function), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Each(Generic[T, R]):
+    """A function of an item, as a function of a task."""
+
+    function: Callable[[T], R]
+
+    def __call__(self, _: TaskContext, item: T) -> R:
+        return self.function(item)

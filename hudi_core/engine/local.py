@@ -10,14 +10,19 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from hudi_core.engine.arrangement import Arrangement, Splits, arranged
-from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction, heaviest_first
+from hudi_core.engine.base import (
+    InputFunction,
+    TaskContext,
+    TaskFunction,
+    heaviest_first,
+    thread_pool,
+)
 from hudi_core.engine.python_rows import (
     Columns,
     table_of_pandas,
     table_of_rows,
     without_row_numbers,
 )
-from hudi_core.engine.threads import thread_pool
 from hudi_core.errors import SchemaError
 from hudi_core.schema.absence import visible_schema
 

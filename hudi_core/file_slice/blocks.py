@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from hudi_core.errors import CorruptMetadataError, UnsupportedTableError
-from hudi_core.log_format.block import BlockType, HeaderKey
-from hudi_core.log_format.scan import BlockPlace, find_log_blocks
+from hudi_core.log_format.block import BlockPlace, BlockType, HeaderKey, find_log_blocks
 from hudi_core.model.files import FileStatus
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
@@ -75,13 +74,8 @@ def counted_blocks(
 
     Left out are those of instants that are not completed, or later than the state that is read;
     what a rollback took back; what a log compaction wrote again; and bytes of writers that died.
-
-    Parameters
-    ----------
-    logs
-        The slice's log files, in their order.
-    until
-        Requested time of the state that is read; ``None`` for the latest.
+    ``logs`` are in their order; ``until`` is the requested time of the state that is read, ``None``
+    for the latest.
     """
     found: list[SliceBlock] = []
     for log in logs:

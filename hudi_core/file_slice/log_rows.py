@@ -15,9 +15,8 @@ from hudi_core.avro.wrappers import ARRAY, Wrapped
 from hudi_core.config.merge_rules import MergeRules
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.file_slice.blocks import SliceBlock, content_of
-from hudi_core.log_format.block import BlockType, HeaderKey
+from hudi_core.log_format.block import NATURAL_ORDER, BlockType, HeaderKey, decode_delete_content
 from hudi_core.log_format.data_block import avro_rows, parquet_rows
-from hudi_core.log_format.delete_block import NATURAL_ORDER, decode_delete_content
 from hudi_core.log_format.positions import decode_positions
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.combine import Positions
@@ -80,11 +79,8 @@ def read_logs(
 ) -> LogRows:
     """Read the rows of the blocks of a slice.
 
-    Parameters
-    ----------
-    schema
-        The wanted columns of the table, those that decide between versions included, and the record
-        key unless ``by_positions``.
+    ``schema`` has the wanted columns of the table, those that decide between versions included, and
+    the record key unless ``by_positions``.
     """
     parts = [_read_block(files, block, schema, rules) for block in blocks]
     tables = [part.rows for part in parts]

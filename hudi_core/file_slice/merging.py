@@ -13,7 +13,7 @@ from hudi_core.config.merge_rules import MergeRules
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.file_slice.blocks import CountedInstants, counted_blocks
 from hudi_core.file_slice.log_rows import has_positions, read_logs
-from hudi_core.file_slice.merge_plan import BaseRows, MergePlan, merge_plan
+from hudi_core.file_slice.merged_logs import BaseRows, MergedLogs, merged_logs
 from hudi_core.model.files import FileStatus
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.rows.deciding import deciding_names
@@ -40,15 +40,11 @@ class SliceMerging:
         until: InstantTime | None,
         base: BaseRows | None,
         columns: Collection[str],
-    ) -> MergePlan | None:
+    ) -> MergedLogs | None:
         """What the logs of a slice make of its base file; ``None`` for nothing.
 
-        Parameters
-        ----------
-        until
-            Requested time of the state that is read; ``None`` for the latest.
-        columns
-            Columns that the rows of the plan are to have, at least.
+        ``until`` is the requested time of the state that is read, ``None`` for the latest;
+        ``columns`` are what the rows are to have, at least.
         """
         blocks = counted_blocks(self.files, logs, self.instants, until)
         if not blocks:
@@ -63,7 +59,7 @@ class SliceMerging:
         found = read_logs(self.files, blocks, schema, self.rules, by_positions=by_positions)
         path = logs[0].path
         keys = None if by_positions else self._keys(found.rows, path)
-        return merge_plan(found, keys, base, self.rules)
+        return merged_logs(found, keys, base, self.rules)
 
     def _keys(self, rows: pa.Table, path: str) -> pa.ChunkedArray:
         """Record keys of log rows: as blocks have them, else made of columns."""

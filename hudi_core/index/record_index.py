@@ -31,7 +31,7 @@ from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.index_definitions import read_definitions
 from hudi_core.metadata.key_index.key_cache import KeyCache
 from hudi_core.metadata.keys import partition_path
-from hudi_core.metadata.log.group_reader import GroupFiles, GroupReader
+from hudi_core.metadata.log.layers import GroupFiles, GroupReader
 from hudi_core.metadata.log.record_codec import RecordDecoder
 from hudi_core.metadata.log.records import RecordLocation
 from hudi_core.metadata.partition_types import RECORD_INDEX, shards_of

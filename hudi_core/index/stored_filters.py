@@ -22,7 +22,7 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.damage import REBUILD
 from hudi_core.metadata.keys import bloom_filter_key
 from hudi_core.metadata.lister import table_lister
-from hudi_core.metadata.log.group_reader import GroupFiles, GroupReader
+from hudi_core.metadata.log.layers import GroupFiles, GroupReader
 from hudi_core.metadata.log.records import BloomFilterEntry, MetadataRecord
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import BLOOM_FILTERS, shards_of

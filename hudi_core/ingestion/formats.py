@@ -16,11 +16,10 @@ import pyarrow.types as pt
 from hudi_core.config.ingestion import IngestionConfig, SourceFormat
 from hudi_core.engine.python_rows import absent_from, without_row_numbers
 from hudi_core.errors import InvalidOptionError, SchemaError, SourceFileError
-from hudi_core.ingestion.csv_rows import CsvFile
+from hudi_core.ingestion.csv_rows import BadStringError, CsvFile, inferred, typed
 from hudi_core.ingestion.json_rows import JsonFile
 from hudi_core.ingestion.lines import BadLineError, decoded
 from hudi_core.ingestion.source_files import SourceFolder, is_first_load
-from hudi_core.ingestion.typed_strings import BadStringError, inferred, typed
 from hudi_core.schema.absence import with_absence
 from hudi_core.schema.arrow_types import plain_type
 from hudi_core.schema.table_schema import META_COLUMNS

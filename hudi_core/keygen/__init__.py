@@ -14,10 +14,18 @@ from hudi_core.config.kinds import TIMESTAMP_FIELD, KeyGeneratorType
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import InvalidOptionError, PartitionValueError, RecordKeyError
 from hudi_core.keygen.ambiguity import KeyAmbiguity
-from hudi_core.keygen.base import KeyColumn, KeyColumns, KeyGenerator, is_missing
+from hudi_core.keygen.base import (
+    PLAIN,
+    FieldStrings,
+    KeyColumn,
+    KeyColumns,
+    KeyGenerator,
+    ValueStrings,
+    is_missing,
+    joined_paths,
+    no_paths,
+)
 from hudi_core.keygen.named import named_keys
-from hudi_core.keygen.partitions import FieldStrings, ValueStrings, joined_paths, no_paths
-from hudi_core.keygen.text import PLAIN
 from hudi_core.keygen.timestamp import TimeStrings
 from hudi_core.model.key_form import KeyForm
 from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY, TableSchema, is_column

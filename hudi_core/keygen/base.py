@@ -13,11 +13,101 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from hudi_core.errors import PartitionValueError, RecordKeyError, SchemaError
-from hudi_core.keygen.text import PLAIN, require_text_form, to_text
+from hudi_core.keygen.zones import to_local_millis
 from hudi_core.model.key_form import KeyForm
+from hudi_core.schema.arrow_types import children
 from hudi_core.schema.table_schema import TableSchema, is_column
+from hudi_core.schema.widening import number_strings
+from hudi_core.storage.partition_path import PartitionPathCodec
+
+# --- values of keys as strings --------------------------------------------------------------------
+# Record keys and partition values are made of them.
+#
+# Hudi takes a value out of an Avro record, turns some logical types into Java objects
+# (``HoodieAvroUtils.convertValueForAvroLogicalTypes``) and calls ``toString`` on the result:
+#
+# ========================= ======================================================================
+# integers, booleans        decimal digits; ``true`` and ``false``
+# float, double             ``Float.toString``, ``Double.toString``: of Java 19 and later, or before
+# decimal                   ``BigDecimal.toString``: ``12.50``, ``1E-9``
+# date                      ``LocalDate.toString``: ``2026-01-31``, ``+10000-01-01``
+# time                      microseconds since midnight
+# timestamp                 microseconds since the epoch; with consistent logical timestamps, and in
+#                           Spark's row writer, ``java.sql.Timestamp.toString`` of milliseconds, for
+#                           timestamps with a zone only
+# bytes                     hexadecimal digits, lower case
+# ========================= ======================================================================
+#
+# ``java.sql.Timestamp`` prints in the zone of the JVM. Which of two ways it is,
+# :class:`~hudi_core.model.key_form.KeyForm` says.
+
+
+PLAIN: Final = KeyForm()
+"""What Hudi does by default, on Java 19 and later."""
+_YEAR_10000: Final = 2_932_897  # days since the epoch
+_HEX: Final = np.array([list(f"{byte:02x}".encode()) for byte in range(256)], np.uint8)
+
+
+def require_text_form(field: pa.Field, name: str, purpose: str) -> None:
+    """Raise a :class:`SchemaError` for a column whose values have no text form."""
+    if children(field.type) or pt.is_fixed_size_binary(field.type):
+        raise SchemaError(
+            f"Column {name} has the type {field.type}, which cannot be part of the {purpose}",
+            "Use a column of a simple type.",
+            column=name,
+            type=str(field.type),
+        )
+
+
+def to_text(values: pa.Array, form: KeyForm = PLAIN) -> pa.StringArray:
+    """Return values as strings; nulls stay null."""
+    kind = values.type
+    if pt.is_string(kind):
+        return values
+    if pt.is_date(kind):
+        text = values.cast(pa.string())
+        late = pc.greater_equal(values.cast(pa.int32()), _YEAR_10000)
+        return pc.if_else(late, pc.binary_join_element_wise("+", text, ""), text)
+    if pt.is_floating(kind):
+        return number_strings(values, old=form.old_floats)
+    if pt.is_binary(kind):
+        return _hexadecimal(values)
+    if pt.is_timestamp(kind) and kind.tz and form.timestamp_zone is not None:
+        return _timestamps(values, form.timestamp_zone)
+    if pt.is_time32(kind):
+        values = values.cast(pa.int32())
+    elif pt.is_temporal(kind):
+        values = values.cast(pa.int64())
+    return values.cast(pa.string())
+
+
+def _hexadecimal(values: pa.BinaryArray) -> pa.StringArray:
+    lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False)
+    data = np.frombuffer(b"".join(values.drop_null().to_pylist()), np.uint8)
+    offsets = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(lengths * 2, out=offsets[1:])
+    text = pa.StringArray.from_buffers(
+        len(values), pa.py_buffer(offsets), pa.py_buffer(_HEX[data].tobytes())
+    )
+    return pc.if_else(values.is_valid(), text, pa.scalar(None, pa.string()))
+
+
+def _timestamps(values: pa.Array, zone: str) -> pa.StringArray:
+    per_millisecond = 1000 if values.type.unit == "us" else 1
+    # Java divides towards zero
+    millis = pc.divide(values.cast(pa.int64()), per_millisecond)
+    local = to_local_millis(millis.fill_null(0).to_numpy(), zone)
+    clocks = pa.array(local, mask=millis.is_null().to_numpy(zero_copy_only=False))
+    text = clocks.cast(pa.timestamp("ms")).cast(pa.string())
+    # Timestamp drops zeros at the end of the fraction but the first
+    return pc.replace_substring_regex(text, r"(\.\d)(\d*?)0+$", r"\1\2")
+
+
+# --- columns of keys ------------------------------------------------------------------------------
+
 
 NULL_PART: Final = "__null__"
 EMPTY_PART: Final = "__empty__"
@@ -231,3 +321,77 @@ def _find(schema: TableSchema, name: str, error: type[SchemaError], purpose: str
         )
     require_text_form(field, name, purpose)
     return KeyColumn(name, top, tuple(below))
+
+
+# --- partition paths of batches, made once per distinct tuple of values ---------------------------
+
+
+Indices = npt.NDArray[np.int64]
+
+
+class FieldStrings(Protocol):
+    """Makes the strings of one partition field."""
+
+    def distinct(self, batch: pa.RecordBatch) -> tuple[Indices, Sequence[str | None]]:
+        """Return each row's string index, and the strings.
+
+        Null may be one of them.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ValueStrings:
+    """The column's own values as strings."""
+
+    column: KeyColumn
+    form: KeyForm = PLAIN
+
+    def distinct(self, batch: pa.RecordBatch) -> tuple[Indices, list[str | None]]:
+        """Return each row's string index, and the strings.
+
+        Null is one of them.
+        """
+        values = self.column.of(batch)
+        if pt.is_floating(values.type):
+            values = to_text(values, self.form)  # Arrow takes -0.0 and 0.0 for one value
+        coded = values.dictionary_encode(null_encoding="encode")
+        strings = to_text(coded.dictionary, self.form).to_pylist()
+        return coded.indices.to_numpy().astype(np.int64), strings
+
+
+def no_paths(batch: pa.RecordBatch) -> pa.DictionaryArray:
+    """The empty path for every row."""
+    paths = pa.array([""] if batch.num_rows else [], pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(batch.num_rows, np.int32)), paths)
+
+
+def joined_paths(
+    batch: pa.RecordBatch, fields: Sequence[FieldStrings], codec: PartitionPathCodec
+) -> pa.DictionaryArray:
+    """Return the partition path of every row, dictionary encoded.
+
+    Each path is in the dictionary once.
+    """
+    rows, tuples = _distinct_tuples(batch, fields)
+    numbers: dict[str, int] = {}
+    # different values may have one string: timestamps cut to milliseconds
+    renumbered = [numbers.setdefault(codec.encode(values), len(numbers)) for values in tuples]
+    return pa.DictionaryArray.from_arrays(
+        pa.array(np.array(renumbered, np.int32)[rows]), pa.array(list(numbers), pa.string())
+    )
+
+
+def _distinct_tuples(
+    batch: pa.RecordBatch, fields: Sequence[FieldStrings]
+) -> tuple[Indices, list[tuple[str | None, ...]]]:
+    """Return each row's tuple index, and the tuples of strings."""
+    first, *others = fields
+    rows, strings = first.distinct(batch)
+    tuples: list[tuple[str | None, ...]] = [(text,) for text in strings]
+    for field in others:
+        indices, strings = field.distinct(batch)
+        # tuples so far times values of this column; of these only the ones that occur
+        pairs, rows = np.unique(rows * len(strings) + indices, return_inverse=True)
+        tuples = [(*tuples[pair // len(strings)], strings[pair % len(strings)]) for pair in pairs]
+    return rows, tuples

@@ -9,15 +9,19 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.config.extension_points import KEY_GENERATOR_POINT, KeyGeneratorTraits
-from hudi_core.config.named_generators import NamedKeyGenerator
+from hudi_core.config.extension_points import (
+    KEY_GENERATOR_POINT,
+    KeyGeneratorTraits,
+    NamedKeyGenerator,
+)
 from hudi_core.errors import PluginContractError, RecordKeyError
 from hudi_core.extension.guard import Guard
-from hudi_core.keygen.base import KeyColumns, is_missing
-from hudi_core.keygen.partitions import (
+from hudi_core.keygen.base import (
     FieldStrings,
     Indices,
+    KeyColumns,
     ValueStrings,
+    is_missing,
     joined_paths,
     no_paths,
 )

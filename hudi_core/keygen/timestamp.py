@@ -20,10 +20,17 @@ import pyarrow.types as pt
 from hudi_core.config.time_zone import UTC
 from hudi_core.config.timebased import TimeBased, TimeUnit
 from hudi_core.errors import PartitionValueError, SchemaError
-from hudi_core.keygen.base import KeyColumn
-from hudi_core.keygen.calendar import FIRST, LAST, ends_of_periods, spell, spell_all
-from hudi_core.keygen.date_strings import Mask, parse_strings, starts_of_periods
-from hudi_core.keygen.partitions import Indices
+from hudi_core.keygen.base import Indices, KeyColumn
+from hudi_core.keygen.date_strings import (
+    FIRST,
+    LAST,
+    Mask,
+    ends_of_periods,
+    parse_strings,
+    spell,
+    spell_all,
+    starts_of_periods,
+)
 from hudi_core.keygen.zones import Millis, to_local_millis, to_utc_millis, zone_of
 
 _HOUR: Final = 3_600_000

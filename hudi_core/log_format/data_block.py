@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_core.avro import decode_datum, parse_writer_schema
-from hudi_core.avro.arrow_values import arrow_values
-from hudi_core.avro.columns import Columns, decode_columns
+from hudi_core.avro.columns import Columns, arrow_values, decode_columns
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.log_format.block import CONTENT_VERSION
 from hudi_core.schema.arrow_types import is_text

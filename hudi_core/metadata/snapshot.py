@@ -19,9 +19,8 @@ from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
 from hudi_core.metadata.key_index.unique_keys import are_watched, is_noted
 from hudi_core.metadata.keys import secondary_prefix, split_secondary_key
-from hudi_core.metadata.log.completeness import require_complete_slices
-from hudi_core.metadata.log.group_reader import GroupFiles, GroupReader
-from hudi_core.metadata.log.recorded import CommitRecords
+from hudi_core.metadata.log.completeness import CommitRecords, require_complete_slices
+from hudi_core.metadata.log.layers import GroupFiles, GroupReader
 from hudi_core.metadata.log.records import MetadataRecord
 from hudi_core.metadata.log.visible_instants import VisibleInstants, require_current
 from hudi_core.metadata.merging import present

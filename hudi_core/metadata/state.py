@@ -7,11 +7,12 @@ so that no timeline is listed to learn what was just put there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hudi_core.errors import UnsupportedTableError
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import IndexDefinitions, read_definitions
+from hudi_core.metadata.log.groups import Groups
 from hudi_core.metadata.partitions.registry import partition_of
 from hudi_core.metadata.table import StoredPartitions, metadata_client
 from hudi_core.model.instant import Instant
@@ -20,30 +21,72 @@ from hudi_core.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
+class KnownGroups:
+    """File groups of partitions of the metadata table, while its timeline is as it was.
+
+    Which there are is decided when a partition is built; compactions, of which some partition may
+    have been built again, end it as well.
+
+    ``instants`` are the timeline; of the groups, their files are left out.
+    """
+
+    instants: tuple[Instant, ...] = ()
+    by_partition: Mapping[str, Groups] = field(default_factory=dict)
+
+    def at(self, timeline: Timeline) -> Mapping[str, Groups]:
+        """Those that are right at a timeline."""
+        return self.by_partition if self.instants == timeline.instants else {}
+
+
+@dataclass(frozen=True, slots=True)
 class MetadataState:
-    """The two tables. The metadata table has no lock of its own."""
+    """The two tables. The metadata table has no lock of its own.
+
+    ``groups`` are file groups that were listed; see :class:`KnownGroups`.
+    """
 
     client: TableMetaClient
     definitions: IndexDefinitions
+    groups: KnownGroups = KnownGroups()
 
     @classmethod
     def load(
-        cls, client: TableMetaClient, definitions: IndexDefinitions | None = None
+        cls,
+        client: TableMetaClient,
+        definitions: IndexDefinitions | None = None,
+        earlier: MetadataState | None = None,
     ) -> MetadataState | None:
         """The state of a table and its metadata table, or ``None``.
 
         Costs the metadata table's properties, its timeline and the definitions, as far as they are
-        not loaded.
+        not loaded. Where properties of the table and timeline of the metadata table are those of an
+        ``earlier`` state, the rest is its; nobody may have begun to change the table since.
         """
         partitions = StoredPartitions.of(client.config)
         if not partitions.is_there:
             return None
+        timeline, listed = client.timeline(), None
+        if earlier is not None and earlier.client.config.raw == client.config.raw:
+            metadata = client.metadata or earlier.metadata.in_call_of(client)
+            listed = metadata.timeline()
+            if (listed.instants, listed.unknown) == (
+                earlier.timeline.instants,
+                earlier.timeline.unknown,
+            ):
+                known = definitions or earlier.definitions
+                both = client.seeing(timeline).over(metadata.seeing(listed))
+                return cls(both, known, earlier.groups)
         if definitions is None:
             definitions = read_definitions(client.storage, client.config)
         require_maintained(partitions, definitions, client.base_path)
-        metadata, timeline = metadata_client(client), client.timeline()
-        metadata = metadata.seeing(metadata.timeline())
+        metadata = metadata_client(client)
+        metadata = metadata.seeing(metadata.timeline() if listed is None else listed)
         return cls(client.seeing(timeline).over(metadata), definitions)
+
+    @property
+    def at_rest(self) -> MetadataState:
+        """The state without what belongs to one call."""
+        return replace(self, client=self.client.at_rest.over(self.metadata.at_rest))
 
     @property
     def metadata(self) -> TableMetaClient:

@@ -10,8 +10,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from hudi_core.config.key import Secret
 from hudi_core.config.lock_servers import DynamoLockConfig
+from hudi_core.config.options import Secret
 from hudi_core.config.sync import GlueConfig
 from hudi_core.errors import InvalidOptionError, MetastoreError, MetastoreRefusalError
 from hudi_core.metastore.catalog import (

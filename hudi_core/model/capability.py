@@ -58,7 +58,7 @@ class Capability(StrEnum):
     """A table that already holds rows can be given this format."""
     TAKE_IN = "take_in"
     """A commit can be recorded on commits of others, and take files that these brought out of the
-    format in the same change (:class:`~hudi_core.model.taken_in.TakenIn`)."""
+    format in the same change (:class:`~hudi_core.model.extra_metadata.TakenIn`)."""
 
     # schema evolution
     ADD_COLUMN = "add_column"
@@ -96,7 +96,7 @@ class FormatCapabilities:
         What is not in here is not supported; empty by default.
     promotions
         With ``PROMOTE_TYPE``: the names of the changes of type that the format can hold, of those
-        in :mod:`hudi_core.schema.promotions`; ``None`` for all that a table can make.
+        in :mod:`hudi_core.schema.casting`; ``None`` for all that a table can make.
     reasons
         Why the format lacks an ability, to follow "because"; for errors.
     """

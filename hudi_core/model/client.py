@@ -9,10 +9,9 @@ from typing import Protocol, TypeVar
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.files import BasePath, FileGroup, FileSlice, PartitionPath
 from hudi_core.model.instant import Instant
-from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.instant_time import InstantTime, TimelineZone
 from hudi_core.model.partition_transform import PartitionTransform
 from hudi_core.model.protocols import Storage, TimelineView
-from hudi_core.model.timeline_zone import TimelineZone
 from hudi_core.schema.table_schema import TableSchema
 
 Item = TypeVar("Item")
@@ -94,12 +93,18 @@ class HeldMetadata:
     value
         Whatever the format likes; ``None`` where nothing was read.
     earlier
-        What was here when the write began, for its commit to go on from. Others may have changed
-        the metadata since.
+        What this process had read before, to go on from: when the write began, or when its table
+        was last written. Others may have changed the metadata since.
     """
 
     value: object | None = None
     earlier: object | None = None
+
+    def handed_on(self) -> HeldMetadata:
+        """A new one that goes on from what is here, which is given up."""
+        earlier = self.earlier if self.value is None else self.value
+        self.value = self.earlier = None
+        return HeldMetadata(earlier=earlier)
 
 
 class DataPlaces(Protocol):

@@ -66,7 +66,7 @@ def widest_bounds(kind: pa.DataType) -> Bounds:
     """Bounds of all values of a type but NaN."""
     if pt.is_decimal(kind):
         greatest = Decimal((0, (9,) * kind.precision, -kind.scale))
-        return -greatest, greatest
+        return greatest.copy_negate(), greatest  # a minus sign would round to 28 digits
     if pt.is_timestamp(kind):
         return _YEAR_1 * _MICROS_OF_A_DAY, (_YEAR_9999 + 1) * _MICROS_OF_A_DAY
     if pt.is_time(kind):

@@ -13,12 +13,12 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from hudi_core.errors import PluginContractError
-from hudi_core.extension.foreign import Raised, attempt
+from hudi_core.extension.guard import Raised, attempt
 from hudi_core.hookspecs import HOOKS
 from hudi_core.model.capability import Capability, FormatCapabilities
 from hudi_core.plugin.members import Implementations, members_of
 from hudi_core.plugin.versions import contract_of, warn_once
-from hudi_core.schema.promotions import PROMOTIONS
+from hudi_core.schema.casting import PROMOTIONS
 
 _CHECKED: Final[WeakKeyDictionary[object, Implementations]] = WeakKeyDictionary()
 """Of classes and modules that were found right. Opening a native table on a local disk takes 0.3 ms

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hudi_core.config.format_option import LOCATION, NAME, FormatOption, option_key
-from hudi_core.config.key import is_secret_name
 from hudi_core.config.option_warnings import warn_once
+from hudi_core.config.options import is_secret_name
 from hudi_core.extension.guard import Guard
 
 _NEAR: Final = 0.8

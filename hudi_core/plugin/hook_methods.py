@@ -19,8 +19,12 @@ from hudi_core.model.client import FileSystemViewManager, MetaClientView, SliceV
 from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.calls import HookCalls
 from hudi_core.plugin.format_options import checked_options
-from hudi_core.plugin.guarded import GuardedLock, GuardedTimelineFactory, guarded_strategy
-from hudi_core.plugin.guarded_index import GuardedMetadataFactory
+from hudi_core.plugin.guarded_index import (
+    GuardedLock,
+    GuardedMetadataFactory,
+    GuardedTimelineFactory,
+    guarded_strategy,
+)
 from hudi_core.storage.safe_path import require_safe_path
 from hudi_core.view.file_system import ViewManager
 

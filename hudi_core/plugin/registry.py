@@ -14,7 +14,8 @@ from typing import Final
 
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import PluginConflictError, PluginLoadError, UnknownTableFormatError
-from hudi_core.extension.entry_points import (
+from hudi_core.extension.guard import Raised, attempt
+from hudi_core.extension.registry import (
     FindEntryPoints,
     InstalledExtension,
     distribution_of,
@@ -22,9 +23,8 @@ from hudi_core.extension.entry_points import (
     installed_entry_points,
     named_entries,
 )
-from hudi_core.extension.foreign import Raised, attempt
 from hudi_core.hookspecs import TableFormat
-from hudi_core.plugin.observers import log_unusable
+from hudi_core.plugin.calls import log_unusable
 from hudi_core.plugin.versions import warn_once
 
 Claims = dict[InstalledExtension, EntryPoint]

@@ -274,7 +274,7 @@ def _place(held: HeldMetadata | None, name: str) -> HeldMetadata | None:
     assert isinstance(places, dict)  # noqa: S101 - no other code keeps something there
     if name not in places:
         before = earlier.get(name) if isinstance(earlier, dict) else None
-        places[name] = HeldMetadata(earlier=before.value if before is not None else None)
+        places[name] = HeldMetadata() if before is None else before.handed_on()
     found: HeldMetadata = places[name]
     return found
 

@@ -21,7 +21,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 import pyarrow.types as pt
 
-from hudi_core.engine.threads import thread_pool
+from hudi_core.engine.base import thread_pool
 from hudi_core.read.filters import Filter
 from hudi_core.read.predicate import And, Anything, Comparison, IsNull, Not, OneOf, Or, Predicate
 from hudi_core.rows.combine import Positions

@@ -7,7 +7,7 @@ goes; the rest becomes :class:`Anything`, which excludes nothing.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -226,16 +226,35 @@ def is_like(given: pa.DataType, kind: pa.DataType) -> bool:
 
 # --- which files a predicate may accept ----------------------------------------------------------
 
-# Logic is SQL's, with true, false and null. Of every part of a predicate two things are known for
-# each file: whether it can be true of a row, and whether it can be false, which is what a negation
-# asks.
+# Logic is SQL's, with true, false and null: of a part of a predicate it is asked whether it can be
+# true of a row of each file, or whether it can be false, which is what a negation asks.
 
 
-class _Can(NamedTuple):
-    """For each file, whether a predicate can be true, and false."""
+class _Match(NamedTuple):
+    """Which bounds a file has in which some value compares so with a value.
 
-    be_true: Mask
-    be_false: Mask
+    ``low`` and ``high`` compare the file's bound with that value; of two, both have to hold, or
+    either where ``either``. An unknown bound is any.
+    """
+
+    low: Callable[..., pa.Array] | None
+    high: Callable[..., pa.Array] | None
+    opposite: str
+    """The comparison that is true of a number where this one is false."""
+    either: bool = False
+    of_nan: bool = False
+    """Whether it is true of NaN, which no bound covers."""
+
+
+_MATCHES: Final[Mapping[str, _Match]] = {
+    "=": _Match(pc.less_equal, pc.greater_equal, "!="),
+    # all values are this one where both bounds are
+    "!=": _Match(pc.not_equal, pc.not_equal, "=", either=True, of_nan=True),
+    "<": _Match(pc.less, None, ">="),
+    "<=": _Match(pc.less_equal, None, ">"),
+    ">": _Match(None, pc.greater, "<="),
+    ">=": _Match(None, pc.greater_equal, "<"),
+}
 
 
 def can_match(predicate: Predicate, ranges: Mapping[str, ValueRanges], count: int) -> Mask:
@@ -243,72 +262,40 @@ def can_match(predicate: Predicate, ranges: Mapping[str, ValueRanges], count: in
 
     ``ranges`` are by path; a column that is not there may hold anything.
     """
-    return _can(predicate, ranges, count).be_true
+    return _can_be(True, predicate, ranges, count)
 
 
-def _can(predicate: Predicate, ranges: Mapping[str, ValueRanges], count: int) -> _Can:
+def _can_be(
+    wanted: bool, predicate: Predicate, ranges: Mapping[str, ValueRanges], count: int
+) -> Mask:
     match predicate:
-        case And() | Or():
-            parts = [_can(part, ranges, count) for part in predicate.parts]
-            trues, falses = zip(*parts, strict=True)
-            of_all = isinstance(predicate, And)
-            return _Can(_joined(trues, every=of_all), _joined(falses, every=not of_all))
-        case Not():
-            inner = _can(predicate.inner, ranges, count)
-            return _Can(inner.be_false, inner.be_true)
-        case Anything():
-            return _anything(count)
-        case _:
-            known = ranges.get(predicate.column)
-            return _anything(count) if known is None else _of_column(predicate, known)
+        case And(parts) | Or(parts):
+            of_all = isinstance(predicate, And) is wanted
+            masks = [_can_be(wanted, part, ranges, count) for part in parts]
+            return reduce(operator.and_ if of_all else operator.or_, masks)
+        case Not(inner):
+            return _can_be(not wanted, inner, ranges, count)
+        case IsNull(column) if column in ranges:
+            return ranges[column].may_be_null if wanted else ranges[column].may_have_value
+        case OneOf(column, values) if column in ranges and wanted:
+            return ranges[column].may_hold(values)
+        case Comparison(column) if column in ranges:
+            return _can_compare(wanted, predicate, ranges[column])
+    # of anything else nothing is known
+    return np.ones(count, np.bool_)
 
 
-def _joined(masks: Sequence[Mask], *, every: bool) -> Mask:
-    joined = masks[0]
-    for mask in masks[1:]:
-        joined = joined & mask if every else joined | mask
-    return joined
+def _can_compare(wanted: bool, predicate: Comparison, known: ValueRanges) -> Mask:
+    value, stated = predicate.value, _MATCHES[predicate.op]
+    if pt.is_floating(value.type) and stated.of_nan is wanted:
+        return known.may_have_value
+    found = stated if wanted else _MATCHES[stated.opposite]
+    tests = ((found.low, known.minimum), (found.high, known.maximum))
+    masks = [_holds(test, bounds, value) for test, bounds in tests if test is not None]
+    return reduce(operator.or_ if found.either else operator.and_, masks) & known.may_have_value
 
 
-def _of_column(predicate: Comparison | OneOf | IsNull, known: ValueRanges) -> _Can:
-    match predicate:
-        case IsNull():
-            return _Can(known.may_be_null, known.may_have_value)
-        case OneOf():
-            return _Can(known.may_hold(predicate.values), np.ones(len(known), np.bool_))
-        case Comparison():
-            return _compare(predicate, known)
-
-
-def _anything(count: int) -> _Can:
-    return _Can(np.ones(count, np.bool_), np.ones(count, np.bool_))
-
-
-def _compare(predicate: Comparison, known: ValueRanges) -> _Can:
-    low, high, value = known.minimum, known.maximum, predicate.value
-    is_below, is_above = _holds(pc.less_equal, low, value), _holds(pc.greater_equal, high, value)
-    match predicate.op:
-        case "=" | "!=":
-            be_true = is_below & is_above
-            # all values are this one where both bounds are
-            be_false = _holds(pc.not_equal, low, value) | _holds(pc.not_equal, high, value)
-        case "<":
-            be_true, be_false = _holds(pc.less, low, value), is_above
-        case "<=":
-            be_true, be_false = is_below, _holds(pc.greater, high, value)
-        case ">":
-            be_true, be_false = _holds(pc.greater, high, value), is_below
-        case _:
-            be_true, be_false = is_above, _holds(pc.less, low, value)
-    if pt.is_floating(value.type):
-        # no bound covers NaN, which is neither equal to, less nor greater than any number
-        be_false = np.ones(len(known), np.bool_)
-    if predicate.op == "!=":
-        be_true, be_false = be_false, be_true
-    return _Can(be_true & known.may_have_value, be_false & known.may_have_value)
-
-
-def _holds(compare: Callable[..., Any], bounds: pa.Array, value: pa.Scalar) -> Mask:
+def _holds(compare: Callable[..., pa.Array], bounds: pa.Array, value: pa.Scalar) -> Mask:
     """Return where a comparison holds, or the bound is unknown."""
     mask: Mask = pc.fill_null(compare(bounds, value), True).to_numpy(zero_copy_only=False)
     return mask

@@ -53,8 +53,7 @@ from hudi_core.read.scan import file_scan, scan
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.recovery.lost_completion import require_none_lost
-from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import replaced_groups, written_files
+from hudi_core.view.file_system import FileSystemView, replaced_groups, written_files
 
 PartitionTexts = Mapping[PartitionPath, Mapping[str, str | None]]
 """Strings of partition paths by partition field."""

@@ -18,7 +18,7 @@ from hudi_core.config.kinds import TableType
 from hudi_core.config.merge_rules import merge_rules
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.file_slice.blocks import CountedInstants
-from hudi_core.file_slice.merge_plan import BaseRows
+from hudi_core.file_slice.merged_logs import BaseRows
 from hudi_core.file_slice.merging import SliceMerging
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter

@@ -9,8 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_core.config.extension_points import RECORD_MERGER_POINT
-from hudi_core.config.named_generators import NamedMerger
+from hudi_core.config.extension_points import RECORD_MERGER_POINT, NamedMerger
 from hudi_core.errors import SchemaError
 
 

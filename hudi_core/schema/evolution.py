@@ -27,7 +27,7 @@ from hudi_core.schema.arrow_types import (
     walk,
     with_children,
 )
-from hudi_core.schema.promotions import can_promote, way_out
+from hudi_core.schema.casting import can_promote, way_out
 from hudi_core.schema.table_schema import (
     IS_DELETED,
     META_COLUMNS,
@@ -70,7 +70,7 @@ def merged_schema(
     """Return the table's schema after writing rows of another schema.
 
     Columns the table lacks are added at the end, and may be null; types grow as
-    :mod:`hudi_core.schema.promotions` lets rows make them. Columns that the rows lack stay.
+    :mod:`hudi_core.schema.casting` lets rows make them. Columns that the rows lack stay.
 
     ``incoming``: meta columns and the delete flag are ignored. ``fixed`` columns (keys, partitions,
     ordering) keep their types. With ``fill_missing`` nested columns that the rows lack become null;

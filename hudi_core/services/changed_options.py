@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hudi_core.config.key import GivenOptions
+from hudi_core.config.options import GivenOptions
 from hudi_core.config.stored_table import stored_config
 from hudi_core.config.table import TableConfig
 from hudi_core.services.convert import without_format

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -19,16 +20,19 @@ from hudi_core.config.services import ServicesConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.metadata.lister import table_lister
 from hudi_core.model.actions import CleanerPlan
+from hudi_core.model.file_index import FileIndex
+from hudi_core.model.files import FileStatus, PartitionPath
 from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.archive import files_to_be_gone
 from hudi_core.services.stage_record import delete_expired_stages
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.clean import clean, continue_pending
-from hudi_core.txn.state import TableState
+from hudi_core.txn.publication import is_two_step
+from hudi_core.txn.state import ListedFiles, TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.table_service import locked_for_service, planned_for_service
-from hudi_core.view.replaced import replaced_groups
+from hudi_core.view.file_system import replaced_groups
 
 _EMPTY_AFTER: Final = 10
 """Commits after which a clean with nothing to delete is recorded all the same.
@@ -112,7 +116,7 @@ def _planned(
     plan = plan_clean(
         client,
         timeline,
-        table_lister(client),
+        _lister(state),
         retention,
         last if config.clean_incremental else None,
         replaced=lambda: replaced_groups(timeline, client.read_commit),
@@ -123,6 +127,30 @@ def _planned(
         also=files_to_be_gone(state, config, last),
     )
     return retention, plan
+
+
+def _lister(state: TableState) -> FileIndex:
+    """Who lists the table's files; those that a commit has at hand are not listed again."""
+    lister, files = table_lister(state.client), state.files
+    # what a format lists are not all files that a clean looks at
+    return lister if files is None or is_two_step(state.table) else _KnownFiles(lister, files)
+
+
+class _KnownFiles(FileIndex):
+    """Files of some partitions, and who lists those of others."""
+
+    def __init__(self, index: FileIndex, known: ListedFiles) -> None:
+        self._index, self._known = index, known
+
+    def list_partitions(self) -> Sequence[PartitionPath]:
+        return self._index.list_partitions()
+
+    def list_files(
+        self, partitions: Sequence[PartitionPath]
+    ) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        others = [path for path in partitions if path not in self._known]
+        listed = self._index.list_files(others) if others else {}
+        return {path: self._known.get(path) or listed.get(path, ()) for path in partitions}
 
 
 def _retention(state: TableState, config: ServicesConfig, since: InstantTime) -> Retention:

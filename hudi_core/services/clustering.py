@@ -52,8 +52,8 @@ from hudi_core.services.after_commit import InlineServices
 from hudi_core.services.progress import Progress, no_progress
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.attempts import LocalAttempts
 from hudi_core.txn.begin import Request, begin, schedule
+from hudi_core.txn.markers import LocalAttempts
 from hudi_core.txn.recovery.rollback import drop_unwritten
 from hudi_core.txn.scheduled import is_scheduled
 from hudi_core.txn.schema_step import SchemaStep

@@ -22,7 +22,6 @@ from hudi_core.engine.choice import arrow_schema, engine_for, is_spark_schema
 from hudi_core.errors import InvalidOptionError, RecordKeyError, SchemaError
 from hudi_core.keygen import require_key_columns
 from hudi_core.keygen.foreign_keys import require_consent
-from hudi_core.keygen.spelled import without_idle_forms
 from hudi_core.metadata.partitions.registry import enabled_partitions
 from hudi_core.plugin.capability import table_needs
 from hudi_core.plugin.host import FormatHost
@@ -31,6 +30,7 @@ from hudi_core.rows.deciding import require_delete_markers, require_merge_column
 from hudi_core.schema.table_schema import META_COLUMNS, TableSchema, is_column
 from hudi_core.services.opening import takes_empty_partitions
 from hudi_core.services.placement import with_placement
+from hudi_core.write.key_proof import without_idle_forms
 
 SchemaLike = Any
 """A schema of Arrow, Spark or polars, or a frame or table that has one."""

@@ -26,10 +26,10 @@ from hudi_core.storage.location import Location, parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.partition_path import require_not_nested
 from hudi_core.storage.properties_file import read_properties
-from hudi_core.write.auto_record_keys import write_config_for
 from hudi_core.write.input_schema import staged_schema
 from hudi_core.write.nesting import can_nest
 from hudi_core.write.partial_rows import AbsentValues
+from hudi_core.write.preparing import write_config_for
 
 
 def fitting_rows(data: Any, engine: Engine, context: WriteContext, operation: Operation) -> Any:

@@ -49,7 +49,7 @@ from hudi_core.services.stage_record import (
     stage_records,
 )
 from hudi_core.table_handle import OpenTable
-from hudi_core.txn.idempotency import Done
+from hudi_core.txn.carried_metadata import Done
 from hudi_core.txn.schema_step import last_write
 from hudi_core.write.client import WriteClient
 from hudi_core.write.previewing import preview

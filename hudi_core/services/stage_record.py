@@ -19,10 +19,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hudi_core.config.catalog import OPTIONS
 from hudi_core.config.commit_keys import CommitConfig
-from hudi_core.config.key import Group
 from hudi_core.config.merge_keys import MergeKeys
+from hudi_core.config.option_warnings import OPTIONS
+from hudi_core.config.options import Group
 from hudi_core.config.validators import ValidatorsConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import (

@@ -48,7 +48,7 @@ from hudi_core.errors import (
 )
 from hudi_core.meta_client import META_FOLDER, TableMetaClient
 from hudi_core.metadata.index_definitions import in_version, put_definitions, read_definitions
-from hudi_core.metadata.maintenance.build_plan import announce_rebuild
+from hudi_core.metadata.maintenance.beside import announce_rebuild
 from hudi_core.metadata.maintenance.lifecycle import rebuild_metadata_table, require_rebuildable
 from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
 from hudi_core.model.instant import Instant, parse_file_name_v1

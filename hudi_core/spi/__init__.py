@@ -56,7 +56,7 @@ from hudi_core.errors import (
     UnsupportedCapabilityError,
     UnsupportedTableError,
 )
-from hudi_core.extension.foreign import Raised, attempt, require_same_process
+from hudi_core.extension.guard import Raised, attempt, require_same_process
 from hudi_core.hookspecs import HOOKS, SPI_VERSION, TableFormat, hookimpl
 from hudi_core.hookspecs.recording import Completion, RecordingFormat, passed_on
 from hudi_core.lazy import lazy_names
@@ -88,6 +88,7 @@ from hudi_core.model.commit import (
     WriteStatus,
 )
 from hudi_core.model.conflicts import TouchConflicts, outgoing_groups, touched_groups, written_files
+from hudi_core.model.extra_metadata import TAKES_IN_KEY, TakenIn
 from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import (
@@ -122,6 +123,7 @@ from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.model.instant_time import (
     EARLIEST,
     InstantTime,
+    TimelineZone,
     parse_instant_time,
     to_datetime,
     to_epoch_millis,
@@ -132,10 +134,7 @@ from hudi_core.model.protocols import LockProvider, Storage, TimelineView
 from hudi_core.model.ranges import ValueRanges
 from hudi_core.model.registration import NumberedFiles, Registration
 from hudi_core.model.stats import ColumnStats, FileStats, Scalar
-from hudi_core.model.taken_in import TAKES_IN_KEY, TakenIn
-from hudi_core.model.timeline_zone import TimelineZone
-from hudi_core.plugin.fenced import Lineage, fence
-from hudi_core.plugin.foreign_commits import warn_of_foreign_commits
+from hudi_core.plugin.fenced import Lineage, fence, warn_of_foreign_commits
 from hudi_core.plugin.versions import former_name
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.strategy import StorageStrategy
@@ -147,13 +146,13 @@ if TYPE_CHECKING:
     from hudi_core.index.named import BaseIndex
     from hudi_core.keygen.base import KeyColumn, KeyColumns
     from hudi_core.keygen.named import BaseKeyGenerator
-    from hudi_core.model.conflict_strategy import BaseConflictStrategy
+    from hudi_core.model.conflicts import BaseConflictStrategy
     from hudi_core.rows.merger import BaseRecordMerger
     from hudi_core.txn.locks.base import BaseLockProvider
     from hudi_core.txn.locks.place import LockPlace
 
 _HOMES: Final = {
-    "BaseConflictStrategy": "hudi_core.model.conflict_strategy",
+    "BaseConflictStrategy": "hudi_core.model.conflicts",
     "BaseIndex": "hudi_core.index.named",
     "BaseKeyGenerator": "hudi_core.keygen.named",
     "BaseLockProvider": "hudi_core.txn.locks.base",

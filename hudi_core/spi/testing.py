@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from hudi_core.extension import entry_points
+from hudi_core.extension.registry import installed_entry_points
 from hudi_core.model.instant_time import next_instant_time
 from hudi_core.model.result import CommitResult
 from hudi_core.plugin import registry
@@ -100,7 +100,7 @@ def without_format(name: str) -> Iterator[None]:
     """Let a format be as if it was not installed."""
 
     def others(group: str) -> Any:
-        found = entry_points.installed_entry_points(group)
+        found = installed_entry_points(group)
         hidden = name.lower() if group == FORMAT_GROUP else None
         return tuple(one for one in found if one.name.lower() != hidden)
 

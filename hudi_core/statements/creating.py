@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from hudi_core.config.key import is_secret_name
+from hudi_core.config.options import is_secret_name
 from hudi_core.config.sql import options_of_properties
 from hudi_core.engine.choice import arrow_schema, engine_of
 from hudi_core.errors import HudiError, NotATableError, SchemaError

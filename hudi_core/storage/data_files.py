@@ -24,10 +24,10 @@ from hudi_core.errors import (
 )
 from hudi_core.model.files import BaseFileName
 from hudi_core.model.protocols import Storage
+from hudi_core.storage.disk import has_link
 from hudi_core.storage.encrypted_output import EncryptedOutput
 from hudi_core.storage.federated import FederatedStorage
 from hudi_core.storage.layout import FederatedLayout, Place, PlainLayout, StorageLayout, layout_of
-from hudi_core.storage.links import has_link
 from hudi_core.storage.location import StoreKind, parse_location
 from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions

@@ -9,8 +9,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
+
+from hudi_core.errors import PathNotFoundError, StorageError
 
 FILE_MODE: Final = 0o666
 """Permissions of new files before the process's umask takes its share."""
@@ -75,3 +80,78 @@ def open_descriptor(path: str, flags: int) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+# --- errors of the operating system as errors of the project --------------------------------------
+
+
+_HINTS: Final = {
+    errno.ENOSPC: "Free space on the disk and try again.",
+    errno.EDQUOT: "The quota is used up: free space and try again.",
+    errno.EACCES: "Check the permissions of the file and its folders.",
+    errno.EPERM: "Check the permissions; a file system without hard links cannot hold a table.",
+    errno.EROFS: "The file system is read-only: mount it for writing.",
+    errno.ENOTDIR: "There is a file where a folder is needed: move it away.",
+    errno.EIO: "The disk may be failing: check the system log.",
+    errno.ENAMETOOLONG: "Use a shorter name.",
+    errno.EMFILE: "Raise the limit on open files.",
+    errno.ENOTSUP: "The file system cannot do this: use another one for tables.",
+}
+_DEFAULT_HINT: Final = "Check the disk and try again."
+
+
+@contextmanager
+def translated(location: str) -> Iterator[None]:
+    """Translate OS errors of the block into the project's, for ``location``."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise PathNotFoundError(location) from error
+    except OSError as error:
+        raise as_storage_error(location, error) from error
+
+
+def as_storage_error(location: str, error: OSError) -> StorageError:
+    """An error of the operating system about a file or folder."""
+    number = error.errno or 0
+    return StorageError(
+        f"{location}: {error.strerror or error}",
+        _HINTS.get(number, _DEFAULT_HINT),
+        path=location,
+        errno=number,
+    )
+
+
+# --- symbolic links on the way to a file ----------------------------------------------------------
+
+
+def has_link(root: str, path: str) -> bool:
+    """Whether a path below a folder is absolute or goes through links.
+
+    A segment ``..`` counts as well.
+
+    Only then the path can lead out of the folder, wherever that itself is. What is not there is no
+    link.
+    """
+    if path.startswith("/"):
+        return True
+    full = root
+    for segment in path.split("/"):
+        if segment == "..":
+            return True
+        full = f"{full}/{segment}"
+        try:
+            if stat.S_ISLNK(os.lstat(full).st_mode):
+                return True
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise as_storage_error(full, error) from error
+        except UnicodeEncodeError as error:
+            raise StorageError(
+                f"{full!a} cannot be looked at: this process encodes names of files in "
+                f"{sys.getfilesystemencoding()}",
+                "Set PYTHONUTF8=1, or a locale with UTF-8, such as LC_ALL=C.UTF-8.",
+                path=full,
+            ) from error
+    return False

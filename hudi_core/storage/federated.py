@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from hudi_core.engine.threads import thread_pool
+from hudi_core.engine.base import thread_pool
 from hudi_core.model.files import FileStatus
 from hudi_core.model.protocols import Paths, Storage
 from hudi_core.storage.layout import FederatedLayout, Place, file_group_of

@@ -29,7 +29,7 @@ from hudi_core.errors import (
     PreconditionFailedError,
     StorageError,
 )
-from hudi_core.extension.foreign import require_same_process
+from hudi_core.extension.guard import require_same_process
 from hudi_core.model.files import FileStatus
 from hudi_core.model.protocols import Paths
 from hudi_core.storage.location import StoreKind, parse_location

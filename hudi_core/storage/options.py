@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from hudi_core.config.key import ConfigKey, Secret
+from hudi_core.config.options import ConfigKey, Secret
 from hudi_core.config.storage import StoreKeys
 from hudi_core.errors import InvalidOptionError
 from hudi_core.storage.location import StoreKind

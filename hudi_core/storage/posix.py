@@ -24,9 +24,8 @@ from hudi_core.errors import (
     PreconditionFailedError,
     StorageError,
 )
-from hudi_core.storage.disk import Disk, open_descriptor
+from hudi_core.storage.disk import Disk, open_descriptor, translated
 from hudi_core.storage.hadoop_checksums import checksum_path
-from hudi_core.storage.posix_errors import translated
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX, PosixReader, tag_of
 from hudi_core.storage.safe_path import require_safe_path
 

@@ -12,9 +12,7 @@ from typing import Final
 from hudi_core.errors import PathNotFoundError, UnsafePathError
 from hudi_core.model.files import FileStatus, join_path
 from hudi_core.model.protocols import Paths
-from hudi_core.storage.disk import open_descriptor
-from hudi_core.storage.links import has_link
-from hudi_core.storage.posix_errors import translated
+from hudi_core.storage.disk import has_link, open_descriptor, translated
 from hudi_core.storage.safe_path import (
     require_range,
     require_safe_folder,

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from hudi_core.config.key import is_secret_name
+from hudi_core.config.options import is_secret_name
 from hudi_core.config.properties import (
     CHECKSUM_KEY,
     DATABASE_KEY,

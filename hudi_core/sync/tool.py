@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,21 +12,28 @@ from hudi_core.config.lock_servers import DynamoLockConfig
 from hudi_core.config.optional_libraries import require_library
 from hudi_core.config.sync import GlueConfig, SyncConfig, SyncTool, tools
 from hudi_core.errors import (
+    CorruptMetadataError,
     HistoryExpiredError,
+    HudiError,
     InvalidOptionError,
     MetastoreEntryError,
+    MetastoreError,
     MetastoreRefusalError,
+    MetaSyncError,
+    MetaSyncWarning,
     PartitionValueError,
     SchemaError,
 )
 from hudi_core.metastore.catalog import MetastorePartition, MetastoreTable, MetastoreWriter
 from hudi_core.model.actions import RollbackMetadata
+from hudi_core.model.difference import Difference
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.read.changes.window import Windows
 from hudi_core.read.plan import read_schema
+from hudi_core.services.mending.differences import Source, TableValidation
 from hudi_core.storage.location import parse_location
 from hudi_core.sync.entries import SyncedTable, entries_of, require_registrable
 from hudi_core.sync.partition_values import PartitionValues
@@ -416,3 +424,104 @@ class PartitionChanges:
         view = self.opened.views().view(self.timeline)
         asked = None if partitions is None else sorted(partitions)
         return {one.partition_path for one in view.latest_slices(asked)}
+
+
+# --- the syncs that follow a commit ---------------------------------------------------------------
+
+
+def require_syncable(opened: OpenTable, options: Mapping[str, str]) -> None:
+    """Refuse options of syncs that could not be done after a commit.
+
+    To be called before anything is written. Nothing is asked of a metastore.
+    """
+    for tool in SyncConfig.wanted(options):
+        config = checked_options(opened, tool, options)
+        require_registrable(opened, config, opened.host.get_registration(opened.client))
+
+
+def require_new_syncable(planned: OpenTable, options: Mapping[str, str]) -> None:
+    """Refuse such options for a table that is about to be made.
+
+    In the place of another one, perhaps, which would be gone when :func:`require_syncable` refuses.
+    """
+    try:
+        require_syncable(planned, options)
+    except CorruptMetadataError:
+        # the format has no metadata yet, or that of a damaged table, which goes; options were first
+        return
+
+
+def sync_after_commit(opened: OpenTable, options: Mapping[str, str], result: object = None) -> None:
+    """Run the syncs that options ask for, all of them.
+
+    A :class:`MetaSyncError` leaves the commit complete; it is a warning where errors are to be
+    ignored. ``result`` is what the call would return.
+    """
+    failed = None
+    for tool in SyncConfig.wanted(options):
+        try:
+            sync_table(opened, tool, options)
+        except HudiError as error:
+            failed = MetaSyncError(opened.client.base_path, tool, str(error), result)
+            failed.__cause__ = error
+            if SyncConfig.ignores_errors.read(options):
+                warnings.warn(str(failed), MetaSyncWarning, stacklevel=2)
+                failed = None
+    if failed is not None:
+        raise failed
+
+
+# --- entries of metastores that are behind their table --------------------------------------------
+
+
+_WORDS: Final = {
+    EntryChange.CREATED: "not there",
+    EntryChange.CHANGED: "those of an earlier state",
+    EntryChange.RECREATED: "those of something else",
+}
+
+
+def with_entries(
+    found: TableValidation, opened: OpenTable, options: Mapping[str, str]
+) -> TableValidation:
+    """A validation that compares the table's entries as well.
+
+    In the metastores that options name for syncs after commits. A sync repairs what it finds.
+    """
+    differences, checked = list(found.differences), dict(found.checked)
+    skipped = dict(found.skipped)
+    for tool in SyncConfig.wanted(options):
+        try:
+            planned = sync_table(opened, tool, options, dry_run=True)
+        except MetastoreError as error:
+            skipped[f"entries in {tool}"] = error.what
+            continue
+        except HudiError as error:
+            differences.append(
+                Difference(Source.METASTORE, f"the table's entry in {tool}", error.hint, error.what)
+            )
+            continue
+        name = f"entries in {planned.address}"
+        checked[name] = checked.get(name, 0) + len(planned.entries)
+        for entry in planned.entries:
+            differences += _differences(entry)
+    return replace(found, differences=tuple(differences), checked=checked, skipped=skipped)
+
+
+def _differences(entry: SyncedEntry) -> list[Difference]:
+    name, found = f"{entry.database}.{entry.name}", []
+    if entry.change in _WORDS:
+        expected = "; ".join(entry.columns) or "those of the table's present state"
+        what = f"columns and properties of {name}"
+        found.append((what, expected, _WORDS[entry.change]))
+    partitions = {
+        "as in the table": ("at another place", entry.changed),
+        "there": ("not there", entry.added),
+        "gone": ("there", entry.dropped),
+    }
+    for expected, (actual, paths) in partitions.items():
+        found += [(f"partition {path} of {name}", expected, actual) for path in paths]
+    return [
+        Difference(Source.METASTORE, what, expected, actual, is_pending=True)
+        for what, expected, actual in found
+    ]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hudi_core.config.clustering import ClusteringConfig
-from hudi_core.config.key import GivenOptions
+from hudi_core.config.options import GivenOptions
 from hudi_core.config.resolve import given_options, options_as_strings
 from hudi_core.config.ttl import TtlConfig
 from hudi_core.config.write import WriteConfig
@@ -54,10 +54,8 @@ from hudi_core.services.rollback import (
     roll_back_instant,
 )
 from hudi_core.services.upgrade import CHANGED_OPTIONS, Upgrade, plan_upgrade, upgrade_table
-from hudi_core.sync.after_commit import require_syncable
-from hudi_core.sync.lag import with_entries
 from hudi_core.sync.result import SyncResult
-from hudi_core.sync.tool import sync_table, tool_named
+from hudi_core.sync.tool import require_syncable, sync_table, tool_named, with_entries
 from hudi_core.table.arguments import Columns, Options, commit_time
 from hudi_core.table.session import TableCall, TableSession
 from hudi_core.txn.table_lock import table_lock

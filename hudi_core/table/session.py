@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from hudi_core.config.key import GivenOptions, is_secret_name
+from hudi_core.config.options import GivenOptions, is_secret_name
 from hudi_core.config.resolve import options_as_strings
 from hudi_core.config.sql import SqlLimits
 from hudi_core.config.sync import SyncConfig
@@ -31,9 +31,10 @@ from hudi_core.services.opening import open_table
 from hudi_core.services.partition_ttl import expire_after_commit
 from hudi_core.services.progress import Progress, counted, no_progress
 from hudi_core.storage.properties_file import WatchedProperties
-from hudi_core.sync.after_commit import require_syncable, sync_after_commit
+from hudi_core.sync.tool import require_syncable, sync_after_commit
 from hudi_core.table.arguments import NO_EXTRAS, Columns, Extras, Options, names_of
 from hudi_core.table_handle import OpenTable
+from hudi_core.txn.last_hold import LastHold
 from hudi_core.txn.table_lock import TableLock, table_lock
 from hudi_core.write.client import WriteClient
 from hudi_core.write.validation import Validation, Validator
@@ -53,6 +54,7 @@ class TableSession:
         self.options = GivenOptions(options)
         self.latest = LatestState()
         self._stored = WatchedProperties()
+        self._left = LastHold()
         self._parsed: tuple[GivenOptions, WriteConfig] | None = None
 
     @property
@@ -158,7 +160,7 @@ class TableSession:
         services, lock = InlineServices(config.services), table_lock(opened, config)
         limits = SqlLimits.from_options(merged)
         validation = Validation(config.validators, extras.validators, limits)
-        writer = WriteClient(opened, lock, engine, config, services)
+        writer = WriteClient(opened, lock, engine, config, services, known=self._left)
         writer.validation = None if validation.is_empty else validation
         return writer
 

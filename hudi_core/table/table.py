@@ -991,7 +991,7 @@ class Table:
         drop
             Columns to drop. A later column of the same name does not bring their values back.
         promote
-            Wider types: see :mod:`hudi_core.schema.promotions`.
+            Wider types: see :mod:`hudi_core.schema.casting`.
 
         Raises
         ------

@@ -17,10 +17,10 @@ from hudi_core.services.stage_record import StageRecord
 from hudi_core.table.arguments import Extras
 from hudi_core.table.merging import TableMerger
 from hudi_core.table.session import TableCall, TableSession
-from hudi_core.write.auto_record_keys import default_operation
 from hudi_core.write.conditional.changes import Changes, ChangeWhere
 from hudi_core.write.conditional.expressions import Values, Where
 from hudi_core.write.conditional.merge_changes import MergeChanges, whole_source
+from hudi_core.write.preparing import default_operation
 from hudi_core.write.previewing import dry_run, dry_run_of_deletion
 from hudi_core.write.replacing import PartitionLike
 from hudi_core.write.validation import Validator

@@ -15,8 +15,7 @@ from typing import Final
 
 from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import TimelineError
-from hudi_core.model.instant_time import InstantTime, next_instant_time
-from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
+from hudi_core.model.instant_time import UTC_TIMELINE, InstantTime, TimelineZone, next_instant_time
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
 

@@ -17,8 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
-from hudi_core.model.instant_time import InstantTime, next_instant_time
-from hudi_core.model.timeline_zone import TimelineZone
+from hudi_core.model.instant_time import InstantTime, TimelineZone, next_instant_time
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.serde import (
     decode_commit,

@@ -19,8 +19,7 @@ from hudi_core.config.table_keys import TableKeys
 from hudi_core.errors import TimelineError
 from hudi_core.model.files import FileStatus
 from hudi_core.model.instant import State
-from hudi_core.model.instant_time import SOLO_PREFIX, to_epoch_millis
-from hudi_core.model.timeline_zone import TimelineZone
+from hudi_core.model.instant_time import SOLO_PREFIX, TimelineZone, to_epoch_millis
 from hudi_core.timeline.active import ActiveTimeline
 
 _QUARTER: Final = 15 * 60_000

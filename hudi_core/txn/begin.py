@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,6 +12,7 @@ from hudi_core.errors import (
     HudiError,
 )
 from hudi_core.metadata.maintenance.lifecycle import ensure_metadata_table
+from hudi_core.metadata.state import MetadataState
 from hudi_core.model.client import HeldMetadata
 from hudi_core.model.commit import CommitMetadata, WriteOperation
 from hudi_core.model.instant import Action, Instant, State
@@ -20,6 +21,7 @@ from hudi_core.timeline.serde import encode
 from hudi_core.txn.conflicts import chosen_strategy
 from hudi_core.txn.creation import end_creation
 from hudi_core.txn.heartbeat import Heartbeat
+from hudi_core.txn.last_hold import LastHold
 from hudi_core.txn.markers import Markers
 from hudi_core.txn.publication import opened_version
 from hudi_core.txn.recovery import rollback
@@ -52,17 +54,19 @@ def begin(
     *,
     requested_body: bytes = b"",
     plan: Callable[[OpenTable], Request | None] | None = None,
+    known: LastHold | None = None,
 ) -> Transaction:
     """Put a new write on the timeline.
 
     ``plan`` runs on the table as it is after recovery, and refuses what cannot be written before
     anything of the write is there; what it returns is put on the timeline. Without it the write was
-    planned on the table as it was opened. ``action`` is ``commit``, ``replacecommit`` or
+    planned on the table as it was opened. ``known`` is what this process left of the table before,
+    and what this write is going to leave. ``action`` is ``commit``, ``replacecommit`` or
     ``clustering``. A table that was dropped or replaced since it was opened is refused.
     """
     chosen_strategy(table.client)  # one that cannot be had is an error before the work is done
-    with _given_up_unless_unlocked(table) as begun, lock.held():
-        state, request = _ready(table, config, plan)
+    with _given_up_unless_unlocked(table) as begun, lock.held() as hold:
+        state, request, tables = _ready(table, config, plan, hold.heartbeats, known)
         if request is None:
             inflight_body = encode(CommitMetadata(operation_type=operation.value))
             request = Request(requested_body, inflight_body)
@@ -103,6 +107,9 @@ def begin(
         )
         if request.scheduled is not None:
             transaction.scheduled = request.requested
+        transaction.known, transaction.tables = known, tables
+        if began.instants == state.timeline.instants:
+            transaction.files = state.files  # of no other state by the format either
         begun.append(transaction)
     return transaction
 
@@ -115,8 +122,8 @@ def schedule(
     plan: Callable[[OpenTable], Request | None],
 ) -> Instant:
     """Put an action's plan on the timeline, for anybody to run."""
-    with lock.held():
-        state, request = _ready(table, config, plan)
+    with lock.held() as hold:
+        state, request, _ = _ready(table, config, plan, hold.heartbeats)
         time_ = state.client.clock.next_time(state.timeline)
         body = b"" if request is None else request.requested
         return state.client.active.create_requested(Instant(time_, action, State.REQUESTED), body)
@@ -126,14 +133,19 @@ def _ready(
     table: OpenTable,
     config: WriteConfig,
     plan: Callable[[OpenTable], Request | None] | None,
-) -> tuple[TableState, Request | None]:
-    """The table as a new action meets it, and its request."""
+    heartbeats: Sequence[str] | None,
+    known: LastHold | None = None,
+) -> tuple[TableState, Request | None, MetadataState | None]:
+    """The table as a new action meets it, its request, and the metadata table."""
     table.client.require_writable()
-    state = TableState.load(table, held=HeldMetadata())
+    held = HeldMetadata() if known is None else known.held()
+    state = TableState.load(table, held=held)
     if plan is None:
         require_same_table(table.client, state.client)
     state.client.require_writable()
-    state = recover(state, config)
+    state = recover(state, config, heartbeats)
+    if known is not None:
+        state = known.seen_in(state)
     tables = state.metadata
     if tables is not None:
         state = state.with_metadata(tables)
@@ -141,7 +153,7 @@ def _ready(
     state = state.with_client(ensure_metadata_table(state.client, config.metadata, tables))
     if not state.timeline.instants:
         end_creation(state.client.storage)  # its creator may have died between the last two steps
-    return state, request
+    return state, request, tables
 
 
 @contextmanager

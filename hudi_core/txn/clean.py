@@ -35,8 +35,7 @@ from hudi_core.txn.publication import (
 )
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
-from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import replaced_groups, written_files
+from hudi_core.view.file_system import FileSystemView, replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
 
 
@@ -48,7 +47,7 @@ def clean(
     requested = client.clock.next_time(state.timeline)
     instant = request_clean(client, requested, plan)
     state = state.with_instant(instant)
-    return continue_clean(state, lock, instant, is_new=True, over_foreign=over_foreign)
+    return continue_clean(state, lock, instant, plan=plan, over_foreign=over_foreign)
 
 
 def continue_pending(state: TableState, lock: TableLock) -> TableState:
@@ -63,12 +62,12 @@ def continue_clean(
     lock: TableLock,
     instant: Instant,
     *,
-    is_new: bool = False,
+    plan: CleanerPlan | None = None,
     over_foreign: bool = False,
 ) -> tuple[TableState, Instant | None, CleanMetadata | None]:
     """Bring a clean whose plan is on the timeline to its end.
 
-    ``is_new``: the caller has just made the plan, under this hold of the lock. ``over_foreign``:
+    ``plan`` is given by who has just made it, under this hold of the lock. ``over_foreign``:
     commits of other writers to the format may be there, and stay what they are.
 
     Both instant and metadata are ``None`` when the plan is empty, left by a writer that died while
@@ -81,8 +80,8 @@ def continue_clean(
     """
     client, host = state.client, state.table.host
     version = version_of_any_writer if over_foreign else present_version
-    check = _unchecked if is_new else partial(_require_superfluous, state)
-    work = start_clean(client, instant, check)
+    check = partial(_require_superfluous, state) if plan is None else _unchecked
+    work = start_clean(client, instant, check, plan)
     if work is None:
         return state.without(instant), None, None
     state = state.with_instant(work.instant)
@@ -98,7 +97,7 @@ def continue_clean(
     client = state.client
     completion = client.clock.next_time(state.timeline)
     completed = complete_clean(client, work, completion, metadata)
-    state = state.with_instant(completed)
+    state = state.with_instant(completed).without_files(work.files)
     table, client = state.table, state.client
     publish_with_retry(
         table,

@@ -27,12 +27,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from hudi_core.engine.threads import start_thread
+from hudi_core.engine.base import start_thread
 from hudi_core.errors import PathNotFoundError, PreconditionFailedError, StorageError
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
+from hudi_core.storage.disk import translated
 from hudi_core.storage.location import parse_location
-from hudi_core.storage.posix_errors import translated
 from hudi_core.storage.store_clock import store_now_ms
 
 FOLDER: Final = ".hoodie/.heartbeat"

@@ -30,9 +30,9 @@ from hudi_core.model.commit import (
     WriteOperation,
     WriteStatus,
 )
+from hudi_core.model.extra_metadata import taken_in_by_format
 from hudi_core.model.format import PARENT_KEY, FormatCommit, Publication
 from hudi_core.model.instant import Instant
-from hudi_core.model.taken_in import taken_in_by_format
 from hudi_core.plugin.joint import join_versions
 from hudi_core.table_handle import OpenTable
 

@@ -22,7 +22,7 @@ from hudi_core.model.capability import Capability
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
 from hudi_core.schema.arrow_types import children
-from hudi_core.schema.promotions import promotion
+from hudi_core.schema.casting import promotion
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable

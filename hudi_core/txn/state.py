@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,9 +10,13 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.metadata.index_definitions import IndexDefinitions
 from hudi_core.metadata.state import MetadataState
 from hudi_core.model.client import HeldMetadata
+from hudi_core.model.files import FileStatus, PartitionPath
 from hudi_core.model.instant import Instant
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
+
+ListedFiles = Mapping[PartitionPath, Sequence[FileStatus]]
+"""Files by partition."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +26,15 @@ class TableState:
     Loaded when the lock is taken, and replaced by each step that changes the table; it must not
     outlive the hold, as others may change everything after that.
 
-    ``definitions`` are its indexes, where they have been loaded.
+    ``definitions`` are its indexes, where they have been loaded. ``earlier`` is its metadata table
+    as it was known before, for what has not changed since; ``files`` are all that some partitions
+    hold of committed writes, where that is known without a listing.
     """
 
     table: OpenTable
     definitions: IndexDefinitions | None = None
+    earlier: MetadataState | None = None
+    files: ListedFiles | None = None
 
     @classmethod
     def load(
@@ -61,19 +69,39 @@ class TableState:
     @cached_property
     def metadata(self) -> MetadataState | None:
         """The metadata table's state, read on demand; ``None`` without one."""
-        return MetadataState.load(self.client, self.definitions)
+        return MetadataState.load(self.client, self.definitions, self.earlier)
+
+    @property
+    def known_metadata(self) -> MetadataState | None:
+        """The metadata table's state as far as it is loaded."""
+        loaded: MetadataState | None = self.__dict__.get("metadata", self.earlier)
+        return loaded
+
+    def knowing(self, earlier: MetadataState | None, files: ListedFiles | None) -> TableState:
+        """This state with what was known before of its metadata table and its files."""
+        return replace(self, earlier=earlier, files=files)
 
     # --- what a change leads to ------------------------------------------------------------------
 
     def with_metadata(self, tables: MetadataState) -> TableState:
         """The state once the metadata table has changed."""
-        return self.with_client(tables.client, tables.definitions)
+        state = self.with_client(tables.client, tables.definitions)
+        return replace(state, earlier=tables)
 
     def with_client(
         self, client: TableMetaClient, definitions: IndexDefinitions | None = None
     ) -> TableState:
         """The state with another client and its indexes, if known."""
-        return TableState(replace(self.table, client=client), definitions)
+        table = replace(self.table, client=client)
+        return replace(self, table=table, definitions=definitions, earlier=None)
+
+    def without_files(self, gone: Mapping[PartitionPath, Collection[str]]) -> TableState:
+        """The state after files were deleted, by their names."""
+        files = {
+            path: tuple(one for one in some if one.name not in gone.get(path, ()))
+            for path, some in (self.files or {}).items()
+        }
+        return self if self.files is None else replace(self, files=files)
 
     def with_properties(self, properties: Mapping[str, str]) -> TableState:
         """The state once its holder has changed properties; the metadata table stays."""

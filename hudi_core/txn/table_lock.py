@@ -6,7 +6,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -45,9 +45,11 @@ class Hold:
     """One hold of the lock.
 
     ``is_done``: what the lock was taken for has taken place, even if the lock is lost.
+    ``heartbeats``: names of the heartbeats that were there when it began, where it looked.
     """
 
     is_done: bool = False
+    heartbeats: Sequence[str] | None = None
 
 
 class TableLock:
@@ -91,7 +93,7 @@ class TableLock:
             yield hold
             return
         self._take()
-        self._wait_for_services()
+        hold.heartbeats = self._wait_for_services()
         self._owner = threading.get_ident()
         try:
             yield hold
@@ -146,11 +148,11 @@ class TableLock:
             raise
         self._is_stuck = False
 
-    def _wait_for_services(self) -> None:
+    def _wait_for_services(self) -> Sequence[str] | None:
         if self._signs is None:
-            return
+            return None
         try:
-            self._signs.wait(self._timeout_s)
+            return self._signs.wait(self._timeout_s)
         except BaseException:
             self._unlock()
             raise
@@ -319,9 +321,17 @@ class ServiceSigns:
         self._interval_ms = interval_ms
         self._misses = misses
 
-    def wait(self, timeout_s: float) -> None:
-        """Wait until no service is at work."""
-        self._wait(self._services, "a table service", time.monotonic() + timeout_s)
+    def wait(self, timeout_s: float) -> Sequence[str]:
+        """Wait until no service is at work; returns the heartbeats that are there then."""
+        beating: Sequence[str] = ()
+
+        def services() -> list[InstantTime]:
+            nonlocal beating
+            beating = self._beating()
+            return self._alive_services(beating)
+
+        self._wait(services, "a table service", time.monotonic() + timeout_s)
+        return beating
 
     @contextmanager
     def shown(self, timeout_s: float) -> Iterator[None]:
@@ -372,7 +382,10 @@ class ServiceSigns:
             time.sleep(min(_PAUSE_S, max(deadline - now, 0.01)))
 
     def _services(self) -> list[InstantTime]:
-        found = [InstantTime(one) for one in self._beating() if one.endswith(SERVICE_SIGN)]
+        return self._alive_services(self._beating())
+
+    def _alive_services(self, beating: Sequence[str]) -> list[InstantTime]:
+        found = [InstantTime(one) for one in beating if one.endswith(SERVICE_SIGN)]
         alive = [one for one in found if self._is_alive(one)]
         for dead in set(found).difference(alive):
             heartbeat.remove_heartbeat(self._client.storage, dead)

@@ -13,7 +13,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.errors import (
@@ -22,6 +22,7 @@ from hudi_core.errors import (
 )
 from hudi_core.metadata.maintenance.services import run_services
 from hudi_core.metadata.session import MetadataSession, record_commit
+from hudi_core.metadata.state import MetadataState
 from hudi_core.model.client import HeldMetadata
 from hudi_core.model.commit import CommitMetadata, WriteOperation, WriteStatus
 from hudi_core.model.extra_metadata import CommitExtras
@@ -35,12 +36,12 @@ from hudi_core.storage.temp_folders import STAGE, temp_folder
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.txn.attempts import LocalAttempts
 from hudi_core.txn.carried_metadata import with_extras
 from hudi_core.txn.commit_errors import aborted, busy, rolled_back, superseded, unknown_outcome
 from hudi_core.txn.conflicts import require_no_conflicts
 from hudi_core.txn.heartbeat import Heartbeat
-from hudi_core.txn.markers import Markers
+from hudi_core.txn.last_hold import LastHold, files_after, settled
+from hudi_core.txn.markers import LocalAttempts, Markers
 from hudi_core.txn.publication import (
     PublicationRejectedError,
     is_two_step,
@@ -53,7 +54,7 @@ from hudi_core.txn.recovery import rollback
 from hudi_core.txn.recovery.roll_forward import ROUNDS, publish, roll_forward_pending
 from hudi_core.txn.scheduled import schedule_again
 from hudi_core.txn.schema_step import SchemaStep, commit_schema
-from hudi_core.txn.state import TableState
+from hudi_core.txn.state import ListedFiles, TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.view.file_system import FileSystemView
 
@@ -123,6 +124,10 @@ class Transaction:
         The files of its tasks, where they run in this process.
     view
         The table's files that the write builds on, as far as it has listed them.
+    known
+        What this process leaves of the table, for its next write.
+    tables, files
+        The metadata table, and files of some partitions, as they were when the write began.
     scheduled
         The plan that stays when this attempt at it fails; ``None`` where nothing stays.
     check
@@ -143,6 +148,9 @@ class Transaction:
     lost: set[str] = field(default_factory=set)
     attempts: LocalAttempts | None = None
     view: FileSystemView | None = None
+    known: LastHold | None = None
+    tables: MetadataState | None = None
+    files: ListedFiles | None = None
     scheduled: bytes | None = None
     check: CommitCheck | None = None
     _may_be_complete: bool = False
@@ -188,7 +196,7 @@ class Transaction:
             parent = parent_of(self.table.holding(held), self.extras.takes_in)
             # who saw an old sign of life may plan a rollback right after this
             read_at = time.monotonic() if self.heartbeat.is_fresh else -math.inf
-            loaded = TableState.load(self.table, held=held)
+            loaded = self._as_begun(TableState.load(self.table, held=held))
             done = self._done(loaded)
             if done is not None:
                 hold.is_done = True
@@ -231,7 +239,7 @@ class Transaction:
             if isinstance(receipt, PublicationRejectedError):
                 raise aborted(self.instant, table.host.name, receipt) from receipt
             hold.is_done = True
-            self._run_services(state)
+            self._run_services(self._with_files(state, metadata, now.seen))
         self.timings["commit"] = time.monotonic() - started
         self._cleanup()
         return Committed(completed, receipt, metadata)
@@ -242,10 +250,7 @@ class Transaction:
         What it read at the beginning is out of date.
         """
         before = self.table.client.held
-        if before is None:
-            return HeldMetadata()
-        earlier, before.value = before.value, None
-        return HeldMetadata(earlier=earlier)
+        return HeldMetadata() if before is None else before.handed_on()
 
     def _done(self, state: TableState) -> Committed | None:
         """Result of the write where an earlier call has completed it already."""
@@ -284,12 +289,26 @@ class Transaction:
         """Whether no other write completed since this one began."""
         return tuple(seen.completed_writes()) == tuple(self.began.completed_writes())
 
+    def _as_begun(self, state: TableState) -> TableState:
+        """A state with what the write knows of it, where no other action has begun since."""
+        others = settled(state.timeline, self.instant.requested_time)
+        return state.knowing(self.tables, None) if others == self.began.instants else state
+
+    def _with_files(
+        self, state: TableState, metadata: CommitMetadata, seen: TimelineView
+    ) -> TableState:
+        """A state with the files that are known once the write is complete."""
+        compares = self.metadata.validate  # each listing of the metadata table with the storage
+        if self.view is None or compares or not self._is_as_begun(seen):
+            return state
+        return replace(state, files=files_after(self.view.listed, metadata))
+
     def _run_services(self, state: TableState) -> None:
         """Run the table services that are due, the metadata table's first.
 
         The commit has taken place: a service that fails now is continued after the next one.
         """
-        started = time.monotonic()
+        started, left = time.monotonic(), None
         where = "the metadata table"
         try:
             if state.metadata is not None:
@@ -297,10 +316,12 @@ class Transaction:
                 state = state.with_metadata(run_services(state.metadata, self.metadata))
             where = "the table"
             self.lock.require_lease()
-            self.after_commit(state, self.lock)
+            left = self.after_commit(state, self.lock)
         except HudiError:
             root = self.table.client.base_path
             _log.warning("a service of %s at %s failed", where, root, exc_info=True)
+        if self.known is not None:
+            self.known.keep(left)
         self.timings["services"] = time.monotonic() - started
 
     def abort(self) -> None:

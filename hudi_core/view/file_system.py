@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
 from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import (
     BaseFile,
@@ -26,10 +27,9 @@ from hudi_core.model.files import (
     LogFileName,
     PartitionPath,
 )
-from hudi_core.model.instant import Instant
+from hudi_core.model.instant import Action, Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
-from hudi_core.view.replaced import ReadCommit, replaced_groups, written_files
 
 _log = logging.getLogger(__name__)
 
@@ -86,6 +86,7 @@ class FileSystemView:
             instant.requested_time: instant.effective_completion_time
             for instant in timeline.completed_writes()
         }
+        self._listed: dict[PartitionPath, Sequence[FileStatus]] = {}
         self._keep(listed or {})
 
     @property
@@ -101,6 +102,11 @@ class FileSystemView:
     def has_listed(self, partitions: Iterable[PartitionPath]) -> bool:
         """Whether the files of all these partitions are loaded."""
         return self._groups.keys() >= set(partitions)
+
+    @property
+    def listed(self) -> Mapping[PartitionPath, Sequence[FileStatus]]:
+        """The files of the partitions listed so far, uncommitted ones too."""
+        return self._listed
 
     def partitions(self) -> tuple[PartitionPath, ...]:
         """Return every partition path, sorted."""
@@ -150,6 +156,7 @@ class FileSystemView:
         return tuple(chain.from_iterable(group.slices for group in self.file_groups(partitions)))
 
     def _keep(self, listed: Mapping[PartitionPath, Sequence[FileStatus]]) -> None:
+        self._listed.update(listed)
         for path, files in listed.items():
             self._groups[path] = tuple(self._build(path, files))
 
@@ -268,12 +275,65 @@ class ViewManager:
         self._index = index
         self._timeline = timeline
 
-    def view(self, timeline: TimelineView | None = None) -> FileSystemView:
-        """Return the view as of ``timeline``, by default as of now."""
+    def view(
+        self,
+        timeline: TimelineView | None = None,
+        listed: Mapping[PartitionPath, Sequence[FileStatus]] | None = None,
+    ) -> FileSystemView:
+        """Return the view as of ``timeline``, by default as of now.
+
+        ``listed`` are partitions of which all committed files are known.
+        """
         seen = self._timeline() if timeline is None else timeline
         return FileSystemView(
             self._index,
             seen,
             replaced_groups(seen, self._read_commit),
             written_files(seen, self._read_commit),
+            listed,
         )
+
+
+# --- replaced file groups and written files, by instants' metadata --------------------------------
+
+
+ReadCommit = Callable[[Instant], CommitMetadata]
+"""Reads the metadata of a completed write."""
+
+
+def replaced_groups(timeline: TimelineView, read_commit: ReadCommit) -> dict[FileGroupId, Instant]:
+    """Return replaced file groups, each with its first replacecommit.
+
+    Only replacecommits are read. Archived ones are not needed: they are archived after the files
+    they replaced were removed.
+
+    A replacecommit that cannot be read is an error: left out, it would bring deleted rows back.
+    """
+    found: dict[FileGroupId, Instant] = {}
+    for instant in timeline.completed_writes():
+        if instant.action is not Action.REPLACECOMMIT:
+            continue
+        metadata = read_commit(instant)
+        if not isinstance(metadata, ReplaceCommitMetadata):
+            continue
+        for partition, file_ids in metadata.partition_to_replace_file_ids.items():
+            for file_id in file_ids:
+                found.setdefault(FileGroupId(PartitionPath(partition), FileId(file_id)), instant)
+    return found
+
+
+def written_files(
+    timeline: TimelineView, read_commit: ReadCommit
+) -> Callable[[InstantTime], Collection[str] | None]:
+    """Lookup of the paths of a write's files, by its time.
+
+    The answer is ``None`` for a time whose write is not on the timeline (any more).
+    """
+
+    def named(time: InstantTime) -> Collection[str] | None:
+        for instant in timeline.completed_writes():
+            if instant.requested_time == time:
+                return {stat.path for stat in read_commit(instant).stats if stat.path}
+        return None
+
+    return named

@@ -12,8 +12,7 @@ from hudi_core.model.files import BaseFile, BaseFileName
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.storage.federated import FederatedStorage
-from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import ReadCommit
+from hudi_core.view.file_system import FileSystemView, ReadCommit
 
 _DATA: Final = (".parquet", ".orc")
 _HIDDEN: Final = (".", "_")

@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_core.avro.datum import encode_datum
-from hudi_core.avro.writer_schema import ParsedSchema
+from hudi_core.avro.datum import ParsedSchema, encode_datum
 from hudi_core.config.kinds import ChangeLogging
 from hudi_core.engine.python_rows import has_map
 from hudi_core.log_format.block import BlockType, HeaderKey, encode_avro_content, encode_log_block

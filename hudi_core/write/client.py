@@ -39,20 +39,21 @@ from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.data_files import FetchedFiles
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.serde import encode
-from hudi_core.txn.added_keys import MOVES_ROWS, with_new_rows
-from hudi_core.txn.attempts import LocalAttempts
 from hudi_core.txn.begin import Request, begin
-from hudi_core.txn.idempotency import AlreadyDoneError
+from hudi_core.txn.carried_metadata import AlreadyDoneError
+from hudi_core.txn.conflicts import MOVES_ROWS, with_new_rows
+from hudi_core.txn.last_hold import LastHold
+from hudi_core.txn.markers import LocalAttempts
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.transaction import AfterCommit, Transaction, no_services
-from hudi_core.write.clustered_groups import GroupsUnderClustering
 from hudi_core.write.conditional.change_steps import ChangeSteps
 from hudi_core.write.conditional.changes import Changes, Resolved
 from hudi_core.write.ending import commit_metadata, undone_on_failure
 from hudi_core.write.input_schema import unchanged
 from hudi_core.write.key_changes import key_tracking
-from hudi_core.write.layout_proof import proven_layout
+from hudi_core.write.key_proof import proven_layout
+from hudi_core.write.planning import GroupsUnderClustering
 from hudi_core.write.preparing import Prepared, prepared_changes, prepared_rows
 from hudi_core.write.repetition import repetition_of, stored_result
 from hudi_core.write.replacing import (
@@ -83,7 +84,8 @@ class WriteClient:
     commit meanwhile, the commit again, under the lock.
 
     ``is_new``: the table was made for the rows of this write. ``replaces`` are partitions that an
-    overwrite of partitions replaces beside those of its rows.
+    overwrite of partitions replaces beside those of its rows. ``known`` is what this process left
+    of the table.
     """
 
     table: OpenTable
@@ -95,6 +97,7 @@ class WriteClient:
     guard: Guard | None = None
     is_new: bool = False
     replaces: Sequence[PartitionLike] = ()
+    known: LastHold | None = None
 
     def write(self, data: Any, operation: Operation) -> CommitResult:
         """Write the rows and commit; a repetition returns the first result.
@@ -170,7 +173,8 @@ class WriteClient:
             if self.engine.shares_memory:
                 transaction.attempts = LocalAttempts(transaction.heartbeat)
                 context = replace(context, attempts=transaction.attempts, fetched=FetchedFiles())
-            transaction.view = view = table.views().view(transaction.began)
+            view = table.views().view(transaction.began, transaction.files)
+            transaction.view = view
             layout.keep(self.lock)
             steps = steps_of(
                 self.engine,
@@ -345,6 +349,7 @@ class WriteClient:
             operation.recorded,
             requested_body=encode(RequestedReplaceMetadata()) if is_replacing else b"",
             plan=check,
+            known=self.known,
         )
         transaction.after_commit = self.after_commit
         self.table = transaction.table.afresh

@@ -11,24 +11,30 @@ fill one file.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import Final
 
+from hudi_core.actions.clustering import groups_under_clustering
+from hudi_core.config.clustering import ClusteringConfig, UpdatesStrategy
 from hudi_core.config.write import WriteConfig
-from hudi_core.errors import UnsupportedTableError
+from hudi_core.errors import PendingClusteringError, UnsupportedTableError
 from hudi_core.model.buckets import Buckets, bucket_file_id, bucket_of_file
 from hudi_core.model.commit import NO_PREVIOUS_COMMIT, CommitMetadata
 from hudi_core.model.files import (
     BaseFile,
+    BasePath,
     FileGroupId,
     FileId,
     FileSlice,
     PartitionPath,
     derive_file_id,
 )
+from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import TimelineView
+from hudi_core.table_handle import OpenTable
 
 _LOOK_BACK: Final = 5
 """How many commits are read for the size of a record; none of a table's may be large enough."""
@@ -259,3 +265,35 @@ def require_bucket_groups(slices: Iterable[FileSlice], buckets: Buckets, base_pa
         by_partition.setdefault(slice_.partition_path, []).append(slice_.file_id)
     for path, file_ids in by_partition.items():
         bucket_groups(file_ids, buckets, path, base_path)
+
+
+# --- file groups under clustering, which writers leave alone --------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsUnderClustering:
+    """What pending clusterings are about to replace, for one write.
+
+    With ``are_changed`` the write may change the groups all the same; the clustering is given up
+    then.
+    """
+
+    base_path: BasePath
+    groups: Mapping[FileGroupId, Instant] = field(default_factory=dict)
+    are_changed: bool = False
+
+    @classmethod
+    def of(cls, table: OpenTable, timeline: TimelineView) -> GroupsUnderClustering:
+        """Those of a table; reads the plans of pending clusterings."""
+        client = table.client
+        groups = groups_under_clustering(client, timeline)
+        strategy = ClusteringConfig.updates.read(client.options)
+        return cls(client.base_path, groups, strategy is UpdatesStrategy.ALLOW)
+
+    def require_none_of(self, changed: Collection[FileGroupId]) -> None:
+        """Refuse a write that changes one of the groups."""
+        if self.are_changed:
+            return
+        for group in sorted(self.groups.keys() & set(changed)):  # guard rejects
+            time = self.groups[group].requested_time
+            raise PendingClusteringError(self.base_path, time, group.file_id, group.partition_path)

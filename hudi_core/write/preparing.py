@@ -8,23 +8,25 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from hudi_core.config.kinds import PartialUpdateMode
+from hudi_core.config.kinds import InsertDuplicates, PartialUpdateMode
 from hudi_core.config.support import require_known_zone
+from hudi_core.config.table import TableConfig
 from hudi_core.config.write import WriteConfig
+from hudi_core.errors import InvalidOptionError, RecordKeyError
+from hudi_core.keygen import brings_keys
 from hudi_core.model.instant_time import EARLIEST
-from hudi_core.model.operation import Operation
+from hudi_core.model.operation import INSERT, UPSERT, Operation
 from hudi_core.rows.context import WriteContext
 from hudi_core.rows.deciding import require_delete_markers, require_merge_columns
 from hudi_core.rows.filling import require_null_defaults
 from hudi_core.rows.sorting import require_sortable_columns
 from hudi_core.schema.absence import Absence, flags_of
-from hudi_core.schema.table_schema import PARTITION_PATH, TableSchema, is_column
+from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY, TableSchema, is_column
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.schema_step import SchemaStep
-from hudi_core.write.auto_record_keys import write_config_for
 from hudi_core.write.conditional.changes import Changes, Resolved, TableColumns, staged_columns
 from hudi_core.write.input_schema import plan_schema, staged_schema, unchanged
-from hudi_core.write.layout_proof import ProvenLayout, proven_layout
+from hudi_core.write.key_proof import ProvenLayout, proven_layout
 from hudi_core.write.partial_rows import AbsentValues, require_same_partition
 from hudi_core.write.validation import Validation
 
@@ -127,3 +129,60 @@ def prepared_changes(
     found = changes.resolve(TableColumns(client.config, step.base, context.is_global))
     staged = staged_columns(step.base.arrow, operation)
     return Prepared(context, replace(step.base, arrow=staged), step, layout), found
+
+
+# --- tables without a record key: keys are generated ----------------------------------------------
+# Every new row gets a key of its own, and only rows that bring the key they were read with are
+# looked up.
+#
+# Source: Hudi's ``AutoRecordGenWrapperKeyGenerator`` and ``HoodieCreateRecordUtils``. The keys are
+# made with the meta columns, see :func:`hudi_core.rows.meta_columns.with_meta_columns`.
+
+
+def default_operation(config: TableConfig, names: list[str]) -> Operation:
+    """Operation of a write that names none.
+
+    ``names`` include meta columns.
+    """
+    has_keys = config.record_key_fields or brings_keys(config, names)
+    return UPSERT if has_keys else INSERT
+
+
+def write_config_for(
+    table: TableConfig, config: WriteConfig, operation: Operation, names: list[str]
+) -> WriteConfig:
+    """Return a write's options for a table, keyless ones included.
+
+    ``names`` include meta columns. Operations that look rows up by key, and options that compare
+    keys, are refused for a keyless table.
+    """
+    if table.record_key_fields:
+        return config
+    if operation.by_key:
+        if brings_keys(table, names):
+            return config
+        raise RecordKeyError(
+            f"The table has no record key, so its rows cannot be {operation.participle} by "
+            "columns of their own",
+            f"Read the rows from the table, change them, and write them with their columns "
+            f"{RECORD_KEY} and {PARTITION_PATH}; or use insert, bulk_insert, insert_overwrite or "
+            "delete_partitions, or copy the rows into a table that is created with a record key.",
+            operation=operation.recorded,
+        )
+    for key, value, is_asked in (
+        (WriteConfig.combine_before_insert, "true", config.combine_before_insert),
+        (
+            WriteConfig.insert_duplicates,
+            config.insert_duplicates.value,
+            config.insert_duplicates is not InsertDuplicates.NONE,
+        ),
+    ):
+        if is_asked:
+            raise InvalidOptionError(
+                key.key,
+                value,
+                "the table has no record key, so no two rows have the same",
+                "Drop the option.",
+            )
+    # generated keys never meet
+    return replace(config, allow_duplicate_on_insert=True)

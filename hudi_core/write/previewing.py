@@ -33,9 +33,8 @@ from hudi_core.schema.table_schema import PARTITION_PATH, RECORD_KEY, TableSchem
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.schema_step import SchemaStep
 from hudi_core.write.client import WriteClient
-from hudi_core.write.clustered_groups import GroupsUnderClustering
 from hudi_core.write.ending import commit_metadata
-from hudi_core.write.planning import GroupWrite
+from hudi_core.write.planning import GroupsUnderClustering, GroupWrite
 from hudi_core.write.preparing import Prepared, prepared_rows
 from hudi_core.write.replacing import (
     PartitionLike,

@@ -11,7 +11,7 @@ from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import CommitResult, commit_result
 from hudi_core.table_handle import OpenTable
-from hudi_core.txn.idempotency import Done, done_writes, is_accounted, repeated
+from hudi_core.txn.carried_metadata import Done, done_writes, is_accounted, repeated
 
 
 def repetition_of(

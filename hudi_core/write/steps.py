@@ -44,10 +44,15 @@ from hudi_core.schema.table_schema import TableSchema
 from hudi_core.table_handle import OpenTable
 from hudi_core.txn.conflicts import require_no_early_conflicts
 from hudi_core.write.bulk_insert import bulk_insert_rows
-from hudi_core.write.clustered_groups import GroupsUnderClustering
 from hudi_core.write.merge_handle import GroupTask, write_group
 from hudi_core.write.nesting import can_nest, require_unnested_partitions, unmark_partitions
-from hudi_core.write.planning import BucketAssignment, FileSizing, GroupWrite, average_record_size
+from hudi_core.write.planning import (
+    BucketAssignment,
+    FileSizing,
+    GroupsUnderClustering,
+    GroupWrite,
+    average_record_size,
+)
 from hudi_core.write.replacing import replaced_slices
 
 _STAGE, _TAG, _WRITE, _FOLD, _CHECK = range(5)

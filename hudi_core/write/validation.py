@@ -27,7 +27,7 @@ from hudi_core.config.validators import (
     ValidatorsConfig,
 )
 from hudi_core.errors import CommitValidationError, ExpressionLimitError, InvalidOptionError
-from hudi_core.extension.foreign import Raised, attempt
+from hudi_core.extension.guard import Raised, attempt
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.protocols import TimelineView
 from hudi_core.model.result import ProposedCommit

@@ -11,11 +11,12 @@ import hudi_core as hudi
 from hudi_core.engine.base import TaskContext
 from hudi_core.engine.spark import SparkEngine
 from tests.cluster.standalone import Cluster
-from tests.cluster.written import FORMATS, STORES, frame, made, require_right
+from tests.cluster.written import STORES, frame, made, require_right
 from tests.crash.check_table import ACKED, Tried
 from tests.crash.place import Place, S3Place
 from tests.crash.rows import BASE, CHANGED, as_rows, as_table, putting
 from tests.crash.tables import OPTIONS
+from tests.tables import FORMATS
 
 COLUMNS = ["id", "part", "ts"]
 

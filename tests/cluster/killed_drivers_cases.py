@@ -20,7 +20,6 @@ import pytest
 from tests.cluster.sessions import counted_events
 from tests.cluster.standalone import Cluster, kill_tree, killed
 from tests.cluster.written import (
-    FORMATS,
     SERVICES,
     STORES,
     drawn,
@@ -32,6 +31,7 @@ from tests.crash.check_table import ACKED, FAILED, OPEN, Tried
 from tests.crash.place import Place, S3Place
 from tests.crash.rows import as_table, putting
 from tests.crash.tables import OPTIONS
+from tests.tables import FORMATS
 
 SEED = int(os.environ.get("HUDI_SEED", "15"))
 DRIVERS = int(os.environ.get("HUDI_DRIVERS", "3"))

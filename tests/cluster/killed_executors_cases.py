@@ -22,11 +22,12 @@ import hudi_core as hudi
 from hudi_core.errors import CommitStateUnknownError, HudiError
 from tests.cluster.sessions import counted_events, session
 from tests.cluster.standalone import Cluster, killed
-from tests.cluster.written import FORMATS, SERVICES, STORES, drawn, made, require_right
+from tests.cluster.written import SERVICES, STORES, drawn, made, require_right
 from tests.crash.check_table import ACKED, FAILED, OPEN, Tried
 from tests.crash.place import Place
 from tests.crash.rows import as_table, putting
 from tests.crash.tables import OPTIONS
+from tests.tables import FORMATS
 
 SEED = int(os.environ.get("HUDI_SEED", "15"))
 STEPS = int(os.environ.get("HUDI_STEPS", "8"))

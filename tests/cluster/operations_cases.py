@@ -12,10 +12,11 @@ from pyspark.sql import SparkSession
 import hudi_core as hudi
 from hudi_core.engine.spark import SparkEngine
 from tests.cluster.standalone import Cluster
-from tests.cluster.written import FORMATS, STORES, WatchedEngine, frame, made, require_right
+from tests.cluster.written import STORES, WatchedEngine, frame, made, require_right
 from tests.crash.check_table import ACKED, Tried
 from tests.crash.place import Place
 from tests.crash.rows import Effect, Held, as_table, dropping, putting, replacing
+from tests.tables import FORMATS
 
 SPREAD: Held = {f"n{at}": ("xyz"[at % 3], 5) for at in range(40)}
 CHANGED: Held = {"a": ("x", 5), "c": ("y", 5), **SPREAD}

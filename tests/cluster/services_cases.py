@@ -19,10 +19,11 @@ from hudi_core.model.instant import Action
 from hudi_core.services.metadata import MetadataOperator
 from hudi_core.services.opening import open_table
 from hudi_core.txn.table_lock import table_lock
-from tests.cluster.written import FORMATS, STORES, WatchedEngine, frame, made, require_right
+from tests.cluster.written import STORES, WatchedEngine, frame, made, require_right
 from tests.crash.check_table import ACKED, Tried
 from tests.crash.place import Place
 from tests.crash.rows import CHANGED, Held, as_table, dropping, putting
+from tests.tables import FORMATS
 
 TIGHT = {
     "hoodie.cleaner.commits.retained": "1",

@@ -24,12 +24,11 @@ from tests.crash.check_table import Tried, check_rows, check_table
 from tests.crash.place import Place, S3Place
 from tests.crash.rows import FIRST, SECOND, Effect, Held, as_table, dropping, putting, replacing
 from tests.crash.s3_service import BUCKET, REGION
-from tests.crash.tables import CANARY, OPTIONS, new_table
+from tests.crash.tables import CANARY, OPTIONS, crashing_table
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-FORMATS: Final = ("native", "iceberg", "delta")
 STORES: Final = ("local", "s3")
 SERVICES: Final = {
     "hoodie.cleaner.commits.retained": "3",
@@ -63,7 +62,7 @@ class S3Bucket:
 def made(place: Place, format_name: str) -> hudi.Table:
     """A table with the rows that everything begins with."""
     given = place.given if isinstance(place, S3Place) else {}
-    table = new_table(place.root, format_name, {**OPTIONS, **SERVICES, **given})
+    table = crashing_table(place.root, format_name, {**OPTIONS, **SERVICES, **given})
     table.insert(as_table(FIRST))
     table.upsert(as_table(SECOND))
     return table
@@ -130,9 +129,7 @@ class WatchedEngine(SparkEngine):
         return {int(one.name.partition("-")[0]) for one in self._folder.iterdir()}
 
 
-# --- what a campaign does ----------------------------------------------------------------------
-
-
+# --- what a campaign does
 @dataclass(frozen=True, slots=True)
 class Step:
     """One thing done to a table.

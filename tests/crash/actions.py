@@ -30,7 +30,7 @@ from tests.crash.rows import (
     putting,
     replacing,
 )
-from tests.crash.tables import OPTIONS, RETAINED, SEVERAL, new_table
+from tests.crash.tables import OPTIONS, RETAINED, SEVERAL, crashing_table
 
 _INSERTED: Final = {**OPTIONS, "hoodie.datasource.write.operation": "insert"}
 """Rows that are written twice are there twice."""
@@ -174,7 +174,7 @@ class NewTable:
         try:
             hudi.Table.open(self.path, dict(self.options))
         except NotATableError:
-            new_table(self.path, format_name or self.format_name, self.options)
+            crashing_table(self.path, format_name or self.format_name, self.options)
 
     def upsert(self, rows: pa.Table) -> hudi.CommitResult:
         """Write to it."""

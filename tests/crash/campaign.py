@@ -21,7 +21,8 @@ from tests.crash.rig import Case, Verdict
 from tests.crash.s3_rig import S3Rig, S3Verdict
 from tests.crash.s3_scenes import S3Case
 from tests.crash.scenes import SCENES
-from tests.crash.tables import FORMATS, SEVERAL
+from tests.crash.tables import SEVERAL
+from tests.tables import FORMATS
 
 STEPS_FILE: Final = Path(__file__).with_name("steps.json")
 """Every step of every scene that is known, by format and scene."""
@@ -174,7 +175,7 @@ def all_cases(
     interrupted as well. ``is_whole``: see :meth:`Counted.cases`.
     """
     cases = [case for one in counted for case in one.cases(hows, is_whole=is_whole)]
-    cases += pairs(counted, second)
+    cases += two_deaths(counted, second)
     cases += late(counted, second)
     return cases
 
@@ -202,7 +203,7 @@ def late(counted: Sequence[Counted], number: int) -> Iterator[Case]:
             yield Case(format_name, scene, Fault(0, LATE), Fault(place, LANDS))
 
 
-def pairs(counted: Sequence[Counted], number: int) -> Iterator[Case]:
+def two_deaths(counted: Sequence[Counted], number: int) -> Iterator[Case]:
     """Yield cases in which both a writer and the one that makes good what it left die.
 
     ``number``: how many for each format and scene.

@@ -17,7 +17,7 @@ from pyiceberg.exceptions import NoSuchTableError
 import hudi_core as hudi
 from hudi_core.config.table_parsers import NATIVE
 from hudi_core.errors import HudiError, NotATableError
-from hudi_core.metadata.hfile.layout import DATA_MAGIC
+from hudi_core.metadata.hfile.block import DATA_MAGIC
 from hudi_core.metadata.maintenance.validator import validate
 from hudi_core.metadata.partition_types import FILES
 from hudi_core.metadata.partitions.names import Check

@@ -40,11 +40,10 @@ from tests.crash.place import LocalPlace, Place, S3Place
 from tests.crash.readers import as_tuples, by_hudi_rs, foreign_reader
 from tests.crash.s3_campaign import S3_FORMATS
 from tests.crash.s3_service import BUCKET, REGION, S3Service, s3_service
-from tests.crash.tables import FORMATS as LOCAL_FORMATS
-from tests.tables import new_table
+from tests.tables import FORMATS as LOCAL_FORMATS
+from tests.tables import SCHEMA, new_table
 
-SCHEMA: Final = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
-FORMATS: Final = (*LOCAL_FORMATS, *S3_FORMATS)
+ALL_FORMATS: Final = (*LOCAL_FORMATS, *S3_FORMATS)
 SHARED: Final = {
     "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
     "hoodie.fs.fsync": "false",
@@ -319,7 +318,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--commits", type=int, default=50)
-    parser.add_argument("--formats", nargs="+", choices=FORMATS, default=FORMATS)
+    parser.add_argument("--formats", nargs="+", choices=ALL_FORMATS, default=ALL_FORMATS)
     parser.add_argument("--table", help=argparse.SUPPRESS)
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)

@@ -29,9 +29,8 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.table_lock import table_lock
 from tests.crash.counting_storage import CountedSteps, Fault, in_fork
 from tests.crash.disk_states import DiskState, DiskStates
-from tests.tables import new_table
+from tests.tables import SCHEMA, new_table
 
-SCHEMA: Final = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 COLUMNS: Final = (
     *("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key"),
     *SCHEMA.names,

@@ -46,9 +46,7 @@ def _nothing(*_: Any, **__: Any) -> None:
     """Do nothing."""
 
 
-# --- what a write does in which order ------------------------------------------------------------
-
-
+# --- what a write does in which order
 def _format_first(self: Transaction, metadata: CommitMetadata, state: TableState) -> Instant:
     """Step 2 before step 1."""
     active = self.table.client.active
@@ -91,9 +89,7 @@ def _recorded_at_once(_: Any, instant: Instant, call: Callable[[], T], *__: Any)
         raise CommitConflictError(f"{instant} is not recorded", "Run it again.") from error
 
 
-# --- what recovery does --------------------------------------------------------------------------
-
-
+# --- what recovery does
 def _rolled_back_plainly(state: TableState) -> roll_forward.RolledForward:
     """What only step 1 holds is undone, without a word to the format."""
     seen = state.table.timeline()
@@ -113,9 +109,7 @@ def _plain_rollback() -> AbstractContextManager[None]:
     )
 
 
-# --- what a creation does in which order ----------------------------------------------------------
-
-
+# --- what a creation does in which order
 def _made_openly(new: create.NewTable, lock: TableLock) -> OpenTable:
     """The properties come first, and again at the end."""
     write_new(new.storage, new.client.config.raw)
@@ -124,9 +118,7 @@ def _made_openly(new: create.NewTable, lock: TableLock) -> OpenTable:
     return open_table(new.client.base_path, new.options)
 
 
-# --- of several formats ---------------------------------------------------------------------------
-
-
+# --- of several formats
 def _fence_of_the_first(self: JointTimelineFactory, meta_client: MetaClientView) -> TimelineView:
     """What the first format holds is complete."""
     name, factory = next(iter(self.factories.items()))

@@ -37,7 +37,8 @@ from tests.crash.s3_rig import S3Verdict
 from tests.crash.s3_scenes import S3_SCENES, S3Case
 from tests.crash.scenes import SCENES
 from tests.crash.table_states import run_histories
-from tests.crash.tables import FORMATS, SEVERAL
+from tests.crash.tables import SEVERAL
+from tests.tables import FORMATS
 
 _FORMATS = (*FORMATS, SEVERAL, *S3_FORMATS)
 _SCENES = tuple({**SCENES, **S3_SCENES})
@@ -79,7 +80,7 @@ _OTHERS: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
         random_past.ALL_FORMATS, random_past.STEPS // len(random_past.SEEDS) + 1, random_past.SEEDS
     ),
     "commits": _commits,
-    "writers": lambda: many_writers.campaign(many_writers.FORMATS, _SEEDS, 4, 50),
+    "writers": lambda: many_writers.campaign(many_writers.ALL_FORMATS, _SEEDS, 4, 50),
 }
 
 

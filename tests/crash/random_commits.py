@@ -33,7 +33,7 @@ from tests.crash.random_table import (
     WRITES_WIN,
     RandomTable,
 )
-from tests.crash.tables import FORMATS
+from tests.tables import FORMATS
 
 KEYS: Final = 60
 DEATHS: Final = 0.06

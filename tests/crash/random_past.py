@@ -30,7 +30,8 @@ from tests.crash.random_table import (
     WRITES,
     RandomTable,
 )
-from tests.crash.tables import FORMATS, SEVERAL
+from tests.crash.tables import SEVERAL
+from tests.tables import FORMATS
 
 ALL_FORMATS: Final = (*FORMATS, SEVERAL)
 SEEDS: Final = (9601, 9602, 9603)

@@ -30,7 +30,6 @@ from tests.crash.counting_storage import CountedSteps, Fault, in_fork
 from tests.crash.kinds import STORED, creation_options, storage_path
 from tests.crash.readers import ForeignReader, foreign_readers, read_by_hudi_rs
 from tests.crash.rows import (
-    SCHEMA,
     Effect,
     Held,
     Rows,
@@ -42,7 +41,7 @@ from tests.crash.rows import (
 )
 from tests.foreign_services import VERSIONS, foreign_archive, foreign_clean
 from tests.formats.foreign_writers import append
-from tests.tables import new_table
+from tests.tables import SCHEMA, new_table
 
 _REMEMBERED: Final = 40
 PARTS: Final = ("x", "y", "z")

@@ -377,9 +377,7 @@ class Rig:
         return Ended(os.waitstatus_to_exitcode(status), answer, text)
 
 
-# --- what the processes do -----------------------------------------------------------------------
-
-
+# --- what the processes do
 class Named(NamedTuple):
     """A :class:`~tests.crash.check_table.Tried` that can be sent to another process."""
 

@@ -12,7 +12,8 @@ from typing import Final
 
 import pyarrow as pa
 
-SCHEMA: Final = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
+from tests.tables import SCHEMA
+
 Rows = frozenset[tuple[str, str, int]]
 Held = Mapping[str, tuple[str, int]]
 """Partition and ordering value by key."""

@@ -10,7 +10,7 @@ from typing import Final
 from tests.crash.s3_faults import WAYS, S3Fault
 from tests.crash.s3_rig import S3Verdict
 from tests.crash.s3_scenes import ON_S3, S3_SCENES, S3Case
-from tests.crash.tables import FORMATS
+from tests.tables import FORMATS
 
 S3_FORMATS: Final = tuple(f"{name}{ON_S3}" for name in FORMATS)
 """Formats, as they are called here."""

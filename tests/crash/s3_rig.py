@@ -38,7 +38,7 @@ from tests.crash.rows import FIRST, SECOND, as_table
 from tests.crash.s3_faults import LASTING, REPEATED, S3Fault
 from tests.crash.s3_scenes import S3_SCENES, S3Case, S3Wound
 from tests.crash.s3_service import BUCKET, REGION, S3Service, s3_service
-from tests.crash.tables import CANARY, OPTIONS, new_table
+from tests.crash.tables import CANARY, OPTIONS, crashing_table
 
 _owner: Final = ObjectStorage._owner
 
@@ -209,9 +209,7 @@ class S3Rig(Rig):
         return acted._replace(violations=[*acted.violations, *secrets_in(ended.printed)])
 
 
-# --- what the processes do -----------------------------------------------------------------------
-
-
+# --- what the processes do
 def _at(endpoint: str) -> S3Place:
     return S3Place(ROOT, endpoint, "crash-rig", CANARY, REGION)
 
@@ -223,7 +221,7 @@ def _open(service: S3Service) -> hudi.Table:
 
 def _create(service: S3Service, format_name: str) -> None:
     """Make the table that every scene begins with."""
-    table = new_table(ROOT, format_name, {**_OPTIONS, **_at(service.proxy).given})
+    table = crashing_table(ROOT, format_name, {**_OPTIONS, **_at(service.proxy).given})
     table.insert(as_table(FIRST))
     table.upsert(as_table(SECOND))
 
@@ -351,9 +349,7 @@ def _check(service: S3Service, tried: Sequence[Named], **more: Any) -> Report:
     return check_table(_at(service.endpoint), [one.tried() for one in tried], **more)
 
 
-# --- how these processes differ from others ------------------------------------------------------
-
-
+# --- how these processes differ from others
 @contextmanager
 def _impatient() -> Iterator[None]:
     """Let clients repeat a request twice and at once, instead of for minutes."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from tests.crash.s3_faults import S3Fault
-from tests.crash.tables import FORMATS
+from tests.tables import FORMATS
 
 ON_S3: Final = "@s3"
 """Ends the names of formats in the summary."""

@@ -14,7 +14,6 @@ from tests.crash.found_folders import MAKERS, PLAIN
 from tests.crash.kinds import SPREAD, VIRTUAL
 from tests.crash.rows import BASE, as_table
 from tests.crash.tables import (
-    FORMATS,
     OPTIONS,
     SEVERAL,
     create,
@@ -31,6 +30,7 @@ from tests.crash.tables import (
     lose_metadata_table,
     no_table,
 )
+from tests.tables import FORMATS
 
 
 @dataclass(frozen=True, slots=True)

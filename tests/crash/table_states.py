@@ -31,7 +31,7 @@ from tests.crash.random_table import (
     WRITES_WIN,
     RandomTable,
 )
-from tests.crash.tables import FORMATS
+from tests.tables import FORMATS
 
 KEYS: Final = st.lists(st.integers(0, 11), min_size=1, max_size=6, unique=True)
 WHICH: Final = st.integers(0, 5)

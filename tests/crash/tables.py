@@ -14,10 +14,10 @@ from tests import tables
 from tests.clock_set_back import clock_set_back
 from tests.crash.kinds import STORED, creation_options, data_root
 from tests.crash.metadata_scenes import operator
-from tests.crash.rows import FIRST, NEW, SCHEMA, SECOND, as_table
+from tests.crash.rows import FIRST, NEW, SECOND, as_table
+from tests.tables import SCHEMA
 from tests.version_6 import to_version_6
 
-FORMATS: Final = ("native", "iceberg", "delta")
 SEVERAL: Final = "iceberg,delta"
 """Two formats in one commit."""
 CANARY: Final = "canary-9c1e77d04b52"
@@ -41,12 +41,12 @@ def create(path: Path, format_name: str) -> None:
 
 def create_of(kind: str, path: Path, format_name: str) -> None:
     """Make the same table of another kind."""
-    table = new_table(str(path), format_name, {**OPTIONS, **creation_options(kind, path)})
+    table = crashing_table(str(path), format_name, {**OPTIONS, **creation_options(kind, path)})
     table.insert(as_table(FIRST))
     table.upsert(as_table(SECOND))
 
 
-def new_table(path: str, format_name: str, options: Mapping[str, str]) -> hudi.Table:
+def crashing_table(path: str, format_name: str, options: Mapping[str, str]) -> hudi.Table:
     """Make a table without rows."""
     return tables.new_table(path, SCHEMA, options, format=format_name, name="crashing")
 

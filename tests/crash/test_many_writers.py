@@ -10,15 +10,15 @@ import pytest
 from tests.crash.many_writers import Answers, Shared, require_right, run
 from tests.crash.s3_campaign import S3_FORMATS
 from tests.crash.s3_service import s3_service
-from tests.crash.tables import FORMATS as LOCAL_FORMATS
 from tests.samples import IS_WHOLE
+from tests.tables import FORMATS as LOCAL_FORMATS
 
 pytestmark = pytest.mark.impure  # processes are killed
 
-FORMATS = (*LOCAL_FORMATS, *S3_FORMATS) if IS_WHOLE else ("iceberg",)
+TRIED_FORMATS = (*LOCAL_FORMATS, *S3_FORMATS) if IS_WHOLE else ("iceberg",)
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", TRIED_FORMATS)
 def test_no_acknowledged_row_is_lost(tmp_path: Path, table_format: str) -> None:
     name, _, where = table_format.partition("@")
     with s3_service() if where else nullcontext() as store:

@@ -25,7 +25,7 @@ from tests.crash.late_requests import LANDS, LATE
 from tests.crash.rig import Case, Verdict
 from tests.crash.scenes import BETWEEN, COMPLETED_FILE
 from tests.crash.tables import SEVERAL
-from tests.samples import sampled
+from tests.samples import sampled, taken
 
 pytestmark = pytest.mark.impure  # a pool of processes runs the cases
 
@@ -39,9 +39,11 @@ def pool() -> Iterator[Pool]:
 
 
 @pytest.fixture(scope="module")
-def counted(pool: Pool) -> list[Counted]:
-    """Every sixth scene, those of the broken protocols, and all of them in `make campaigns`."""
-    needed = {(format_name, scene) for _, format_name, scene, _, _ in MUTANTS}
+def counted(request: pytest.FixtureRequest, pool: Pool) -> list[Counted]:
+    """Every sixth scene, those that broken protocols need, and all of them in `make campaigns`."""
+    test = "test_a_broken_protocol_is_caught"
+    broken = [taken(request, test, name) for name in ("format_name", "scene")]
+    needed = set(zip(*broken, strict=True))
     every = list(scenes())
     some = sampled(every, 6)
     chosen = [one for one in every if one in some or (one.format_name, one.scene) in needed]

@@ -13,8 +13,9 @@ from tests.crash.random_commits import run
 from tests.crash.random_past import ALL_FORMATS, SEEDS, STEPS
 from tests.crash.random_table import FOREIGN, LIMITED, TIGHT, RandomTable
 from tests.crash.table_states import run_histories
-from tests.crash.tables import FORMATS, SEVERAL
+from tests.crash.tables import SEVERAL
 from tests.samples import IS_WHOLE
+from tests.tables import FORMATS
 
 pytestmark = pytest.mark.impure  # writers die in processes of their own
 

@@ -23,9 +23,8 @@ from hudi_core.model.instant import Action, State
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.serde import decode_rollback, decode_rollback_plan
-from tests.tables import new_table
+from tests.tables import SCHEMA, new_table
 
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 OPERATIONS = ("upsert", "insert", "bulk_insert", "delete")
 MOMENTS = 20
 
@@ -50,7 +49,7 @@ BATCH = {
 }
 
 
-def rows_of(found: list[dict[str, Any]]) -> Rows:
+def distinct_rows(found: list[dict[str, Any]]) -> Rows:
     rows = [(row["id"], row["part"], row["ts"]) for row in found]
     assert len(set(rows)) == len(rows)
     return frozenset(rows)
@@ -63,14 +62,14 @@ def after(operation: str) -> Rows:
             held.pop(row["id"])
         else:
             held[row["id"]] = row
-    return rows_of(list(held.values()))
+    return distinct_rows(list(held.values()))
 
 
 def read(path: Path) -> Rows:
     """Return what both readers see; it must be the same."""
-    own = rows_of(hudi.Table.open(str(path)).to_arrow().to_pylist())
+    own = distinct_rows(hudi.Table.open(str(path)).to_arrow().to_pylist())
     batches = hudi_rs.HudiTable(str(path)).read()
-    assert rows_of([row for batch in batches for row in batch.to_pylist()]) == own
+    assert distinct_rows([row for batch in batches for row in batch.to_pylist()]) == own
     return own
 
 
@@ -145,7 +144,7 @@ def check_aftermath(path: Path, operation: str, killed: dict[str, Any], nursery:
 
     assert answer["killed"] == 0
     assert answer["instants"]
-    assert read(path) == held | rows_of(next_row)
+    assert read(path) == held | distinct_rows(next_row)
     check_times(path)
     times = [str(one.requested_time) for one in dead]
     check_rollbacks(path, times)
@@ -153,7 +152,7 @@ def check_aftermath(path: Path, operation: str, killed: dict[str, Any], nursery:
 
 
 def after_nothing() -> Rows:
-    return rows_of(OLD)
+    return distinct_rows(OLD)
 
 
 def check_times(path: Path) -> None:

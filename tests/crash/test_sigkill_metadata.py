@@ -118,17 +118,13 @@ def read(path: Path) -> Rows:
     return own
 
 
-# --- counting --------------------------------------------------------------------------------
-
-
+# --- counting
 @pytest.mark.parametrize("name", SCENES)
 def test_the_steps_of_a_scene_are_known(name: str, templates: Templates) -> None:
     assert pinned(PINNED, {name: templates.report(name).names}) == {}
 
 
-# --- dying -----------------------------------------------------------------------------------
-
-
+# --- dying
 @pytest.mark.parametrize("name", sampled(list(SCENES), 4))
 def test_the_disk_reads_and_mends_as_it_is_at_every_step(
     name: str, templates: Templates, tmp_path: Path
@@ -224,13 +220,13 @@ def check_finished(path: Path, scene: Scene, rows: Rows) -> None:
     assert not [file for file in (path / ".hoodie/.temp").rglob("*") if file.is_file()]
 
 
-def pairs() -> Iterator[tuple[str, float, float]]:
+def moments() -> Iterator[tuple[str, float, float]]:
     drawn = random.Random(93)
     for number in range(ALL_PAIRS if IS_ALL else PAIRS):
         yield list(STEPS)[number % len(STEPS)], drawn.random(), drawn.random()
 
 
-@pytest.mark.parametrize(("name", "first", "second"), list(pairs()))
+@pytest.mark.parametrize(("name", "first", "second"), list(moments()))
 def test_whoever_makes_good_may_die_as_well(
     name: str, first: float, second: float, templates: Templates
 ) -> None:
@@ -248,9 +244,7 @@ def test_whoever_makes_good_may_die_as_well(
     check_aftermath(path, after, (name, first, second))
 
 
-# --- failing ---------------------------------------------------------------------------------
-
-
+# --- failing
 @pytest.mark.parametrize("part", parts(ERRORS, 16, is_all=IS_ALL), ids=said)
 def test_what_fails_is_undone_and_succeeds_the_next_time(part: Part, templates: Templates) -> None:
     scene = SCENES[part.name]

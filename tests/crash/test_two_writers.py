@@ -15,9 +15,8 @@ import pytest
 import hudi_core as hudi
 from hudi_core.errors import ConcurrentWriterError
 from hudi_core.model.instant import Action
-from tests.tables import new_table
+from tests.tables import SCHEMA, new_table
 
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 SHARED = {
     "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
     "hoodie.write.lock.provider": "file_system",

@@ -22,8 +22,8 @@ import pyarrow as pa
 import hudi_core as hudi
 from hudi_core.base_file.writer import BaseFileWriter
 from hudi_core.storage.disk import Disk
+from tests.tables import SCHEMA
 
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 PATIENCE_S = 60.0
 
 
@@ -76,7 +76,7 @@ def torn_data_file(writer: BaseFileWriter) -> None:
         file.write(b"PAR1 and no more")
 
 
-def rows(job: dict[str, Any]) -> pa.Table | pa.RecordBatchReader:
+def job_rows(job: dict[str, Any]) -> pa.Table | pa.RecordBatchReader:
     table = pa.Table.from_pylist(job["rows"], SCHEMA)
     if "pause" not in job:
         return table
@@ -104,7 +104,7 @@ def write(job: dict[str, Any]) -> dict[str, Any]:
     results = []
     try:
         for number in range(job.get("times", 1)):
-            data = rows(job)
+            data = job_rows(job)
             if number and isinstance(data, pa.Table):
                 data = data.set_column(2, SCHEMA.field(2), pa.array([number] * len(data)))
             result = getattr(table, job["operation"])(data)

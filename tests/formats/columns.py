@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-SCHEMA = pa.schema(
+TYPED = pa.schema(
     [
         pa.field("id", pa.string()),
         pa.field("city", pa.string()),

@@ -9,7 +9,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import hudi_core as hudi
-from tests.formats.service_tables import new_table
+from tests.formats.service_tables import two_writes
 from tests.tables import TABLES
 
 
@@ -21,12 +21,12 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=TABLES)
 def table(path: Path, request: pytest.FixtureRequest) -> hudi.Table:
-    return new_table(path, request.param)
+    return two_writes(path, request.param)
 
 
 @pytest.fixture
 def native(path: Path) -> hudi.Table:
-    return new_table(path)
+    return two_writes(path)
 
 
 @pytest.fixture

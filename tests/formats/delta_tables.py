@@ -22,7 +22,7 @@ from hudi_core.errors import HudiError, StorageError
 from hudi_core.model.instant import Instant
 from hudi_core.services.opening import open_table
 from hudi_core.table_handle import OpenTable
-from tests.formats.columns import CITIES, SCHEMA
+from tests.formats.columns import CITIES, TYPED
 
 OPTIONS = {
     "hoodie.table.format": "delta",
@@ -49,16 +49,16 @@ def row(key: int, ts: int = 0, value: float | None = 0.5) -> Row:
     }
 
 
-def rows(*keys: int, ts: int = 0, schema: pa.Schema = SCHEMA) -> pa.Table:
+def typed(*keys: int, ts: int = 0, schema: pa.Schema = TYPED) -> pa.Table:
     return pa.Table.from_pylist([row(key, ts) for key in keys], schema)
 
 
-def new_table(
+def delta_table(
     path: Path, *, partitioned: bool = True, more: Mapping[str, str] | None = None
 ) -> hudi.Table:
     return hudi.Table.create(
         path,
-        SCHEMA,
+        TYPED,
         name="model",
         record_key="id",
         partition_by="city" if partitioned else None,
@@ -67,7 +67,7 @@ def new_table(
 
 
 def content(table: pa.Table, names: list[str] | None = None) -> Counter[str]:
-    wanted = sorted(SCHEMA.names if names is None else names)
+    wanted = sorted(TYPED.names if names is None else names)
     return Counter(repr([each[name] for name in wanted]) for each in table.to_pylist())
 
 
@@ -88,7 +88,7 @@ def by_datafusion(path: Path) -> pa.Table:
 
 def by_hudi_rs(path: Path) -> pa.Table:
     batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
-    return pa.Table.from_batches(batches) if batches else SCHEMA.empty_table()
+    return pa.Table.from_batches(batches) if batches else TYPED.empty_table()
 
 
 READERS = {

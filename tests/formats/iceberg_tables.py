@@ -24,7 +24,7 @@ from tests.formats import columns
 from tests.formats.columns import CITIES
 from tests.tables import new_table
 
-SCHEMA = columns.SCHEMA.append(pa.field("notes", pa.map_(pa.string(), pa.int64())))
+NOTED = columns.TYPED.append(pa.field("notes", pa.map_(pa.string(), pa.int64())))
 OPTIONS = {
     "hoodie.table.format": "iceberg",
     "hoodie.datasource.write.partitionpath.urlencode": "true",
@@ -52,12 +52,12 @@ def row(key: int, ts: int = 0) -> Row:
     }
 
 
-def rows(keys: Iterable[int], ts: int = 0) -> pa.Table:
-    return pa.Table.from_pylist([row(key, ts) for key in keys], SCHEMA)
+def typed(keys: Iterable[int], ts: int = 0) -> pa.Table:
+    return pa.Table.from_pylist([row(key, ts) for key in keys], NOTED)
 
 
 def create(path: Path, partition_by: str | list[str] | None = "city", **options: str) -> hudi.Table:
-    return new_table(path, SCHEMA, {**OPTIONS, **options}, partition_by=partition_by)
+    return new_table(path, NOTED, {**OPTIONS, **options}, partition_by=partition_by)
 
 
 def opened(path: Path) -> OpenTable:

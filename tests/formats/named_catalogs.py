@@ -34,7 +34,7 @@ from iceberg_format.external import ExternalCatalog
 from iceberg_format.table import IcebergTable
 from tests.formats.columns import CITIES
 from tests.formats.dying_writers import Died
-from tests.formats.iceberg_tables import OPTIONS, SCHEMA, bag, rows, summary, without_meta
+from tests.formats.iceberg_tables import NOTED, OPTIONS, bag, summary, typed, without_meta
 from tests.tables import new_table
 
 PREFIX: Final = "hoodie.table.format.iceberg.catalog."
@@ -64,7 +64,7 @@ class Place:
     files: Callable[[], dict[str, bytes]]
 
     def create(self, **more: str) -> hudi.Table:
-        return new_table(self.path, SCHEMA, {**OPTIONS, **self.given, **more}, name="trips")
+        return new_table(self.path, NOTED, {**OPTIONS, **self.given, **more}, name="trips")
 
     def table(self) -> hudi.Table:
         return hudi.Table.open(self.path, self.given)
@@ -141,10 +141,10 @@ class CatalogSuite:
         table = place.create()
         held: list[tuple[Any, Any]] = []
         for operation, batch in (
-            ("bulk_insert", rows(range(6))),
-            ("upsert", rows([1, 7], 1)),
-            ("delete", rows([2])),
-            ("insert_overwrite", rows([3, 9], 2)),
+            ("bulk_insert", typed(range(6))),
+            ("upsert", typed([1, 7], 1)),
+            ("delete", typed([2])),
+            ("insert_overwrite", typed([3, 9], 2)),
         ):
             result = getattr(table, operation)(batch)
             assert result.receipt.version == self.head(place)
@@ -152,7 +152,7 @@ class CatalogSuite:
         loaded = place.theirs.load_table(place.identifier)
         for result, then in held:
             past = loaded.scan(snapshot_id=int(result.receipt.version)).to_arrow()
-            assert bag(past.select(SCHEMA.names)) == then
+            assert bag(past.select(NOTED.names)) == then
             assert bag(without_meta(table.to_arrow(as_of=result.instant))) == then
         table.rollback(held[-1][0].instant)
         assert bag(place.agree()) == held[-2][1]
@@ -173,7 +173,7 @@ class CatalogSuite:
 
     def test_columns_change_in_the_catalog(self, place: Place) -> None:
         table = place.create()
-        table.insert(rows(range(4)))
+        table.insert(typed(range(4)))
         table.alter(add_columns=[pa.field("stars", pa.int32())])
         table.alter(rename={"value": "worth"}, promote={"stars": pa.int64()})
         loaded = place.theirs.load_table(place.identifier)
@@ -183,7 +183,7 @@ class CatalogSuite:
         place.agree()
 
     def test_a_writer_that_dies_before_the_catalog_has_it_is_made_good(self, place: Place) -> None:
-        place.create().insert(rows(range(4)))
+        place.create().insert(typed(range(4)))
         before = bag(place.agree())
 
         def die() -> None:
@@ -192,36 +192,36 @@ class CatalogSuite:
         with faulty(place) as faults:
             faults.before = die
             with pytest.raises(Died):
-                place.table().upsert(rows([1], 1))
+                place.table().upsert(typed([1], 1))
         assert bag(place.agree()) == before
-        place.table().upsert(rows([2], 1))
+        place.table().upsert(typed([2], 1))
         assert place.agree().num_rows == 4
         assert place.operations() == ["INSERT", "UPSERT", "UPSERT"]
 
     def test_a_writer_that_dies_after_the_catalog_has_it_is_not_repeated(
         self, place: Place
     ) -> None:
-        place.create().insert(rows(range(4)))
+        place.create().insert(typed(range(4)))
         with faulty(place) as faults:
             faults.after = Died()
             with pytest.raises(Died):
-                place.table().upsert(rows([1], 1))
+                place.table().upsert(typed([1], 1))
         place.agree()
-        place.table().upsert(rows([2], 1))
+        place.table().upsert(typed([2], 1))
         assert place.operations() == ["INSERT", "UPSERT", "UPSERT"]
-        assert bag(place.agree()) == bag(pa.concat_tables([rows([0, 3]), rows([1, 2], 1)]))
+        assert bag(place.agree()) == bag(pa.concat_tables([typed([0, 3]), typed([1, 2], 1)]))
 
     def test_a_lost_answer_is_no_failure(self, place: Place) -> None:
-        place.create().insert(rows(range(4)))
+        place.create().insert(typed(range(4)))
         with faulty(place) as faults:
             faults.after = TimeoutError("the answer was lost")
-            place.table().upsert(rows([1], 1))
+            place.table().upsert(typed([1], 1))
             assert faults.calls == 1
         assert place.operations() == ["INSERT", "UPSERT"]
         place.agree()
 
     def test_an_answer_that_never_comes_leaves_the_outcome_open(self, place: Place) -> None:
-        place.create().insert(rows(range(4)))
+        place.create().insert(typed(range(4)))
         before = bag(place.agree())
 
         def lose() -> None:
@@ -230,14 +230,14 @@ class CatalogSuite:
         with faulty(place) as faults:
             faults.before = lose
             with pytest.raises(CommitStateUnknownError, match="no answer"):
-                place.table().upsert(rows([1], 1))
+                place.table().upsert(typed([1], 1))
         assert bag(place.agree()) == before
-        place.table().upsert(rows([2], 1))
+        place.table().upsert(typed([2], 1))
         assert place.operations() == ["INSERT", "UPSERT", "UPSERT"]
 
     def test_a_rival_that_is_first_loses_nothing(self, place: Place) -> None:
         """The state that the commit was compared with is not the table's any more."""
-        place.create().insert(rows(range(4)))
+        place.create().insert(typed(range(4)))
         with faulty(place) as faults:
 
             def be_first() -> None:
@@ -246,7 +246,7 @@ class CatalogSuite:
                 table.host.before_rollback(table.client, NEVER)
 
             faults.before = be_first
-            result = place.table().upsert(rows([1], 1))
+            result = place.table().upsert(typed([1], 1))
             assert faults.calls == 3  # refused; the rival's; on top of the rival's
         assert result.receipt.version == self.head(place)
         metadata = place.theirs.load_table(place.identifier).metadata
@@ -260,7 +260,7 @@ class CatalogSuite:
         place.agree()
 
     def test_rows_of_another_writer_are_not_lost(self, place: Place) -> None:
-        place.create().insert(rows(range(4)))
+        place.create().insert(typed(range(4)))
         with faulty(place) as faults:
 
             def append() -> None:
@@ -270,7 +270,7 @@ class CatalogSuite:
 
             faults.before = append
             with pytest.raises(CommitStateUnknownError, match="not made by a Hudi writer"):
-                place.table().upsert(rows([1], 1))
+                place.table().upsert(typed([1], 1))
         assert place.theirs.load_table(place.identifier).scan().to_arrow().num_rows == 5
         assert place.operations() == ["INSERT"]
 
@@ -296,15 +296,15 @@ class CatalogSuite:
         told = []
         with caplog.at_level(logging.INFO), own_loggers_at(caplog, logging.DEBUG):
             table = place.create()
-            table.insert(rows(range(3)))
+            table.insert(typed(range(3)))
             with faulty(place) as faults:
                 faults.after = OSError("the answer was lost")
-                table.upsert(rows([1], 1))
-            table.rollback(table.upsert(rows([1], 2)).instant)
+                table.upsert(typed([1], 1))
+            table.rollback(table.upsert(typed([1], 2)).instant)
             table.alter(add_columns=[pa.field("stars", pa.int32())])
             wrong = {**place.given, f"{PREFIX}uri": "odd:nowhere", f"{PREFIX}type": "sql"}
             with pytest.raises(hudi.HudiError) as caught:
-                hudi.Table.open(place.path, wrong).insert(rows([2], 2))
+                hudi.Table.open(place.path, wrong).insert(typed([2], 2))
             told += traceback.format_exception(caught.value)
             told += [repr(table), repr(place.ours()), repr(place.opened())]
         told += [record.getMessage() + (record.exc_text or "") for record in caplog.records]
@@ -322,7 +322,7 @@ class CatalogSuite:
             ("py-io-impl", "write.py-location-provider.impl", "io-impl", "py-catalog-impl"),
             "trap_of_a_table.Trap",
         )
-        place.create().insert(rows(range(2)))
+        place.create().insert(typed(range(2)))
         catalog = place.ours()
         state = catalog.load()
         assert state is not None
@@ -331,7 +331,7 @@ class CatalogSuite:
         with pytest.raises((SystemExit, ValueError)):
             place.theirs.load_table(place.identifier)
         sys.modules.pop("trap_of_a_table", None)
-        place.table().upsert(rows([1], 1))
+        place.table().upsert(typed([1], 1))
         assert place.table().to_arrow().num_rows == 2
         state = catalog.load()
         assert state is not None
@@ -347,7 +347,7 @@ class ComparingSuite:
     def test_a_rival_between_the_comparison_and_the_change_loses_nothing(
         self, place: Place, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        place.create().insert(rows(range(4)))
+        place.create().insert(typed(range(4)))
         monkeypatch.setattr(hudi_core.txn.publication, "_PAUSE_S", 0)
         kind: Any = type(place.ours().catalog)
         write, rivals = kind._write_metadata, list[Catalog]()
@@ -361,7 +361,7 @@ class ComparingSuite:
             write(*given, **named)
 
         monkeypatch.setattr(kind, "_write_metadata", staticmethod(be_first))
-        place.table().upsert(rows([1], 1))
+        place.table().upsert(typed([1], 1))
         assert rivals
         assert place.theirs.load_table(place.identifier).properties["rival"] == "was here"
         assert place.operations() == ["INSERT", "UPSERT"]

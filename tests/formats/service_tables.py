@@ -24,14 +24,14 @@ from tests import tables
 from tests.tables import rows_of
 
 _PLAIN = [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("value", pa.float64())]
-SCHEMA = pa.schema([*_PLAIN, ("tags", pa.list_(pa.string()))])
-FORMATS = ("iceberg", "delta")
+TAGGED = pa.schema([*_PLAIN, ("tags", pa.list_(pa.string()))])
+TWO_STEP = ("iceberg", "delta")
 
 
 def batch(ts: int, *keys: str) -> pa.Table:
     """Rows whose key decides their partition."""
     return rows_of(
-        SCHEMA,
+        TAGGED,
         *(
             (key, "rome" if key < "m" else "oslo", ts, nan if key == "b" else float(ts), [key])
             for key in keys
@@ -39,7 +39,7 @@ def batch(ts: int, *keys: str) -> pa.Table:
     )
 
 
-def new_table(path: Path, table_format: str = "native", **options: str) -> hudi.Table:
+def two_writes(path: Path, table_format: str = "native", **options: str) -> hudi.Table:
     """A table with four rows in two partitions, after two writes."""
     table = tables.new_table(path, batch(1, "a", "b", "x"), options, format=table_format)
     table.upsert(batch(2, "a", "y"))
@@ -101,7 +101,7 @@ def agree(path: Path) -> Counter[str]:
     rows = table.to_arrow()
     for read in READERS[table.format]:
         assert bag(read(path), rows.column_names) == bag(rows), read.__name__
-    return bag(rows, SCHEMA.names)
+    return bag(rows, TAGGED.names)
 
 
 def sound(path: Path) -> Counter[str]:

@@ -20,13 +20,13 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import StringType
-from typer.testing import CliRunner
 
 import hudi_core as hudi
 from hudi_core import errors
-from hudi_core.cli.app import app
-from hudi_core.services.adoption.plan import plan_in_place
+from hudi_core.services.adoption import adopt
 from hudi_core.storage.posix import PosixStorage
+from tests.calls import after, before
+from tests.cli_runs import run, run_json
 from tests.formats.dying_writers import Died, MortalStorage, death_in
 from tests.formats.service_tables import READERS, bag, by_delta, by_hudi_rs
 from tests.tables import FORMATS, new_table
@@ -302,8 +302,8 @@ def test_without_a_metadata_table_former_states_end(path: Path) -> None:
     DeltaTable(str(path)).vacuum(0, dry_run=False, enforce_retention_duration=False)
     plan = hudi.Table.adopt(path, record_key="id", options=without, dry_run=True)
     assert not plan.keeps_history
-    shown = ["table", "adopt", str(path), "--key", "id", "--dry-run"]
-    said = CliRunner().invoke(app, [*shown, "-o", "hoodie.metadata.enable=false"]).stdout
+    shown = ("table", "adopt", path, "--key", "id", "--dry-run")
+    said = run(*shown, "-o", "hoodie.metadata.enable=false").stdout
     assert "Former states of the delta table would end" in " ".join(said.split())
     assert not hudi.Table.adopt(path, record_key="id", options=without).keeps_history
     agree(path, ROWS.slice(0, 2))
@@ -408,14 +408,8 @@ def test_an_iceberg_table_becomes_a_native_one_of_new_files(
         update.rename_column("n", "number")
         update.add_column("note", StringType())
     target = tmp_path / "table"
-    hudi.Table.adopt(
-        path,
-        record_key="id",
-        partition_by="city",
-        format="native",
-        rewrite=str(target),
-        options=options,
-    )
+    how: dict[str, Any] = {"record_key": "id", "partition_by": "city", "format": "native"}
+    hudi.Table.adopt(path, rewrite=str(target), options=options, **how)
     rows = ROWS.rename_columns(["id", "city", "number", "price", "at", "tags"])
     agree(target, rows.append_column("note", pa.nulls(4, pa.string())))
 
@@ -454,16 +448,14 @@ def test_an_adopted_table_can_be_converted(path: Path) -> None:
 
 def test_the_command(path: Path, tmp_path: Path) -> None:
     plain(path)
-    run = CliRunner().invoke
-    base = ["table", "adopt", str(path), "--key", "id"]
-    encoded = ["-o", next(iter(f"{key}={value}" for key, value in ENCODED.items()))]
-    plan = run(app, [*base, *encoded, "--dry-run"])
+    base = ("table", "adopt", path, "--key", "id")
+    encoded = ("-o", *(f"{key}={value}" for key, value in ENCODED.items()))
+    plan = run(*base, *encoded, "--dry-run")
     assert plan.exit_code == 0, plan.output
     assert "Nothing was changed" in plan.stdout
     assert not (path / ".hoodie").exists()
-    written = run(app, [*base, "--rewrite", str(tmp_path / "new"), "--json"])
-    assert json.loads(written.stdout)["rewritten"] is True
-    done = run(app, [*base, *encoded, "--format", "delta"])
+    assert run_json(*base, "--rewrite", tmp_path / "new")["rewritten"] is True
+    done = run(*base, *encoded, "--format", "delta")
     assert "Adopted 3 files with 4 rows, as they are, as the delta table" in done.stdout
     assert "no incremental queries" in done.stdout
     agree(path)
@@ -513,17 +505,15 @@ def test_it_goes_on_with_what_was_begun_and_nothing_else(path: Path) -> None:
 def test_another_file_of_an_old_name_stays(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain(path)
     old = path / "city=rome/part-00000-abc.snappy.parquet"
-    delete = PosixStorage.delete
 
-    def dying(self: PosixStorage, name: str) -> bool:
+    def dying(_: PosixStorage, name: str) -> None:
         if name == "city=rome/part-00000-abc.snappy.parquet":
             raise Died
-        return delete(self, name)
 
-    monkeypatch.setattr(PosixStorage, "delete", dying)
-    with pytest.raises(Died):
-        hudi.Table.adopt(path, record_key="id", options=ENCODED)
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        before(patched, PosixStorage, "delete", dying, each=True)
+        with pytest.raises(Died):
+            hudi.Table.adopt(path, record_key="id", options=ENCODED)
     # whoever writes the folder puts a new file in its place
     pq.write_table(ROWS.slice(1, 1), path / "new")
     (path / "new").replace(old)
@@ -537,7 +527,8 @@ def test_another_file_of_an_old_name_stays(path: Path, monkeypatch: pytest.Monke
 
 def test_who_comes_second_finds_a_table(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain(path)
-    _while_looked_at(monkeypatch, lambda: hudi.Table.adopt(path, record_key="id", options=ENCODED))
+    adopting = lambda *_: hudi.Table.adopt(path, record_key="id", options=ENCODED)  # noqa: E731
+    after(monkeypatch, adopt, "plan_in_place", adopting)
     with pytest.raises(errors.NotATableError, match="already"):
         hudi.Table.adopt(path, record_key="id", options=ENCODED)
     assert not (path / ".hoodie/adoption.json").exists()
@@ -549,39 +540,27 @@ def test_files_that_come_while_a_folder_is_looked_at_are_not_passed_over(
 ) -> None:
     plain(path)
     late = path / "city=rome/late.parquet"
-    _while_looked_at(monkeypatch, lambda: pq.write_table(ROWS.slice(0, 1), late))
+    after(monkeypatch, adopt, "plan_in_place", lambda *_: pq.write_table(ROWS.slice(0, 1), late))
     with pytest.raises(errors.CommitConflictError, match="were changed"):
         hudi.Table.adopt(path, record_key="id", options=ENCODED)
     assert late.exists()
     assert not (path / ".hoodie/adoption.json").exists()
 
 
-@pytest.mark.parametrize("step", ["_place", "_commit"])
+@pytest.mark.parametrize("step", ["_place", "_commit", "_make_format"])
 def test_a_version_that_comes_meanwhile_is_not_lost(path: Path, step: str) -> None:
+    """Its writer comes before the files have names, before the commit, or after it."""
     rows = ROWS.select(["id", "n"])
     write_deltalake(path, rows.slice(0, 2))
     before = {one.name for one in path.glob("*.parquet")}
-    more = rows.slice(2, 2)
-    # its writer comes when the record is made; before the files have names, or before the commit
     with death_in(f"hudi_core.services.adoption.adopt.{step}"):
-        hudi.Table.adopt(path, record_key="id")
-    write_deltalake(path, more, mode="append")
-    with pytest.raises(errors.CommitConflictError, match="new version"):
-        hudi.Table.adopt(path, record_key="id")
-    assert bag(DeltaTable(path).to_pyarrow_table()) == bag(rows)
-    assert {one.name for one in path.glob("*.parquet")} > before
-    hudi.Table.adopt(path, record_key="id")
-    agree(path, rows)
-
-
-def test_a_version_that_comes_after_the_commit_is_not_lost(path: Path) -> None:
-    rows = ROWS.select(["id", "n"])
-    write_deltalake(path, rows.slice(0, 2))
-    with death_in("hudi_core.services.adoption.adopt._make_format"):
         hudi.Table.adopt(path, record_key="id")
     write_deltalake(path, rows.slice(2, 2), mode="append")
     with pytest.raises(errors.CommitConflictError, match="new version"):
         hudi.Table.adopt(path, record_key="id")
+    if step != "_make_format":
+        assert bag(DeltaTable(path).to_pyarrow_table()) == bag(rows)
+        assert {one.name for one in path.glob("*.parquet")} > before
     hudi.Table.adopt(path, record_key="id")
     agree(path, rows)
     assert len({one.name[:17] for one in (path / ".hoodie/timeline").glob("*commit*")}) == 1
@@ -593,30 +572,13 @@ def test_a_forged_table_leads_out_of_no_folder(path: Path, tmp_path: Path, named
     outside = tmp_path / "outside.parquet"
     pq.write_table(ROWS.select(["id", "n"]).slice(1, 1), outside)
     (path / "link.parquet").symlink_to(outside)
-    add = {
-        "path": named,
-        "partitionValues": {},
-        "size": outside.stat().st_size,
-        "modificationTime": 1,
-        "dataChange": True,
-    }
+    facts = {"size": outside.stat().st_size, "modificationTime": 1, "dataChange": True}
+    add = {"path": named, "partitionValues": {}, **facts}
     (path / "_delta_log/00000000000000000001.json").write_text(json.dumps({"add": add}))
     for rewrite in (None, str(tmp_path / "new")):
         with pytest.raises(errors.UnsafePathError):
             hudi.Table.adopt(path, record_key="id", rewrite=rewrite)
     assert outside.exists()
-
-
-def _while_looked_at(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
-    """Let something happen once, between looking at a folder and locking it."""
-
-    def planned(folder: Any) -> Any:
-        plan = plan_in_place(folder)
-        monkeypatch.undo()
-        happens()
-        return plan
-
-    monkeypatch.setattr("hudi_core.services.adoption.adopt.plan_in_place", planned)
 
 
 def test_a_forged_record_does_not_lead_out_of_the_folder(path: Path, tmp_path: Path) -> None:
@@ -632,16 +594,15 @@ def test_a_forged_record_does_not_lead_out_of_the_folder(path: Path, tmp_path: P
         "properties": {"hoodie.table.name": "t"},
         "files": [["../outside.parquet", "", base, outside.stat().st_size, 4]],
     }
-    (path / ".hoodie/adoption.json").write_text(json.dumps(record))
-    with pytest.raises(errors.HudiError):
-        hudi.Table.adopt(path, record_key="id")
-    record["files"] = [["city=rome/x.parquet", "../..", base, 1, 1]]
-    (path / ".hoodie/adoption.json").write_text(json.dumps(record))
-    with pytest.raises(errors.HudiError):
-        hudi.Table.adopt(path, record_key="id")
-    (path / ".hoodie/adoption.json").write_text("{")
-    with pytest.raises(errors.CorruptMetadataError, match="adoption"):
-        hudi.Table.adopt(path, record_key="id")
+    elsewhere = {**record, "files": [["city=rome/x.parquet", "../..", base, 1, 1]]}
+    for text, error, said in (
+        (json.dumps(record), errors.HudiError, None),
+        (json.dumps(elsewhere), errors.HudiError, None),
+        ("{", errors.CorruptMetadataError, "adoption"),
+    ):
+        (path / ".hoodie/adoption.json").write_text(text)
+        with pytest.raises(error, match=said):
+            hudi.Table.adopt(path, record_key="id")
     assert outside.exists()
 
 

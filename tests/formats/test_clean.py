@@ -28,7 +28,7 @@ from hudi_core.txn.begin import begin
 from hudi_core.txn.recovery import rollback
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import table_lock
-from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table, sound
+from tests.formats.service_tables import TAGGED, agree, bag, batch, sound, two_writes
 from tests.tables import TABLES
 
 KEPT = {"hoodie.cleaner.commits.retained": "2"}
@@ -54,7 +54,7 @@ def test_a_table_that_is_written_for_long_stays_small(path: Path, table: hudi.Ta
     seen: dict[str, object] = {}
     for ts in range(3, 17):
         done = table.upsert(batch(ts, "a", "y"), options=SMALL)
-        seen[done.instant.requested_time] = bag(table.to_arrow(), SCHEMA.names)
+        seen[done.instant.requested_time] = bag(table.to_arrow(), TAGGED.names)
     rows = agree(path)
     assert rows == list(seen.values())[-1]
     live = len(table.file_slices())
@@ -65,7 +65,7 @@ def test_a_table_that_is_written_for_long_stays_small(path: Path, table: hudi.Ta
     everything = [one.instant for one in open_table(str(path), {}).client.archived.load()]
     assert {one.requested_time for one in (*everything, *active)} >= set(seen)
     for time in kept[-2:]:
-        assert bag(table.to_arrow(as_of=time), SCHEMA.names) == seen[time]
+        assert bag(table.to_arrow(as_of=time), TAGGED.names) == seen[time]
     for past in list(seen)[:-3]:
         with pytest.raises(errors.HistoryExpiredError):
             table.to_arrow(as_of=past)
@@ -76,7 +76,7 @@ def test_a_table_that_is_written_for_long_stays_small(path: Path, table: hudi.Ta
 
 @pytest.mark.parametrize("table_format", TABLES)
 def test_a_clean_says_before_what_it_does(path: Path, table_format: str) -> None:
-    table = new_table(path, table_format, **OFF)
+    table = two_writes(path, table_format, **OFF)
     for ts in (3, 4, 5):
         table.upsert(batch(ts, "a"))
     before = names_of_files(path)
@@ -101,7 +101,7 @@ def test_a_clean_says_before_what_it_does(path: Path, table_format: str) -> None
 
 
 def test_policies_keep_what_they_say(path: Path) -> None:
-    table = new_table(path, **OFF)
+    table = two_writes(path, **OFF)
     for ts in range(3, 8):
         table.upsert(batch(ts, "a"))
     versions = {
@@ -144,7 +144,7 @@ def test_appends_are_never_listed_and_move_the_archive_on(path: Path, native: hu
 
 def died_in_clean(path: Path, table_format: str, **options: str) -> tuple[hudi.Table, set[str]]:
     """A table whose clean is pending; returns the names of the files that it deletes."""
-    table = new_table(path, table_format, **OFF, **options)
+    table = two_writes(path, table_format, **OFF, **options)
     for ts in (3, 4, 5):
         table.upsert(batch(ts, "a"))
     wanted = table.clean(options=KEPT, dry_run=True)
@@ -214,7 +214,7 @@ def test_limits_that_leave_no_room_are_refused(native: hudi.Table) -> None:
 
 
 def test_an_archive_says_before_what_it_does(path: Path) -> None:
-    table = new_table(path, **OFF)
+    table = two_writes(path, **OFF)
     once = {"hoodie.metadata.compact.max.delta.commits": "1"}
     for ts in range(3, 12):
         table.upsert(batch(ts, "a"), options=once)
@@ -232,7 +232,7 @@ def test_an_archive_says_before_what_it_does(path: Path) -> None:
 
 
 def test_what_is_archived_while_somebody_reads_is_found_in_the_history(path: Path) -> None:
-    table = new_table(path, **OFF)
+    table = two_writes(path, **OFF)
     table.delete_partitions(["oslo"])
     client = open_table(table.path, {}).client
     listed = [one for one in client.timeline().instants if one.is_completed]
@@ -304,18 +304,18 @@ def live_again(path: Path, table: hudi.Table) -> str:
 def test_a_clean_of_what_must_stay_is_refused(
     path: Path, which: Callable[[Path, hudi.Table], str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = new_table(path, **{"hoodie.table.services.enabled": "false"})
+    table = two_writes(path, **{"hoodie.table.services.enabled": "false"})
     file = which(path, table)
     if which is not live_again:
         forged_clean(table, file)
     table = hudi.Table.open(path)
-    rows, before = bag(table.to_arrow(), SCHEMA.names), data_files(path)
+    rows, before = bag(table.to_arrow(), TAGGED.names), data_files(path)
     several = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
     for _ in range(2):
         with pytest.raises(errors.TableServiceError, match="would delete") as refused:
             table.clean(options=several)
         assert file in str(refused.value)
-    assert (data_files(path), bag(table.to_arrow(), SCHEMA.names)) == (before, rows)
+    assert (data_files(path), bag(table.to_arrow(), TAGGED.names)) == (before, rows)
     states = [one.state for one in table.timeline.instants if one.action is Action.CLEAN]
     assert states == [State.REQUESTED]
     # it stands in the way of no write
@@ -329,7 +329,7 @@ def test_a_clean_of_what_must_stay_is_refused(
 def test_a_forged_plan_stops_no_write(
     path: Path, file: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = new_table(path, **{"hoodie.table.services.enabled": "false"})
+    table = two_writes(path, **{"hoodie.table.services.enabled": "false"})
     before = data_files(path)
     outside = path.with_name("outside") / Path(min(before)).name
     outside.parent.mkdir()
@@ -350,7 +350,7 @@ def test_a_forged_plan_stops_no_write(
 
 
 def test_a_rollback_of_an_archived_write_is_given_up(path: Path) -> None:
-    table = new_table(path, **{"hoodie.metadata.enable": "false"})
+    table = two_writes(path, **{"hoodie.metadata.enable": "false"})
     old = table.timeline.completed_writes()[-1]
     table.upsert(batch(3, "a"))
     few = {"hoodie.cleaner.commits.retained": "1"}
@@ -365,7 +365,7 @@ def test_a_rollback_of_an_archived_write_is_given_up(path: Path) -> None:
     asked = Instant(client.clock.next_time(client.timeline()), Action.ROLLBACK, State.REQUESTED)
     client.active.create_requested(asked, encode(plan))
     before = data_files(path)
-    rows = bag(table.to_arrow(), SCHEMA.names)
+    rows = bag(table.to_arrow(), TAGGED.names)
     table.upsert(batch(7, "n"))
     assert data_files(path) >= before
     assert rows <= agree(path)
@@ -373,7 +373,7 @@ def test_a_rollback_of_an_archived_write_is_given_up(path: Path) -> None:
 
 
 def test_a_rollback_deletes_what_its_plan_leaves_out(path: Path, native: hudi.Table) -> None:
-    before, rows = data_files(path), bag(native.to_arrow(), SCHEMA.names)
+    before, rows = data_files(path), bag(native.to_arrow(), TAGGED.names)
     gone = native.upsert(batch(3, "a", "x")).instant
     client = open_table(str(path), {}).client
     [some, _] = [one for one in sorted(data_files(path)) if gone.requested_time in one]

@@ -20,28 +20,28 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.txn.markers import Markers
 from tests.formats.history_readers import FOREIGN, content
 
-SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
+NUMBERED = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
 OPTIONS = {"hoodie.parquet.small.file.limit": "0"}
 ALLOW = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
 
 
-def rows(begin: int, n: int = 0) -> pa.Table:
+def four_rows(begin: int, n: int = 0) -> pa.Table:
     return pa.table(
         {
             "id": [f"k{begin + one}" for one in range(4)],
             "city": ["rome", "oslo"] * 2,
             "n": [n or -one for one in range(4)],
         },
-        SCHEMA,
+        NUMBERED,
     )
 
 
 def made(path: Path, format_name: str) -> hudi.Table:
     table = hudi.Table.create(
-        path, SCHEMA, record_key="id", partition_by="city", format=format_name, options=OPTIONS
+        path, NUMBERED, record_key="id", partition_by="city", format=format_name, options=OPTIONS
     )
     for begin in (0, 4, 8):
-        table.insert(rows(begin))
+        table.insert(four_rows(begin))
     return table
 
 
@@ -84,7 +84,7 @@ def test_delta_gets_one_version_without_a_change_of_data(path: Path) -> None:
 def test_a_plan_out_of_date_is_given_up(path: Path, format_name: str) -> None:
     table = made(path, format_name)
     table.cluster(schedule_only=True)
-    hudi.Table.open(table.path, OPTIONS | ALLOW).upsert(rows(0, n=5))
+    hudi.Table.open(table.path, OPTIONS | ALLOW).upsert(four_rows(0, n=5))
     with pytest.raises(CommitConflictError):
         table.run_clusterings()
     assert sum(one["n"] == 5 for one in table.to_arrow().to_pylist()) == 4

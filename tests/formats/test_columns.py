@@ -22,7 +22,7 @@ from hudi_core.schema.table_schema import TableSchema
 from tests.formats.two_steps import READ, newest_iceberg
 from tests.tables import new_table, rows
 
-SCHEMA = pa.schema(
+NARROW = pa.schema(
     [
         *(("id", pa.string()), ("ts", pa.int64()), ("count", pa.int32()), ("ratio", pa.float32())),
         ("price", pa.decimal128(7, 2)),
@@ -41,7 +41,7 @@ LACKS = {
 """What Delta does not have, with the path and the type that errors name."""
 
 
-def counted(ts: int, *keys: str, schema: pa.Schema = SCHEMA, count: int = 1) -> pa.Table:
+def counted(ts: int, *keys: str, schema: pa.Schema = NARROW, count: int = 1) -> pa.Table:
     fixed = {"count": count, "ratio": 0.5, "price": Decimal("1.25")}
     inner = [{"n": count, "note": key} for key in keys]
     return rows(*keys, schema=schema, ts=ts, inner=inner, **fixed)
@@ -63,7 +63,7 @@ def everything(path: Path) -> list[Path]:
 def test_a_column_that_delta_lacks_is_not_made(path: Path, lack: str, way: str) -> None:
     field, where, kind = LACKS[lack]
     if way == "create":
-        make: Callable[[], object] = partial(new_table, path, SCHEMA.append(field), format="delta")
+        make: Callable[[], object] = partial(new_table, path, NARROW.append(field), format="delta")
     else:
         table = new_table(path, counted(1, "a"), format="delta")
         new = counted(2, "b").append_column(field, pa.nulls(1, field.type))
@@ -76,7 +76,7 @@ def test_a_column_that_delta_lacks_is_not_made(path: Path, lack: str, way: str) 
     assert kind in caught.value.what
     assert everything(path) == before
     if way == "create":
-        new_table(path, SCHEMA.append(field), format="iceberg")
+        new_table(path, NARROW.append(field), format="iceberg")
     else:
         table.upsert(counted(3, "b"))
         assert READ["delta"](path) == {"a": 1, "b": 3}
@@ -115,8 +115,8 @@ def test_what_a_format_cannot_change_is_refused_with_the_reason(path: Path, chan
 
 
 def test_rows_of_a_wider_type_are_refused_where_the_format_cannot_follow(tmp_path: Path) -> None:
-    wider = SCHEMA.set(2, pa.field("count", pa.int64()))
-    table = new_table(tmp_path / "t", SCHEMA, format="delta")
+    wider = NARROW.set(2, pa.field("count", pa.int64()))
+    table = new_table(tmp_path / "t", NARROW, format="delta")
     table.insert(counted(1, "a"))
     before = everything(tmp_path)
     with pytest.raises(UnsupportedCapabilityError, match=r"\(count, int32 to int64\)"):
@@ -137,7 +137,7 @@ def test_wider_types_reach_iceberg_with_its_old_files(path: Path, way: str) -> N
     table = new_table(path, counted(1, "a", count=2**31 - 1), format="iceberg")
     big = 2**40
     inner = pa.struct([pa.field("n", pa.int64()), pa.field("note", pa.string())])
-    schema = SCHEMA
+    schema = NARROW
     for name, kind in {**WIDER, "inner": inner}.items():
         if name in schema.names:
             schema = schema.set(schema.get_field_index(name), pa.field(name, kind))

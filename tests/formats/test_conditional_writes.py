@@ -30,20 +30,20 @@ from tests.formats.two_steps import SHARED, Write, overlapping
 from tests.tables import FORMATS, TABLES, new_table, rows_of
 from tests.tables import SCHEMA as PARTED
 
-SCHEMA = pa.schema(
+NAMED_VALUES = pa.schema(
     [
         *(("id", pa.int64()), ("city", pa.string()), ("ts", pa.int32())),
         *(("v", pa.float64()), ("name", pa.string())),
     ]
 )
 Rows = list[tuple[Any, ...]]
-some = partial(rows_of, SCHEMA)
+some = partial(rows_of, NAMED_VALUES)
 
 
 def held(table: hudi.Table | pa.Table) -> Rows:
     found = table if isinstance(table, pa.Table) else table.to_arrow()
     return sorted(
-        (tuple(row[name] for name in SCHEMA.names) for row in found.to_pylist()), key=repr
+        (tuple(row[name] for name in NAMED_VALUES.names) for row in found.to_pylist()), key=repr
     )
 
 
@@ -94,7 +94,7 @@ def test_an_update_is_not_late_whatever_the_ordering_field_says(table: hudi.Tabl
     ],
 )
 def test_of_a_null_no_condition_is_true(path: Path, where: Any, ids: set[int]) -> None:
-    table = new_table(path, SCHEMA)
+    table = new_table(path, NAMED_VALUES)
     rows = some(
         (1, "rome", 1, 1.0, "a"),
         (2, "rome", 1, None, "b"),
@@ -108,7 +108,7 @@ def test_of_a_null_no_condition_is_true(path: Path, where: Any, ids: set[int]) -
 
 @pytest.mark.parametrize("quoted", ["'it''s'", '"it\'s"', r"'it\'s'", "'\\u0069t''s'"])
 def test_a_quote_in_a_string_means_what_it_means_in_spark(path: Path, quoted: str) -> None:
-    table = new_table(path, SCHEMA, record_key=None)
+    table = new_table(path, NAMED_VALUES, record_key=None)
     rows = [(1, "rome", 1, 1.0, "its"), (2, "rome", 1, 1.0, "it's"), (3, "rome", 1, 1.0, "a")]
     table.insert(some(*rows))
     assert table.delete(where="name LIKE '%''%'").deleted == 1
@@ -146,7 +146,7 @@ def test_a_move_to_where_the_key_is_already_is_refused(path: Path) -> None:
 
 
 def test_files_without_a_match_are_left_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = new_table(path, SCHEMA, options={"hoodie.parquet.small.file.limit": "0"})
+    table = new_table(path, NAMED_VALUES, options={"hoodie.parquet.small.file.limit": "0"})
     for start in range(0, 40, 10):
         table.insert(some(*((n, "rome", n, float(n), "x") for n in range(start, start + 10))))
     table.insert(some((100, "oslo", 1, 5.0, "x")))
@@ -180,7 +180,7 @@ def test_files_without_a_match_are_left_alone(path: Path, monkeypatch: pytest.Mo
 
 def test_rows_of_one_key_are_changed_one_by_one(path: Path) -> None:
     # inserts look no keys up, and an update is not by key
-    table = new_table(path, SCHEMA, ordering_field=None)
+    table = new_table(path, NAMED_VALUES, ordering_field=None)
     table.insert(some((1, "rome", 1, 1.0, "a"), (1, "rome", 2, 2.0, "b"), (2, "rome", 3, 3.0, "c")))
     table.insert(some((1, "rome", 4, 4.0, "d")))
     table.update({"v": "v * 10"}, "ts = 2")
@@ -193,7 +193,7 @@ def test_rows_of_one_key_are_changed_one_by_one(path: Path) -> None:
 
 
 def test_rows_without_a_record_key_keep_the_one_that_they_got(path: Path) -> None:
-    table = new_table(path, SCHEMA, record_key=None, ordering_field=None)
+    table = new_table(path, NAMED_VALUES, record_key=None, ordering_field=None)
     table.insert(some((1, "rome", 1, 1.0, "a"), (2, "rome", 2, 2.0, "b"), (2, "x", 2, 2.0, "b")))
     keys = dict(
         zip(*table.to_arrow(["id", "_hoodie_record_key"]).to_pydict().values(), strict=True)
@@ -307,7 +307,7 @@ def test_a_key_that_is_there_is_not_inserted_again(table: hudi.Table) -> None:
 
 
 def test_null_parts_of_a_key_match_nothing_and_are_looked_for(path: Path) -> None:
-    table = new_table(path, SCHEMA, record_key=["id", "name"], partition_by=None)
+    table = new_table(path, NAMED_VALUES, record_key=["id", "name"], partition_by=None)
     table.upsert(some((1, "rome", 1, 1.0, None)))
     source = some((1, "rome", 2, 2.0, None))
     with pytest.raises(DuplicateRecordKeyError):
@@ -316,7 +316,7 @@ def test_null_parts_of_a_key_match_nothing_and_are_looked_for(path: Path) -> Non
 
 
 def test_not_a_number_equals_itself(path: Path) -> None:
-    table = new_table(path, SCHEMA, record_key="v", partition_by=None, ordering_field=None)
+    table = new_table(path, NAMED_VALUES, record_key="v", partition_by=None, ordering_field=None)
     nan = some((1, "rome", 1, float("nan"), "a"))
     table.upsert(nan)
     for on in ("v", "target.v = source.v"):
@@ -337,7 +337,7 @@ def test_days_are_compared_as_days(path: Path) -> None:
 
 
 def test_rows_with_the_delete_marker_are_deletes(path: Path) -> None:
-    schema = pa.schema([*SCHEMA, pa.field("_hoodie_is_deleted", pa.bool_())])
+    schema = pa.schema([*NAMED_VALUES, pa.field("_hoodie_is_deleted", pa.bool_())])
     table = hudi.Table.create(path, schema, name="t", record_key="id")
     table.upsert(pa.Table.from_pylist([{"id": 1}, {"id": 2}], schema))
     source = pa.Table.from_pylist(
@@ -439,7 +439,7 @@ def test_merges_that_make_no_sense_are_refused(path: Path) -> None:
 
 
 def test_a_delete_takes_rows_or_a_condition(path: Path) -> None:
-    table = new_table(path, SCHEMA)
+    table = new_table(path, NAMED_VALUES)
     rows = some((1, "rome", 1, 1.0, "a"), (2, "rome", 1, 1.0, "a"))
     table.upsert(rows)
     for arguments in ({}, {"data": rows, "where": "true"}):
@@ -514,7 +514,7 @@ def upserting(row: tuple[Any, ...]) -> Write:
 def test_a_file_group_that_somebody_changed_meanwhile(
     path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
 ) -> None:
-    table = new_table(path, SCHEMA, format=format_name, options=SHARED)
+    table = new_table(path, NAMED_VALUES, format=format_name, options=SHARED)
     table.upsert(some((1, "rome", 1, 1.0, "a"), (2, "oslo", 1, 2.0, "b")))
     writes: tuple[Write, ...] = (
         lambda t: t.update({"v": "v + 1"}, "city = 'rome'"),
@@ -535,7 +535,7 @@ def test_a_file_group_that_somebody_changed_meanwhile(
 def test_of_two_merges_that_insert_one_key_one_is_given_up(
     path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
 ) -> None:
-    table = new_table(path, SCHEMA, format=format_name, options=SHARED)
+    table = new_table(path, NAMED_VALUES, format=format_name, options=SHARED)
 
     def merge(table: hudi.Table, name: str) -> hudi.CommitResult:
         rows = some((1, "rome", 1, 1.0, name))
@@ -549,7 +549,7 @@ def test_of_two_merges_that_insert_one_key_one_is_given_up(
 
 
 def test_a_keyless_merge_sees_rows_of_others(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = new_table(path, SCHEMA, record_key=None, ordering_field=None, options=SHARED)
+    table = new_table(path, NAMED_VALUES, record_key=None, ordering_field=None, options=SHARED)
     table.insert(some((0, "rome", 1, 1.0, "x")))
 
     def merge(table: hudi.Table) -> hudi.CommitResult:
@@ -584,7 +584,7 @@ def test_a_validator_sees_the_rows_as_they_would_be(path: Path) -> None:
 @pytest.mark.parametrize("format_name", TABLES)
 def test_change_feeds_tell_what_became_of_rows(path: Path, format_name: str) -> None:
     table = new_table(
-        path, SCHEMA, format=format_name, options={"hoodie.table.cdc.enabled": "true"}
+        path, NAMED_VALUES, format=format_name, options={"hoodie.table.cdc.enabled": "true"}
     )
     first = table.upsert(
         some((1, "rome", 1, 1.0, "a"), (2, "rome", 1, 2.0, "b"), (3, "rome", 1, 3.0, "c"))

@@ -20,13 +20,13 @@ from hudi_core.plugin.host import FormatHost
 from hudi_core.txn.transaction import Transaction
 from tests import tables
 from tests.formats.two_steps import (
-    FORMATS,
+    READABLE,
     SHARED,
     Write,
     batch,
-    new_table,
     overlapping,
     read_at_rest,
+    small_table,
 )
 from tests.tables import rows
 
@@ -50,7 +50,7 @@ def meanwhile(
 
 @pytest.mark.parametrize("granularity", list(Granularity))
 @pytest.mark.parametrize("pair", ORDER)
-@pytest.mark.parametrize("format_name", [*FORMATS])
+@pytest.mark.parametrize("format_name", [*READABLE])
 def test_a_strategy_gives_up_what_it_says(
     path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -58,7 +58,7 @@ def test_a_strategy_gives_up_what_it_says(
     pair: str,
     granularity: Granularity,
 ) -> None:
-    table = new_table(path, format_name)
+    table = small_table(path, format_name)
     if ORDER.index(pair) <= list(Granularity).index(granularity):
         with pytest.raises(CommitConflictError, match="both changed") as caught:
             meanwhile(monkeypatch, table, pair, granularity.value)
@@ -69,11 +69,11 @@ def test_a_strategy_gives_up_what_it_says(
         assert read_at_rest(table)["a"] == 2
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", READABLE)
 def test_writes_of_different_file_groups_agree_in_every_format(
     path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
 ) -> None:
-    table = new_table(path, format_name)
+    table = small_table(path, format_name)
     meanwhile(monkeypatch, table, "one partition")
     assert read_at_rest(table) == {"a": 2, "b": 1, "c": 3, "x": 1}
 
@@ -81,7 +81,7 @@ def test_writes_of_different_file_groups_agree_in_every_format(
 def test_a_format_can_be_stricter_and_a_user_has_the_last_word(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = new_table(path, "iceberg")
+    table = small_table(path, "iceberg")
     strict = TouchConflicts(Granularity.TABLE)
     monkeypatch.setattr(FormatHost, "get_conflict_resolution_strategy", lambda *_: strict)
     with pytest.raises(CommitConflictError, match="both changed the table"):
@@ -91,7 +91,7 @@ def test_a_format_can_be_stricter_and_a_user_has_the_last_word(
 
 
 def test_a_format_cannot_be_laxer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = new_table(path, "delta")
+    table = small_table(path, "delta")
 
     class Careless(TouchConflicts):
         def conflict(self, *_: object) -> str | None:
@@ -103,7 +103,7 @@ def test_a_format_cannot_be_laxer(path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_strategy_is_a_word_or_a_class_of_hudi(path: Path) -> None:
-    table = new_table(path, "delta")
+    table = small_table(path, "delta")
     name = "org.apache.hudi.client.transaction."
     known = f"{name}SimpleConcurrentFileWritesConflictResolutionStrategy"
     hudi.Table.open(table.path, {**SHARED, STRATEGY: known}).upsert(batch(2, "a"))

@@ -179,7 +179,7 @@ def lines_of_code(code: str) -> int:
     return sum(1 for n, one in lines if n not in said and one.strip() and one.strip()[0] != "#")
 
 
-def rows(heading: str) -> list[list[str]]:
+def page_rows(heading: str) -> list[list[str]]:
     """Cells of the rows of the page's table whose first column has a heading."""
     page = GUIDE.read_text(encoding="utf-8")
     [table] = re.findall(rf"^\| {heading} \|.*\n\|[- |]+\n((?:\|.*\n)+)", page, re.MULTILINE)
@@ -210,7 +210,9 @@ def test_it_has_every_hook_that_a_format_has_to_have() -> None:
 
 def test_the_page_names_every_hook_and_what_needs_it() -> None:
     words = {"every format": None, "none": frozenset(), "any change of columns": SCHEMA_EVOLUTION}
-    found = [(name, row[1]) for row in rows("hooks") for name in re.findall(r"`(\w+)`", row[0])]
+    found = [
+        (name, row[1]) for row in page_rows("hooks") for name in re.findall(r"`(\w+)`", row[0])
+    ]
     assert {name: words.get(who, {who.strip("`")}) for name, who in found} == {
         name: None if hook.is_required else hook.needed_by for name, hook in HOOKS.items()
     }
@@ -218,7 +220,7 @@ def test_the_page_names_every_hook_and_what_needs_it() -> None:
 
 
 def test_the_page_names_every_ability() -> None:
-    found = [name for row in rows("ability") for name in re.findall(r"`(\w+)`", row[0])]
+    found = [name for row in page_rows("ability") for name in re.findall(r"`(\w+)`", row[0])]
     assert sorted(found) == sorted(Capability)
 
 

@@ -6,8 +6,9 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from tests.formats.toy_format import ToyFormat
 from tests.formats.toy_services import ServingToy
 from tests.formats.wrong_formats import MISTAKES, DeletesLiveFiles, Mistake
 from tests.formats.wrong_services import WRONG_SERVICES
+from tests.samples import taken
 
 OPT_IN: Final = """\
 import shutil
@@ -63,7 +65,6 @@ class Author:
         }
 
 
-RIGHT: Final = Author("Right", ServingToy, {one.check for one in EVERY_MISTAKE})
 KNOWN: Final = Author(
     "Known",
     DeletesLiveFiles,
@@ -73,12 +74,16 @@ KNOWN: Final = Author(
 NO_LONGER: Final = Author(
     "NoLonger", ToyFormat, {"F19"}, 'deviations = {"F19": Deviation("cleans everything")}'
 )
-AUTHORS: Final = (
-    *(Author(one.format.__name__, one.format, {one.check}) for one in EVERY_MISTAKE),
-    KNOWN,
-    NO_LONGER,
-    RIGHT,  # the last: it sees what the others may have left behind
-)
+
+
+def authors(mistakes: Sequence[Mistake]) -> Sequence[Author]:
+    """Return who makes some mistakes, and who knows of one.
+
+    The last makes none, and has the checks of all others: it sees what they may have left behind.
+    """
+    wrong = [Author(one.format.__name__, one.format, {one.check}) for one in mistakes]
+    right = Author("Right", ServingToy, {one.check for one in mistakes})
+    return *wrong, KNOWN, NO_LONGER, right
 
 
 @dataclass(frozen=True)
@@ -94,25 +99,28 @@ class Verdict:
     printed: str
 
 
-def module() -> Iterator[str]:
+def module(everybody: Sequence[Author]) -> Iterator[str]:
     """Tests of all formats, as their authors would write them."""
     yield OPT_IN.partition("\n\n\n")[0]
-    for one in AUTHORS:
+    for one in everybody:
         head, _, body = OPT_IN.partition("\n\n\n")[2].partition("\n")
         yield f"\n\n{head.replace('Mine', one.name)}"
         yield body.replace('"mine"', f'"{one.name.lower()}"') + f"    {one.more}"
 
 
-def run(folder: Path) -> dict[str, str]:
+def run(folder: Path, everybody: Sequence[Author]) -> dict[str, str]:
     """Run the checks of all formats in one process; return what is printed."""
     targets = {
-        one.name.lower(): f"{one.format.__module__}:{one.format.__name__}" for one in AUTHORS
+        one.name.lower(): f"{one.format.__module__}:{one.format.__name__}" for one in everybody
     }
     install_formats(folder, targets, "mine")
     (folder / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
-    (folder / "test_formats.py").write_text("\n".join(module()))
+    (folder / "test_formats.py").write_text("\n".join(module(everybody)))
+    suites = [f"test_formats.py::Test{one.name}" for one in everybody]
     chosen = [
-        f"test_formats.py::Test{one.name}::{test}" for one in AUTHORS for test in sorted(one.tests)
+        f"{suite}::{test}"
+        for suite, one in zip(suites, everybody, strict=True)
+        for test in sorted(one.tests)
     ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *chosen],
@@ -130,11 +138,22 @@ def run(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def verdicts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Verdict]:
+def everybody(request: pytest.FixtureRequest) -> Sequence[Author]:
+    """The authors of the mistakes that this run looks for."""
+    return authors(
+        taken(request, "test_a_mistake_is_found_by_its_check", "mistake") or EVERY_MISTAKE
+    )
+
+
+@pytest.fixture(scope="module")
+def verdicts(
+    everybody: Sequence[Author], tmp_path_factory: pytest.TempPathFactory
+) -> Mapping[str, Verdict]:
     """What is said of each format, by the name of its suite."""
-    printed = made_once(tmp_path_factory, "wrong-formats", run)["printed"]
-    tests: dict[str, set[str]] = {one.name: set() for one in AUTHORS}
-    outcomes: dict[str, set[str]] = {one.name: set() for one in AUTHORS}
+    judged = partial(run, everybody=everybody)
+    printed = made_once(tmp_path_factory, "wrong-formats", judged)["printed"]
+    tests: dict[str, set[str]] = {one.name: set() for one in everybody}
+    outcomes: dict[str, set[str]] = {one.name: set() for one in everybody}
     for name, test, outcome in _OUTCOME.findall(printed):
         tests[name].add(test)
         outcomes[name].add(outcome)
@@ -157,11 +176,14 @@ def test_a_mistake_is_found_by_its_check(verdicts: Mapping[str, Verdict], mistak
     assert mistake.words in found.printed
 
 
-def test_the_same_format_without_the_mistakes_passes(verdicts: Mapping[str, Verdict]) -> None:
-    found = verdicts[RIGHT.name]
+def test_the_same_format_without_the_mistakes_passes(
+    everybody: Sequence[Author], verdicts: Mapping[str, Verdict]
+) -> None:
+    right = everybody[-1]
+    found = verdicts[right.name]
     assert found.outcomes == {"PASSED"}, found.printed
-    assert found.tests == RIGHT.tests
-    assert len(RIGHT.tests) == len(RIGHT.checks)
+    assert found.tests == right.tests
+    assert len(right.tests) == len(right.checks)
 
 
 def test_a_deviation_is_expected_to_fail(verdicts: Mapping[str, Verdict]) -> None:

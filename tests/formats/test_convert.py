@@ -23,20 +23,20 @@ from hudi_core.cli.app import app
 from hudi_core.model.format import WATERMARK_KEY
 from tests.formats.dying_writers import Died, MortalStorage
 from tests.formats.service_tables import (
-    FORMATS,
     READERS,
+    TWO_STEP,
     agree,
     bag,
     batch,
     by_delta,
     by_iceberg,
     instants,
-    new_table,
+    two_writes,
 )
 from tests.hudi_tables import COMPLEX, PLAIN, TXNS, VERSION_6
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", TWO_STEP)
 def test_a_table_is_converted_and_written_on(path: Path, native: hudi.Table, to: str) -> None:
     held, timeline = agree(path), instants(path)
     files = sorted(path.rglob("*.parquet"))
@@ -53,7 +53,7 @@ def test_a_table_is_converted_and_written_on(path: Path, native: hudi.Table, to:
 
 
 def test_a_format_is_exchanged_for_another(path: Path) -> None:
-    table = new_table(path, "iceberg")
+    table = two_writes(path, "iceberg")
     held = agree(path)
     for to in ("delta", "iceberg", "delta"):
         table.convert(to)
@@ -113,14 +113,14 @@ def test_types_in_which_delta_would_read_wrongly_are_refused(path: Path) -> None
 
 
 def test_what_completed_before_is_complete_by_a_watermark(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "iceberg")
+    table = two_writes(tmp_path / "iceberg")
     last = max(one.completion_time or "" for one in table.timeline.instants)
     table.convert("iceberg")
     metadata = StaticTable.from_metadata(table.path).metadata
     assert len(metadata.snapshots) == 1
     assert metadata.properties[WATERMARK_KEY] == last
     assert all(one.is_completed for one in table.timeline.instants)
-    other = new_table(tmp_path / "delta")
+    other = two_writes(tmp_path / "delta")
     other.convert("delta")
     log = DeltaTable(other.path)
     assert log.version() == 0
@@ -128,9 +128,9 @@ def test_what_completed_before_is_complete_by_a_watermark(tmp_path: Path) -> Non
     assert all(one.is_completed for one in other.timeline.instants)
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", TWO_STEP)
 def test_statistics_of_the_present_files_are_told(path: Path, to: str) -> None:
-    new_table(path).convert(to)
+    two_writes(path).convert(to)
     if to == "iceberg":
         table = StaticTable.from_metadata(str(path))
         files = [one.file for one in table.scan(row_filter="ts > 1").plan_files()]
@@ -146,7 +146,7 @@ def test_statistics_of_the_present_files_are_told(path: Path, to: str) -> None:
         assert actions["max.value"].to_pylist() == [None, None]  # there may be NaN
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", TWO_STEP)
 @pytest.mark.parametrize("name", [PLAIN, COMPLEX, TXNS])
 def test_real_tables_are_converted(real_tables: Callable[[str], Path], name: str, to: str) -> None:
     path = real_tables(name)
@@ -180,7 +180,7 @@ def test_files_without_field_ids_are_read_by_name(real_tables: Callable[[str], P
     )
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", TWO_STEP)
 def test_unwritable_tables_are_not_converted(real_tables: Callable[[str], Path], to: str) -> None:
     path = real_tables(VERSION_6[0])
     before = sorted(str(one) for one in path.rglob("*"))
@@ -189,7 +189,7 @@ def test_unwritable_tables_are_not_converted(real_tables: Callable[[str], Path],
     assert sorted(str(one) for one in path.rglob("*") if ".locks" not in str(one)) == before
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", TWO_STEP)
 def test_a_dry_run_refuses_damaged_files(path: Path, native: hudi.Table, to: str) -> None:
     [first, *_] = (one.base_file for one in native.file_slices() if one.base_file)
     file = path / first.path
@@ -208,7 +208,7 @@ def test_a_dry_run_sees_the_rules_of_an_old_log(path: Path, native: hudi.Table) 
             native.convert("delta", dry_run=dry_run)
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", TWO_STEP)
 def test_a_dry_run_changes_nothing(path: Path, native: hudi.Table, to: str) -> None:
     before = {str(one): one.stat().st_mtime_ns for one in path.rglob("*")}
     plan = native.convert(to, dry_run=True)
@@ -218,7 +218,7 @@ def test_a_dry_run_changes_nothing(path: Path, native: hudi.Table, to: str) -> N
 
 def test_progress_is_told_by_file(path: Path) -> None:
     told: list[tuple[int, int]] = []
-    new_table(path).convert("iceberg", progress=lambda *one: told.append(one))
+    two_writes(path).convert("iceberg", progress=lambda *one: told.append(one))
     assert told[-2:] == [(1, 2), (2, 2)]
 
 
@@ -238,7 +238,7 @@ def test_another_location_is_kept_for_the_next_time(path: Path, native: hudi.Tab
 def test_conversion_into_a_catalog(tmp_path: Path, lake: tuple[SqlCatalog, dict[str, str]]) -> None:
     found, options = lake
     path = tmp_path / "t"
-    table = new_table(path)
+    table = two_writes(path)
     table.convert("iceberg", options=options)
     assert "sqlite" not in (path / ".hoodie/hoodie.properties").read_text()
     assert bag(found.load_table("lake.t").scan().to_arrow()) == bag(table.to_arrow())
@@ -250,7 +250,7 @@ def test_conversion_into_a_catalog(tmp_path: Path, lake: tuple[SqlCatalog, dict[
     assert bag(found.load_table("lake.t").scan().to_arrow()) == bag(table.to_arrow())
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", TWO_STEP)
 def test_the_command(path: Path, native: hudi.Table, to: str) -> None:
     base = ["table", "convert", native.path, "--to", to]
     run = CliRunner().invoke
@@ -310,7 +310,7 @@ def test_a_stale_handle_does_not_write_the_former_format(path: Path, native: hud
 
 
 def test_a_format_among_the_options_is_no_contradiction_afterwards(path: Path) -> None:
-    new_table(path)
+    two_writes(path)
     table = hudi.Table.open(path, {"hoodie.table.format": "native"})
     table.convert("delta")
     table.upsert(batch(3, "a"))
@@ -319,18 +319,18 @@ def test_a_format_among_the_options_is_no_contradiction_afterwards(path: Path) -
 
 
 def test_the_format_it_has_is_no_change(path: Path) -> None:
-    table = new_table(path, "delta")
+    table = two_writes(path, "delta")
     done = table.convert("DELTA")
     assert (done.is_needed, done.receipt) == (False, None)
     assert DeltaTable(str(path)).version() == 2
 
 
 @pytest.mark.parametrize("is_done", [False, True])
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", TWO_STEP)
 def test_a_conversion_that_died_is_run_again(
     tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch, to: str, is_done: bool
 ) -> None:
-    new_table(path)
+    two_writes(path)
     held = agree(path)
     storage = MortalStorage(monkeypatch, is_done=is_done)
     for calls in range(1, 100):

@@ -28,15 +28,16 @@ from hudi_core.services import create
 from hudi_core.services.create import create_table
 from hudi_core.services.drop import drop_table
 from hudi_core.storage.posix import PosixStorage
-from hudi_core.storage.properties_file import PROPERTIES_PATH, has_properties
+from hudi_core.storage.properties_file import PROPERTIES_PATH
 from hudi_core.txn.creation import CREATION_PATH
-from hudi_core.txn.table_lock import creation_lock
+from tests.calls import after, before, failing
+from tests.tables import FORMATS
 
-FORMATS = ("native", "iceberg", "delta")
 ICEBERG = "hoodie.table.format.iceberg."
 DELTA = "hoodie.table.format.delta."
-SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("ts", pa.int64())])
-ROWS = pa.table({"id": [1, 2], "city": ["rome", "oslo"], "ts": [1, 1]}, SCHEMA)
+BOTH_INDEXES = [f"hoodie.metadata.record.{one}index.enable" for one in ("", "level.")]
+NUMBERED_CITIES = pa.schema([("id", pa.int64()), ("city", pa.string()), ("ts", pa.int64())])
+ROWS = pa.table({"id": [1, 2], "city": ["rome", "oslo"], "ts": [1, 1]}, NUMBERED_CITIES)
 KEYS = {
     "hoodie.table.name": "trips",
     "hoodie.datasource.write.recordkey.field": "id",
@@ -56,12 +57,8 @@ def catalog(tmp_path: Path) -> Iterator[SqlCatalog]:
 
 
 def in_catalog(tmp_path: Path, **more: str) -> dict[str, str]:
-    given = {
-        "type": "sql",
-        "uri": f"sqlite:///{tmp_path}/catalog.db",
-        "identifier": "lake.trips",
-        **more,
-    }
+    named = {"uri": f"sqlite:///{tmp_path}/catalog.db", "identifier": "lake.trips"}
+    given = {"type": "sql", **named, **more}
     return options("iceberg", **{f"{ICEBERG}catalog.{key}": value for key, value in given.items()})
 
 
@@ -73,7 +70,7 @@ def refused(tmp_path: Path, given: dict[str, str], kind: type[HudiError], said: 
     """Both doors refuse a table, and leave no file and no folder."""
     path = tmp_path / "t"
     with pytest.raises(kind, match=said):
-        hudi.Table.create(path, SCHEMA, options=given)
+        hudi.Table.create(path, NUMBERED_CITIES, options=given)
     with pytest.raises(kind, match=said):
         hudi.write(ROWS, str(path), options=given)
     assert not path.exists()
@@ -128,13 +125,11 @@ def test_a_conversion_makes_no_namespace_either(tmp_path: Path, catalog: SqlCata
     hudi.write(ROWS, path, options=options("native"))
     given = {key: text for key, text in in_catalog(tmp_path).items() if key not in KEYS}
     del given["hoodie.table.format"]
-    before = files(tmp_path / "t")
+    there = files(tmp_path / "t")
     for dry_run in (True, False):
         with pytest.raises(InvalidOptionError, match="no namespace lake"):
             hudi.Table.open(path, given).convert("iceberg", dry_run=dry_run)
-    assert [one for one in files(tmp_path / "t") if ".locks" not in one] == [
-        one for one in before if ".locks" not in one
-    ]
+    assert not [one for one in {*files(tmp_path / "t")} ^ {*there} if ".locks" not in one]
     catalog.create_namespace("lake")
     hudi.Table.open(path, given).convert("iceberg")
     assert catalog.load_table("lake.trips").scan().to_arrow().num_rows == 2
@@ -142,7 +137,7 @@ def test_a_conversion_makes_no_namespace_either(tmp_path: Path, catalog: SqlCata
 
 def test_a_name_that_is_taken_is_refused(tmp_path: Path, catalog: SqlCatalog) -> None:
     catalog.create_namespace("lake")
-    catalog.create_table("lake.trips", SCHEMA, location=f"file://{tmp_path}/theirs")
+    catalog.create_table("lake.trips", NUMBERED_CITIES, location=f"file://{tmp_path}/theirs")
     refused(tmp_path, in_catalog(tmp_path), InvalidOptionError, r"a table of this name, .*theirs")
     assert catalog.load_table("lake.trips").location().endswith("theirs")
 
@@ -158,16 +153,7 @@ def test_a_catalog_that_does_not_answer_is_named(tmp_path: Path) -> None:
         (options("iceberg", **{f"{ICEBERG}location": "/elsewhere"}), "is not a folder below"),
         (options("delta", **{f"{DELTA}location": "/elsewhere"}), "it is not the table's folder"),
         (options("delta", **{f"{DELTA}deleted-file-retention-days": "0"}), "no number of days"),
-        (
-            options(
-                "native",
-                **{
-                    "hoodie.metadata.record.index.enable": "true",
-                    "hoodie.metadata.record.level.index.enable": "true",
-                },
-            ),
-            "Give only one of them",
-        ),
+        (options("native", **dict.fromkeys(BOTH_INDEXES, "true")), "Give only one of them"),
     ],
 )
 def test_places_and_options_come_first(given: dict[str, str], said: str, tmp_path: Path) -> None:
@@ -183,34 +169,32 @@ def test_the_folder_of_the_table_may_be_named(path: Path) -> None:
 def test_a_table_is_there_when_its_properties_are(
     table_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, put, seen = tmp_path / "t", PosixStorage.put_if_absent, list[list[str]]()
+    path, seen = tmp_path / "t", list[list[str]]()
 
-    def look(storage: PosixStorage, name: str, data: bytes) -> None:
+    def look(storage: PosixStorage, name: str, _: bytes) -> None:
         if name == PROPERTIES_PATH and storage.root == str(path):
             seen.append(files(path))
-        put(storage, name, data)
 
-    monkeypatch.setattr(PosixStorage, "put_if_absent", look)
-    made = hudi.Table.create(path, SCHEMA, options=options(table_format))
-    after = set(files(path))
-    assert after - set(seen[0]) == {PROPERTIES_PATH}
-    assert set(seen[0]) - after == {CREATION_PATH}
+    before(monkeypatch, PosixStorage, "put_if_absent", look, each=True)
+    made = hudi.Table.create(path, NUMBERED_CITIES, options=options(table_format))
+    now = set(files(path))
+    assert now - set(seen[0]) == {PROPERTIES_PATH}
+    assert set(seen[0]) - now == {CREATION_PATH}
     assert made.validate().is_valid
     assert made.to_arrow().num_rows == 0
 
 
 def test_a_lost_answer_leaves_it_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, put = str(tmp_path / "t"), PosixStorage.put_if_absent
+    path = str(tmp_path / "t")
 
-    def lose(storage: PosixStorage, name: str, data: bytes) -> None:
-        put(storage, name, data)
+    def lose(storage: PosixStorage, name: str, _: bytes) -> None:
         if name == PROPERTIES_PATH and storage.root == path:
             raise StorageError("The answer was lost", "Look.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(PosixStorage, "put_if_absent", lose)
+        after(patched, PosixStorage, "put_if_absent", lose, each=True)
         with pytest.raises(CommitStateUnknownError, match="where there is no table, create it"):
-            hudi.Table.create(path, SCHEMA, options=options("delta"))
+            hudi.Table.create(path, NUMBERED_CITIES, options=options("delta"))
     hudi.Table.open(path).insert(ROWS)
     assert not (tmp_path / "t" / CREATION_PATH).exists()
     assert DeltaTable(path).to_pyarrow_table().num_rows == 2
@@ -233,8 +217,8 @@ def test_properties_that_a_dead_creator_sent_come_too_late(
 
     monkeypatch.setattr(PosixStorage, "put_if_absent", travel)
     with pytest.raises(CommitStateUnknownError):
-        hudi.Table.create(path, SCHEMA, options=options("iceberg"))
-    made = hudi.Table.create(path, SCHEMA, name="second", record_key="id", format="delta")
+        hudi.Table.create(path, NUMBERED_CITIES, options=options("iceberg"))
+    made = hudi.Table.create(path, NUMBERED_CITIES, name="second", record_key="id", format="delta")
     assert (made.format, hudi.Table.open(path).config.name) == ("delta", "second")
     made.insert(ROWS)
     assert made.validate().is_valid
@@ -244,16 +228,14 @@ def test_properties_that_a_dead_creator_sent_come_too_late(
 def test_a_refusal_by_the_catalog_leaves_nothing(
     tmp_path: Path, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: Any) -> None:
-        raise SchemaError("No such column", "Add it.")
-
+    refuse = failing(SchemaError("No such column", "Add it."))
     catalog.create_namespace("lake")
     with monkeypatch.context() as patched:
         patched.setattr("iceberg_format.creation._whole", refuse)
         with pytest.raises(SchemaError, match="No such column"):
-            hudi.Table.create(tmp_path / "t", SCHEMA, options=in_catalog(tmp_path))
+            hudi.Table.create(tmp_path / "t", NUMBERED_CITIES, options=in_catalog(tmp_path))
     assert files(tmp_path / "t") == []
-    hudi.Table.create(tmp_path / "t", SCHEMA, options=in_catalog(tmp_path))
+    hudi.Table.create(tmp_path / "t", NUMBERED_CITIES, options=in_catalog(tmp_path))
 
 
 @pytest.mark.parametrize("how", ["dropped", "overwritten", "died"])
@@ -266,7 +248,7 @@ def test_a_name_that_a_catalog_still_has_is_the_new_tables(
         with monkeypatch.context() as patched:
             patched.setattr(create, "write_new", lambda *_: 1 / 0)
             with pytest.raises(ZeroDivisionError):
-                hudi.Table.create(path, SCHEMA, options=given)
+                hudi.Table.create(path, NUMBERED_CITIES, options=given)
         assert catalog.load_table("lake.trips").current_snapshot() is not None
     else:
         hudi.write(ROWS, path, options=given)
@@ -274,12 +256,9 @@ def test_a_name_that_a_catalog_still_has_is_the_new_tables(
         drop_table(path, given)
     more = ROWS.append_column("more", pa.array([1, 2]))
     hudi.write(more, path, "overwrite", given)
-    found = catalog.load_table("lake.trips").scan().to_arrow()
-    assert (
-        found.column("more").to_pylist()
-        == hudi.Table.open(path, given).to_arrow()["more"].to_pylist()
-    )
-    assert hudi.Table.open(path, given).validate().is_valid
+    made, found = hudi.Table.open(path, given), catalog.load_table("lake.trips").scan().to_arrow()
+    assert found["more"].to_pylist() == made.to_arrow()["more"].to_pylist()
+    assert made.validate().is_valid
 
 
 @pytest.mark.parametrize("table_format", FORMATS)
@@ -289,14 +268,14 @@ def test_what_a_dead_creator_left_goes_and_nothing_else(
     with monkeypatch.context() as patched:
         patched.setattr(create, "write_new", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            hudi.Table.create(path, SCHEMA, options=options(table_format))
+            hudi.Table.create(path, NUMBERED_CITIES, options=options(table_format))
     left = files(path)
     (path / "notes.txt").write_text("mine")
     with pytest.raises(NotATableError, match=r"other files \(notes\.txt\)"):
-        hudi.Table.create(path, SCHEMA, options=options("native"))
+        hudi.Table.create(path, NUMBERED_CITIES, options=options("native"))
     assert set(files(path)) == {*left, "notes.txt"}
     (path / "notes.txt").unlink()
-    hudi.Table.create(path, SCHEMA, options=options("native"))
+    hudi.Table.create(path, NUMBERED_CITIES, options=options("native"))
     assert {one.parts[0] for one in map(Path, files(path))} == {".hoodie"}
 
 
@@ -304,16 +283,14 @@ def test_what_a_dead_creator_left_goes_and_nothing_else(
 def test_who_comes_second_writes_to_the_same_table(
     mode: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, whole = str(tmp_path / "t"), creation_lock
+    path = str(tmp_path / "t")
 
-    def overtaken(*given: Any) -> Any:
-        monkeypatch.setattr(create, "creation_lock", whole)
-        create_table(path, SCHEMA, options("native")).timeline()
+    def overtake(*_: object) -> None:
+        create_table(path, NUMBERED_CITIES, options("native")).timeline()
         hudi.Table.open(path).insert(ROWS)
-        return whole(*given)
 
-    monkeypatch.setattr(create, "creation_lock", overtaken)
-    mine = pa.table({"id": [3], "city": ["rome"], "ts": [1]}, SCHEMA)
+    before(monkeypatch, create, "creation_lock", overtake)
+    mine = pa.table({"id": [3], "city": ["rome"], "ts": [1]}, NUMBERED_CITIES)
     if mode == "append":
         hudi.write(mine, path, mode, options("native"))
         assert hudi.Table.open(path).to_arrow().num_rows == 3
@@ -327,23 +304,17 @@ def test_who_comes_second_writes_to_the_same_table(
 def test_a_table_made_while_the_folder_is_listed_is_called_a_table(
     table_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, asked = str(tmp_path / "t"), has_properties
-
-    def overtaken(storage: Any) -> bool:
-        monkeypatch.setattr(create, "has_properties", asked)
-        found = asked(storage)
-        create_table(path, SCHEMA, options(table_format)).timeline()
-        return found
-
-    monkeypatch.setattr(create, "has_properties", overtaken)
+    path = str(tmp_path / "t")
+    made = lambda *_: create_table(path, NUMBERED_CITIES, options(table_format)).timeline()  # noqa: E731
+    after(monkeypatch, create, "has_properties", made)
     with pytest.raises(NotATableError, match="holds a table already"):
-        hudi.Table.create(path, SCHEMA, options=options(table_format))
+        hudi.Table.create(path, NUMBERED_CITIES, options=options(table_format))
 
 
 def made_at_once(path: str, name: str, given: dict[str, str], ready: threading.Barrier) -> str:
     ready.wait()
     try:
-        hudi.Table.create(path, SCHEMA, name=name, options=given)
+        hudi.Table.create(path, NUMBERED_CITIES, name=name, options=given)
     except NotATableError as error:
         return str(error)
     return name
@@ -355,9 +326,7 @@ def test_of_several_one_makes_the_table(table_format: str, tmp_path: Path) -> No
     del given["hoodie.table.name"]
     ready = threading.Barrier(3)
     with ThreadPoolExecutor(3) as pool:
-        making = [
-            pool.submit(made_at_once, path, f"name{number}", given, ready) for number in range(3)
-        ]
+        making = [pool.submit(made_at_once, path, f"name{n}", given, ready) for n in range(3)]
     told = [one.result() for one in making]
     winners = [one for one in told if one.startswith("name")]
     assert len(winners) == 1

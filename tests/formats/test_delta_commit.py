@@ -32,7 +32,7 @@ from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.locks import StorageLock
 from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile
 from hudi_core.txn.publication import publish_once
-from tests.formats.columns import SCHEMA
+from tests.formats.columns import TYPED
 from tests.formats.delta_tables import (
     OPTIONS,
     actions_of,
@@ -40,12 +40,12 @@ from tests.formats.delta_tables import (
     by_deltalake,
     content,
     cut_short,
+    delta_table,
     last_write,
-    new_table,
     opened,
     publish,
     row,
-    rows,
+    typed,
     version,
     versions,
 )
@@ -55,21 +55,21 @@ from tests.s3_process import s3_in_a_process
 
 @pytest.fixture
 def table(path: Path) -> hudi.Table:
-    made = new_table(path)
-    made.insert(rows(0, 1, 2))
+    made = delta_table(path)
+    made.insert(typed(0, 1, 2))
     return made
 
 
 WRITES: dict[str, Callable[[hudi.Table], Any]] = {
-    "insert": lambda table: table.insert(rows(3, 4)),
-    "upsert": lambda table: table.upsert(rows(0, 5, ts=1)),
-    "delete": lambda table: table.delete(rows(1)),
-    "bulk_insert": lambda table: table.bulk_insert(rows(3, 8)),
-    "insert_overwrite": lambda table: table.insert_overwrite(rows(5, ts=1)),
+    "insert": lambda table: table.insert(typed(3, 4)),
+    "upsert": lambda table: table.upsert(typed(0, 5, ts=1)),
+    "delete": lambda table: table.delete(typed(1)),
+    "bulk_insert": lambda table: table.bulk_insert(typed(3, 8)),
+    "insert_overwrite": lambda table: table.insert_overwrite(typed(5, ts=1)),
     "delete_partitions": lambda table: table.delete_partitions([{"city": "oslo"}]),
     "alter": lambda table: table.alter(add_columns={"extra": pa.int64()}),
     "insert_with_column": lambda table: table.insert(
-        rows(3).append_column("extra", pa.array([7], pa.int64()))
+        typed(3).append_column("extra", pa.array([7], pa.int64()))
     ),
 }
 
@@ -83,11 +83,11 @@ def test_a_write_cut_between_the_steps_is_unseen_until_it_is_published(
     seen = opened(path)
     assert seen.host.find_publication(seen.client, instant) is None
     assert seen.timeline().find(instant.requested_time) == replace(instant, state=State.INFLIGHT)
-    assert content(hudi.Table.open(path).to_arrow()) == content(rows(0, 1, 2))
-    assert content(by_deltalake(path)) == content(rows(0, 1, 2))
+    assert content(hudi.Table.open(path).to_arrow()) == content(typed(0, 1, 2))
+    assert content(by_deltalake(path)) == content(typed(0, 1, 2))
     receipt = publish(path, instant)
-    twin = new_table(path.parent / "twin")
-    twin.insert(rows(0, 1, 2))
+    twin = delta_table(path.parent / "twin")
+    twin.insert(typed(0, 1, 2))
     WRITES[operation](twin)
     assert_all_read(path, content(by_deltalake(path.parent / "twin")))
     found = seen.host.find_publication(seen.client, instant)
@@ -99,8 +99,8 @@ def test_a_write_cut_between_the_steps_is_unseen_until_it_is_published(
 def test_a_replayed_write_has_the_bounds_of_the_first_but_for_floats(
     monkeypatch: pytest.MonkeyPatch, path: Path, table: hudi.Table
 ) -> None:
-    table.insert(rows(3))
-    cut_short(monkeypatch, lambda: table.insert(rows(8)))
+    table.insert(typed(3))
+    cut_short(monkeypatch, lambda: table.insert(typed(8)))
     publish(path, last_write(path))
     written, replayed = (
         json.loads(action["add"]["stats"])
@@ -162,16 +162,16 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 def test_an_open_outcome_is_said_to_be(path: Path, table: hudi.Table, faults: list[str]) -> None:
     faults += ["failed"] * 3
     with pytest.raises(errors.CommitStateUnknownError):
-        table.insert(rows(3))
+        table.insert(typed(3))
     assert version(path) == 1
     publish(path, last_write(path))
-    assert_all_read(path, content(rows(0, 1, 2, 3)))
+    assert_all_read(path, content(typed(0, 1, 2, 3)))
 
 
 def test_a_log_that_cannot_be_asked_leaves_the_outcome_open(
     monkeypatch: pytest.MonkeyPatch, path: Path, table: hudi.Table, faults: list[str]
 ) -> None:
-    cut_short(monkeypatch, lambda: table.insert(rows(3)))
+    cut_short(monkeypatch, lambda: table.insert(typed(3)))
     faults.append("lost")
     calls: list[object] = []
 
@@ -186,13 +186,13 @@ def test_a_log_that_cannot_be_asked_leaves_the_outcome_open(
         with pytest.raises(errors.CommitStateUnknownError):
             publish(path, last_write(path))
     assert publish(path, last_write(path)).version == "2"
-    assert_all_read(path, content(rows(0, 1, 2, 3)))
+    assert_all_read(path, content(typed(0, 1, 2, 3)))
 
 
 def test_who_loses_the_race_for_a_version_records_nothing(
     monkeypatch: pytest.MonkeyPatch, path: Path, table: hudi.Table
 ) -> None:
-    cut_short(monkeypatch, lambda: table.insert(rows(3)))
+    cut_short(monkeypatch, lambda: table.insert(typed(3)))
     instant = last_write(path)
     real = PosixStorage.put_if_absent
 
@@ -203,13 +203,13 @@ def test_who_loses_the_race_for_a_version_records_nothing(
     monkeypatch.setattr(PosixStorage, "put_if_absent", overtaken)
     with pytest.raises(errors.CommitConflictError, match="from version 1 to 2"):
         publish(path, instant)
-    assert content(by_deltalake(path)) == content(rows(0, 1, 2))
+    assert content(by_deltalake(path)) == content(typed(0, 1, 2))
 
 
 def test_the_recorded_parent_is_what_is_compared(
     monkeypatch: pytest.MonkeyPatch, path: Path, table: hudi.Table
 ) -> None:
-    cut_short(monkeypatch, lambda: table.insert(rows(3)))
+    cut_short(monkeypatch, lambda: table.insert(typed(3)))
     instant = last_write(path)
     seen = opened(path)
     metadata = seen.client.read_commit(instant)
@@ -224,7 +224,7 @@ def test_the_recorded_parent_is_what_is_compared(
     DeltaTable(str(path)).vacuum(dry_run=False)
     receipt = publish_once(seen, built_on("1"), instant)
     assert receipt.version == str(version(path))
-    assert_all_read(path, content(rows(0, 1, 2, 3)))
+    assert_all_read(path, content(typed(0, 1, 2, 3)))
 
 
 def test_columns_that_an_earlier_release_has_added_first_are_no_other_parent(
@@ -246,7 +246,7 @@ def test_columns_that_an_earlier_release_has_added_first_are_no_other_parent(
 
 
 def test_columns_and_their_files_come_in_one_version(path: Path, table: hudi.Table) -> None:
-    table.upsert(rows(0, ts=1).append_column("extra", pa.array([7], pa.int64())))
+    table.upsert(typed(0, ts=1).append_column("extra", pa.array([7], pa.int64())))
     assert version(path) == 2
     kinds = [next(iter(action)) for action in actions_of(path, 2)]
     assert kinds == ["commitInfo", "txn", "metaData", "remove", "add"]
@@ -255,7 +255,7 @@ def test_columns_and_their_files_come_in_one_version(path: Path, table: hudi.Tab
 def test_a_write_that_never_reached_the_log_is_fenced_off(
     monkeypatch: pytest.MonkeyPatch, path: Path, table: hudi.Table
 ) -> None:
-    cut_short(monkeypatch, lambda: table.insert(rows(3)))
+    cut_short(monkeypatch, lambda: table.insert(typed(3)))
     instant, seen = last_write(path), opened(path)
     stale = open_log(seen.client)
     seen.host.before_rollback(seen.client, instant)
@@ -263,23 +263,23 @@ def test_a_write_that_never_reached_the_log_is_fenced_off(
     with pytest.raises(errors.AlreadyExistsError):
         make_next(seen.client, stale, NewVersion({"hudi.instant": "x"}))
     table.rollback(instant)
-    table.insert(rows(4))
-    assert_all_read(path, content(rows(0, 1, 2, 4)))
+    table.insert(typed(4))
+    assert_all_read(path, content(typed(0, 1, 2, 4)))
 
 
 def test_the_first_write_of_a_table_is_taken_out(path: Path, table: hudi.Table) -> None:
     table.rollback(last_write(path))
-    assert_all_read(path, content(rows(4).slice(1)))
-    table.insert(rows(4))
-    assert_all_read(path, content(rows(4)))
+    assert_all_read(path, content(typed(4).slice(1)))
+    table.insert(typed(4))
+    assert_all_read(path, content(typed(4)))
 
 
 def test_each_instant_is_one_version_and_time_travel_agrees(path: Path) -> None:
-    table = new_table(path)
-    table.bulk_insert(rows(0, 1, 2, 3, 4))
-    table.upsert(rows(0, 6, ts=1))
-    table.delete(rows(1))
-    table.insert_overwrite(rows(5, ts=2))
+    table = delta_table(path)
+    table.bulk_insert(typed(0, 1, 2, 3, 4))
+    table.upsert(typed(0, 6, ts=1))
+    table.delete(typed(1))
+    table.insert_overwrite(typed(5, ts=2))
     table.delete_partitions([{"city": "a%b"}])
     told = {info["hudi.instant"]: info for info in versions(path) if "hudi.instant" in info}
     writes = table.timeline.completed_writes()
@@ -297,16 +297,16 @@ def test_each_instant_is_one_version_and_time_travel_agrees(path: Path) -> None:
 
 
 def test_columns_are_added_by_alter_and_by_a_write_and_undone(path: Path) -> None:
-    table = new_table(path)
-    table.insert(rows(0, 1))
+    table = delta_table(path)
+    table.insert(typed(0, 1))
     altered = table.alter(add_columns={"extra": pa.int64()})
-    assert_all_read(path, content(rows(0, 1)))
+    assert_all_read(path, content(typed(0, 1)))
     assert "extra" in by_deltalake(path).column_names
-    batch = rows(2).append_column("extra", pa.array([7], pa.int64()))
+    batch = typed(2).append_column("extra", pa.array([7], pa.int64()))
     wide = batch.append_column("late", pa.array(["x"]))
     evolved = table.insert(wide, options={"hoodie.datasource.write.reconcile.schema": "true"})
-    names = [*SCHEMA.names, "extra", "late"]
-    both = pa.concat_tables([rows(0, 1), wide], promote_options="default")
+    names = [*TYPED.names, "extra", "late"]
+    both = pa.concat_tables([typed(0, 1), wide], promote_options="default")
     assert_all_read(path, content(both, names), names)
     before, newest = versions(path)[-2:]
     assert newest["hudi.instant"] == evolved.instant.requested_time
@@ -320,11 +320,11 @@ def test_columns_are_added_by_alter_and_by_a_write_and_undone(path: Path) -> Non
 
 
 def test_members_of_structs_are_added(path: Path) -> None:
-    table = new_table(path)
-    table.insert(rows(1))
-    inner = pa.struct([*SCHEMA.field("inner").type, pa.field("more", pa.int64())])
-    index = SCHEMA.get_field_index("inner")
-    wide = SCHEMA.set(index, pa.field("inner", inner))
+    table = delta_table(path)
+    table.insert(typed(1))
+    inner = pa.struct([*TYPED.field("inner").type, pa.field("more", pa.int64())])
+    index = TYPED.get_field_index("inner")
+    wide = TYPED.set(index, pa.field("inner", inner))
     given_row = {**row(2), "inner": {"x": 2, "word": "w", "more": 9}}
     table.upsert(pa.Table.from_pylist([given_row], wide))
     found = {each["id"]: each["inner"] for each in by_deltalake(path).to_pylist()}
@@ -347,13 +347,13 @@ def test_members_of_structs_are_added(path: Path) -> None:
 def test_partition_values_are_exact(path: Path, column: str, kind: pa.DataType, hive: str) -> None:
     table = hudi.Table.create(
         path,
-        SCHEMA,
+        TYPED,
         record_key="id",
         partition_by=column,
         options={**OPTIONS, "hoodie.datasource.write.hive_style_partitioning": hive},
     )
     without = {**row(9), column: None}
-    batch = pa.Table.from_pylist([row(1), row(2), row(3), without], SCHEMA)
+    batch = pa.Table.from_pylist([row(1), row(2), row(3), without], TYPED)
     table.insert(batch)
     found = by_deltalake(path)
     assert content(found) == content(batch)
@@ -380,7 +380,7 @@ def test_a_file_that_is_not_as_the_commit_says_is_not_published(
     with monkeypatch.context() as patched:
         patched.setattr(delta_format.plugin, "record", dies)
         with pytest.raises(errors.HudiError):
-            table.insert(rows(3))
+            table.insert(typed(3))
     [new] = wanted[2].new_files
     file = path / new.path
     whole = file.read_bytes()
@@ -395,12 +395,12 @@ def test_a_file_that_is_not_as_the_commit_says_is_not_published(
     assert version(path) == 1
     file.write_bytes(whole)
     delta_format.commit.record(*wanted)
-    assert_all_read(path, content(rows(0, 1, 2, 3)))
+    assert_all_read(path, content(typed(0, 1, 2, 3)))
 
 
 def test_checkpoints_come_by_themselves_and_keep_every_instant(path: Path) -> None:
-    table = new_table(path, partitioned=False)
-    table.insert(rows(0, 1, 2))
+    table = delta_table(path, partitioned=False)
+    table.insert(typed(0, 1, 2))
     first, seen = last_write(path), opened(path)
     for number in range(20):
         clean = Instant(
@@ -418,8 +418,8 @@ def test_checkpoints_come_by_themselves_and_keep_every_instant(path: Path) -> No
     found = seen.host.find_publication(seen.client, first)
     assert found is not None
     assert found.completion_time is None
-    table.upsert(rows(0, 3, ts=1))
-    assert_all_read(path, content(pa.concat_tables([rows(0, 3, ts=1), rows(1, 2)])))
+    table.upsert(typed(0, 3, ts=1))
+    assert_all_read(path, content(pa.concat_tables([typed(0, 3, ts=1), typed(1, 2)])))
 
 
 def test_the_place_of_the_log_is_kept(path: Path, table: hudi.Table) -> None:
@@ -430,7 +430,7 @@ def test_the_place_of_the_log_is_kept(path: Path, table: hudi.Table) -> None:
 def test_a_file_with_two_values_of_a_partition_is_refused() -> None:
     known = ColumnStats("a", "b", 2, 0, 0, 0, 0)
     with pytest.raises(errors.CommitError, match="city"):
-        partition_values("p/f.parquet", {"city": known}, SCHEMA, ["city"])
+        partition_values("p/f.parquet", {"city": known}, TYPED, ["city"])
 
 
 @pytest.fixture(scope="module")
@@ -443,14 +443,14 @@ def test_a_table_on_s3_is_read_by_deltalake(s3_process: S3Service) -> None:
     given, root = s3_process.given, s3_process.new_root()
     bucket = root.split("/")[2]
     options = {**OPTIONS, **given}
-    table = hudi.Table.create(root, SCHEMA, record_key="id", partition_by="city", options=options)
+    table = hudi.Table.create(root, TYPED, record_key="id", partition_by="city", options=options)
     away = {**row(2), "city": "São Paulo"}
-    table.insert(pa.Table.from_pylist([row(0), row(1), away], SCHEMA))
-    table.upsert(rows(0, 3, ts=1))
-    result = table.delete(rows(1))
+    table.insert(pa.Table.from_pylist([row(0), row(1), away], TYPED))
+    table.upsert(typed(0, 3, ts=1))
+    result = table.delete(typed(1))
     reach = StorageOptions.from_options(given, {}).for_object_store()
     handle = DeltaTable(root, storage_options=reach)
-    expected = pa.Table.from_pylist([row(0, 1), away, row(3, 1)], SCHEMA)
+    expected = pa.Table.from_pylist([row(0, 1), away, row(3, 1)], TYPED)
     found = handle.to_pyarrow_table()
     assert content(found) == content(expected) == content(table.to_arrow())
     assert result.receipt.version == "3" == str(handle.version())
@@ -458,9 +458,9 @@ def test_a_table_on_s3_is_read_by_deltalake(s3_process: S3Service) -> None:
     for scheme in ("s3a", "s3n"):
         place = f"tables/{scheme}"
         made = hudi.Table.create(
-            f"{scheme}://{bucket}/{place}", SCHEMA, record_key="id", options=options
+            f"{scheme}://{bucket}/{place}", TYPED, record_key="id", options=options
         )
-        made.insert(rows(5))
+        made.insert(typed(5))
         other = DeltaTable(f"s3://{bucket}/{place}", storage_options=reach)
         assert content(other.to_pyarrow_table()) == content(made.to_arrow())
     # a single writer, too, is kept apart from other processes: by a lease in the store
@@ -470,15 +470,15 @@ def test_a_table_on_s3_is_read_by_deltalake(s3_process: S3Service) -> None:
     rival = StorageLock(table._session.opened.client.storage)
     assert rival.try_lock(0)
     with pytest.raises(errors.LockError, match="not free"):
-        hudi.Table.open(root, {**given, "hoodie.write.lock.wait_time_ms": "10"}).insert(rows(7))
+        hudi.Table.open(root, {**given, "hoodie.write.lock.wait_time_ms": "10"}).insert(typed(7))
     rival.unlock()
     table.rollback(result.instant)
     handle.update_incremental()
-    expected = pa.Table.from_pylist([row(0, 1), row(1), away, row(3, 1)], SCHEMA)
+    expected = pa.Table.from_pylist([row(0, 1), row(1), away, row(3, 1)], TYPED)
     assert content(handle.to_pyarrow_table()) == content(expected)
     handle.alter.set_table_name("foreign")
     with pytest.raises(errors.ForeignCommitError, match="Version 6"):
-        table.insert(rows(4))
+        table.insert(typed(4))
 
 
 def test_each_fact_reaches_deltalake_under_its_name() -> None:

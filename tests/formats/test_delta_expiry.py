@@ -28,7 +28,7 @@ from hudi_core.model.instant import Action
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
 from tests.formats.delta_tables import READERS
-from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
+from tests.formats.service_tables import TAGGED, agree, bag, batch, two_writes
 
 SMALL = {
     "hoodie.cleaner.commits.retained": "2",
@@ -54,7 +54,7 @@ class Long:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Long]:
     path = tmp_path_factory.mktemp("long") / "t"
-    table = new_table(path, "delta")
+    table = two_writes(path, "delta")
     first = path / file_of(0)
     first.write_text(first.read_text() + json.dumps(FOREIGN) + "\n")
     early, handle = open_log(client(path)), handles.opened(client(path))
@@ -62,7 +62,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Long]:
     sizes = []
     for ts in range(3, 3 + COMMITS):
         done = table.upsert(batch(ts, "a", "y"), options=SMALL)
-        seen[done.instant.requested_time] = bag(table.to_arrow(), SCHEMA.names)
+        seen[done.instant.requested_time] = bag(table.to_arrow(), TAGGED.names)
         sizes.append(len(list((path / LOG_FOLDER).iterdir())))
     yield Long(path, seen, sizes, early, handle)
     handles.forget_handles()
@@ -91,7 +91,7 @@ def entries(path: Path) -> Entries:
 
 
 def by_delta(path: Path, version: int | None = None) -> Counter[str]:
-    return bag(DeltaTable(str(path), version=version).to_pyarrow_table(), SCHEMA.names)
+    return bag(DeltaTable(str(path), version=version).to_pyarrow_table(), TAGGED.names)
 
 
 def go_on(path: Path, commits: int, since: int = 100) -> hudi.Table:
@@ -110,7 +110,7 @@ def test_a_log_is_as_long_as_the_timeline(written: Long) -> None:
     rows = agree(path)
     assert rows == list(written.seen.values())[-1]
     for name, read in READERS.items():
-        assert bag(read(path), SCHEMA.names) == rows, name
+        assert bag(read(path), TAGGED.names) == rows, name
     validated = table.validate()
     assert (validated.differences, validated.orphans) == ((), ())
 
@@ -121,7 +121,7 @@ def test_every_commit_that_is_kept_is_a_version_of_the_log(written: Long) -> Non
     compared = 0
     for one in table.timeline.completed_writes():
         try:
-            rows = bag(table.to_arrow(as_of=one.requested_time), SCHEMA.names)
+            rows = bag(table.to_arrow(as_of=one.requested_time), TAGGED.names)
         except HistoryExpiredError:
             continue
         version = reports[one.requested_time]["version"]

@@ -21,13 +21,13 @@ from delta_format.log import Head, open_log
 from hudi_core.errors import CorruptMetadataError, StorageError
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
-from tests.formats.delta_tables import assert_all_read, content, new_table, rows
+from tests.formats.delta_tables import assert_all_read, content, delta_table, typed
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "t"
-    new_table(path).insert(rows(0, 1, 2))
+    delta_table(path).insert(typed(0, 1, 2))
     return path
 
 
@@ -65,8 +65,8 @@ def test_what_others_have_written_since_is_seen(path: Path, openings: list[str])
     before = head(path).version
     code = (
         "import sys, hudi_core as hudi\n"
-        "from tests.formats.delta_tables import rows\n"
-        "hudi.Table.open(sys.argv[1]).upsert(rows(1, 7, ts=1))\n"
+        "from tests.formats.delta_tables import typed\n"
+        "hudi.Table.open(sys.argv[1]).upsert(typed(1, 7, ts=1))\n"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], check=True)
     now = head(path)
@@ -86,7 +86,7 @@ def test_a_second_look_asks_no_more_for_more_versions(
     first = head(path)
     at = first.version
     for ts in range(others):
-        hudi.Table.open(path).upsert(rows(1, ts, ts=ts + 1))
+        hudi.Table.open(path).upsert(typed(1, ts, ts=ts + 1))
     handles.forget_handles()
     del first  # is kept at the version that it has read
     gc.collect()
@@ -111,18 +111,18 @@ def test_two_users_never_share_one(path: Path, openings: list[str]) -> None:
     first, second = head(path), head(path)
     assert first.table is not second.table
     at = first.version
-    hudi.Table.open(path).insert(rows(5))
+    hudi.Table.open(path).insert(typed(5))
     assert (first.version, second.version) == (at, at)
     assert head(path).version == at + 1
 
 
 def test_writes_open_the_log_seldom_and_all_see_them(path: Path, openings: list[str]) -> None:
     table = hudi.Table.open(path)
-    table.upsert(rows(1, ts=1))
+    table.upsert(typed(1, ts=1))
     gc.collect()
     openings.clear()
     for ts in range(2, 14):  # past a checkpoint
-        hudi.Table.open(path).upsert(rows(1, ts, ts=ts))
+        hudi.Table.open(path).upsert(typed(1, ts, ts=ts))
     # all of it when a write begins
     assert len(openings) == 12
     assert_all_read(path, content(hudi.Table.open(path).to_arrow()))
@@ -137,7 +137,7 @@ def test_writes_open_the_log_seldom_and_all_see_them(path: Path, openings: list[
 def test_a_write_reads_new_reports_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = hudi.Table.open(path)
     for ts in range(1, 4):
-        table.upsert(rows(1, ts=ts))
+        table.upsert(typed(1, ts=ts))
     asked: list[int | None] = []
     real = deltalake.DeltaTable.history
 
@@ -147,7 +147,7 @@ def test_a_write_reads_new_reports_only(path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(deltalake.DeltaTable, "history", counted)
     for ts in range(4, 6):
-        hudi.Table.open(path).upsert(rows(1, ts=ts))
+        hudi.Table.open(path).upsert(typed(1, ts=ts))
     assert asked == [1, 1]
     kept = head(path).reports
     assert list(kept.newest(None)) == real(deltalake.DeltaTable(str(path)))
@@ -156,8 +156,8 @@ def test_a_write_reads_new_reports_only(path: Path, monkeypatch: pytest.MonkeyPa
 def test_reports_of_another_log_in_the_same_place_are_not_used(path: Path, tmp_path: Path) -> None:
     before = head(path).reports.newest(None)
     other = tmp_path / "other"
-    new_table(other).insert(rows(7, 8))
-    hudi.Table.open(other).upsert(rows(7, ts=1))
+    delta_table(other).insert(typed(7, 8))
+    hudi.Table.open(other).upsert(typed(7, ts=1))
     shutil.rmtree(path)
     shutil.move(other, path)
     now = head(path).reports.newest(None)
@@ -171,9 +171,9 @@ def test_another_log_in_the_same_place_is_opened_as_a_whole(
 ) -> None:
     head(path)
     shutil.rmtree(path)
-    table = new_table(path)
+    table = delta_table(path)
     for number in range(repeats):
-        table.insert(rows(10 + number))
+        table.insert(typed(10 + number))
     openings.clear()
     assert head(path).version == repeats
     assert len(openings) <= 1
@@ -197,16 +197,16 @@ def test_a_validation_finds_damage_to_what_is_known(path: Path, openings: list[s
 def test_a_log_that_takes_anothers_place_while_it_is_opened_is_not_kept(
     path: Path, openings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = handles.at_version
+    real = handles.library_table
 
     def slow(*arguments: Any) -> deltalake.DeltaTable:
-        monkeypatch.setattr(handles, "at_version", real)
+        monkeypatch.setattr(handles, "library_table", real)
         found = real(*arguments)
         shutil.rmtree(path)
-        new_table(path).insert(rows(20, 21))
+        delta_table(path).insert(typed(20, 21))
         return found
 
-    monkeypatch.setattr(handles, "at_version", slow)
+    monkeypatch.setattr(handles, "library_table", slow)
     head(path)
     now = deltalake.DeltaTable(str(path))
     found = head(path).table
@@ -230,7 +230,7 @@ def test_a_handle_that_columns_moved_is_not_used_again(path: Path, openings: lis
 def test_a_log_cleaned_behind_a_handle_is_read_next(path: Path, openings: list[str]) -> None:
     table = hudi.Table.open(path)
     for ts in range(1, 4):
-        table.upsert(rows(1, ts=ts))
+        table.upsert(typed(1, ts=ts))
     held = content(table.to_arrow())
     log = path / "_delta_log"
     deltalake.DeltaTable(str(path), version=3).create_checkpoint()
@@ -260,7 +260,7 @@ def test_a_proof_that_fails_costs_an_opening_and_nothing_else(
 
 def test_few_are_kept(tmp_path: Path, openings: list[str]) -> None:
     for number in range(6):
-        new_table(tmp_path / str(number))
+        delta_table(tmp_path / str(number))
         head(tmp_path / str(number))
     openings.clear()
     for number in reversed(range(6)):

@@ -30,7 +30,7 @@ from hudi_core.storage.posix import PosixStorage
 from tests import tables
 from tests.formats.delta_tables import actions_of, version
 from tests.formats.service_tables import READERS, bag
-from tests.formats.two_steps import batch, new_table
+from tests.formats.two_steps import batch, small_table
 from tests.readers import by_duckdb
 from tests.tables import rows_of
 from tests.unit.refusals import files
@@ -426,7 +426,7 @@ USES: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("what", ["folder", "version"])
 def test_a_link_out_of_the_table_is_not_opened(tmp_path: Path, what: str) -> None:
-    table = new_table(tmp_path / "t", "delta")
+    table = small_table(tmp_path / "t", "delta")
     log = Path(table.path, "_delta_log")
     linked = log if what == "folder" else log / f"{1:020}.json"
     outside = tmp_path / "outside"
@@ -445,7 +445,7 @@ def test_a_linked_log_makes_no_table(tmp_path: Path) -> None:
     write_deltalake(found, batch(1, "a"))
     (found / "_delta_log").rename(tmp_path / "outside")
     (found / "_delta_log").symlink_to(tmp_path / "outside")
-    native = new_table(tmp_path / "native", "native")
+    native = small_table(tmp_path / "native", "native")
     Path(native.path, "_delta_log").symlink_to(tmp_path / "outside")
     outside = files(tmp_path / "outside")
     with pytest.raises(UnsafePathError, match="a symbolic link leads it"):
@@ -459,7 +459,7 @@ def test_a_linked_log_makes_no_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["next", "old", "checkpoint"])
 def test_a_file_that_is_too_large_is_not_opened(tmp_path: Path, name: str) -> None:
     """It has holes: whoever reads it as a whole has no memory left."""
-    table = new_table(tmp_path / "t", "delta")
+    table = small_table(tmp_path / "t", "delta")
     names = {
         "next": f"{DeltaTable(table.path).version() + 1:020}.json",
         "old": f"{0:020}.json",
@@ -483,7 +483,7 @@ def test_a_file_that_is_too_large_is_not_opened(tmp_path: Path, name: str) -> No
 
 
 def test_what_dead_writers_left_goes_with_a_checkpoint(path: Path) -> None:
-    table = new_table(path, "delta")
+    table = small_table(path, "delta")
     log = Path(table.path, "_delta_log")
     old = [f"{1:020}.json#1", f"{3:020}.checkpoint.parquet#12", "_last_checkpoint#1"]
     kept = [f"{2:020}.json#1", "notes#", "a#b"]
@@ -512,7 +512,7 @@ def with_checkpoints_every(table: hudi.Table, versions: str) -> hudi.Table:
 
 
 def test_checksums_of_a_log_do_not_stay_when_they_are_wrong(path: Path) -> None:
-    table = with_checkpoints_every(new_table(path, "delta"), "1")
+    table = with_checkpoints_every(small_table(path, "delta"), "1")
     table.upsert(batch(2, "a"))
     last = path / "_delta_log/_last_checkpoint"
     by_java(last, last.read_bytes())
@@ -532,7 +532,7 @@ def test_checksums_of_a_log_do_not_stay_when_they_are_wrong(path: Path) -> None:
 def test_a_number_of_versions_that_is_none_is_not_gone_by(
     path: Path, versions: str, own_messages: Callable[[], list[str]]
 ) -> None:
-    table = with_checkpoints_every(new_table(path, "delta"), versions)
+    table = with_checkpoints_every(small_table(path, "delta"), versions)
     table.upsert(batch(2, "a"))
     assert DeltaTable(table.path).to_pyarrow_table().num_rows == table.count()
     assert own_messages() == []
@@ -591,7 +591,7 @@ def test_a_table_that_gets_partitions_is_replaced_in_one_version(path: Path, wat
 
 
 def test_a_damaged_log_shows_no_older_state_while_it_goes(path: Path, watch: Watch) -> None:
-    table = new_table(path, "delta")
+    table = small_table(path, "delta")
     for key in "cde":
         table.insert(batch(2, key))
     before = seen(path)

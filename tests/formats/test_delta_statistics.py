@@ -20,7 +20,7 @@ import hudi_core as hudi
 from delta_format.stats import statistics
 from delta_format.values import bounds, encode
 from hudi_core.model.stats import ColumnStats
-from tests.formats.delta_tables import OPTIONS, new_table, rows
+from tests.formats.delta_tables import OPTIONS, delta_table, typed
 
 
 def in_log(path: Path) -> list[dict[str, Any]]:
@@ -35,8 +35,8 @@ def in_log(path: Path) -> list[dict[str, Any]]:
 
 
 def test_the_statistics_of_a_file(path: Path) -> None:
-    table = new_table(path, partitioned=False)
-    table.insert(rows(0, 1, 4))
+    table = delta_table(path, partitioned=False)
+    table.insert(typed(0, 1, 4))
     [found] = in_log(path)
     assert found["numRecords"] == 3
     low, high, nulls = found["minValues"], found["maxValues"], found["nullCount"]
@@ -54,7 +54,7 @@ def test_the_statistics_of_a_file(path: Path) -> None:
 
 
 def test_partition_columns_have_no_statistics(path: Path) -> None:
-    new_table(path).insert(rows(0))
+    delta_table(path).insert(typed(0))
     [found] = in_log(path)
     assert "city" not in {*found["minValues"], *found["maxValues"], *found["nullCount"]}
 

@@ -19,20 +19,20 @@ from hudi_core.errors import (
 )
 from hudi_core.services.opening import open_table
 from tests.federated_tables import (
-    FORMATS,
     STORES,
     Federated,
     Store,
     is_data,
     many,
-    new_table,
     ordered,
-    rows,
+    placed_table,
     states,
+    trips,
 )
 from tests.moto_s3 import S3Service
 from tests.s3_process import s3_in_a_process
 from tests.samples import sampled
+from tests.tables import FORMATS
 
 LOCAL, OTHERS = (
     [
@@ -93,8 +93,8 @@ def test_writes_and_reads_are_those_of_a_plain_table(
     disk: Store,
     request: pytest.FixtureRequest,
 ) -> None:
-    federated = new_table(store, table_format)
-    plain = new_table(disk, table_format, plain=True).table
+    federated = placed_table(store, table_format)
+    plain = placed_table(disk, table_format, plain=True).table
     seen = []
     for _ in beside_plain(federated, plain, write):
         last = federated.table.history().to_pylist()[0]
@@ -122,7 +122,7 @@ def test_writes_and_reads_are_those_of_a_plain_table(
     indirect=["store"],
 )
 def test_services_find_the_files(store: Store, table_format: str) -> None:
-    federated = new_table(store, table_format)
+    federated = placed_table(store, table_format)
     table = federated.table
     table.insert(many(range(30), 1))
     first = str(table.history().to_pylist()[0]["instant"])
@@ -152,7 +152,7 @@ def test_services_find_the_files(store: Store, table_format: str) -> None:
         [*saved, *ordered(many(range(30, 60), 2))], key=lambda row: str(row["id"])
     )
     assert federated.foreign_rows() in (None, ordered(table.to_arrow()))
-    table.delete(rows(("k007", "b", 9)))
+    table.delete(trips(("k007", "b", 9)))
     table.purge()
     assert "k007" not in {row["id"] for row in table.to_arrow().to_pylist()}
     present = set(federated.data_files())
@@ -174,7 +174,7 @@ def test_services_find_the_files(store: Store, table_format: str) -> None:
 def test_a_stray_file_of_a_completed_instant_is_no_row_and_goes(
     store: Store, table_format: str
 ) -> None:
-    federated = new_table(store, table_format)
+    federated = placed_table(store, table_format)
     table = federated.table
     table.insert(many(range(12), 1))
     before = federated.data_files()
@@ -199,7 +199,7 @@ def test_a_stray_file_of_a_completed_instant_is_no_row_and_goes(
 
 
 def test_a_file_in_a_wrong_place_is_an_orphan(store: Store) -> None:
-    federated = new_table(store)
+    federated = placed_table(store)
     federated.table.insert(many(range(6), 1))
     expected = ordered(federated.table.to_arrow())
     path = federated.data_files()[0]
@@ -217,7 +217,7 @@ def test_a_file_in_a_wrong_place_is_an_orphan(store: Store) -> None:
 
 
 def test_nothing_is_listed_where_the_metadata_table_is_gone(disk: Store) -> None:
-    federated = new_table(disk)
+    federated = placed_table(disk)
     federated.table.insert(many(range(6), 1))
     expected = ordered(federated.table.to_arrow())
     (Path(federated.base) / ".hoodie/metadata").rename(Path(federated.base) / "away")
@@ -231,9 +231,9 @@ def test_nothing_is_listed_where_the_metadata_table_is_gone(disk: Store) -> None
 def test_without_a_metadata_table_there_is_no_such_table(disk: Store) -> None:
     off = {"hoodie.metadata.enable": "false"}
     with pytest.raises(InvalidOptionError, match="only its metadata table lists"):
-        new_table(disk, options=off)
+        placed_table(disk, options=off)
     assert not [path for path in disk.folder.rglob("*") if path.is_file()]
-    federated = new_table(disk)
+    federated = placed_table(disk)
     with pytest.raises(InvalidOptionError, match="only its metadata table lists"):
         hudi.Table.open(federated.base, off)
     with pytest.raises(InvalidOptionError, match="only its metadata table lists"):
@@ -253,14 +253,14 @@ def test_without_a_metadata_table_there_is_no_such_table(disk: Store) -> None:
     ],
 )
 def test_the_layout_of_a_table_never_changes(disk: Store, option: str, value: str) -> None:
-    federated = new_table(disk)
+    federated = placed_table(disk)
     with pytest.raises(OptionConflictError, match="another strategy") as refused:
         hudi.Table.open(federated.base, {option: value})
     assert refused.value.key == option
 
 
 def test_a_plain_table_gets_no_storage_path_later(disk: Store) -> None:
-    plain = new_table(disk, plain=True)
+    plain = placed_table(disk, plain=True)
     for options in (
         {"hoodie.storage.strategy.class": "object_store", "hoodie.storage.path": plain.root},
         {"hoodie.storage.path": plain.root},
@@ -273,7 +273,7 @@ def test_a_plain_table_gets_no_storage_path_later(disk: Store) -> None:
 
 def test_the_options_of_creation_open_the_table_again(disk: Store) -> None:
     root = disk.new()
-    federated = new_table(disk, root=root)
+    federated = placed_table(disk, root=root)
     given = {
         "hoodie.storage.path": f"{root}/",
         "hoodie.storage.strategy.class": "org.apache.hudi.storage.HoodieObjectStorageStrategy",
@@ -286,7 +286,7 @@ def test_the_options_of_creation_open_the_table_again(disk: Store) -> None:
 
 @pytest.mark.parametrize("table_format", FORMATS)
 def test_folders_of_data_files_are_no_tables(disk: Store, table_format: str) -> None:
-    federated = new_table(disk, table_format)
+    federated = placed_table(disk, table_format)
     federated.table.insert(many(range(12), 1))
     file = federated.data_files()[0]
     folder = file.rpartition("/")[0]
@@ -302,7 +302,7 @@ def test_folders_of_data_files_are_no_tables(disk: Store, table_format: str) -> 
 
 
 def test_every_door_names_the_table_of_a_storage_path(disk: Store) -> None:
-    federated = new_table(disk)
+    federated = placed_table(disk)
     federated.table.insert(many(range(12), 1))
     folder = federated.data_files()[0].rpartition("/")[0]
     doors: list[Any] = [
@@ -322,7 +322,7 @@ def test_every_door_names_the_table_of_a_storage_path(disk: Store) -> None:
 
 def test_a_conversion_takes_no_storage_path_that_others_share(disk: Store) -> None:
     root = disk.new()
-    first, other = (new_table(disk, root=root, name=name) for name in ("first", "other"))
+    first, other = (placed_table(disk, root=root, name=name) for name in ("first", "other"))
     first.table.insert(many(range(6), 1))
     other.table.insert(many(range(6), 2))
     before = disk.files(root)
@@ -334,21 +334,21 @@ def test_a_conversion_takes_no_storage_path_that_others_share(disk: Store) -> No
     other.table.drop()
     first.table.convert("delta")
     with pytest.raises(StoragePathTakenError, match="metadata of the delta format"):
-        new_table(disk, root=root, name="other")
+        placed_table(disk, root=root, name="other")
     assert Federated(disk, hudi.Table.open(first.base), first.base, root).foreign_rows() == ordered(
         first.table.to_arrow()
     )
     # the log that it had stays for its readers, and is still alone
     first.table.convert("native")
     with pytest.raises(StoragePathTakenError, match="metadata of the"):
-        new_table(disk, root=root, name="other")
+        placed_table(disk, root=root, name="other")
     first.table.convert("delta")
     first.table.drop()
     assert disk.files(root) == []
 
 
 def test_a_conversion_meets_a_log_that_is_not_its_own(disk: Store) -> None:
-    federated = new_table(disk)
+    federated = placed_table(disk)
     federated.table.insert(many(range(6), 1))
     disk.put(federated.root, "_delta_log/00000000000000000000.json", b"{}")
     with pytest.raises(StoragePathTakenError, match="_delta_log is there already"):
@@ -358,7 +358,7 @@ def test_a_conversion_meets_a_log_that_is_not_its_own(disk: Store) -> None:
 
 def test_a_conversion_keeps_a_format_from_deleting_the_table(disk: Store) -> None:
     root = disk.new()
-    federated = new_table(disk, root=root, base=f"{root}/tables/trips")
+    federated = placed_table(disk, root=root, base=f"{root}/tables/trips")
     federated.table.insert(many(range(6), 1))
     with pytest.raises(InvalidOptionError, match="the delta format deletes files"):
         federated.table.convert("delta")

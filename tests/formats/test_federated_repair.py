@@ -19,7 +19,8 @@ from hudi_core.metadata.table import METADATA_FOLDER, StoredPartitions
 from hudi_core.model.files import FileStatus
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
-from tests.federated_tables import FORMATS, Federated, Store, many, new_table, ordered, rows
+from tests.federated_tables import Federated, Store, many, ordered, placed_table, trips
+from tests.tables import FORMATS
 
 INDEXES = {
     "hoodie.metadata.global.record.level.index.enable": "true",
@@ -34,11 +35,11 @@ def disk(tmp_path: Path) -> Store:
 
 def made(disk: Store, table_format: str = "native") -> Federated:
     """A table with a history: updates, a replaced partition, a clustering, a rollback, a clean."""
-    federated = new_table(disk, table_format, options=INDEXES)
+    federated = placed_table(disk, table_format, options=INDEXES)
     table = hudi.Table.open(federated.base, {**INDEXES})
     table.insert(many(range(30), 1))
     table.upsert(many(range(10), 2))
-    table.insert_overwrite(rows(("k001", "b", 3), ("n1", "b", 3)))
+    table.insert_overwrite(trips(("k001", "b", 3), ("n1", "b", 3)))
     table.cluster(partitions=["city=a"] if (Path(federated.base) / "city=a").exists() else ["a"])
     table.upsert(many(range(20, 25), 4))
     table.rollback(table.timeline.completed_writes()[-1])
@@ -116,7 +117,7 @@ def test_a_prefix_that_is_not_listed_is_noticed_before_the_swap(
 
 
 def test_each_prefix_is_listed_once(disk: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    federated = new_table(disk)
+    federated = placed_table(disk)
     federated.table.insert(many(range(30), 1))
     calls = Counter[str]()
     listed = PosixStorage.list

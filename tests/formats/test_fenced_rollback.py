@@ -11,7 +11,7 @@ import pytest
 
 import hudi_core as hudi
 import hudi_core.actions.rollback
-import hudi_core.txn.recovery.fenced_rollback
+import hudi_core.txn.recovery.roll_forward
 import hudi_core.txn.recovery.rollback
 from hudi_core.errors import CommitConflictError, HudiError, IncompleteCommitError
 from hudi_core.model.commit import CommitMetadata
@@ -22,7 +22,7 @@ from hudi_core.txn.publication import PublicationRejectedError, publish_once, wi
 from hudi_core.txn.recovery import roll_forward
 from hudi_core.txn.transaction import Transaction
 from tests.formats.two_steps import (
-    FORMATS,
+    READABLE,
     SHARED,
     Died,
     batch,
@@ -32,16 +32,16 @@ from tests.formats.two_steps import (
     ignorant,
     last_write,
     left_between,
-    new_table,
     opened,
     read,
     read_at_rest,
+    small_table,
 )
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=READABLE)
 def table(path: Path, request: pytest.FixtureRequest) -> hudi.Table:
-    return new_table(path, str(request.param))
+    return small_table(path, str(request.param))
 
 
 @pytest.fixture

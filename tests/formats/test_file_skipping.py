@@ -30,7 +30,7 @@ from hudi_core.spi.files import table_lister
 from tests.formats.toy_format import ToyFormat
 from tests.tables import TABLES, new_table
 
-SCHEMA = pa.schema(
+BOUNDED = pa.schema(
     [
         ("id", pa.int64()),
         ("name", pa.string()),
@@ -67,9 +67,9 @@ def filled(
     path: Path, format_: str = "rangeless", options: dict[str, str] | None = None
 ) -> hudi.Table:
     """A table of three files."""
-    made = new_table(path, SCHEMA, options, format=format_, partition_by=None)
+    made = new_table(path, BOUNDED, options, format=format_, partition_by=None)
     for number in range(3):
-        made.bulk_insert(pa.Table.from_pylist(three_rows(number), SCHEMA))
+        made.bulk_insert(pa.Table.from_pylist(three_rows(number), BOUNDED))
     return made
 
 

@@ -8,6 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from hudi_core.services.opening import open_table
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.transaction import Transaction
+from tests.calls import before, failing
 from tests.formats.dying_writers import Died, death_in
 from tests.formats.foreign_writers import (
     append,
@@ -47,14 +49,14 @@ from tests.formats.foreign_writers import (
     states,
     version,
 )
-from tests.formats.service_tables import FORMATS, SCHEMA, agree, bag, batch, new_table
+from tests.formats.service_tables import TAGGED, TWO_STEP, agree, bag, batch, two_writes
 from tests.formats.two_steps import left_between
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=TWO_STEP)
 def table(request: pytest.FixtureRequest, path: Path) -> hudi.Table:
     """Rows a, b, x and y; the last write at 2."""
-    return new_table(path, request.param)
+    return two_writes(path, request.param)
 
 
 def opened(table: hudi.Table) -> hudi.Table:
@@ -188,7 +190,7 @@ def test_rows_that_are_marked_as_deleted_are_counted(table: hudi.Table) -> None:
 
 
 def test_rows_without_a_key_of_their_own_are_inserted(path: Path) -> None:
-    made = hudi.Table.create(path, SCHEMA, format="delta")
+    made = hudi.Table.create(path, TAGGED, format="delta")
     made.insert(batch(1, "a"))
     append(path, "delta", batch(2, "a", "b"))
     done = made.repair(take_in=True).taken_in
@@ -261,7 +263,7 @@ def test_rows_that_are_deleted_in_place_are_counted_as_that(table: hudi.Table) -
 
 
 def test_rows_that_are_deleted_by_value_are_not_counted(path: Path) -> None:
-    table = new_table(path, "iceberg")
+    table = two_writes(path, "iceberg")
     delete_in_place(path, "iceberg", OURS, by_value=True)
     (counted,) = table.repair(dry_run=True).foreign
     assert (counted.added_rows, counted.deleted_rows) == (0, None)
@@ -275,17 +277,13 @@ def test_rows_that_are_deleted_by_value_are_not_counted(path: Path) -> None:
 
 def test_files_without_statistics_come_in(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The format requires none of their maps."""
-    table = new_table(path, "iceberg")
+    table = two_writes(path, "iceberg")
     with monkeypatch.context() as patch:
-        patch.setattr(
-            DataFileStatistics,
-            "to_serialized_dict",
-            lambda self: {"record_count": self.record_count},
-        )
+        bare = lambda self: {"record_count": self.record_count}  # noqa: E731
+        patch.setattr(DataFileStatistics, "to_serialized_dict", bare)
         append(path, "iceberg", batch(7, "new"))
-    (file,) = (
-        one.file for one in iceberg(path).scan().plan_files() if "/data/" in one.file.file_path
-    )
+    found = [one.file for one in iceberg(path).scan().plan_files()]
+    (file,) = (one for one in found if "/data/" in one.file_path)
     assert not any((file.value_counts, file.null_value_counts, file.lower_bounds))
     (counted,) = table.repair(dry_run=True).foreign
     assert (counted.added_rows, counted.problem) == (1, None)
@@ -310,54 +308,42 @@ def test_files_that_were_only_rewritten_give_way(table: hudi.Table) -> None:
 
 
 def test_a_row_that_was_changed_is_no_rewriting(path: Path) -> None:
-    table = new_table(path, "delta")
+    table = two_writes(path, "delta")
     DeltaTable(table.path).update(updates={"value": "-1.0"}, predicate="id = 'x'")
     with pytest.raises(ForeignCommitError, match="rows"):
         table.repair()
 
 
-def test_a_writer_that_dies_between_the_steps_has_taken_in(table: hudi.Table) -> None:
+@pytest.mark.parametrize("more", [(), ("zz",)])
+def test_a_writer_that_dies_between_the_steps_has_taken_in(
+    table: hudi.Table, more: tuple[str, ...]
+) -> None:
     path = Path(table.path)
     append(path, table.format, batch(7, "new"))
     with death_in("hudi_core.plugin.host.FormatHost.complete_write"):
         table.repair(take_in=True)
     assert keys(states(path, table.format)[-1]) == ["a", "b", "new", "x", "y"]
     assert opened(table).count() == 4
-    opened(table).upsert(batch(8, "a"))
+    if more:  # and a repair takes nothing in twice
+        append(path, table.format, batch(8, *more))
+        done = opened(table).repair(take_in=True).taken_in
+        assert done is not None
+        assert done.rows == 1
+    else:
+        opened(table).upsert(batch(8, "a"))
     agree(path)
-    assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y"]
-
-
-def test_a_repair_after_such_a_death_takes_nothing_in_twice(table: hudi.Table) -> None:
-    path = Path(table.path)
-    append(path, table.format, batch(7, "new"))
-    with death_in("hudi_core.plugin.host.FormatHost.complete_write"):
-        table.repair(take_in=True)
-    append(path, table.format, batch(8, "zz"))
-    done = opened(table).repair(take_in=True).taken_in
-    assert done is not None
-    assert done.rows == 1
-    agree(path)
-    assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y", "zz"]
+    assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y", *more]
 
 
 @pytest.mark.parametrize("other", ["append", "delete"])
 def test_what_comes_in_between_stays_foreign(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch, other: str
 ) -> None:
-    path, real = Path(table.path), Transaction._complete
+    path = Path(table.path)
     append(path, table.format, batch(7, "new"))
-
-    def come_between(self: Transaction, *given: object) -> object:
-        monkeypatch.setattr(Transaction, "_complete", real)
-        if other == "append":
-            append(path, table.format, batch(8, "zz"))
-        else:
-            delete(path, table.format, "x")
-        return real(self, *given)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Transaction, "_complete", come_between)
     if other == "append":
+        come_between = partial(append, path, table.format, batch(8, "zz"))
+        before(monkeypatch, Transaction, "_complete", lambda *_: come_between())
         with pytest.raises(ForeignCommitError, match="1 row in 1 file"):
             table.repair(take_in=True)
         assert keys(opened(table).to_arrow()) == ["a", "b", "new", "x", "y"]
@@ -365,6 +351,7 @@ def test_what_comes_in_between_stays_foreign(
         assert opened(table).repair(take_in=True).taken_in is not None
         assert keys(opened(table).to_arrow())[-1] == "zz"
     else:
+        before(monkeypatch, Transaction, "_complete", lambda *_: delete(path, table.format, "x"))
         with pytest.raises(CommitStateUnknownError, match="not made by a Hudi writer"):
             table.repair(take_in=True)
         assert keys(opened(table).to_arrow()) == ["a", "b", "x", "y"]
@@ -409,14 +396,9 @@ def test_a_take_in_that_fails_is_rolled_back_and_made_again(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rollback is recorded in the format, whose rows of others stay what they are."""
-    path, real = Path(table.path), Transaction._record
+    path = Path(table.path)
     append(path, table.format, batch(7, "new"))
-
-    def fail(self: Transaction, *_: object) -> object:
-        monkeypatch.setattr(Transaction, "_record", real)
-        raise Died
-
-    monkeypatch.setattr(Transaction, "_record", fail)
+    before(monkeypatch, Transaction, "_record", failing(Died()))
     with pytest.raises(Died):
         table.repair(take_in=True)
     assert all(one.is_completed for one in opened(table).timeline.instants)
@@ -472,7 +454,7 @@ def test_cleans_and_archives_go_on(table: hudi.Table) -> None:
 
 @pytest.mark.parametrize("where", [("delta",), ("iceberg",), ("delta", "iceberg")])
 def test_a_table_of_several_formats(path: Path, where: tuple[str, ...]) -> None:
-    table = new_table(path, "iceberg,delta")
+    table = two_writes(path, "iceberg,delta")
     for number, one in enumerate(where):
         append(path, one, batch(7, f"new{number}"))
     with pytest.raises(ForeignCommitError):
@@ -497,10 +479,10 @@ def test_a_table_that_was_made_again_is_named_by_reads(
 ) -> None:
     """Never no rows: none of its snapshots is Hudi's."""
     catalog, options = lake
-    table = new_table(path, "iceberg", **options)
+    table = two_writes(path, "iceberg", **options)
     held, first = bag(table.to_arrow()), table.timeline.completed_writes()[0]
     catalog.drop_table("lake.t")
-    other = catalog.create_table("lake.t", SCHEMA, location=f"file://{table.path}")
+    other = catalog.create_table("lake.t", TAGGED, location=f"file://{table.path}")
     if rows:
         other.append(batch(7, "new", "zz"))
     number = str(other.metadata.current_snapshot_id)
@@ -521,7 +503,7 @@ def test_a_table_that_was_made_again_is_named_by_reads(
 
 
 def test_a_log_that_was_made_again_is_named_by_reads(path: Path) -> None:
-    table = new_table(path, "delta")
+    table = two_writes(path, "delta")
     held = bag(table.to_arrow())
     for one in (path / "_delta_log").iterdir():
         one.unlink()
@@ -534,13 +516,13 @@ def test_a_log_that_was_made_again_is_named_by_reads(path: Path) -> None:
 
 
 def test_an_upgrade_of_the_format_names_the_repair(path: Path) -> None:
-    table = new_table(path, "iceberg")
+    table = two_writes(path, "iceberg")
     held, folder = agree(path), path / "metadata"
     newest = max(int(one.name.split(".")[0][1:]) for one in folder.glob("v*.metadata.json"))
     whole = json.loads((folder / f"v{newest}.metadata.json").read_text())
     whole |= {"format-version": 3, "next-row-id": 0}
     (folder / f"v{newest + 1}.metadata.json").write_text(json.dumps(whole))
-    assert bag(opened(table).to_arrow(), SCHEMA.names) == held
+    assert bag(opened(table).to_arrow(), TAGGED.names) == held
     with pytest.raises(ForeignCommitError, match=r"[Vv]ersion 3 of the format") as caught:
         table.upsert(batch(8, "a"))
     assert "hudi table repair" in caught.value.hint
@@ -553,7 +535,7 @@ def test_an_upgrade_of_the_format_names_the_repair(path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_dropped_entry_is_named(path: Path, lake: tuple[SqlCatalog, dict[str, str]]) -> None:
     catalog, options = lake
-    table = new_table(path, "iceberg", **options)
+    table = two_writes(path, "iceberg", **options)
     catalog.drop_table("lake.t")
     with pytest.raises(MissingMetadataError, match="its entry was dropped") as caught:
         hudi.Table.open(table.path, options).to_arrow()
@@ -593,10 +575,10 @@ def restored(path: Path) -> Instant:
     return put(path, Action.RESTORE, restore_of(last.requested_time))
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", TWO_STEP)
 def test_a_restore_is_made_in_the_format_by_the_next_write(path: Path, table_format: str) -> None:
     off = {"hoodie.metadata.enable": "false"}
-    table = new_table(path, table_format, **off)
+    table = two_writes(path, table_format, **off)
     before = bag(table.to_arrow())
     table.upsert(batch(9, "a"))
     restore = restored(path)
@@ -645,7 +627,7 @@ def test_a_clean_that_another_engine_has_begun_stops_no_write(table: hudi.Table)
 def test_what_a_format_does_not_declare_it_gives_a_reason_for() -> None:
     """Services that no format lacks by accident."""
     wanted = {Capability.SAVEPOINT, Capability.RESTORE, Capability.CLUSTERING}
-    for name in ("native", *FORMATS):
+    for name in ("native", *TWO_STEP):
         host = FormatHost.load(FormatRegistry(), name)
         missing = wanted - set(host.capabilities)
         assert all(host.capabilities.reasons.get(one) for one in missing), name
@@ -661,12 +643,8 @@ def aged(path: Path) -> None:
         os.utime(file, (then, then))
 
 
-def files_below(path: Path) -> set[str]:
-    return {str(one.relative_to(path)) for one in path.rglob("*") if one.is_file()}
-
-
-def outside_the_log(path: Path) -> set[str]:
-    return {one for one in files_below(path) if not one.startswith("_delta_log")}
+def outside_the_log(table: hudi.Table) -> set[str]:
+    return {one for one in files(table) if not one.startswith("_delta_log")}
 
 
 def at_each_instant(path: Path) -> list[Any]:
@@ -678,7 +656,7 @@ def at_each_instant(path: Path) -> list[Any]:
 @pytest.fixture
 def delta(path: Path) -> hudi.Table:
     """A Delta table of three writes, of which only the last slices are Delta's."""
-    made = new_table(path, "delta")
+    made = two_writes(path, "delta")
     made.upsert(batch(3, "a", "x"))
     return made
 
@@ -691,10 +669,10 @@ def test_a_vacuum_as_it_comes_finds_nothing(
     path = Path(delta.path)
     left_between(monkeypatch, delta, lambda: delta.upsert(batch(5, "a")))
     aged(path)
-    held, before = at_each_instant(path), outside_the_log(path)
+    held, there = at_each_instant(path), outside_the_log(delta)
     assert DeltaTable(str(path)).vacuum(full=full) == []
     assert DeltaTable(str(path)).vacuum(dry_run=False, full=full) == []
-    assert outside_the_log(path) == before
+    assert outside_the_log(delta) == there
     assert at_each_instant(path) == held
     hudi.Table.open(path).upsert(batch(6, "b"))
     assert any("6" in one for one in agree(path))
@@ -705,10 +683,10 @@ def test_a_vacuum_as_it_comes_finds_nothing(
 def test_a_shorter_time_is_refused_by_the_vacuum(delta: hudi.Table, full: bool, hours: int) -> None:
     path = Path(delta.path)
     aged(path)
-    before = outside_the_log(path)
+    there = outside_the_log(delta)
     with pytest.raises(Exception, match="Invalid retention period"):
         DeltaTable(str(path)).vacuum(hours, dry_run=False, full=full)
-    assert outside_the_log(path) == before
+    assert outside_the_log(delta) == there
 
 
 def test_who_insists_loses_what_delta_does_not_name_and_nothing_else(delta: hudi.Table) -> None:
@@ -716,9 +694,9 @@ def test_who_insists_loses_what_delta_does_not_name_and_nothing_else(delta: hudi
     path = Path(delta.path)
     held, writes = agree(path), len(delta.timeline.completed_writes())
     aged(path)
-    hoodie = {one for one in files_below(path) if one.startswith(".hoodie/")}
+    hoodie = {one for one in files(delta) if one.startswith(".hoodie/")}
     DeltaTable(str(path)).vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
-    assert {one for one in files_below(path) if one.startswith(".hoodie/")} == hoodie
+    assert {one for one in files(delta) if one.startswith(".hoodie/")} == hoodie
     assert agree(path) == held
     again = hudi.Table.open(path)
     assert len(again.timeline.completed_writes()) == writes
@@ -733,7 +711,7 @@ def test_who_insists_loses_what_delta_does_not_name_and_nothing_else(delta: hudi
 def test_the_days_are_those_that_were_asked_for(tmp_path: Path) -> None:
     days = {"hoodie.table.format.delta.deleted-file-retention-days": "30"}
     path = tmp_path / "t"
-    table = new_table(path, "delta", **days)
+    table = two_writes(path, "delta", **days)
     kept = DeltaTable(str(path)).metadata().configuration
     assert kept["delta.deletedFileRetentionDuration"] == "interval 30 days"
     # the log goes on, and the option is not given again
@@ -753,7 +731,7 @@ def test_a_log_of_before_keeps_files_from_then_on(path: Path, own: dict[str, str
     assert kept["delta.deletedFileRetentionDuration"] == days
     assert kept["delta.logRetentionDuration"] == "interval 36500 days"
     assert kept["delta.appendOnly"] == "false"
-    assert bag(hudi.Table.open(path).to_arrow(), SCHEMA.names) == bag(batch(1, "a", "b"))
+    assert bag(hudi.Table.open(path).to_arrow(), TAGGED.names) == bag(batch(1, "a", "b"))
 
 
 def expire_all(catalog: SqlCatalog) -> int:
@@ -768,7 +746,7 @@ def test_what_others_expire_stays(tmp_path: Path, lake: tuple[SqlCatalog, dict[s
     """Instants whose snapshots are gone are no dead writers' to publish, let alone to take back."""
     catalog, options = lake
     path = tmp_path / "t"
-    table = new_table(path, "iceberg", **options)
+    table = two_writes(path, "iceberg", **options)
     table.insert(batch(3, "c"))
     table.insert(batch(4, "z"))
     writes = table.timeline.completed_writes()
@@ -793,7 +771,7 @@ def test_what_a_stranger_expires_after_a_rollback_stays_complete(
     """The only snapshot that is left is no instant's."""
     catalog, options = lake
     path = tmp_path / "t"
-    table = new_table(path, "iceberg", **options)
+    table = two_writes(path, "iceberg", **options)
     held, writes = bag(table.to_arrow()), table.timeline.completed_writes()
     last = table.insert(batch(3, "c"))
     table.rollback(last.instant)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.extension.foreign import Raised, Returned, attempt
+from hudi_core.extension.guard import Raised, Returned, attempt
 
 SCRIPT = """
 import os, sys

@@ -20,7 +20,7 @@ from hudi_core.services.opening import open_table
 from hudi_core.txn.locks import BothLocks, FileLock, InProcessLock
 from hudi_core.txn.table_lock import TableLock, table_lock
 from iceberg_format.locks import SqlLease
-from tests.formats.two_steps import SCHEMA, batch
+from tests.formats.two_steps import CITIES, batch
 from tests.lock_contract import LockProviderContract, NewLock, ProcessLockContract
 from tests.tables import new_table
 
@@ -179,7 +179,7 @@ def test_a_format_without_a_lock_that_excludes_leaves_the_table_with_that_of_its
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offered: Callable[[str], Any] | None
 ) -> None:
     options = {"hoodie.table.format": "iceberg"}
-    new_table(tmp_path / "t", SCHEMA, options, name="t")
+    new_table(tmp_path / "t", CITIES, options, name="t")
     asked: list[object] = []
 
     def offer(self: FormatHost, client: Any, given: object) -> Any:

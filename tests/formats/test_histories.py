@@ -26,7 +26,7 @@ from hudi_core.engine.choice import engine_for
 from hudi_core.model.commit import CommitMetadata
 from hudi_core.model.instant_time import instant_time_of, to_datetime
 from hudi_core.txn.transaction import Transaction
-from tests.formats.columns import CITIES, SCHEMA
+from tests.formats.columns import CITIES, TYPED
 from tests.formats.history_readers import FOREIGN, content
 from tests.samples import sampled
 
@@ -85,7 +85,7 @@ class History:
     def __post_init__(self) -> None:
         self.table = hudi.Table.create(
             str(self.path),
-            SCHEMA,
+            TYPED,
             record_key="id",
             partition_by="city" if self.partitioned else None,
             ordering_field="ts",
@@ -99,7 +99,7 @@ class History:
     @property
     def schema(self) -> pa.Schema:
         more = [pa.field(f"new{number}", pa.int64()) for number in range(self.added)]
-        return pa.schema([*SCHEMA, *more])
+        return pa.schema([*TYPED, *more])
 
     def perform(self, operation: str, keys: tuple[int, ...], ts: int) -> bool:
         """Perform one step on the table and on the dictionary; ``False`` where it makes no

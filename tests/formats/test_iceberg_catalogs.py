@@ -39,7 +39,7 @@ from iceberg_format.catalog import FolderCatalog
 from iceberg_format.commit import requirements
 from iceberg_format.external import ExternalCatalog
 from iceberg_format.table import IcebergTable
-from tests.formats.iceberg_tables import OPTIONS, SCHEMA, Iceberg, agree, bag, create, opened, rows
+from tests.formats.iceberg_tables import NOTED, OPTIONS, Iceberg, agree, bag, create, opened, typed
 from tests.formats.named_catalogs import PREFIX, CatalogSuite, ComparingSuite, Place, stored
 
 
@@ -47,8 +47,8 @@ from tests.formats.named_catalogs import PREFIX, CatalogSuite, ComparingSuite, P
 def path(tmp_path: Path) -> Path:
     where = tmp_path / "t"
     table = create(where)
-    table.bulk_insert(rows(range(4)))
-    table.upsert(rows([1], 1))
+    table.bulk_insert(typed(range(4)))
+    table.upsert(typed([1], 1))
     return where
 
 
@@ -71,7 +71,7 @@ FAULTS: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_bad_hint_is_only_a_hint(fault: str, path: Path) -> None:
     FAULTS[fault](path / "metadata" / "version-hint.text")
-    hudi.Table.open(path).upsert(rows([2], 1))
+    hudi.Table.open(path).upsert(typed([2], 1))
     assert len(Iceberg(path).lineage) == 3
     agree(path)
 
@@ -126,15 +126,15 @@ def test_a_table_of_the_same_name_stays_in_its_catalog(tmp_path: Path) -> None:
         "theirs", uri=options[f"{PREFIX}uri"], warehouse=f"file://{tmp_path}/warehouse"
     )
     theirs.create_namespace("lake")
-    made = theirs.create_table("lake.trips", SCHEMA)
-    made.append(rows(range(3)))
-    native = hudi.Table.create(tmp_path / "t", SCHEMA, record_key="id")
-    native.insert(rows(range(2)))
+    made = theirs.create_table("lake.trips", NOTED)
+    made.append(typed(range(3)))
+    native = hudi.Table.create(tmp_path / "t", NOTED, record_key="id")
+    native.insert(typed(range(2)))
     with pytest.raises(errors.InvalidOptionError, match="of this name"):
         hudi.Table.open(native.path, options).convert("iceberg")
     assert hudi.Table.open(native.path).format == "native"
     with pytest.raises(errors.InvalidOptionError, match="of this name"):
-        create(tmp_path / "other", **options).insert(rows(range(2)))
+        create(tmp_path / "other", **options).insert(typed(range(2)))
     assert theirs.load_table("lake.trips").metadata == made.refresh().metadata
 
 
@@ -274,18 +274,18 @@ def test_what_another_program_has_locked_is_not_changed(
     place: Place, metastore: HiveMetastore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hudi_core.txn.publication._PAUSE_S", 0)
-    place.create().insert(rows(range(3)))
+    place.create().insert(typed(range(3)))
     with metastore.client() as client:
         database, _, name = place.identifier.partition(".")
         mine = ShowLocksRequest(dbname=database, tablename=name)
         assert client.show_locks(mine).locks in (None, [])  # commits give theirs back
         held = client.lock(lock_request(place))
         with pytest.raises(errors.CommitStateUnknownError, match="lock"):
-            place.table().upsert(rows([1], 1))
+            place.table().upsert(typed([1], 1))
         assert place.operations() == ["INSERT"]
         assert [one.lockid for one in client.show_locks(mine).locks] == [held.lockid]
         client.unlock(UnlockRequest(lockid=held.lockid))
-    place.table().upsert(rows([2], 1))
+    place.table().upsert(typed([2], 1))
     assert place.operations() == ["INSERT", "UPSERT", "UPSERT"]
     place.agree()
 
@@ -293,12 +293,12 @@ def test_what_another_program_has_locked_is_not_changed(
 def test_what_the_metastore_refuses_is_taken_back(place: Place) -> None:
     """By default it lets no column take the place of one of another type."""
     table = place.create()
-    table.insert(rows(range(3)))
+    table.insert(typed(range(3)))
     held = bag(place.agree())
     with pytest.raises(errors.CommitError, match="types incompatible"):
         table.alter(drop="value")
     assert bag(place.agree()) == held
-    place.table().upsert(rows([1], 1))
+    place.table().upsert(typed([1], 1))
     assert place.operations() == ["INSERT", "UPSERT"]
     assert place.table().validate().is_valid
 
@@ -335,7 +335,7 @@ def test_a_table_of_hive_keeps_its_name(place: Place, metastore: HiveMetastore) 
 
 
 def test_a_metastore_that_does_not_answer_is_named(place: Place) -> None:
-    place.create().insert(rows(range(2)))
+    place.create().insert(typed(range(2)))
     gone = {**place.given, f"{PREFIX}uri": "thrift://127.0.0.1:1"}
     with pytest.raises(hudi.HudiError, match=r"hive catalog .* did not do .*TTransport"):
         hudi.Table.open(place.path, gone).to_arrow()
@@ -378,9 +378,9 @@ def test_an_option_of_the_store_reaches_the_catalog(key: str, path: Path) -> Non
 def test_a_sql_catalog_reaches_a_table_on_s3(s3: Any, tmp_path: Path) -> None:
     root, uri = s3.new_root("trips"), f"sqlite:///{tmp_path}/catalog.db"
     given = {**s3.given, **SQL, f"{PREFIX}uri": uri, f"{PREFIX}create-namespace": "true"}
-    table = hudi.Table.create(root, SCHEMA, record_key="id", options={**OPTIONS, **given})
-    table.insert(rows(range(3)))
-    table.upsert(rows([1], 1))
+    table = hudi.Table.create(root, NOTED, record_key="id", options={**OPTIONS, **given})
+    table.insert(typed(range(3)))
+    table.upsert(typed([1], 1))
     theirs = SqlCatalog(
         "hudi",
         uri=uri,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,9 @@ from iceberg_format.catalog import FolderCatalog
 from iceberg_format.commit import requirements
 from iceberg_format.external import FROM_FOLDER_KEY, ExternalCatalog
 from iceberg_format.table import IcebergTable
+from tests.calls import after, before, failing
 from tests.formats.dying_writers import Died, MortalStorage
-from tests.formats.iceberg_tables import SCHEMA, Iceberg, bag, create, opened, rows, without_meta
+from tests.formats.iceberg_tables import NOTED, Iceberg, bag, create, opened, typed, without_meta
 from tests.formats.named_catalogs import PREFIX
 
 NAME = "lake.t"
@@ -57,8 +59,8 @@ def theirs(lake: tuple[SqlCatalog, dict[str, str]]) -> SqlCatalog:
 def path(tmp_path: Path) -> Path:
     where = tmp_path / "t"
     table = create(where)
-    table.insert(rows(range(4)))
-    table.upsert(rows([1], 1))
+    table.insert(typed(range(4)))
+    table.upsert(typed([1], 1))
     return where
 
 
@@ -83,7 +85,7 @@ def test_a_catalog_without_the_table_says_so(path: Path, options: dict[str, str]
     with pytest.raises(CorruptMetadataError, match=r"`hudi table repair .* into that catalog"):
         hudi.Table.open(path, options).to_arrow()
     with pytest.raises(CorruptMetadataError, match="is not in the sql catalog"):
-        hudi.Table.open(path, options).upsert(rows([1], 2))
+        hudi.Table.open(path, options).upsert(typed([1], 2))
     assert by_path(path) == bag(hudi.Table.open(path).to_arrow())
 
 
@@ -97,7 +99,7 @@ def test_a_table_moves_into_a_catalog_with_its_history(
     assert by_path(path) is None
     assert by_catalog(theirs) == held
     table = hudi.Table.open(path, options)
-    table.upsert(rows([2], 2))
+    table.upsert(typed([2], 2))
     after = theirs.load_table(NAME).metadata
     assert after.table_uuid == before.table_uuid
     assert after.snapshots[:-1] == before.snapshots
@@ -112,18 +114,14 @@ def test_a_table_moves_into_a_catalog_with_its_history(
 
 @pytest.mark.parametrize("is_done", [False, True])
 def test_a_move_that_died_leaves_no_old_state_behind(
-    tmp_path: Path,
-    is_done: bool,
-    options: dict[str, str],
-    theirs: SqlCatalog,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, is_done: bool, options: dict[str, str], theirs: SqlCatalog, monkeypatch: Any
 ) -> None:
     mortal = MortalStorage(monkeypatch, is_done=is_done)
     for number in range(1, 100):
         path = tmp_path / f"t{number}"
         given = {**options, f"{PREFIX}identifier": f"lake.t{number}"}
         table = create(path, partition_by=None)
-        table.insert(rows(range(2)))
+        table.insert(typed(range(2)))
         held = by_path(path)
         mortal.left = number
         with contextlib.suppress(Died):
@@ -133,22 +131,22 @@ def test_a_move_that_died_leaves_no_old_state_behind(
         assert by_path(path) in (held, None)
         if theirs.table_exists(f"lake.t{number}"):
             with pytest.raises(HudiError):
-                hudi.Table.open(path).upsert(rows([1], 1))
+                hudi.Table.open(path).upsert(typed([1], 1))
         table = hudi.Table.open(path, given)
         try:
-            table.upsert(rows([1], 1))
+            table.upsert(typed([1], 1))
         except CorruptMetadataError:  # the catalog does not have it yet
             if numbered(path) and Iceberg(path).table.properties.get("hudi.moved-to-catalog"):
                 with pytest.raises(UnsupportedTableError, match=f"lake.t{number}"):
-                    hudi.Table.open(path).upsert(rows([1], 1))
+                    hudi.Table.open(path).upsert(typed([1], 1))
             assert table.repair().left == ()
             table = hudi.Table.open(path, given)
-            table.upsert(rows([1], 1))
+            table.upsert(typed([1], 1))
         assert by_path(path) is None
         assert numbered(path) == []
         with pytest.raises(HudiError):
             hudi.Table.open(path).to_arrow()
-        assert bag(without_meta(table.to_arrow())) == bag(rows([0])) + bag(rows([1], 1))
+        assert bag(without_meta(table.to_arrow())) == bag(typed([0])) + bag(typed([1], 1))
         if not has_died:
             break
     assert number > 6
@@ -161,11 +159,8 @@ def test_a_writer_that_slept_through_the_move_is_refused(
     state = asleep.load()
     assert state is not None
 
-    def die(*_: object) -> None:
-        raise Died
-
     with monkeypatch.context() as patched:
-        patched.setattr(SqlCatalog, "register_table", die)
+        patched.setattr(SqlCatalog, "register_table", failing(Died()))
         catalog = IcebergTable.open(open_table(str(path), options).client).catalog
         with pytest.raises(Died):
             catalog.replace(state.metadata, catalog.newest())
@@ -178,7 +173,7 @@ def test_a_writer_that_slept_through_the_move_is_refused(
 
 def test_what_a_format_left_goes(path: Path, options: dict[str, str], theirs: SqlCatalog) -> None:
     hudi.Table.open(path).convert("native")
-    hudi.Table.open(path).upsert(rows([2], 2))
+    hudi.Table.open(path).upsert(typed([2], 2))
     assert numbered(path) != []
     hudi.Table.open(path, options).convert("iceberg")
     assert numbered(path) == []
@@ -193,7 +188,7 @@ def test_a_table_is_not_put_into_a_second_catalog(
     other = {**options, f"{PREFIX}identifier": "lake.others"}
     with pytest.raises(UnsupportedTableError, match=rf"in another catalog \(sql hudi {NAME}\)"):
         hudi.Table.open(path, other).repair()
-    hudi.Table.open(path, options).upsert(rows([1], 2))
+    hudi.Table.open(path, options).upsert(typed([1], 2))
     assert theirs.list_tables("lake") == [("lake", "t")]
     theirs.drop_table(NAME)  # by mistake
     hudi.Table.open(path, options).repair()
@@ -206,7 +201,7 @@ def test_another_table_of_the_name_stays_in_its_catalog(
 ) -> None:
     theirs.create_namespace("lake")
     number = "1" if fault in ("version 1", "no folder") else "2"
-    made = theirs.create_table(NAME, SCHEMA, properties={"format-version": number})
+    made = theirs.create_table(NAME, NOTED, properties={"format-version": number})
     file = Path(made.metadata_location.removeprefix("file://"))
     if fault == "version 3":
         third = b'"format-version":3,"next-row-id":0'
@@ -233,7 +228,7 @@ def test_another_table_of_the_name_stays_in_its_catalog(
         assert connection.execute(row).all() == before
     assert numbered(path) == versions
     assert by_path(path) == held
-    hudi.Table.open(path).upsert(rows([1], 2))
+    hudi.Table.open(path).upsert(typed([1], 2))
 
 
 @pytest.mark.parametrize("fault", ["damaged", "missing"])
@@ -257,25 +252,20 @@ REFUSALS = [ForbiddenError("no"), BadRequestError("no"), NoSuchNamespaceError("n
 def test_a_move_that_the_catalog_refuses_is_undone(
     error: Exception, path: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = Iceberg(path).table.metadata
-
-    def refuse(*_: object) -> None:
-        raise error
-
+    was = Iceberg(path).table.metadata
     with monkeypatch.context() as patched:
-        patched.setattr(SqlCatalog, "register_table", refuse)
+        patched.setattr(SqlCatalog, "register_table", failing(error))
         with pytest.raises(StorageError, match=r"no|lost"):
             hudi.Table.open(path, options).repair()
     if error in REFUSALS:
-        assert Iceberg(path).table.metadata.properties == before.properties
-        assert Iceberg(path).table.metadata.snapshots == before.snapshots
+        assert Iceberg(path).table.metadata.properties == was.properties
+        assert Iceberg(path).table.metadata.snapshots == was.snapshots
     else:  # who knows; only the user
-        with pytest.raises(UnsupportedTableError, match="--force"):
-            hudi.Table.open(path).upsert(rows([1], 2))
-        with pytest.raises(UnsupportedTableError, match="--force"):
-            hudi.Table.open(path).repair()
+        for act in (lambda table: table.upsert(typed([1], 2)), hudi.Table.repair):
+            with pytest.raises(UnsupportedTableError, match="--force"):
+                act(hudi.Table.open(path))
         assert hudi.Table.open(path).repair(force=True).left == ()
-    hudi.Table.open(path).upsert(rows([1], 2))
+    hudi.Table.open(path).upsert(typed([1], 2))
     assert by_path(path) == bag(hudi.Table.open(path).to_arrow())
     other = {**options, f"{PREFIX}identifier": "lake.others"}
     if error in REFUSALS:
@@ -287,36 +277,23 @@ def test_a_namespace_that_cannot_be_made_changes_nothing(
     path: Path, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     versions = numbered(path)
-
-    def refuse(*_: object) -> None:
-        raise ForbiddenError("not you")
-
     with monkeypatch.context() as patched:
-        patched.setattr(SqlCatalog, "create_namespace", refuse)
+        patched.setattr(SqlCatalog, "create_namespace", failing(ForbiddenError("not you")))
         with pytest.raises(StorageError, match="not you"):
             hudi.Table.open(path, options).repair()
     assert numbered(path) == versions
-    hudi.Table.open(path).upsert(rows([1], 2))
+    hudi.Table.open(path).upsert(typed([1], 2))
 
 
 def test_a_table_that_takes_the_name_meanwhile_undoes_the_move(
-    path: Path,
-    options: dict[str, str],
-    theirs: SqlCatalog,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    path: Path, options: dict[str, str], theirs: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    register = SqlCatalog.register_table
-
-    def be_second(self: SqlCatalog, *given: Any) -> Any:
-        theirs.create_table(NAME, SCHEMA)
-        return register(self, *given)
-
     with monkeypatch.context() as patched:
-        patched.setattr(SqlCatalog, "register_table", be_second)
+        be_first = lambda *_: theirs.create_table(NAME, NOTED)  # noqa: E731
+        before(patched, SqlCatalog, "register_table", be_first)
         with pytest.raises(InvalidOptionError, match="of this name"):
             hudi.Table.open(path, options).repair()
-    hudi.Table.open(path).upsert(rows([1], 2))
+    hudi.Table.open(path).upsert(typed([1], 2))
     assert by_path(path) == bag(hudi.Table.open(path).to_arrow())
 
 
@@ -332,21 +309,16 @@ def test_a_commit_during_the_move_stays(
     catalog = IcebergTable.open(opened(path).client).catalog
     state = catalog.load()
     assert state is not None
-    replace = ExternalCatalog.replace
-
-    def be_second(*given: Any) -> Any:
-        update = SetPropertiesUpdate(updates={"rival": "was here"})
-        catalog.commit(state, requirements(state.metadata), (update,))
-        return replace(*given)
-
+    update = SetPropertiesUpdate(updates={"rival": "was here"})
+    change = partial(catalog.commit, state, requirements(state.metadata), (update,))
     if is_whole:
         monkeypatch.setattr(iceberg_format.creation, "_from_folder", lambda _: None)
-    monkeypatch.setattr(ExternalCatalog, "replace", be_second)
+    before(monkeypatch, ExternalCatalog, "replace", lambda *_: change())
     with pytest.raises(CommitConflictError, match="run it again"):
         hudi.Table.open(path, options).repair()
     assert not theirs.table_exists(NAME)
     assert Iceberg(path).table.properties["rival"] == "was here"
-    hudi.Table.open(path).upsert(rows([1], 2))
+    hudi.Table.open(path).upsert(typed([1], 2))
 
 
 def test_the_folder_is_closed_once(path: Path) -> None:
@@ -362,7 +334,7 @@ def test_the_folder_is_closed_once(path: Path) -> None:
         hudi.Table.open(path).repair()
     assert hudi.Table.open(path).repair(force=True).left == ()
     assert by_path(path) == held
-    hudi.Table.open(path).upsert(rows([1], 2))
+    hudi.Table.open(path).upsert(typed([1], 2))
 
 
 def register(theirs: SqlCatalog, path: Path, version: str) -> None:
@@ -381,15 +353,14 @@ def test_a_registered_version_that_lags_behind_is_named(
     assert found.source is Source.FORMAT
     assert "at v2.metadata.json" in str(found.found)
     assert "at v3.metadata.json" in str(found.found)
-    with pytest.raises(CorruptMetadataError, match="lags behind"):
-        hudi.Table.open(path, options).to_arrow()
-    with pytest.raises(CorruptMetadataError, match="lags behind"):
-        hudi.Table.open(path, options).upsert(rows([1], 2))
+    for act in (hudi.Table.to_arrow, lambda table: table.upsert(typed([1], 2))):
+        with pytest.raises(CorruptMetadataError, match="lags behind"):
+            act(hudi.Table.open(path, options))
     assert by_path(path) == held
     assert hudi.Table.open(path, options).repair().left == ()
     assert by_path(path) is None
     table = hudi.Table.open(path, options)
-    table.upsert(rows([1], 2))
+    table.upsert(typed([1], 2))
     assert by_catalog(theirs) == bag(table.to_arrow())
     assert table.validate().is_valid
 
@@ -404,13 +375,12 @@ def test_a_copy_of_a_table_in_another_catalog_is_named(
     other.create_namespace("my")
     other.register_table("my.t", f"file://{path}/metadata/{current}")
     other.engine.dispose()
-    hudi.Table.open(path, options).upsert(rows([1], 2))
+    hudi.Table.open(path, options).upsert(typed([1], 2))
     [found] = hudi.Table.open(path, own).validate().differences
     assert f"in another catalog (sql hudi {NAME})" in str(found.found)
-    with pytest.raises(UnsupportedTableError, match="another catalog"):
-        hudi.Table.open(path, own).upsert(rows([1], 3))
-    with pytest.raises(UnsupportedTableError, match="another catalog"):
-        hudi.Table.open(path, own).repair()
+    for act in (lambda table: table.upsert(typed([1], 3)), hudi.Table.repair):
+        with pytest.raises(UnsupportedTableError, match="another catalog"):
+            act(hudi.Table.open(path, own))
     assert hudi.Table.open(path, options).validate().is_valid
 
 
@@ -425,16 +395,8 @@ def test_a_write_to_a_renamed_table_does_not_make_its_readers_fail(
     path: Path, options: dict[str, str], theirs: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = renamed(path, options, theirs)
-    find = ExternalCatalog._found
-
-    def overtaken(self: ExternalCatalog) -> Any:
-        found = find(self)
-        monkeypatch.setattr(ExternalCatalog, "_found", find)
-        hudi.Table.open(path, own).upsert(rows([1], 2))
-        return found
-
-    reader = hudi.Table.open(path, own)
-    monkeypatch.setattr(ExternalCatalog, "_found", overtaken)
+    reader, writer = hudi.Table.open(path, own), hudi.Table.open(path, own)
+    after(monkeypatch, ExternalCatalog, "_found", lambda *_: writer.upsert(typed([1], 2)))
     assert reader.count() == 4
     assert hudi.Table.open(path, own).validate().is_valid
 
@@ -449,7 +411,7 @@ def test_what_a_refused_commit_left_does_not_block_a_renamed_table(
     )
     table = hudi.Table.open(path, own)
     assert table.count() == 4
-    table.upsert(rows([1], 2))
+    table.upsert(typed([1], 2))
     assert theirs.load_table("lake.others").properties["hudi.catalog"] == "sql hudi lake.others"
     with pytest.raises(CorruptMetadataError, match="is not in the sql catalog"):
         hudi.Table.open(path, options).count()

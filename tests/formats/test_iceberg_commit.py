@@ -24,7 +24,7 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.table_handle import OpenTable
 from iceberg_format.catalog import FolderCatalog, TableState
 from tests.formats.iceberg_tables import (
-    SCHEMA,
+    NOTED,
     Iceberg,
     agree,
     bag,
@@ -33,8 +33,8 @@ from tests.formats.iceberg_tables import (
     opened,
     ours,
     row,
-    rows,
     summary,
+    typed,
     without_meta,
 )
 
@@ -58,9 +58,9 @@ def test_every_reader_agrees_after_every_step(kind: str, path: Path) -> None:
     seen = {}
 
     def step(result: Any, keys: set[int], ts: dict[int, int], action: str) -> None:
-        expected = bag(pa.Table.from_pylist([row(k, ts.get(k, 0)) for k in keys], SCHEMA))
+        expected = bag(pa.Table.from_pylist([row(k, ts.get(k, 0)) for k in keys], NOTED))
         ice = Iceberg(where)
-        columns = SCHEMA.names
+        columns = NOTED.names
         assert bag(ice.rows(columns)) == expected
         assert ours(path) == expected
         if where == path:
@@ -76,23 +76,23 @@ def test_every_reader_agrees_after_every_step(kind: str, path: Path) -> None:
         assert xtable["sourceIdentifier"] == result.instant.requested_time
         seen[result.instant.requested_time] = (newest.snapshot_id, expected)
 
-    step(table.bulk_insert(rows(range(12))), set(range(12)), {}, "append")
-    table.insert(rows(range(12, 16)))
+    step(table.bulk_insert(typed(range(12))), set(range(12)), {}, "append")
+    table.insert(typed(range(12, 16)))
     kinds = {summary(one)["hudi.operation"] for one in Iceberg(where).lineage}
     assert kinds == {"BULK_INSERT", "INSERT"}
     ts = {1: 2, 5: 2, 20: 2}
-    step(table.upsert(rows(ts, 2)), {*range(16), 20}, ts, "overwrite")
+    step(table.upsert(typed(ts, 2)), {*range(16), 20}, ts, "overwrite")
     gone = {2, 6, 11}
     left = {*range(16), 20} - gone
-    step(table.delete(rows(gone)), left, ts, "overwrite")
+    step(table.delete(typed(gone)), left, ts, "overwrite")
     if partition_by is not None:
         here = _partition(3, partition_by)
         left = {key for key in left if _partition(key, partition_by) != here} | {3}
-        step(table.insert_overwrite(rows([3])), left, ts, "overwrite")
+        step(table.insert_overwrite(typed([3])), left, ts, "overwrite")
     left = {1, 4, 8}
-    step(table.insert_overwrite_table(rows(left)), left, {}, "overwrite")
+    step(table.insert_overwrite_table(typed(left)), left, {}, "overwrite")
     for instant, (snapshot_id, expected) in seen.items():
-        assert bag(Iceberg(where).rows(SCHEMA.names, snapshot_id)) == expected
+        assert bag(Iceberg(where).rows(NOTED.names, snapshot_id)) == expected
         assert ours(path, instant) == expected
 
 
@@ -103,7 +103,7 @@ def _partition(key: int, columns: Any) -> tuple[Any, ...]:
 
 def test_partitions_are_deleted_by_one_snapshot_and_pruned_by_their_values(tmp_path: Path) -> None:
     table = create(tmp_path / "t")
-    table.bulk_insert(rows(range(10)))
+    table.bulk_insert(typed(range(10)))
     ice = Iceberg(tmp_path / "t")
     planned = list(ice.table.scan("city == 'oslo'").plan_files())
     assert {one.file.partition[0] for one in planned} == {"oslo"}
@@ -111,12 +111,12 @@ def test_partitions_are_deleted_by_one_snapshot_and_pruned_by_their_values(tmp_p
     newest = ice.lineage[-1]
     assert newest.summary is not None
     assert newest.summary.operation.value == "delete"
-    assert agree(tmp_path / "t") == bag(rows(k for k in range(10) if k % 5 != 1))
+    assert agree(tmp_path / "t") == bag(typed(k for k in range(10) if k % 5 != 1))
 
 
 def test_columns_change_with_their_ids(path: Path) -> None:
     table = create(path)
-    table.bulk_insert(rows(range(6)))
+    table.bulk_insert(typed(range(6)))
     ids = {field.name: field.field_id for field in Iceberg(path).table.schema().fields}
     table.alter(add_columns={"extra": pa.int32()})
     agree(path)
@@ -140,7 +140,7 @@ def test_columns_change_with_their_ids(path: Path) -> None:
 
 def test_an_undone_schema_change_is_undone_in_iceberg(path: Path) -> None:
     table = create(path)
-    table.bulk_insert(rows(range(3)))
+    table.bulk_insert(typed(range(3)))
     result = table.alter(add_columns={"extra": pa.int32()})
     table.rollback(result.instant)
     assert "extra" not in Iceberg(path).table.schema().column_names
@@ -149,22 +149,22 @@ def test_an_undone_schema_change_is_undone_in_iceberg(path: Path) -> None:
 
 def test_the_rows_of_an_undone_write_are_gone_and_its_snapshot_too(path: Path) -> None:
     table = create(path)
-    table.bulk_insert(rows(range(6)))
+    table.bulk_insert(typed(range(6)))
     before = agree(path)
-    result = table.upsert(rows(range(3), 5))
+    result = table.upsert(typed(range(3), 5))
     undone = Iceberg(path).lineage[-1].snapshot_id
     table.rollback(result.instant)
     ice = Iceberg(path)
     assert agree(path) == before
     assert undone not in {one.snapshot_id for one in ice.table.metadata.snapshots}
     assert [summary(one)["hudi.operation"] for one in ice.lineage] == ["BULK_INSERT"]
-    table.upsert(rows([1], 6))
-    assert agree(path) == bag(pa.concat_tables([rows([0, 2, 3, 4, 5]), rows([1], 6)]))
+    table.upsert(typed([1], 6))
+    assert agree(path) == bag(pa.concat_tables([typed([0, 2, 3, 4, 5]), typed([1], 6)]))
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_bounds_and_counts_are_what_pyiceberg_takes_from_the_files(path: Path) -> None:
-    create(path).bulk_insert(rows(range(40)))
+    create(path).bulk_insert(typed(range(40)))
     table = Iceberg(path).table
     ours = {one.file.file_path: one.file for one in table.scan().plan_files()}
     theirs = parquet_files_to_data_files(table.io, table.metadata, iter(ours))
@@ -194,7 +194,7 @@ def test_no_file_is_said_to_hold_nothing_but_nan(path: Path) -> None:
     table = create(path)
     table.bulk_insert(
         pa.Table.from_pylist(
-            [{**row, "value": math.nan} for row in rows(range(3)).to_pylist()], rows([0]).schema
+            [{**row, "value": math.nan} for row in typed(range(3)).to_pylist()], typed([0]).schema
         )
     )
     [value] = [
@@ -266,7 +266,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
 @pytest.fixture
 def filled(tmp_path: Path) -> Path:
     where = tmp_path / "t"
-    create(where).bulk_insert(rows(range(8)))
+    create(where).bulk_insert(typed(range(8)))
     return where
 
 
@@ -282,7 +282,7 @@ def replay(table: OpenTable, instant: Instant, statuses: Sequence[Any] = ()) -> 
 def test_a_write_without_step_2_is_hidden_and_replayed_to_the_same_table(filled: Path) -> None:
     table = hudi.Table.open(filled)
     old = agree(filled)
-    result = table.upsert(rows([1, 2, 30], 2))
+    result = table.upsert(typed([1, 2, 30], 2))
     new, whole = agree(filled), Iceberg(filled)
     files = {one.file.file_path: one.file for one in whole.table.scan().plan_files()}
     lose(filled)
@@ -328,14 +328,14 @@ def test_an_error_before_the_commit_leaves_the_outcome_open(
     old = agree(filled)
     faults.before = fail
     with pytest.raises(CommitStateUnknownError, match="may take place yet") as caught:
-        hudi.Table.open(filled).upsert(rows([1], 2))
+        hudi.Table.open(filled).upsert(typed([1], 2))
     assert caught.value.__cause__ is not None
     assert caught.value.__cause__.__cause__ is error
     assert faults.calls == 3
     faults.before = None
     assert ours(filled) == old
     replay(opened(filled), last(opened(filled)))
-    assert agree(filled) == bag(pa.concat_tables([rows([0, 2, 3, 4, 5, 6, 7]), rows([1], 2)]))
+    assert agree(filled) == bag(pa.concat_tables([typed([0, 2, 3, 4, 5, 6, 7]), typed([1], 2)]))
 
 
 def test_the_loser_of_a_race_is_published_if_nothing_objects(filled: Path, faults: Faults) -> None:
@@ -346,7 +346,7 @@ def test_the_loser_of_a_race_is_published_if_nothing_objects(filled: Path, fault
         table.host.before_rollback(table.client, NEVER)
 
     faults.before = be_first
-    result = hudi.Table.open(filled).upsert(rows([1], 2))
+    result = hudi.Table.open(filled).upsert(typed([1], 2))
     assert faults.calls == 3
     assert summary(Iceberg(filled).lineage[-1])["hudi.instant"] == result.instant.requested_time
     agree(filled)
@@ -362,7 +362,7 @@ def test_a_request_on_its_way_fails_after_a_rollback(filled: Path, faults: Fault
 
     faults.commit = keep
     table = opened(filled)
-    hudi.Table.open(filled).upsert(rows([1], 2))
+    hudi.Table.open(filled).upsert(typed([1], 2))
     late = held[-1]
     lose(filled)
     instant = last(table)

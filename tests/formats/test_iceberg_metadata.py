@@ -36,7 +36,7 @@ from iceberg_format.lineage import ancestors
 from iceberg_format.manifests import EntryCache
 from iceberg_format.metadata import ManifestLister
 from iceberg_format.table import IcebergTable
-from tests.formats.iceberg_tables import Iceberg, bag, create, lose, opened, ours, rows, summary
+from tests.formats.iceberg_tables import Iceberg, bag, create, lose, opened, ours, summary, typed
 
 
 def listed(lister: FileIndex) -> dict[str, int]:
@@ -52,9 +52,9 @@ def listed(lister: FileIndex) -> dict[str, int]:
 @pytest.mark.parametrize("partition_by", ["city", None])
 def test_manifests_tell_the_same_files_as_storage(partition_by: str | None, tmp_path: Path) -> None:
     table = create(tmp_path / "t", partition_by)
-    table.bulk_insert(rows(range(10)))
-    table.upsert(rows([1, 2], 1))
-    table.insert_overwrite_table(rows([3, 4]))
+    table.bulk_insert(typed(range(10)))
+    table.upsert(typed([1, 2], 1))
+    table.insert_overwrite_table(typed([3, 4]))
     now = opened(tmp_path / "t")
     stored = StorageLister(now.client.storage, now.client.config.is_partitioned)
     assert now.lister().named_files() is not None  # the format's own
@@ -67,7 +67,7 @@ def test_manifests_tell_the_same_files_as_storage(partition_by: str | None, tmp_
 def test_a_lineage_that_goes_round_ends(tmp_path: Path) -> None:
     table = create(tmp_path / "t")
     for ts in range(1, 4):
-        table.upsert(rows([1], ts))
+        table.upsert(typed([1], ts))
     metadata = IcebergTable.open(opened(tmp_path / "t").client).load().metadata
     line = list(ancestors(metadata))
     oldest, newest = line[-1], line[0]
@@ -95,7 +95,7 @@ def test_paths_of_this_machine_as_java_spells_them(tmp_path: Path) -> None:
 
 def test_ranges_leave_files_out(tmp_path: Path) -> None:
     table = create(tmp_path / "t", "day")
-    table.bulk_insert(rows(range(12)))
+    table.bulk_insert(typed(range(12)))
     kept = hudi.Table.open(tmp_path / "t").file_slices(filter=pc.field("id") == "k007")
     assert len(kept) == 1
 
@@ -105,7 +105,7 @@ def test_a_commit_writes_few_manifests(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(manifests, "SMALL", 0)  # none is put together with others
     path = tmp_path / "t"
     table = create(path, "day")
-    table.bulk_insert(rows(range(40)))
+    table.bulk_insert(typed(range(40)))
     read: Counter[str] = Counter()
     plain = ManifestFile.fetch_manifest_entry
 
@@ -115,7 +115,7 @@ def test_a_commit_writes_few_manifests(tmp_path: Path, monkeypatch: pytest.Monke
 
     before = manifests_of(path)
     assert len(before) == 10
-    table.upsert(rows([17], 1))
+    table.upsert(typed([17], 1))
     after = manifests_of(path)
     assert len(before - after) == 1
     assert len(after - before) == 2
@@ -139,16 +139,16 @@ def manifests_of(path: Path) -> set[str]:
 def test_small_manifests_are_put_together(path: Path) -> None:
     table = create(path, "day")
     for key in range(25):
-        table.bulk_insert(rows([key]))
+        table.bulk_insert(typed([key]))
     assert len(manifests_of(path)) < manifests.FOLD_FROM
-    assert bag(Iceberg(path).rows(["id"])) == bag(rows(range(25)).select(["id"]))
+    assert bag(Iceberg(path).rows(["id"])) == bag(typed(range(25)).select(["id"]))
 
 
 def test_a_commit_parses_no_metadata_of_its_own(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = create(path, "day")
-    table.bulk_insert(rows(range(12)))
+    table.bulk_insert(typed(range(12)))
     parsed: list[str] = []
     plain = TableMetadataUtil.parse_raw
 
@@ -158,7 +158,7 @@ def test_a_commit_parses_no_metadata_of_its_own(
 
     with monkeypatch.context() as counting:
         counting.setattr(TableMetadataUtil, "parse_raw", counted)
-        table.upsert(rows([3], 1))
+        table.upsert(typed([3], 1))
     assert parsed == []
     now = opened(path)
     state = IcebergTable.open(now.client).load()
@@ -171,7 +171,7 @@ def test_manifests_are_read_once_at_most(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "t"
     table = create(path, "day")
     for number in range(3):
-        table.bulk_insert(rows(range(12 * number, 12 * number + 12)))
+        table.bulk_insert(typed(range(12 * number, 12 * number + 12)))
     read: list[str] = []
     plain = ManifestFile.fetch_manifest_entry
 
@@ -195,10 +195,10 @@ def written(tmp_path: Path) -> Path:
     """A table of one file group that four writes have rebuilt, and of one more."""
     where = tmp_path / "t"
     table = create(where)
-    table.bulk_insert(rows([0, 5]))
+    table.bulk_insert(typed([0, 5]))
     for ts in (1, 2, 3):
-        table.upsert(rows([0], ts))
-    table.upsert(rows([1], 1))
+        table.upsert(typed([0], ts))
+    table.upsert(typed([1], 1))
     return where
 
 
@@ -249,8 +249,8 @@ def test_a_clean_expires_what_names_its_files_and_all_stays_complete(written: Pa
     location = Iceberg(written).table.metadata_location
     table.host.before_clean(table.client, plan, service(written, Action.CLEAN, State.INFLIGHT))
     assert Iceberg(written).table.metadata_location == location
-    hudi.Table.open(written).upsert(rows([5], 4))
-    assert ours(written) == bag(pa.concat_tables([rows([0], 3), rows([1], 1), rows([5], 4)]))
+    hudi.Table.open(written).upsert(typed([5], 4))
+    assert ours(written) == bag(pa.concat_tables([typed([0], 3), typed([1], 1), typed([5], 4)]))
 
 
 def test_archived_instants_are_forgotten_and_stay_complete(written: Path) -> None:
@@ -267,7 +267,7 @@ def test_archived_instants_are_forgotten_and_stay_complete(written: Path) -> Non
     table.host.archive_instants(table.client, writes(written))
     assert len(Iceberg(written).table.metadata.snapshots) == 1
     assert opened(written).timeline().completed_writes() == writes(written)
-    assert bag(Iceberg(written).rows(["id"])) == bag(rows([0, 5, 1]).select(["id"]))
+    assert bag(Iceberg(written).rows(["id"])) == bag(typed([0, 5, 1]).select(["id"]))
     far = type(clean.requested_time)("29991231235959999")
     last = Instant(far, Action.CLEAN, State.COMPLETED, far)
     table.host.complete_clean(table.client, CLEANED, last)
@@ -286,7 +286,7 @@ def test_cleans_that_are_archived_before_older_writes_take_no_state_along(writte
     properties = Iceberg(written).table.metadata.properties
     assert not [key for key in properties if key.startswith("hudi.instant.")]
     hudi.Table.open(written).rollback(kept[-1])
-    assert ours(written) == bag(pa.concat_tables([rows([0], 3), rows([5])]))
+    assert ours(written) == bag(pa.concat_tables([typed([0], 3), typed([5])]))
     assert hudi.Table.open(written).validate().differences == ()
 
 
@@ -307,7 +307,7 @@ def test_a_savepoint_is_restored_in_one_change(written: Path) -> None:
     table.host.before_restore(table.client, plan, service(written, Action.RESTORE, State.INFLIGHT))
     ice = Iceberg(written)
     assert bag(ice.rows(["id", "ts"])) == bag(
-        pa.concat_tables([rows([0], 1), rows([5])]).select(["id", "ts"])
+        pa.concat_tables([typed([0], 1), typed([5])]).select(["id", "ts"])
     )
     assert instants(written) == [first.requested_time, second.requested_time]
     assert pinned.snapshot_id in {one.snapshot_id for one in ice.table.metadata.snapshots}

@@ -33,6 +33,8 @@ from hudi_core.errors import (
 from hudi_core.ingestion import IngestResult
 from hudi_core.ingestion.checkpoint import CHECKPOINT_KEY, Checkpoint
 from hudi_core.ingestion.formats import RowReader
+from tests import cli_runs
+from tests.calls import before
 from tests.moto_s3 import S3Service
 from tests.samples import IS_WHOLE
 from tests.tables import TABLES
@@ -40,6 +42,8 @@ from tests.tables import TABLES
 START = 1_700_000_000
 HUDI = (sys.executable, "-c", "from hudi_core.cli import main; main()")
 KEYED = {"hoodie.datasource.write.recordkey.field": "id"}
+UNSEEN = {"hoodie.datasource.write.operation": "bulk_insert"}
+"""Inserts that look no keys up: a file that is read twice doubles its rows."""
 
 
 class Landing:
@@ -109,11 +113,8 @@ def test_each_run_reads_what_is_new(path: str, landing: Landing, table_format: s
     second = run(path, landing, options=options)
     assert [list(one.files) for one in second.batches] == [["c.json"]]
     assert second.commits[0].updated == 1
-    assert found_in(path) == [
-        {"id": 1, "name": "A"},
-        {"id": 2, "name": "b"},
-        {"id": 3, "name": "c"},
-    ]
+    names = enumerate(["A", "b", "c"], 1)
+    assert found_in(path) == [{"id": number, "name": name} for number, name in names]
     assert hudi.Table.open(path).format == table_format
 
 
@@ -170,18 +171,20 @@ def test_a_file_that_changes_is_read_again(path: str, landing: Landing) -> None:
     assert found_in(path) == [{"id": 1, "n": 2}, {"id": 2, "n": 2}]
 
 
+@pytest.mark.parametrize("text", ['{"id": 1}', '{"id": 1}\n{"id":'])
 def test_a_file_that_changes_while_it_is_read_waits(
-    path: str, landing: Landing, monkeypatch: pytest.MonkeyPatch
+    path: str, landing: Landing, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    landing.json("a.json", [{"id": 1}], 1)
+    landing.text("a.json", text, 1)
     landing.json("b.json", [{"id": 2}], 1)
     plain = RowReader.read
 
     def growing(self: RowReader, name: str) -> pa.Table:
-        rows = plain(self, name)
-        if name == "a.json":
-            landing.json("a.json", [{"id": 1}, {"id": 3}], 2)
-        return rows
+        try:
+            return plain(self, name)
+        finally:
+            if name == "a.json":
+                landing.json("a.json", [{"id": 1}, {"id": 3}], 2)
 
     monkeypatch.setattr(RowReader, "read", growing)
     done = run(path, landing)
@@ -232,21 +235,17 @@ def test_a_rollback_has_the_files_read_again(path: str, landing: Landing) -> Non
 def test_another_run_beside_takes_no_file_twice(
     path: str, landing: Landing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {"hoodie.datasource.write.operation": "bulk_insert"}
+    options = UNSEEN
     landing.json("a.json", [{"id": 1}], 1)
     run(path, landing, options=options)
     landing.json("b.json", [{"id": 2}], 2)
     beside: list[int] = []
-    plain = RowReader.read
 
-    def and_another(self: RowReader, name: str) -> pa.Table:
-        if not beside:
-            beside.append(0)
-            landing.json("c.json", [{"id": 3}], 3)
-            beside[0] = run(path, landing, options=options).files
-        return plain(self, name)
+    def another(*_: object) -> None:
+        landing.json("c.json", [{"id": 3}], 3)
+        beside.append(run(path, landing, options=options).files)
 
-    monkeypatch.setattr(RowReader, "read", and_another)
+    before(monkeypatch, RowReader, "read", another)
     mine = run(path, landing, options=options)
     assert (beside, mine.files) == ([2], 0)
     assert [row["id"] for row in found_in(path)] == [1, 2, 3]
@@ -278,7 +277,7 @@ def test_killed_and_run_again_it_loses_and_doubles_nothing(
 
 
 def test_files_that_are_away_for_a_while_are_not_read_again(path: str, landing: Landing) -> None:
-    options = {"hoodie.datasource.write.operation": "bulk_insert"}
+    options = UNSEEN
     landing.json("sub/a.json", [{"id": 1}], 1)
     run(path, landing, options=options)
     (landing.folder / "sub").rename(landing.folder / ".away")
@@ -292,26 +291,19 @@ def test_files_that_are_away_for_a_while_are_not_read_again(path: str, landing: 
 def test_what_another_run_has_read_since_the_listing_is_remembered(
     path: str, landing: Landing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {
-        "hoodie.datasource.write.operation": "bulk_insert",
-        "hoodie.ingest.commit.max.bytes": "1B",
-    }
+    options = {**UNSEEN, "hoodie.ingest.commit.max.bytes": "1B"}
     landing.json("a.json", [{"id": 1}], 10)
     landing.json("b.json", [{"id": 2}], 20)
     beside: list[int] = []
-    plain = RowReader.read
-
-    def and_another(self: RowReader, name: str) -> pa.Table:
-        if not beside:
-            beside.append(0)
-            landing.json("late.json", [{"id": 3}], 5)
-            with monkeypatch.context() as one_file:
-                one_file.setattr(Checkpoint, "unread", lambda me, listed: unread(me, listed)[:1])
-                beside[0] = run(path, landing, options=options).files
-        return plain(self, name)
-
     unread = Checkpoint.unread
-    monkeypatch.setattr(RowReader, "read", and_another)
+
+    def another(*_: object) -> None:
+        landing.json("late.json", [{"id": 3}], 5)
+        with monkeypatch.context() as one_file:
+            one_file.setattr(Checkpoint, "unread", lambda me, listed: unread(me, listed)[:1])
+            beside.append(run(path, landing, options=options).files)
+
+    before(monkeypatch, RowReader, "read", another)
     run(path, landing, options=options)
     run(path, landing, options=options)
     assert beside[0] >= 1
@@ -327,28 +319,6 @@ def test_a_file_from_the_future_makes_no_other_late(path: str, landing: Landing)
     done = run(path, landing)
     assert (done.files, done.late) == (1, 0)
     assert run(path, landing).files == 0
-
-
-def test_an_unfinished_one_waits(
-    path: str, landing: Landing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    landing.text("a.json", '{"id": 1}\n{"id":', 1)
-    landing.json("b.json", [{"id": 2}], 1)
-    plain = RowReader.read
-
-    def completed(self: RowReader, name: str) -> pa.Table:
-        try:
-            return plain(self, name)
-        finally:
-            if name == "a.json":
-                landing.json("a.json", [{"id": 1}, {"id": 3}], 2)
-
-    monkeypatch.setattr(RowReader, "read", completed)
-    done = run(path, landing)
-    assert (done.files, list(done.changed)) == (1, ["a.json"])
-    monkeypatch.undo()
-    assert run(path, landing).files == 1
-    assert [row["id"] for row in found_in(path)] == [1, 2, 3]
 
 
 def test_a_damaged_file_is_named_and_nothing_is_written(path: str, landing: Landing) -> None:
@@ -400,11 +370,10 @@ def test_the_command(path: str, landing: Landing) -> None:
     planned = CliRunner().invoke(app, ["ingest", path, *options, "--dry-run", "--json"])
     assert json.loads(planned.stdout)["commits"][0]["files"] == ["a.json"]
     assert not Path(path).exists()
-    done = CliRunner().invoke(app, ["ingest", path, *options])
+    done = cli_runs.run("ingest", path, *options)
     assert done.exit_code == 0, done.output
     assert "1 file of" in done.stdout
-    again = CliRunner().invoke(app, ["ingest", path, *options])
-    assert "no new file" in again.stdout
+    assert "no new file" in cli_runs.run("ingest", path, *options).stdout
 
 
 def test_it_looks_for_new_files_until_it_is_stopped(path: str, landing: Landing) -> None:
@@ -456,8 +425,7 @@ def test_types_are_those_of_all_rows(path: str, landing: Landing, kind: str) -> 
     else:
         lines = [f'{{"id": {n}, "price": {price}}}' for n, price in enumerate(prices)]
     landing.text(f"a.{kind}", "\n".join(lines) + "\n", 1)
-    infers = {"hoodie.streamer.csv.inferSchema": "true"}
-    run(path, landing, options={"hoodie.datasource.write.operation": "bulk_insert", **infers})
+    run(path, landing, options={"hoodie.streamer.csv.inferSchema": "true", **UNSEEN})
     assert hudi.Table.open(path).schema.field("price").type == pa.float64()
     assert hudi.Table.open(path).count([("price", "=", 2.5)]) == 1
 
@@ -487,19 +455,13 @@ def test_changes_of_dms(path: str, landing: Landing, kind: str) -> None:
             )
 
     put("LOAD00000001", pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}), 9)
-    put(
-        "20260101-100000",
-        pa.table({"Op": ["U", "I", "U"], "id": [1, 4, 4], "name": ["A", "d", "D"]}),
-        1,
-    )
+    changes = {"Op": ["U", "I", "U"], "id": [1, 4, 4], "name": ["A", "d", "D"]}
+    put("20260101-100000", pa.table(changes), 1)
     put("20260101-110000", pa.table({"Op": ["D", "U"], "id": [2, 1], "name": ["b", "AA"]}), 2)
     done = run(path, landing, source_format="dms", schema=schema)
     assert done.files == 3
-    assert found_in(path, "id", "name") == [
-        {"id": 1, "name": "AA"},
-        {"id": 3, "name": "c"},
-        {"id": 4, "name": "D"},
-    ]
+    found = [(row["id"], row["name"]) for row in found_in(path, "id", "name")]
+    assert found == [(1, "AA"), (3, "c"), (4, "D")]
     put("20260102-100000", pa.table({"Op": ["D"], "id": [4], "name": ["D"]}), 3)
     assert run(path, landing, source_format="dms").commits[0].deleted == 1
 
@@ -530,21 +492,15 @@ def test_what_is_no_query_is_refused(path: str, landing: Landing, text: str, rea
     assert not Path(path).exists()
 
 
-def test_rows_without_a_file_of_rows(path: str, landing: Landing) -> None:
-    """Empty files are read, and no run reads them again."""
-    landing.json("a.json", [{"id": 1}], 1)
-    run(path, landing)
-    landing.text("b.json", "", 2)
-    assert run(path, landing).files == 1
-    assert run(path, landing).files == 0
-
-
-def test_of_empty_files_no_table_is_made(path: str, landing: Landing) -> None:
+def test_empty_files_make_no_table_and_are_read_once(path: str, landing: Landing) -> None:
     landing.text("a.json", "", 1)
     assert run(path, landing).files == 0
     assert not Path(path).exists()
     landing.json("b.json", [{"id": 1}], 2)
     assert run(path, landing).files == 2
+    landing.text("c.json", "", 3)
+    assert run(path, landing).files == 1
+    assert run(path, landing).files == 0
 
 
 def test_files_on_s3(path: str, s3: S3Service) -> None:
@@ -564,6 +520,9 @@ def test_files_on_s3(path: str, s3: S3Service) -> None:
     put("c.json", b'{"id": 3}')
     assert hudi.ingest(path, folder, options=options).files == 1
     assert [row["id"] for row in found_in(path)] == [1, 2, 3]
+    for name in ("a.json", "day=2/b.json.gz", "c.json"):
+        s3.filesystem.delete_file(f"ingested/landing/{name}")
+    assert hudi.ingest(path, folder, options=options).files == 0  # an emptied prefix is no error
 
 
 def test_names_of_csv_are_those_of_the_call(path: str, landing: Landing) -> None:
@@ -576,20 +535,15 @@ def test_names_of_csv_are_those_of_the_call(path: str, landing: Landing) -> None
     assert found_in(path) == [{"id": 1, "name": "Ann", "city": "Berlin", "extra": None}]
 
 
-def test_the_first_load_of_dms_may_have_the_changes_too(path: str, landing: Landing) -> None:
+@pytest.mark.parametrize("named", [False, True])
+def test_files_of_dms(path: str, landing: Landing, named: bool) -> None:
+    """The first load may have the column of changes as well, and a line of names."""
+    landing.text("LOAD00000001.csv", "id,name\n1,a\n2,b\n" if named else "I,1,a\nI,2,b\n", 1)
+    landing.text("20260101-100000.csv", "Op,id,name\n" * named + "D,1,a\n", 2)
     schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
-    landing.text("LOAD00000001.csv", "I,1,a\nI,2,b\n", 1)
-    landing.text("20260101-100000.csv", "D,1,a\n", 2)
-    run(path, landing, source_format="dms", schema=schema)
-    assert found_in(path, "id", "name") == [{"id": 2, "name": "b"}]
-
-
-def test_files_of_dms_with_names(path: str, landing: Landing) -> None:
-    options = {"hoodie.ingest.dms.csv.header": "true"}
-    landing.text("LOAD00000001.csv", "id,name\n1,a\n2,b\n", 1)
-    landing.text("20260101-100000.csv", "Op,id,name\nD,1,a\n", 2)
-    run(path, landing, source_format="dms", options=options)
-    assert found_in(path, "id", "name") == [{"id": "2", "name": "b"}]
+    how = {"options": {"hoodie.ingest.dms.csv.header": "true"}} if named else {"schema": schema}
+    run(path, landing, source_format="dms", **how)
+    assert found_in(path, "id", "name") == [{"id": "2" if named else 2, "name": "b"}]
 
 
 def test_times_of_spark_keep_their_years(path: str, landing: Landing) -> None:
@@ -639,17 +593,6 @@ def test_texts_become_what_the_columns_are(path: str, landing: Landing, kind: st
     assert (str(found["day"]), found["n"], found["name"]) == (day, None, "")
     assert str(found["at"]) == f"{time}+00:00"
     assert str(found["local"]) == time
-
-
-def test_an_emptied_prefix_is_no_error(path: str, s3: S3Service) -> None:
-    folder = "s3://emptied/landing"
-    s3.filesystem.create_dir("emptied")
-    with s3.filesystem.open_output_stream("emptied/landing/a.json", None) as file:
-        file.write(b'{"id": 1}')
-    options = {**KEYED, **s3.given}
-    assert hudi.ingest(path, folder, options=options).files == 1
-    s3.filesystem.delete_file("emptied/landing/a.json")
-    assert hudi.ingest(path, folder, options=options).files == 0
 
 
 NARROW = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("name", pa.string())])

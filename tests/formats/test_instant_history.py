@@ -15,7 +15,7 @@ from hudi_core.cli import app
 from hudi_core.model.instant import Instant, State
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
-from tests.formats.two_steps import FORMATS, batch, left_between, new_table
+from tests.formats.two_steps import READABLE, batch, left_between, small_table
 
 OFF = {"hoodie.table.services.enabled": "false", "hoodie.metadata.compact.max.delta.commits": "2"}
 LIMITS = {
@@ -33,7 +33,7 @@ def timeline(table: hudi.Table, *arguments: str) -> Any:
 
 def written(path: Path, table_format: str) -> hudi.Table:
     """A table whose first writes are archived, after writes of several kinds."""
-    table = new_table(path, table_format, **OFF)
+    table = small_table(path, table_format, **OFF)
     table.upsert(batch(2, "a", "c"), extra_metadata={"job": "7"})
     table.delete(batch(2, "b"))
     table.insert_overwrite(batch(4, "x", "y"))
@@ -47,7 +47,7 @@ def completed_file(table: hudi.Table, instant: Instant) -> Path:
     return Path(table.path) / open_table(table.path, {}).client.active.path(instant)
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", READABLE)
 def test_every_state_of_an_instant_stands_side_by_side(
     path: Path, monkeypatch: pytest.MonkeyPatch, table_format: str
 ) -> None:
@@ -91,9 +91,9 @@ def test_every_state_of_an_instant_stands_side_by_side(
     assert {one["explanation"] for one in timeline(table)} == {None}
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", READABLE)
 def test_instants_of_before_are_complete_by_watermark(path: Path, table_format: str) -> None:
-    table = new_table(path, "native")
+    table = small_table(path, "native")
     table.convert(table_format)
     table.upsert(batch(2, "a"))
 
@@ -104,9 +104,9 @@ def test_instants_of_before_are_complete_by_watermark(path: Path, table_format: 
     assert after["format_state"] == "published"
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", READABLE)
 def test_a_lost_completed_file_is_explained(path: Path, table_format: str) -> None:
-    table = new_table(path, table_format)
+    table = small_table(path, table_format)
     done = table.upsert(batch(2, "a")).instant
     completed_file(table, done).unlink()
 
@@ -120,7 +120,7 @@ def test_a_lost_completed_file_is_explained(path: Path, table_format: str) -> No
     assert "hudi table repair" in last["explanation"]
 
 
-@pytest.mark.parametrize("table_format", ["native", *FORMATS])
+@pytest.mark.parametrize("table_format", ["native", *READABLE])
 def test_the_history_tells_what_each_instant_did(path: Path, table_format: str) -> None:
     table = written(path, table_format)
 
@@ -166,9 +166,9 @@ def test_the_history_tells_what_each_instant_did(path: Path, table_format: str) 
     assert "rows_updated" in history._repr_html_()
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", READABLE)
 def test_history_is_fenced(path: Path, monkeypatch: pytest.MonkeyPatch, table_format: str) -> None:
-    table = new_table(path, table_format)
+    table = small_table(path, table_format)
     pending = left_between(monkeypatch, table, lambda: table.upsert(batch(6, "x")))
 
     newest, first = table.history().to_pylist()
@@ -195,7 +195,7 @@ def test_a_limit_spares_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_negative_limit_is_refused(path: Path) -> None:
-    table = new_table(path, "native")
+    table = small_table(path, "native")
     with pytest.raises(hudi.HudiError, match="limit"):
         table.history(-1)
     assert list(table.history(0)) == []

@@ -19,23 +19,23 @@ from iceberg_format.commit import requirements
 from iceberg_format.table import IcebergTable
 from tests.formats.foreign_writers import append
 from tests.formats.two_steps import (
-    FORMATS,
     READ,
+    READABLE,
     batch,
     files_of,
     last_write,
     left_between,
-    new_table,
     newest_iceberg,
     opened,
     read,
     read_at_rest,
+    small_table,
 )
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=READABLE)
 def table(path: Path, request: pytest.FixtureRequest) -> hudi.Table:
-    return new_table(path, str(request.param))
+    return small_table(path, str(request.param))
 
 
 def state_of(table: hudi.Table, instant: Instant) -> State | None:
@@ -58,7 +58,7 @@ def go_back(table: hudi.Table, snapshot_id: int) -> None:
 
 
 def test_a_snapshot_that_was_left_behind_completes_nothing(path: Path) -> None:
-    table = new_table(path, "iceberg")
+    table = small_table(path, "iceberg")
     before = newest_iceberg(path).metadata.current_snapshot_id
     assert before is not None
     instant = table.upsert(batch(2, "a", "y")).instant
@@ -211,9 +211,9 @@ def test_missing_metadata_names_the_command_that_helps(table: hudi.Table, step: 
     assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", READABLE)
 def test_before_its_first_write_it_is_no_exception(tmp_path: Path, format_name: str) -> None:
-    table = new_table(tmp_path / "t", format_name)
+    table = small_table(tmp_path / "t", format_name)
     empty = hudi.Table.create(tmp_path / "u", table.schema, record_key="id", format=format_name)
     shutil.rmtree(tmp_path / "u" / METADATA[format_name])
     with pytest.raises(errors.CorruptMetadataError, match=f"hudi table repair {empty.path}"):

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import hudi_core as hudi
 from hudi_core.errors import HudiError, UnsafePathError
 from tests.formats.service_tables import READERS, bag
-from tests.formats.two_steps import FORMATS, batch, new_table
+from tests.formats.two_steps import READABLE, batch, small_table
 from tests.unit.refusals import files
 
 USES: dict[str, Callable[[hudi.Table], object]] = {
@@ -26,7 +26,7 @@ USES: dict[str, Callable[[hudi.Table], object]] = {
 
 def secret(folder: Path) -> Path:
     """A file of another table, which whoever planted the link must not get to see."""
-    other = new_table(folder / "other", "native")
+    other = small_table(folder / "other", "native")
     other.upsert(batch(9, "a", "c"))
     [file] = other.file_slices(filter=[("city", "=", "rome")])
     assert file.base_file is not None
@@ -44,12 +44,12 @@ def linked(table: hudi.Table, target: Path) -> Path:
 
 
 @pytest.mark.parametrize("metadata_table", ["true", "false"])
-@pytest.mark.parametrize("format_name", [*FORMATS, "native"])
+@pytest.mark.parametrize("format_name", [*READABLE, "native"])
 def test_a_link_out_of_it_is_not_read(
     tmp_path: Path, format_name: str, metadata_table: str
 ) -> None:
     options = {"hoodie.metadata.enable": metadata_table}
-    table = new_table(tmp_path / "t", format_name, **options)
+    table = small_table(tmp_path / "t", format_name, **options)
     outside = secret(tmp_path)
     linked(table, outside)
     for name, use in USES.items():
@@ -60,7 +60,7 @@ def test_a_link_out_of_it_is_not_read(
 
 
 def test_a_folder_that_leads_out_is_no_partition(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", "native")
+    table = small_table(tmp_path / "t", "native")
     outside = tmp_path / "moved"
     Path(table.path, "rome").rename(outside)
     Path(table.path, "rome").symlink_to(outside)
@@ -72,7 +72,7 @@ def test_a_folder_that_leads_out_is_no_partition(tmp_path: Path) -> None:
 
 
 def test_a_link_that_stays_in_the_table_is_followed(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", "native")
+    table = small_table(tmp_path / "t", "native")
     [found] = table.file_slices(filter=[("city", "=", "rome")])
     assert found.base_file is not None
     path = Path(table.path, found.base_file.path)
@@ -86,7 +86,7 @@ def test_a_link_that_stays_in_the_table_is_followed(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_spark_is_not_given_a_link_out_of_the_table(tmp_path: Path, spark: SparkSession) -> None:
-    table = new_table(tmp_path / "t", "native")
+    table = small_table(tmp_path / "t", "native")
     linked(table, secret(tmp_path))
     with pytest.raises(UnsafePathError, match="a symbolic link leads it"):
         hudi.Table.open(table.path).read(spark)
@@ -98,7 +98,7 @@ def test_a_link_to_a_table_is_a_name_of_it(tmp_path: Path, format_name: str, cre
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "folder")
     other = "folder" if created == "link" else "link"
-    table = new_table(tmp_path / created / "t", format_name)
+    table = small_table(tmp_path / created / "t", format_name)
     table.upsert(batch(1, "a", "b"))
     opened = hudi.Table.open(str(tmp_path / other / "t"))
     opened.upsert(batch(2, "b", "c"))

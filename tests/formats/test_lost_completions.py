@@ -19,10 +19,10 @@ from hudi_core.model.commit import CommitMetadata, WriteStat
 from hudi_core.model.instant import State
 from hudi_core.txn.transaction import Transaction
 from tests.formats.history_readers import FOREIGN, content
-from tests.formats.two_steps import FORMATS, Write, batch, new_table
+from tests.formats.two_steps import READABLE, Write, batch, small_table
 from tests.unit.refusals import files
 
-EVERY = [*FORMATS, "native"]
+EVERY = [*READABLE, "native"]
 LAST: dict[str, Write] = {
     "upsert": lambda t: t.upsert(batch(2, "a", "c", "y")),
     "delete": lambda t: t.delete(batch(2, "a")),
@@ -39,7 +39,7 @@ PUT_BACK = [
 ]
 
 
-def rows(table: hudi.Table) -> object:
+def rows_now(table: hudi.Table) -> object:
     return content(hudi.Table.open(table.path).to_arrow().to_pylist())
 
 
@@ -73,9 +73,9 @@ def comparable(found: CommitMetadata) -> object:
 
 @pytest.mark.parametrize(("format_name", "operation"), PUT_BACK)
 def test_a_repair_puts_it_back(tmp_path: Path, format_name: str, operation: str) -> None:
-    table = new_table(tmp_path / "t", format_name)
+    table = small_table(tmp_path / "t", format_name)
     LAST[operation](table)
-    expected, was = rows(table), metadata(table)
+    expected, was = rows_now(table), metadata(table)
     instant, file = lose(table)
     before = files(tmp_path)
     with pytest.raises(LostCompletionError, match=instant):
@@ -91,7 +91,7 @@ def test_a_repair_puts_it_back(tmp_path: Path, format_name: str, operation: str)
     assert comparable(metadata(table)) == comparable(was)
     if format_name != "native":  # which records the time elsewhere
         assert file.exists()
-    assert rows(table) == expected
+    assert rows_now(table) == expected
     for one in format_name.split(","):
         for reader, seen in FOREIGN[one].read(tmp_path / "t").items():
             assert seen == expected, reader
@@ -101,7 +101,7 @@ def test_a_repair_puts_it_back(tmp_path: Path, format_name: str, operation: str)
 
 @pytest.mark.parametrize("format_name", EVERY)
 def test_readers_are_not_given_the_rows_of_before(path: Path, format_name: str) -> None:
-    table = new_table(path, format_name)
+    table = small_table(path, format_name)
     before = table.timeline.completed_writes()[-1]
     instant = LAST["upsert"](table).instant.requested_time
     lose(table)
@@ -119,13 +119,13 @@ def test_readers_are_not_given_the_rows_of_before(path: Path, format_name: str) 
 
 
 def test_states_before_and_writers_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = new_table(path, "native")
-    before, expected = table.timeline.completed_writes()[-1], rows(table)
+    table = small_table(path, "native")
+    before, expected = table.timeline.completed_writes()[-1], rows_now(table)
     seen: list[object] = []
 
     def look(transaction: Transaction, *given: Any) -> Any:
         # the metadata table is complete, and the commit is not
-        seen.append(rows(table))
+        seen.append(rows_now(table))
         seen.append(content(hudi.Table.open(table.path).incremental(before).to_pylist()))
         return complete(transaction, *given)
 
@@ -139,8 +139,8 @@ def test_states_before_and_writers_are_read(path: Path, monkeypatch: pytest.Monk
 
 def test_what_was_rolled_back_is_not_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rollback that died at its very end leaves the write pending, without its files."""
-    table = new_table(path, "native")
-    before, expected = table.timeline.completed_writes()[-1], rows(table)
+    table = small_table(path, "native")
+    before, expected = table.timeline.completed_writes()[-1], rows_now(table)
     LAST["upsert"](table)
 
     def die(*_: object) -> None:
@@ -151,13 +151,13 @@ def test_what_was_rolled_back_is_not_lost(path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(SystemExit):
         hudi.Table.open(table.path).rollback(last)
     assert not hudi.Table.open(table.path).timeline.instants[-2].is_completed
-    assert rows(table) == expected
+    assert rows_now(table) == expected
     assert hudi.Table.open(table.path).incremental(before).num_rows == 0
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", READABLE)
 def test_what_completes_between_two_looks_is_not_lost(path: Path, format_name: str) -> None:
-    table = new_table(path, format_name)
+    table = small_table(path, format_name)
     written = LAST["upsert"](table).instant
     opened = hudi.Table.open(table.path)._session.opened
     now = opened.client.timeline()
@@ -171,12 +171,12 @@ def test_what_completes_between_two_looks_is_not_lost(path: Path, format_name: s
 
 @pytest.mark.parametrize("format_name", EVERY)
 def test_an_explicit_rollback_gives_the_commit_up(path: Path, format_name: str) -> None:
-    table = new_table(path, format_name)
-    expected = rows(table)
+    table = small_table(path, format_name)
+    expected = rows_now(table)
     LAST["upsert"](table)
     instant, _ = lose(table)
     hudi.Table.open(table.path).rollback(instant)
-    assert rows(table) == expected
+    assert rows_now(table) == expected
     for reader, seen in FOREIGN[format_name].read(path).items():
         assert seen == expected, reader
     assert hudi.Table.open(table.path).validate().differences == ()
@@ -184,10 +184,10 @@ def test_an_explicit_rollback_gives_the_commit_up(path: Path, format_name: str) 
 
 @pytest.mark.parametrize("metadata_table", ["true", "false"])
 def test_one_that_later_commits_build_on(path: Path, metadata_table: str) -> None:
-    table = new_table(path, "native", **{"hoodie.metadata.enable": metadata_table})
+    table = small_table(path, "native", **{"hoodie.metadata.enable": metadata_table})
     LAST["upsert"](table)
     hudi.Table.open(table.path).upsert(batch(3, "b", "z"))
-    expected, was = rows(table), metadata(table, 1)
+    expected, was = rows_now(table), metadata(table, 1)
     instant, _ = lose(table, 1)
     with pytest.raises(LostCompletionError, match="builds on files of it"):
         hudi.Table.open(table.path).upsert(batch(4, "b"))
@@ -195,22 +195,22 @@ def test_one_that_later_commits_build_on(path: Path, metadata_table: str) -> Non
         hudi.Table.open(table.path).rollback(instant)
     assert hudi.Table.open(table.path).repair().commits == (instant,)
     assert comparable(metadata(table, 1)) == comparable(was)
-    assert rows(table) == expected
+    assert rows_now(table) == expected
 
 
 def test_new_columns_come_back_with_it(path: Path) -> None:
-    table = new_table(path, "native")
+    table = small_table(path, "native")
     added = batch(2, "a").append_column("more", pa.array([7]))
     table.upsert(added)
-    expected = rows(table)
+    expected = rows_now(table)
     lose(table)
     hudi.Table.open(table.path).repair()
-    assert rows(table) == expected
+    assert rows_now(table) == expected
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", READABLE)
 def test_columns_that_no_file_has_are_not_made_up(path: Path, format_name: str) -> None:
-    table = new_table(path, format_name)
+    table = small_table(path, format_name)
     table.alter(add_columns={"more": pa.int64()})
     instant, file = lose(table)
     with pytest.raises(CorruptMetadataError, match=f"{instant} is lost, and it cannot be put back"):
@@ -219,7 +219,7 @@ def test_columns_that_no_file_has_are_not_made_up(path: Path, format_name: str) 
 
 
 def test_the_command_says_what_it_puts_back(path: Path) -> None:
-    table = new_table(path, "delta")
+    table = small_table(path, "delta")
     LAST["upsert"](table)
     instant, _ = lose(table)
     shown = CliRunner().invoke(app, ["table", "repair", table.path, "--dry-run"])
@@ -238,7 +238,7 @@ STRAYS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("stray", STRAYS)
 def test_an_instant_that_is_no_file_is_damage(path: Path, stray: str) -> None:
-    table = new_table(path, "native")
+    table = small_table(path, "native")
     LAST["upsert"](table)
     _, file = lose(table)
     STRAYS[stray](file)

@@ -21,7 +21,7 @@ from hudi_core.services import partition_ttl
 from hudi_core.services.progress import Progress
 from hudi_core.table_handle import OpenTable
 from tests.clock_set_back import clock_set_back
-from tests.formats.service_tables import SCHEMA, agree, batch, new_table
+from tests.formats.service_tables import TAGGED, agree, batch, two_writes
 from tests.tables import TABLES
 
 BY_CREATION = {TtlConfig.strategy.key: "KEEP_BY_CREATION_TIME"}
@@ -32,7 +32,7 @@ INLINE = {TtlConfig.inline.key: "true", TtlConfig.days_retained.key: "10"}
 def table(request: pytest.FixtureRequest, path: Path) -> hudi.Table:
     """Rome was written to 30 days ago, Oslo then and now."""
     with clock_set_back(30):
-        made = new_table(path, request.param)
+        made = two_writes(path, request.param)
     made.upsert(batch(3, "x"))
     return made
 
@@ -40,7 +40,7 @@ def table(request: pytest.FixtureRequest, path: Path) -> hudi.Table:
 @pytest.fixture
 def native(path: Path) -> hudi.Table:
     with clock_set_back(30):
-        return new_table(path)
+        return two_writes(path)
 
 
 def cities(table: hudi.Table) -> set[str]:
@@ -159,7 +159,7 @@ def test_what_is_refused(native: hudi.Table, tmp_path: Path) -> None:
     for days in (None, 0, -1):
         with pytest.raises(InvalidOptionError, match="no partition is ever that old"):
             native.expire_partitions(days)
-    flat = hudi.Table.create(tmp_path / "flat", SCHEMA, record_key="id")
+    flat = hudi.Table.create(tmp_path / "flat", TAGGED, record_key="id")
     with pytest.raises(PartitionValueError, match="has no partitions"):
         flat.expire_partitions(10)
     with pytest.raises(CommitValidationError):

@@ -23,7 +23,7 @@ from hudi_core.timeline.serde import encode
 from tests import tables
 from tests.foreign_services import VERSIONS, foreign_archive, foreign_clean, without_own_keys
 from tests.formats.foreign_writers import append
-from tests.formats.service_tables import SCHEMA, agree, bag, batch, by_hudi_rs, operator
+from tests.formats.service_tables import TAGGED, agree, bag, batch, by_hudi_rs, operator
 from tests.samples import IS_WHOLE
 from tests.tables import new_table
 
@@ -42,7 +42,7 @@ States = dict[str, Counter[str]]
 
 def with_states(path: Path, table_format: str, **options: str) -> tuple[hudi.Table, States]:
     """A table whose every write touches one file group of two; and its states by instant."""
-    table = tables.new_table(path, SCHEMA, {**THREE_COMMITS, **options}, format=table_format)
+    table = tables.new_table(path, TAGGED, {**THREE_COMMITS, **options}, format=table_format)
     states: States = {}
     for ts in range(4):
         upsert(table, states, ts)
@@ -52,7 +52,7 @@ def with_states(path: Path, table_format: str, **options: str) -> tuple[hudi.Tab
 def upsert(table: hudi.Table, states: States, ts: int) -> None:
     """Update one partition; every third write the other one."""
     done = table.upsert(batch(ts, "x" if ts % 3 else "a", f"{'n' if ts % 3 else 'b'}{ts}"))
-    states[done.instant.requested_time] = bag(table.to_arrow(), SCHEMA.names)
+    states[done.instant.requested_time] = bag(table.to_arrow(), TAGGED.names)
 
 
 def seen(table: hudi.Table, states: States) -> list[str]:
@@ -64,9 +64,9 @@ def seen(table: hudi.Table, states: States) -> list[str]:
         except errors.HistoryExpiredError:
             gone.append(time)
         else:
-            assert bag(then, SCHEMA.names) == rows, f"as of write {number}"
+            assert bag(then, TAGGED.names) == rows, f"as of write {number}"
             found.append(time)
-    assert bag(now.to_arrow(), SCHEMA.names) == states[max(states)]
+    assert bag(now.to_arrow(), TAGGED.names) == states[max(states)]
     for time in gone[-1:]:
         require_refused(now, time, max(states))
     return found
@@ -102,7 +102,7 @@ def follow(table: hudi.Table, states: States) -> None:
         gone = [row for row in held if any(f"'{id_}'" in row for _, id_ in keys)]
         for row in gone:
             del held[row]
-        names = sorted(SCHEMA.names)
+        names = sorted(TAGGED.names)
         kept = [one for one in changes if one["_change_type"] != "delete"]
         held += Counter(repr([one[name] for name in names]) for one in kept)
         assert held == states[max(states)]
@@ -188,7 +188,7 @@ def test_files_that_a_dead_clean_deleted_are_missed_by_name(path: Path) -> None:
         now = hudi.Table.open(path, options)
         with pytest.raises(errors.HistoryExpiredError, match=oldest):
             now.count(as_of=min(states))
-        assert bag(now.to_arrow(as_of=max(states)), SCHEMA.names) == states[max(states)]
+        assert bag(now.to_arrow(as_of=max(states)), TAGGED.names) == states[max(states)]
     require_refused(table, min(states), max(states))  # whoever saves or restores finishes it first
 
 
@@ -247,7 +247,7 @@ def test_a_restore_deletes_nothing_too_early(path: Path, table_format: str, lost
     assert (files_of(path), hudi.Table.open(path).timeline.instants) == (before, instants)
     gone.write_bytes(whole)
     table.restore(to)
-    assert bag(table.to_arrow(), SCHEMA.names) == states[to]
+    assert bag(table.to_arrow(), TAGGED.names) == states[to]
 
 
 def forged_restore(table: hudi.Table, *undone: str, state: State = State.REQUESTED) -> Instant:
@@ -278,7 +278,7 @@ def test_a_restore_that_leaves_a_commit_out_is_not_carried_out(
     before = files_of(path)
     with pytest.raises(errors.CorruptMetadataError, match=begun.requested_time):
         table.upsert(batch(6, "a"))
-    assert (files_of(path), bag(table.to_arrow(), SCHEMA.names)) == (before, states[max(states)])
+    assert (files_of(path), bag(table.to_arrow(), TAGGED.names)) == (before, states[max(states)])
 
 
 @pytest.mark.parametrize(("time", "action"), [("yesterday", "commit"), ("20261128", "commit")])
@@ -310,7 +310,7 @@ def test_a_rollback_does_not_go_back_to_an_older_version(path: Path) -> None:
         table.rollback(replaced)
     with pytest.raises(errors.HistoryExpiredError, match=list(states)[3]):
         table.changes(list(states)[3])
-    assert bag(batch(9, "a")) <= bag(table.to_arrow(), SCHEMA.names)
+    assert bag(batch(9, "a")) <= bag(table.to_arrow(), TAGGED.names)
 
 
 FEW = {
@@ -361,7 +361,7 @@ def test_replaced_rows_stay_out_of_the_table(path: Path, table_format: str, by: 
     table.clean()  # which leaves what the savepoint keeps
     table.delete_savepoint(saved.instant)
     go_on(table, 6)
-    assert bag(by_hudi_rs(path), SCHEMA.names) == bag(table.to_arrow(), SCHEMA.names)
+    assert bag(by_hudi_rs(path), TAGGED.names) == bag(table.to_arrow(), TAGGED.names)
     assert archived(table) == {Action.COMMIT}
     assert table.clean().files  # of all partitions, as a savepoint is gone
     go_on(table, 3)
@@ -432,10 +432,10 @@ def test_a_savepoint_whose_commit_replaced_files_that_are_there_stays(path: Path
     with pytest.raises(errors.TableServiceError, match="files that it replaced"):
         table.delete_savepoint(saved.instant)
     assert [one.instant for one in table.savepoints] == [saved.instant]
-    before = bag(table.to_arrow(), SCHEMA.names)
+    before = bag(table.to_arrow(), TAGGED.names)
     table.clean(options={"hoodie.cleaner.incremental.mode": "false"})
     table.delete_savepoint(saved.instant)
-    assert bag(hudi.Table.open(path).to_arrow(), SCHEMA.names) == before
+    assert bag(hudi.Table.open(path).to_arrow(), TAGGED.names) == before
 
 
 @pytest.mark.parametrize("undone", ["rollback", "restore"])
@@ -475,12 +475,12 @@ def damaged(path: Path, table_format: str, by: str) -> hudi.Table:
     )
     replace(table, by)
     go_on(table, 3)
-    expected = bag(table.to_arrow(), SCHEMA.names)
+    expected = bag(table.to_arrow(), TAGGED.names)
     assert any(
         one.action is Action.REPLACECOMMIT for one in foreign_archive(table, with_replacing=True)
     )
     table = hudi.Table.open(path, {**BY_HAND, "hoodie.archive.automatic": "false"})
-    assert bag(table.to_arrow(), SCHEMA.names) != expected
+    assert bag(table.to_arrow(), TAGGED.names) != expected
     return table
 
 
@@ -569,17 +569,17 @@ def test_a_savepoint_that_keeps_them_is_kept(path: Path) -> None:
         format="native",
         options={**BY_HAND, "hoodie.archive.automatic": "false"},
     )
-    saved, first = table.savepoint(), bag(table.to_arrow(), SCHEMA.names)
+    saved, first = table.savepoint(), bag(table.to_arrow(), TAGGED.names)
     replace(table, "insert_overwrite")
     go_on(table, 3)
-    expected = bag(table.to_arrow(), SCHEMA.names)
+    expected = bag(table.to_arrow(), TAGGED.names)
     client = open_table(str(path), {}).client
     archive(client, table.timeline.completed_writes()[1:-1])
-    assert bag(hudi.Table.open(path).to_arrow(), SCHEMA.names) != expected
+    assert bag(hudi.Table.open(path).to_arrow(), TAGGED.names) != expected
     done = table.repair()
     assert (len(done.returned), done.left) == (1, ())
-    assert bag(hudi.Table.open(path).to_arrow(), SCHEMA.names) == expected
-    assert bag(table.to_arrow(as_of=saved.instant), SCHEMA.names) == first
+    assert bag(hudi.Table.open(path).to_arrow(), TAGGED.names) == expected
+    assert bag(table.to_arrow(as_of=saved.instant), TAGGED.names) == first
 
 
 def test_a_clean_finishes_a_dead_repair(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

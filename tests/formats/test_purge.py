@@ -15,14 +15,14 @@ import pytest
 import hudi_core as hudi
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import ConcurrentWriterError, HistoryExpiredError, TableServiceError
-from hudi_core.log_format.scan import read_log_blocks
+from hudi_core.log_format.block import read_log_blocks
 from hudi_core.metadata.hfile.reader import HFileReader
 from hudi_core.model.commit import WriteOperation
 from hudi_core.model.instant import Action
 from hudi_core.services.opening import open_table
 from hudi_core.txn.begin import begin
 from hudi_core.txn.table_lock import table_lock
-from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
+from tests.formats.service_tables import TAGGED, agree, bag, batch, two_writes
 from tests.tables import FORMATS
 
 _AVRO = b"Obj\x01"
@@ -98,7 +98,7 @@ INDEXED = {
 
 def written(path: Path, table_format: str) -> hudi.Table:
     """A table that held a row, in several versions, and does so no more."""
-    table = new_table(path, table_format, **INDEXED)
+    table = two_writes(path, table_format, **INDEXED)
     table.upsert(batch(3, "a", CANARY, "q"))
     table.upsert(batch(4, "b", CANARY))
     table.delete(batch(5, CANARY))
@@ -110,7 +110,7 @@ def written(path: Path, table_format: str) -> hudi.Table:
 def test_no_file_holds_a_deleted_row(path: Path, table_format: str) -> None:
     table = written(path, table_format)
     assert len(traces(path, CANARY)) > 5
-    before = bag(table.to_arrow(), SCHEMA.names)
+    before = bag(table.to_arrow(), TAGGED.names)
     done = table.purge()
     assert done.files
     assert traces(path, CANARY) == []

@@ -20,12 +20,12 @@ from hudi_core.base_file.footer import read_columns
 from hudi_core.index import collisions
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.schema.table_schema import META_COLUMNS, RECORD_KEY
-from hudi_core.txn import added_keys
+from hudi_core.txn import conflicts
 from tests.foreign import by_hudi_rs
 from tests.formats.service_tables import READERS, bag
-from tests.formats.two_steps import SCHEMA, SHARED, Write, batch, overlapping
+from tests.formats.two_steps import CITIES, SHARED, Write, batch, overlapping
 from tests.formats.virtual_tables import GENERATORS, INDEXES, LEVELS, Step, equal, history, made
-from tests.formats.virtual_tables import SCHEMA as KEYED
+from tests.formats.virtual_tables import KEY_COLUMNS as KEYED
 from tests.samples import paired
 from tests.tables import TABLES, new_table, rows_of
 
@@ -50,7 +50,7 @@ def keys(table: hudi.Table) -> Counter[str]:
 
 def moved(key: str) -> pa.Table:
     """A row that its city, not its key, puts into a partition."""
-    return pa.Table.from_pylist([{"id": key, "city": "bern", "ts": 5}], SCHEMA)
+    return pa.Table.from_pylist([{"id": key, "city": "bern", "ts": 5}], CITIES)
 
 
 @pytest.mark.parametrize("index", LOOKED_UP)
@@ -59,7 +59,7 @@ def test_of_two_upserts_of_new_keys_one_is_given_up(
     path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str, index: str
 ) -> None:
     options = with_index(index)
-    table = new_table(path, SCHEMA, options, format=format_name)
+    table = new_table(path, CITIES, options, format=format_name)
     mine: Write = lambda t: t.upsert(batch(2, "c", "d", "x"))  # noqa: E731
     with pytest.raises(errors.CommitConflictError, match="both added record key 'd'") as caught:
         overlapping(monkeypatch, table, mine, lambda t: t.upsert(batch(1, "d", "e")), options)
@@ -72,7 +72,7 @@ def test_of_two_upserts_of_new_keys_one_is_given_up(
 @pytest.mark.parametrize("index", LOOKED_UP)
 def test_own_keys_do_not_conflict(path: Path, monkeypatch: pytest.MonkeyPatch, index: str) -> None:
     options = with_index(index)
-    table = new_table(path, SCHEMA, options)
+    table = new_table(path, CITIES, options)
     table.upsert(batch(1, "a", "x"))
     overlapping(
         monkeypatch,
@@ -88,14 +88,14 @@ def test_own_keys_do_not_conflict(path: Path, monkeypatch: pytest.MonkeyPatch, i
 
 
 def test_keys_are_read_where_ranges_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = new_table(tmp_path / "t", SCHEMA, APART)
+    table = new_table(tmp_path / "t", CITIES, APART)
     read: list[str] = []
 
     def noted(client: TableMetaClient, path: str, *more: Any) -> pa.Table:
         read.append(path)
         return read_columns(client, path, *more)
 
-    monkeypatch.setattr(added_keys, "read_columns", noted)
+    monkeypatch.setattr(conflicts, "read_columns", noted)
     mine: Write = lambda t: t.upsert(batch(1, "b", "d"))  # noqa: E731
     overlapping(monkeypatch, table, mine, lambda t: t.upsert(batch(2, "x", "z")), APART)
     assert not read
@@ -104,7 +104,7 @@ def test_keys_are_read_where_ranges_meet(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("index", LOOKED_UP)
 def test_one_key_in_two_partitions(path: Path, monkeypatch: pytest.MonkeyPatch, index: str) -> None:
     options = with_index(index)
-    table = new_table(path, SCHEMA, options)
+    table = new_table(path, CITIES, options)
     writes: tuple[Write, Write] = (
         lambda t: t.upsert(batch(1, "k")),
         lambda t: t.upsert(moved("k")),
@@ -155,7 +155,7 @@ OTHERS: dict[str, tuple[Write, Write, bool]] = {
 @pytest.mark.parametrize("case", OTHERS)
 def test_other_operations(path: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     mine, theirs, conflicts = OTHERS[case]
-    table = new_table(path, SCHEMA, APART)
+    table = new_table(path, CITIES, APART)
     table.bulk_insert(batch(1, "x"))
     if conflicts:
         with pytest.raises(errors.CommitConflictError, match="both added record key 'k'"):
@@ -167,7 +167,7 @@ def test_other_operations(path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 
 def test_a_row_beside_stored_ones_is_new(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The small file of one writer takes the row in, the other writer makes a new file for it."""
-    table = new_table(path, SCHEMA)
+    table = new_table(path, CITIES)
     table.upsert(batch(1, "a", "b"))
     with pytest.raises(errors.CommitConflictError, match="both added record key 'k'"):
         overlapping(
@@ -180,7 +180,7 @@ def test_a_row_beside_stored_ones_is_new(path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_tables_without_a_key_share_no_key(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = new_table(path, SCHEMA, record_key=None, ordering_field=None)
+    table = new_table(path, CITIES, record_key=None, ordering_field=None)
     same: Write = lambda t: t.insert(batch(1, "k"))  # noqa: E731
     overlapping(monkeypatch, table, same, same, APART)
     assert keys(table) == {"k": 2}

@@ -18,13 +18,13 @@ from hudi_core.cli.exit_codes import ExitCode
 from hudi_core.errors import CorruptMetadataError, HudiError
 from hudi_core.services.mending.differences import Source
 from tests.formats.dying_writers import Died, MortalStorage
-from tests.formats.service_tables import FORMATS, SCHEMA, agree, bag, batch, by_iceberg, new_table
+from tests.formats.service_tables import TAGGED, TWO_STEP, agree, bag, batch, by_iceberg, two_writes
 from tests.hudi_tables import TXNS
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=TWO_STEP)
 def table(request: pytest.FixtureRequest, path: Path) -> hudi.Table:
-    return new_table(path, request.param)
+    return two_writes(path, request.param)
 
 
 def metadata_of(table: hudi.Table) -> Path:
@@ -93,7 +93,7 @@ def test_a_damaged_metadata_table_is_made_anew(path: Path, part: str) -> None:
         "hoodie.metadata.index.column.stats.enable": "true",
         "hoodie.metadata.global.record.level.index.enable": "true",
     }
-    table = new_table(path, "iceberg", **more)
+    table = two_writes(path, "iceberg", **more)
     partitions = table.config.metadata_partitions
     folder = path / ".hoodie/metadata"
     broken = (
@@ -116,7 +116,7 @@ def test_a_damaged_metadata_table_is_made_anew(path: Path, part: str) -> None:
 
 def test_a_record_index_by_partitions_comes_back_as_one(path: Path) -> None:
     option = {"hoodie.metadata.record.level.index.enable": "true"}
-    table = new_table(path, "delta", **option)
+    table = two_writes(path, "delta", **option)
     folder = path / ".hoodie/metadata/record_index"
 
     def groups() -> set[str]:
@@ -134,7 +134,7 @@ def test_a_record_index_by_partitions_comes_back_as_one(path: Path) -> None:
 
 
 def agree_without_us(table: hudi.Table) -> Any:
-    return bag(by_iceberg(Path(table.path)), SCHEMA.names)
+    return bag(by_iceberg(Path(table.path)), TAGGED.names)
 
 
 def test_secondary_indexes_come_back(real_tables: Callable[[str], Path]) -> None:
@@ -183,7 +183,7 @@ def test_a_native_table_has_nothing_but_its_metadata_table(native: hudi.Table) -
 
 
 def test_damaged_properties_are_no_matter_of_repair(path: Path) -> None:
-    table = new_table(path, "delta")
+    table = two_writes(path, "delta")
     (path / ".hoodie/hoodie.properties").write_bytes(b"hoodie.table.name=t\n")
     with pytest.raises(CorruptMetadataError):
         table.repair()

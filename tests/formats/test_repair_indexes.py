@@ -20,10 +20,10 @@ from hudi_core.storage.properties_file import update_properties
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
 from tests.formats.dying_writers import death_in
-from tests.formats.service_tables import agree, batch, damage_file_list, new_table, operator, sound
+from tests.formats.service_tables import agree, batch, damage_file_list, operator, sound, two_writes
 
 INDEX = "secondary_index_ts"
-BUILD = "hudi_core.metadata.maintenance.build_plan.PartitionBuilder.build"
+BUILD = "hudi_core.metadata.maintenance.beside.PartitionBuilder.build"
 OPTIONS = {"hoodie.metadata.global.record.level.index.enable": "true"}
 
 
@@ -31,7 +31,7 @@ OPTIONS = {"hoodie.metadata.global.record.level.index.enable": "true"}
 def path(tmp_path: Path) -> Path:
     """A table with a secondary index, whose list of files is damaged."""
     where = tmp_path / "t"
-    new_table(where, **OPTIONS)
+    two_writes(where, **OPTIONS)
     operator(where).index(INDEX, "ts")
     damage_file_list(where)
     return where
@@ -120,7 +120,7 @@ def test_what_the_error_about_damaged_definitions_advises_helps(path: Path) -> N
 
 WITHOUT = {"hoodie.metadata.enable": "false"}
 PROPERTIES = ".hoodie/hoodie.properties"
-EMPTY = "hudi_core.metadata.maintenance.build_plan.write_new"
+EMPTY = "hudi_core.metadata.maintenance.beside.write_new"
 """Where a repair dies that has deleted the old metadata table, and made nothing of the new one."""
 
 
@@ -256,7 +256,7 @@ def test_what_belongs_to_others_is_refused_before_anything_goes(
 @pytest.mark.parametrize("died_in", [None, EMPTY])
 def test_a_record_index_by_partitions_is_known(tmp_path: Path, died_in: str | None) -> None:
     path = tmp_path / "t"
-    new_table(path, **{"hoodie.metadata.record.level.index.enable": "true"})
+    two_writes(path, **{"hoodie.metadata.record.level.index.enable": "true"})
     definitions = path / ".hoodie/.index_defs/index.json"
     definitions.write_bytes(b"{")
     if died_in is not None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import hudi_core as hudi
-from hudi_core.cli.app import app
 from hudi_core.errors import (
     InvalidOptionError,
     OptionConflictError,
@@ -21,14 +20,18 @@ from hudi_core.errors import (
     TableServiceError,
 )
 from hudi_core.schema.table_schema import RECORD_KEY
+from hudi_core.services.clustering import ClusteringService
 from hudi_core.services.rewrite_keys import KeyStorage
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import update_properties
+from tests.calls import failing
+from tests.cli_runs import run, run_json
 from tests.formats.dying_writers import death_in
 from tests.formats.service_tables import READERS, bag
-from tests.formats.virtual_tables import SCHEMA, Step, equal, history, made
+from tests.formats.virtual_tables import KEY_COLUMNS, Step, equal, history, made
+from tests.tables import FORMATS
+from tests.tables import base_files as paths
 
-ALL = ("native", "iceberg", "delta")
 FEW = {"hoodie.clustering.plan.strategy.max.num.groups": "2"}
 
 
@@ -37,9 +40,9 @@ def held(table: hudi.Table) -> set[bool]:
     return {RECORD_KEY in pq.read_schema(path).names for path in paths(table)}
 
 
-def paths(table: hudi.Table) -> list[Path]:
-    files = [one.base_file for one in table.file_slices()]
-    return [Path(table.path) / file.path for file in files if file is not None]
+def replaced(rows: pa.Table, name: str, values: list[Any]) -> pa.Table:
+    place = rows.schema.get_field_index(name)
+    return rows.set_column(place, rows.schema.field(place), pa.array(values, pa.string()))
 
 
 def keys(table: hudi.Table) -> list[str | None]:
@@ -50,18 +53,26 @@ def keys(table: hudi.Table) -> list[str | None]:
 def upsert(table: hudi.Table, numbers: Sequence[int], ts: int) -> None:
     known = {row["id"]: row for row in history(7)[0].rows}
     rows = [{**known[f"k{one:03}"], "ts": ts} for one in numbers]
-    table.upsert(pa.Table.from_pylist(rows, SCHEMA))
+    table.upsert(pa.Table.from_pylist(rows, KEY_COLUMNS))
 
 
 def sound(table: hudi.Table, other: hudi.Table) -> None:
     equal(table, other)
     assert hudi.Table.open(table.path).validate(keys=True).differences == ()
     for read in READERS[table.format]:
-        wanted = bag(other.to_arrow(), SCHEMA.names)
-        assert bag(read(Path(table.path)), SCHEMA.names) == wanted, read.__name__
+        wanted = bag(other.to_arrow(), KEY_COLUMNS.names)
+        assert bag(read(Path(table.path)), KEY_COLUMNS.names) == wanted, read.__name__
 
 
-@pytest.fixture(params=ALL)
+@pytest.fixture
+def table(tmp_path: Path) -> hudi.Table:
+    """A table of eight rows, whose keys are stored."""
+    found = made(tmp_path / "t", None)
+    history(7)[0].run(found)
+    return found
+
+
+@pytest.fixture(params=FORMATS)
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[hudi.Table, hudi.Table]:
     """Two tables of the same rows; one stays as it is."""
     index = {"hoodie.metadata.record.index.enable": "true"}
@@ -157,9 +168,7 @@ def test_a_run_that_died_is_run_again(
     sound(again, other)
 
 
-def test_transition_writes_keys_and_counts_those_that_differ(tmp_path: Path) -> None:
-    table = made(tmp_path / "t", None)
-    history(7)[0].run(table)
+def test_transition_writes_keys_and_counts_those_that_differ(table: hudi.Table) -> None:
     table.rewrite_keys(transition=True)
     upsert(table, [0, 1], 1)
     assert held(table) == {True}
@@ -168,10 +177,8 @@ def test_transition_writes_keys_and_counts_those_that_differ(tmp_path: Path) -> 
     assert (found.differences, found.checked["stored record keys"]) == ((), 8)
     path = paths(table)[0]
     rows = pq.read_table(path)
-    place = rows.schema.get_field_index(RECORD_KEY)
-    wrong = pa.array(["other", *rows.column(place).to_pylist()[1:]])
     metadata = pq.read_metadata(path).metadata
-    spoilt = rows.set_column(place, rows.schema.field(place), wrong)
+    spoilt = replaced(rows, RECORD_KEY, ["other", *rows[RECORD_KEY].to_pylist()[1:]])
     pq.write_table(spoilt.replace_schema_metadata(metadata), path)
     differences = table.validate(keys=True, footers=False).differences
     (told,) = [one for one in differences if "record keys" in one.subject]
@@ -179,23 +186,17 @@ def test_transition_writes_keys_and_counts_those_that_differ(tmp_path: Path) -> 
     assert "'other'" in str(told.found)
 
 
-def test_keys_that_the_columns_do_not_make_are_kept(tmp_path: Path) -> None:
-    table = made(tmp_path / "t", None)
-    history(7)[0].run(table)
+def test_keys_that_the_columns_do_not_make_are_kept(tmp_path: Path, table: hudi.Table) -> None:
     path = paths(table)[0]
     rows = pq.read_table(path)
-    place = rows.schema.get_field_index(RECORD_KEY)
-    other = pa.array([f"x{one}" for one in range(rows.num_rows)])
-    pq.write_table(rows.set_column(place, rows.schema.field(place), other), path)
+    pq.write_table(replaced(rows, RECORD_KEY, [f"x{n}" for n in range(rows.num_rows)]), path)
     before = (tmp_path / "t/.hoodie/hoodie.properties").read_bytes()
     with pytest.raises(TableServiceError, match=f"{rows.num_rows} rows .* another record key"):
         table.rewrite_keys()
     assert (tmp_path / "t/.hoodie/hoodie.properties").read_bytes() == before
 
 
-def test_a_writer_of_the_former_form_is_refused(tmp_path: Path) -> None:
-    table = made(tmp_path / "t", None)
-    history(7)[0].run(table)
+def test_a_writer_of_the_former_form_is_refused(table: hudi.Table) -> None:
     opened = hudi.Table.open(table.path)
     table.rewrite_keys()
     upsert(opened, [1], 5)  # it finds out by itself
@@ -215,7 +216,7 @@ def test_what_cannot_be_is_refused_with_the_reason(tmp_path: Path) -> None:
     plain = made(tmp_path / "plain", "no meta columns")
     with pytest.raises(TableServiceError, match="no meta columns"):
         plain.rewrite_keys(materialise=True)
-    keyless = hudi.Table.create(str(tmp_path / "keyless"), SCHEMA)
+    keyless = hudi.Table.create(str(tmp_path / "keyless"), KEY_COLUMNS)
     with pytest.raises(InvalidOptionError, match="generated when rows are written"):
         keyless.rewrite_keys()
     with pytest.raises(InvalidOptionError, match="one of them"):
@@ -230,23 +231,18 @@ def test_what_cannot_be_is_refused_with_the_reason(tmp_path: Path) -> None:
         scheduled.rewrite_keys()
 
 
-def test_the_command(tmp_path: Path) -> None:
-    table = made(tmp_path / "t", None)
-    history(7)[0].run(table)
-    run = CliRunner().invoke
-    command = ["table", "rewrite-keys", table.path]
-    plan = run(app, [*command, "--dry-run"])
+def test_the_command(table: hudi.Table) -> None:
+    command = ("table", "rewrite-keys", table.path)
+    plan = run(*command, "--dry-run")
     assert plan.exit_code == 0, plan.output
     assert "would be virtual, and are stored" in " ".join(plan.output.split())
     assert held(table) == {True}
-    done = run(app, [*command, "--json"])
-    assert done.exit_code == 0, done.output
-    assert '"after": "virtual"' in done.output
+    assert run_json(*command)["after"] == "virtual"
     assert held(table) == {False}
-    assert "nothing to do" in run(app, command).output
-    assert run(app, [*command, "--materialise"]).exit_code == 0
+    assert "nothing to do" in run(*command).output
+    assert run(*command, "--materialise").exit_code == 0
     assert held(table) == {True}
-    assert run(app, [*command, "--materialise", "--transition"]).exit_code == 2
+    assert run(*command, "--materialise", "--transition").exit_code == 2
 
 
 def test_a_file_without_a_column_of_the_key_is_an_error(tmp_path: Path) -> None:
@@ -259,19 +255,13 @@ def test_a_file_without_a_column_of_the_key_is_an_error(tmp_path: Path) -> None:
     pq.write_table(lacking, path)
     with pytest.raises(RecordKeyError, match="has no column id, of which"):
         upsert(table, range(8), 1)
-    nulls = rows.set_column(
-        rows.schema.get_field_index("id"),
-        rows.schema.field("id"),
-        pa.array([None] * rows.num_rows, pa.string()),
-    )
+    nulls = replaced(rows, "id", [None] * rows.num_rows)
     pq.write_table(nulls.replace_schema_metadata(metadata), path)
     told = table.validate(keys=True, footers=False).differences
     assert any("null or empty" in str(one.found) for one in told)
 
 
-def test_stored_keys_can_be_ignored_before_they_go(tmp_path: Path) -> None:
-    table = made(tmp_path / "t", None)
-    history(7)[0].run(table)
+def test_stored_keys_can_be_ignored_before_they_go(tmp_path: Path, table: hudi.Table) -> None:
     begin = table.timeline.completed_writes()[-1].requested_time
     upsert(table, [1, 2], 1)
     option = {"hoodie.recordkey.virtual.read.enabled": "true"}
@@ -282,8 +272,8 @@ def test_stored_keys_can_be_ignored_before_they_go(tmp_path: Path) -> None:
     assert sorted(changes.column("id").to_pylist()) == ["k001", "k002"]
     assert set(changes.column("_change_type").to_pylist()) == {"update"}
     assert set(changes.column(RECORD_KEY).to_pylist()) == {None}
-    keyless = hudi.Table.create(str(tmp_path / "keyless"), SCHEMA)
-    keyless.insert(table.to_arrow(columns=SCHEMA.names))
+    keyless = hudi.Table.create(str(tmp_path / "keyless"), KEY_COLUMNS)
+    keyless.insert(table.to_arrow(columns=KEY_COLUMNS.names))
     with pytest.raises(InvalidOptionError, match="no record key"):
         hudi.Table.open(keyless.path, option).to_arrow()
 
@@ -316,13 +306,9 @@ def test_a_step_can_be_undone_after_the_switch(tmp_path: Path) -> None:
     assert held(table) == {True}
     assert set(keys(table)) == {None}
     sound(table, stored)
-    step = Step("upsert", [replace_ts(one) for one in history(7)[0].rows[:4]])
+    step = Step("upsert", [{**one, "ts": 9} for one in history(7)[0].rows[:4]])
     assert step.run(table) == step.run(stored)
     sound(table, stored)
-
-
-def replace_ts(row: dict[str, object]) -> dict[str, object]:
-    return {**row, "ts": 9}
 
 
 VIRTUAL = "hoodie.recordkey.virtual.enabled"
@@ -364,12 +350,8 @@ def test_the_handle_ends_a_rewriting_that_failed(
     table, other = made(tmp_path / "t", None, **{VIRTUAL: given}, **FEW), made(tmp_path / "o", None)
     for one in (table, other):
         history(7)[0].run(one)
-
-    def fail(*_: object) -> None:
-        raise ConnectionError("gone")
-
     with monkeypatch.context() as patched:
-        patched.setattr("hudi_core.services.clustering.ClusteringService._rewrite", fail)
+        patched.setattr(ClusteringService, "_rewrite", failing(ConnectionError("gone")))
         with pytest.raises(ConnectionError):
             table.rewrite_keys(materialise=materialise)
     for one in (table, other):

@@ -27,15 +27,15 @@ from hudi_core.txn.table_lock import table_lock
 from tests.formats.dying_writers import death_in
 from tests.formats.iceberg_tables import Iceberg, summary
 from tests.formats.service_tables import (
-    FORMATS,
     READERS,
-    SCHEMA,
+    TAGGED,
+    TWO_STEP,
     agree,
     bag,
     batch,
     instants,
-    new_table,
     sound,
+    two_writes,
 )
 from tests.tables import TABLES
 
@@ -48,7 +48,7 @@ INDEXED = {
 
 def filled(path: Path, table_format: str, **options: str) -> hudi.Table:
     """A table whose first two writes a savepoint keeps, and five writes after it."""
-    table = new_table(path, table_format, **options)
+    table = two_writes(path, table_format, **options)
     table.savepoint(user="ann", comment="before the load")
     for ts in (3, 4, 5, 6):
         table.upsert(batch(ts, "a", "y", "q"), options=KEPT)
@@ -59,10 +59,10 @@ def filled(path: Path, table_format: str, **options: str) -> hudi.Table:
 @pytest.mark.parametrize("table_format", TABLES)
 def test_a_savepoint_keeps_earlier_times_that_come_later(path: Path, table_format: str) -> None:
     """A clustering that was scheduled before belongs to the state, and to no list of it."""
-    table = new_table(path, table_format, **{"hoodie.parquet.small.file.limit": "0"})
+    table = two_writes(path, table_format, **{"hoodie.parquet.small.file.limit": "0"})
     table.cluster(schedule_only=True)
     saved = table.insert(batch(3, "c")).instant.requested_time
-    then = bag(table.to_arrow(as_of=saved), SCHEMA.names)
+    then = bag(table.to_arrow(as_of=saved), TAGGED.names)
     table.savepoint()
     table.run_clusterings()
     for ts in (4, 5):
@@ -72,7 +72,7 @@ def test_a_savepoint_keeps_earlier_times_that_come_later(path: Path, table_forma
         "hoodie.cleaner.fileversions.retained": "1",
     }
     assert table.clean(options=versions).files
-    assert bag(table.to_arrow(as_of=saved), SCHEMA.names) == then
+    assert bag(table.to_arrow(as_of=saved), TAGGED.names) == then
     agree(path)
     table.delete_savepoint(saved)
     table.clean(options={**versions, "hoodie.cleaner.incremental.mode": "false"})
@@ -86,11 +86,11 @@ def test_a_table_goes_back_to_its_savepoint(path: Path, table_format: str) -> No
     (saved,) = table.savepoints
     assert (saved.user, saved.comment, saved.files) == ("ann", "before the load", 2)
     time = saved.instant.requested_time
-    then = bag(table.to_arrow(as_of=time), SCHEMA.names)
+    then = bag(table.to_arrow(as_of=time), TAGGED.names)
     planned = table.restore(time, dry_run=True)
     assert planned.undone[0].action is Action.REPLACECOMMIT
     assert len(planned.undone) == 5
-    assert bag(table.to_arrow(), SCHEMA.names) != then
+    assert bag(table.to_arrow(), TAGGED.names) != then
     done = table.restore(time)
     assert (done.undone, done.to) == (planned.undone, planned.to)
     assert done.instant is not None
@@ -127,14 +127,14 @@ def test_a_dead_restore_past_cleaned_states_shows_one(path: Path, table: hudi.Ta
     for ts in range(3, 9):
         table.upsert(batch(ts, "a", "y"))
     assert table.clean(options={"hoodie.cleaner.commits.retained": "2"}).files
-    states = [bag(table.to_arrow(as_of=one), SCHEMA.names) for one in (saved, None)]
+    states = [bag(table.to_arrow(as_of=one), TAGGED.names) for one in (saved, None)]
     with death_in("hudi_core.txn.recovery.restore._targets"):
         table.restore(saved)
-    seen = bag(hudi.Table.open(path).to_arrow(), SCHEMA.names)
+    seen = bag(hudi.Table.open(path).to_arrow(), TAGGED.names)
     assert seen in states
     # hudi-rs does not know which instants the format holds
     for read in READERS[table.format][1:]:
-        assert bag(read(path), SCHEMA.names) == seen, read.__name__
+        assert bag(read(path), TAGGED.names) == seen, read.__name__
     hudi.Table.open(path).upsert(batch(20, "zz"))
     assert agree(path) == states[0] + bag(batch(20, "zz"))
 
@@ -212,7 +212,7 @@ def test_a_restore_that_died_is_finished_by_the_next_write(path: Path, table_for
 
 
 def test_a_state_that_the_format_has_forgotten_is_no_savepoint(path: Path) -> None:
-    table = new_table(path, "iceberg")
+    table = two_writes(path, "iceberg")
     first, *_ = table.timeline.completed_writes()
     iceberg = open_table(table.path, {})
     iceberg.host.archive_instants(iceberg.client, [first])
@@ -233,7 +233,7 @@ def test_an_archive_after_a_rollback_forgets_only_what_it_archives(path: Path) -
         "hoodie.clean.automatic": "false",
         "hoodie.archive.automatic": "false",
     }
-    table = new_table(path, "iceberg")
+    table = two_writes(path, "iceberg")
     last = ""
     for ts in range(3, 12):
         last = table.upsert(batch(ts, "a")).instant.requested_time
@@ -245,7 +245,7 @@ def test_an_archive_after_a_rollback_forgets_only_what_it_archives(path: Path) -
     kept = {summary(one).get("hudi.instant") for one in Iceberg(path).lineage}
     retained = table.timeline.completed_writes()[-4:]
     assert kept >= {one.requested_time for one in retained}
-    then = bag(table.to_arrow(as_of=saved), SCHEMA.names)
+    then = bag(table.to_arrow(as_of=saved), TAGGED.names)
     table.savepoint(saved)
     table.restore(saved)
     assert agree(path) == then
@@ -253,7 +253,7 @@ def test_an_archive_after_a_rollback_forgets_only_what_it_archives(path: Path) -
 
 def without_past(path: Path) -> hudi.Table:
     """An Iceberg table that has forgotten all but its present state."""
-    table = new_table(path, "iceberg")
+    table = two_writes(path, "iceberg")
     table.upsert(batch(3, "a"))
     iceberg = open_table(table.path, {})
     iceberg.host.archive_instants(iceberg.client, table.timeline.completed_writes()[:-1])
@@ -301,7 +301,7 @@ def requested_restore(table: hudi.Table) -> Instant:
 def test_a_refused_plan_of_another_writer_goes_with_a_forced_repair(path: Path, begun: str) -> None:
     table = without_past(path)
     _, second, last = table.timeline.completed_writes()
-    then = bag(table.to_arrow(as_of=second), SCHEMA.names)
+    then = bag(table.to_arrow(as_of=second), TAGGED.names)
     opened = open_table(table.path, {})
     client, time = opened.client, opened.client.clock.next_time(opened.client.timeline())
     plan = RestorePlan((InstantInfo(last.requested_time, last.action.value),))
@@ -322,7 +322,7 @@ def test_a_refused_plan_of_another_writer_goes_with_a_forced_repair(path: Path, 
 
 @pytest.mark.parametrize("table_format", ["iceberg", "delta"])
 def test_a_converted_table_goes_back_to_its_conversion(path: Path, table_format: str) -> None:
-    new_table(path).convert(table_format)
+    two_writes(path).convert(table_format)
     table = hudi.Table.open(path)
     first, present = table.timeline.completed_writes()
     then = agree(path)
@@ -346,7 +346,7 @@ def test_a_converted_table_goes_back_to_its_conversion(path: Path, table_format:
 
 @pytest.mark.parametrize("table_format", ["iceberg", "delta", "iceberg,delta", "sql"])
 def test_a_dry_run_is_refused_as_the_restore_is(path: Path, table_format: str) -> None:
-    new_table(path).convert(table_format)
+    two_writes(path).convert(table_format)
     table = hudi.Table.open(path)
     first, present = table.timeline.completed_writes()
     then = bag(table.to_arrow())
@@ -408,11 +408,11 @@ def filtered(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("undo", ["rollback", "restore"])
 @pytest.mark.parametrize("name", REPLACING)
-@pytest.mark.parametrize("table_format", ["native", *FORMATS])
+@pytest.mark.parametrize("table_format", ["native", *TWO_STEP])
 def test_partitions_come_back_with_ranges(
     path: Path, table_format: str, name: str, undo: str
 ) -> None:
-    table = new_table(path, table_format, **COMPACTED)
+    table = two_writes(path, table_format, **COMPACTED)
     before, keys = bag(table.to_arrow()), filtered(path)
     first = table.timeline.completed_writes()[-1].requested_time
     table.savepoint(first)

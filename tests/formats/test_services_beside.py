@@ -23,7 +23,7 @@ from hudi_core.txn import heartbeat
 from hudi_core.txn.transaction import Transaction
 from tests import tables
 from tests.formats.dying_writers import death_in
-from tests.formats.two_steps import SHARED, batch, new_table, ours
+from tests.formats.two_steps import SHARED, batch, ours, small_table
 from tests.tables import TABLES, rows
 
 ONE_VERSION = {
@@ -58,7 +58,7 @@ def left_clean(table: hudi.Table, step: str) -> None:
 def test_what_a_begun_clean_deletes_is_not_gone_back_to(
     format_name: str, service: str, step: str, path: Path
 ) -> None:
-    table = new_table(path, format_name, **ONE_VERSION)
+    table = small_table(path, format_name, **ONE_VERSION)
     first = table.timeline.completed_writes()[-1]
     second = table.upsert(batch(2, "a")).instant
     left_clean(table, step)
@@ -78,7 +78,7 @@ def test_what_a_begun_clean_deletes_is_not_gone_back_to(
 
 
 def test_a_savepoint_of_what_a_begun_clean_leaves_is_made(format_name: str, path: Path) -> None:
-    table = new_table(path, format_name, **ONE_VERSION)
+    table = small_table(path, format_name, **ONE_VERSION)
     second = table.upsert(batch(2, "a")).instant
     assert second is not None
     left_clean(table, "start_clean")
@@ -104,7 +104,7 @@ BUILDS: dict[str, Callable[[hudi.Table], Any]] = {
 def test_what_builds_on_a_write_that_was_rolled_back_fails(
     format_name: str, name: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = new_table(path, format_name)
+    table = small_table(path, format_name)
     second = table.upsert(batch(2, "a")).instant
     assert second is not None
     commit = Transaction.commit
@@ -129,7 +129,7 @@ def test_what_builds_on_a_write_that_was_rolled_back_fails(
 def test_what_builds_on_a_write_that_was_archived_meanwhile_commits(
     format_name: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = new_table(path, format_name, **BEYOND)
+    table = small_table(path, format_name, **BEYOND)
     for ts in (2, 3, 4, 5):
         table.upsert(batch(ts, "a"))
     commit = Transaction.commit
@@ -148,7 +148,7 @@ def test_what_builds_on_a_write_that_was_archived_meanwhile_commits(
 
 def beyond_savepoint(path: Path, format_name: str) -> tuple[hudi.Table, Instant]:
     """Give a table whose first commit has a savepoint, and later ones that are archived."""
-    table = new_table(path, format_name, **BEYOND)
+    table = small_table(path, format_name, **BEYOND)
     first = table.timeline.completed_writes()[-1]
     table.savepoint(first)
     for ts in range(2, 7):
@@ -192,7 +192,7 @@ def test_archived_commits_count_when_the_savepoint_before_them_is_deleted(
 def test_the_write_that_tells_that_others_are_archived_stays(
     format_name: str, is_saved: bool, path: Path
 ) -> None:
-    table = new_table(path, format_name, **BEYOND)
+    table = small_table(path, format_name, **BEYOND)
     first = table.timeline.completed_writes()[-1].requested_time
     if is_saved:
         table.savepoint(first)
@@ -212,7 +212,7 @@ def test_the_write_that_tells_that_others_are_archived_stays(
 
 
 def test_savepoints_of_all_active_commits_hide_no_others(format_name: str, path: Path) -> None:
-    table = new_table(path, format_name, **BEYOND)
+    table = small_table(path, format_name, **BEYOND)
     table.savepoint(table.timeline.completed_writes()[-1])
     for ts in range(2, 7):
         table.upsert(batch(ts, "a", "y" if ts < 4 else "b"))

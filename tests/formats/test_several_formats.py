@@ -19,7 +19,7 @@ from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.joint import join_versions, split_versions
 from hudi_core.plugin.registry import FormatRegistry
 from tests.formats.dying_writers import Died
-from tests.formats.two_steps import READ, SCHEMA, batch, new_table, ours, read, read_at_rest
+from tests.formats.two_steps import CITIES, READ, batch, ours, read, read_at_rest, small_table
 from tests.readers import by_duckdb
 
 BOTH = "iceberg,delta"
@@ -33,7 +33,7 @@ def formats(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def table(path: Path, formats: str) -> hudi.Table:
-    return new_table(path, formats)
+    return small_table(path, formats)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_every_reader_sees_the_same_rows_after_every_action(table: hudi.Table) -
 
 
 def test_duckdb_reads_either(path: Path) -> None:
-    table = new_table(path, BOTH)
+    table = small_table(path, BOTH)
     table.upsert(batch(2, "a", "n"))
     own = ours(table.path)
     for found in (by_duckdb.read_delta(path), by_duckdb.read_iceberg(path)):
@@ -276,18 +276,18 @@ def test_what_any_format_cannot_go_back_behind_is_refused_before_one_has(
 )
 def test_a_list_that_is_none_is_refused(given: str, said: str, path: Path) -> None:
     with pytest.raises(errors.InvalidOptionError, match=said):
-        new_table(path, given)
+        small_table(path, given)
     assert not path.exists()
 
 
 def test_a_missing_plugin_in_the_list_is_named(path: Path) -> None:
     with pytest.raises(errors.UnknownTableFormatError, match="nowhere"):
-        new_table(path, "iceberg,nowhere")
+        small_table(path, "iceberg,nowhere")
     assert not path.exists()
 
 
 def test_names_may_be_a_list_in_any_case(path: Path) -> None:
-    assert new_table(path, ["Iceberg", " delta"]).format == BOTH
+    assert small_table(path, ["Iceberg", " delta"]).format == BOTH
 
 
 def test_abilities_are_those_that_all_have(formats: str) -> None:
@@ -302,12 +302,12 @@ def test_abilities_are_those_that_all_have(formats: str) -> None:
 
 def test_files_stay_in_the_folder_of_the_table(tmp_path: Path, formats: str) -> None:
     with pytest.raises(errors.UnsupportedCapabilityError, match="keeps all files in its folder"):
-        new_table(tmp_path / "t", formats, **{"hoodie.storage.path": str(tmp_path / "store")})
+        small_table(tmp_path / "t", formats, **{"hoodie.storage.path": str(tmp_path / "store")})
     assert not (tmp_path / "t").exists()
 
 
 def test_what_one_cannot_hold_is_refused_before_anything_is_written(path: Path) -> None:
-    schema = SCHEMA.append(pa.field("at", pa.time64("us")))
+    schema = CITIES.append(pa.field("at", pa.time64("us")))
     with pytest.raises(hudi.HudiError):
         hudi.Table.create(path, schema, record_key="id", format=BOTH)
     assert not path.exists()
@@ -326,7 +326,7 @@ def test_what_one_cannot_hold_is_refused_before_anything_is_written(path: Path) 
     ],
 )
 def test_a_format_is_added_or_dropped(before: str, after: str, path: Path) -> None:
-    table = new_table(path, before)
+    table = small_table(path, before)
     table.upsert(batch(2, "a"))
     kept = {one: READ[one](Path(table.path)) for one in before.split(",") if one in READ}
     done = table.convert(after.split(","))
@@ -343,7 +343,7 @@ def test_a_format_is_added_or_dropped(before: str, after: str, path: Path) -> No
 
 
 def test_a_format_that_stays_keeps_its_history(path: Path) -> None:
-    table = new_table(path, "delta")
+    table = small_table(path, "delta")
     table.upsert(batch(2, "a"))
     versions = DeltaTable(table.path).version()
     table.savepoint()
@@ -356,7 +356,7 @@ def test_a_format_that_stays_keeps_its_history(path: Path) -> None:
 
 
 def test_a_conversion_that_dies_is_run_again(path: Path, failing: Callable[..., None]) -> None:
-    table = new_table(path, "native")
+    table = small_table(path, "native")
     failing("delta", "rebuild", Died())
     with pytest.raises(Died):
         table.convert(BOTH)
@@ -367,7 +367,7 @@ def test_a_conversion_that_dies_is_run_again(path: Path, failing: Callable[..., 
 
 
 def test_a_lost_format_is_rebuilt_beside_the_other(path: Path) -> None:
-    table = new_table(path, BOTH)
+    table = small_table(path, BOTH)
     for file in (path / "_delta_log").iterdir():
         file.unlink()
     hudi.Table.open(table.path).repair()

@@ -40,16 +40,16 @@ from tests.tables import new_table, rows
 
 _KEYS = {"id": pa.string(), "part": pa.string(), "number": pa.int64(), "real": pa.float64()}
 _VALUES = {"text": pa.string(), "day": pa.date32(), "price": pa.decimal128(20, 4)}
-SCHEMA = pa.schema({**_KEYS, **_VALUES, "flag": pa.bool_(), "data": pa.binary()})
+SQL_COLUMNS = pa.schema({**_KEYS, **_VALUES, "flag": pa.bool_(), "data": pa.binary()})
 
 
 @pytest.fixture
 def table(path: Path) -> hudi.Table:
-    return new_table(path, SCHEMA, format="sql")
+    return new_table(path, SQL_COLUMNS, format="sql")
 
 
 def row(key: str, part: str = "a", **values: Any) -> pa.Table:
-    return rows(key, schema=SCHEMA, part=part, **values)
+    return rows(key, schema=SQL_COLUMNS, part=part, **values)
 
 
 def ranges(path: Path, column: str, kind: pa.DataType) -> tuple[FileColumns, ValueRanges]:
@@ -217,7 +217,7 @@ VALUES = {
 
 @pytest.mark.parametrize("column", VALUES)
 def test_no_row_is_lost_by_a_filter(table: hudi.Table, path: Path, column: str) -> None:
-    kind = SCHEMA.field(column).type
+    kind = SQL_COLUMNS.field(column).type
     raw = VALUES[column]
     values = (
         pa.array(raw, pa.int32()).cast(kind)
@@ -251,7 +251,7 @@ def test_ranges_of_many_files_are_those_of_few(
 ) -> None:
     for at in range(5):
         table.insert(row(str(at), f"p{at}", number=at or None, text=str(at), flag=at > 2))
-    kind = SCHEMA.field(column).type
+    kind = SQL_COLUMNS.field(column).type
     files, few = ranges(path, column, kind)
     monkeypatch.setattr("hudi_sql_format.lister._FEW", 0)
     same, many = ranges(path, column, kind)
@@ -274,14 +274,14 @@ def test_ranges_of_many_files_are_those_of_few(
 )
 def test_an_url_that_cannot_be_used_is_refused(path: Path, url: str, why: str) -> None:
     with pytest.raises(InvalidOptionError, match=why):
-        new_table(path, SCHEMA, {"hoodie.table.format.sql.url": url}, format="sql")
+        new_table(path, SQL_COLUMNS, {"hoodie.table.format.sql.url": url}, format="sql")
     assert not path.exists()
 
 
 def test_a_server_that_does_not_answer_is_an_error_before_anything_is_made(path: Path) -> None:
     nobody = {"hoodie.table.format.sql.url": "postgresql://nobody@127.0.0.1:1/none"}
     with pytest.raises(StorageError, match="does not answer"):
-        new_table(path, SCHEMA, nobody, format="sql")
+        new_table(path, SQL_COLUMNS, nobody, format="sql")
     assert not path.exists()
 
 

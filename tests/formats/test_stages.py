@@ -14,19 +14,19 @@ import duckdb
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
 import hudi_core as hudi
 from hudi_core import errors
-from hudi_core.cli import app
 from hudi_core.engine.base import TaskContext
 from hudi_core.model.files import BasePath
 from hudi_core.services import stage as stage_service
-from hudi_core.services import stage_record
 from hudi_core.services.stage import Stage, StageRows
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.shared import require_shared
-from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
+from tests.calls import after
+from tests.cli_runs import run, run_json
+from tests.formats.service_tables import TAGGED, agree, bag, batch, two_writes
+from tests.formats.two_steps import SHARED, ours
 from tests.tables import TABLES
 
 
@@ -41,15 +41,13 @@ def tree(table: hudi.Table) -> set[Path]:
 
 
 def staged_rows(stage: Stage) -> Counter[str]:
-    return bag(stage.to_arrow(), SCHEMA.names)
+    return bag(stage.to_arrow(), TAGGED.names)
 
 
 NOTED = batch(5, "a", "c").append_column("note", pa.array(["x", "y"]))
-
-
 KEPT = {"hoodie.table.partial.update.mode": "KEEP_VALUES"}
-
-
+SORTED = {"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"}
+FEW = {"hoodie.cleaner.commits.retained": "1"}
 RECORD_INDEX = {
     "hoodie.metadata.enable": "true",
     "hoodie.metadata.record.index.enable": "true",
@@ -75,7 +73,7 @@ def test_nobody_sees_a_stage_before_its_publication(table: hudi.Table) -> None:
     # of publication's time, like those of any write
     times = table.to_arrow(["id", "_hoodie_commit_time"], filter=[("ts", "=", 5)])
     assert set(times["_hoodie_commit_time"].to_pylist()) == {result.instant.requested_time}
-    assert bag(table.to_arrow(as_of=writes[-1]), SCHEMA.names) == old
+    assert bag(table.to_arrow(as_of=writes[-1]), TAGGED.names) == old
     assert list(folder(table).glob("*")) == []
     with pytest.raises(errors.UnknownStageError, match="published or dropped"):
         staged.publish()
@@ -86,12 +84,7 @@ def test_nobody_sees_a_stage_before_its_publication(table: hudi.Table) -> None:
     ("table", "operation", "given", "options"),
     [
         ("delta", "insert", batch(5, "c", "z"), {}),
-        (
-            "native",
-            "bulk_insert",
-            batch(5, "c", "z"),
-            {"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"},
-        ),
+        ("native", "bulk_insert", batch(5, "c", "z"), SORTED),
         ("iceberg", "upsert", batch(5, "a", "b", "c"), {"hoodie.index.type": "GLOBAL_BLOOM"}),
         *((name, "upsert", NOTED, {}) for name in TABLES),
         ("native", "upsert", batch(5, "a", "c"), RECORD_INDEX),
@@ -99,7 +92,7 @@ def test_nobody_sees_a_stage_before_its_publication(table: hudi.Table) -> None:
         ("native", "delete", batch(5, "a", "x").select(["id", "city"]), {}),
         *((name, "insert_overwrite", batch(5, "c"), {}) for name in TABLES),
         ("iceberg", "insert_overwrite_table", batch(5, "c"), {}),
-        ("native", "insert", SCHEMA.empty_table(), {}),
+        ("native", "insert", TAGGED.empty_table(), {}),
     ],
     indirect=["table"],
 )
@@ -125,7 +118,7 @@ def test_publication_gives_what_was_shown(
 
 def test_a_dataset_is_queried_before_the_publication(native: hudi.Table) -> None:
     staged = native.stage(
-        pa.RecordBatchReader.from_batches(SCHEMA, batch(5, "a", "n").to_batches())
+        pa.RecordBatchReader.from_batches(TAGGED, batch(5, "a", "n").to_batches())
     )
     with duckdb.connect() as connection:
         connection.register("trips", staged.scan())
@@ -145,27 +138,19 @@ def test_a_stage_beside_a_storage_path_is_read(
 ) -> None:
     monkeypatch.chdir(tmp_path)  # a relative storage path is below the working directory
     options = {"hoodie.storage.path": "data", "hoodie.storage.strategy.class": strategy}
-    table = new_table(tmp_path / "t", "native", **options)
+    table = two_writes(tmp_path / "t", "native", **options)
     monkeypatch.chdir("/")
     assert list((tmp_path / "data").rglob("*.parquet"))
     staged = table.stage(batch(5, "a", "n"))
     would_be = staged_rows(staged)
     assert staged.scan().to_table().num_rows == staged.count() == sum(would_be.values()) == 5
     staged.publish()
-    assert bag(hudi.Table.open(table.path).to_arrow(), SCHEMA.names) == would_be
-
-
-def _rename(table: hudi.Table) -> None:
-    table.alter(add_columns={"note": pa.string()})
+    assert bag(hudi.Table.open(table.path).to_arrow(), TAGGED.names) == would_be
 
 
 def _archive(table: hudi.Table) -> None:
-    often = {
-        "hoodie.cleaner.commits.retained": "1",
-        "hoodie.keep.min.commits": "2",
-        "hoodie.keep.max.commits": "3",
-        "hoodie.metadata.compact.max.delta.commits": "1",
-    }
+    short = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    often = {**FEW, **short, "hoodie.metadata.compact.max.delta.commits": "1"}
     for at in range(6):
         table.insert_overwrite(batch(5, f"z{at}"), options=often)
     assert table.history().to_pylist()[-1]["archived"]
@@ -179,7 +164,7 @@ CONFLICTS: list[tuple[str, tuple[str, ...], Callable[[hudi.Table], Any], str]] =
     ("upsert", ("y",), lambda table: table.rollback(table.timeline.instants[-1]), "file group"),
     ("upsert", ("y",), lambda table: table.restore(table.timeline.instants[0]), "file group"),
     ("insert_overwrite", ("c",), lambda table: table.bulk_insert(batch(9, "d")), "overwrites"),
-    ("insert", ("c",), _rename, "columns"),
+    ("insert", ("c",), lambda table: table.alter(add_columns={"note": pa.string()}), "columns"),
     ("insert", ("c",), _archive, "archived"),
 ]
 
@@ -257,16 +242,11 @@ def test_other_writes_go_on(table: hudi.Table) -> None:
     staged = table.stage(batch(5, "a"))
     for _ in range(2):
         table.upsert(batch(9, "x"))
-    table.clean(options={"hoodie.cleaner.commits.retained": "1"})
+    table.clean(options=FEW)
     would_be = staged_rows(staged)
     staged.publish()
     assert agree(Path(table.path)) == would_be
-    assert {row["id"]: row["ts"] for row in table.to_arrow().to_pylist()} == {
-        "a": 5,
-        "b": 1,
-        "x": 9,
-        "y": 2,
-    }
+    assert ours(table.path) == {"a": 5, "b": 1, "x": 9, "y": 2}
 
 
 def test_what_was_published_is_not_published_twice(table: hudi.Table, tmp_path: Path) -> None:
@@ -282,36 +262,13 @@ def test_what_was_published_is_not_published_twice(table: hudi.Table, tmp_path: 
     assert table.stages() == ()
 
 
-def test_two_publish_one_stage_at_once(native: hudi.Table) -> None:
-    together = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
-    table = hudi.Table.open(native.path, together)
-    staged = table.stage(batch(5, "c"), "bulk_insert")
-    first: list[Any] = []
-
-    def publish_first(rows: object, commit: object) -> None:
-        if not first:
-            first.append(None)
-            first[0] = hudi.Table.open(native.path, together).find_stage(staged.id).publish()
-
-    second = staged.publish(validators=[publish_first])
-    assert second.is_repetition
-    assert second.instant == first[0].instant
-    assert sum(agree(Path(native.path)).values()) == 5
-
-
 @pytest.mark.parametrize("step", ["require_publishable", "require_as_checked"])
 def test_what_is_dropped_meanwhile_is_not_published(
     native: hudi.Table, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     staged = native.stage(batch(5, "c"))
-    require = getattr(stage_service, step)
-
-    def dropped(*arguments: Any) -> None:
-        require(*arguments)
-        staged.drop()
-
     now, writes = agree(Path(native.path)), native.timeline.completed_writes()
-    monkeypatch.setattr(stage_service, step, dropped)
+    after(monkeypatch, stage_service, step, lambda *_: staged.drop())
     with pytest.raises(errors.UnknownStageError, match="published or dropped"):
         staged.publish()
     assert list(folder(native).glob("*")) == []
@@ -319,23 +276,24 @@ def test_what_is_dropped_meanwhile_is_not_published(
     assert native.timeline.completed_writes() == writes
 
 
+@pytest.mark.parametrize("when", ["it is validated", "the timeline was read"])
 def test_what_another_publishes_meanwhile_is_published_once(
-    native: hudi.Table, monkeypatch: pytest.MonkeyPatch
+    native: hudi.Table, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    """The other is done, and has deleted the stage, after the timeline was read."""
-    together = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
-    staged = hudi.Table.open(native.path, together).stage(batch(5, "c"), "bulk_insert")
-    require = stage_record.require_as_checked
+    """The other is done, and has deleted the stage."""
+    staged = hudi.Table.open(native.path, SHARED).stage(batch(5, "c"), "bulk_insert")
     first: list[Any] = []
 
-    def published(*arguments: Any) -> None:
-        require(*arguments)
+    def publish_first(*_: object) -> None:
         if not first:
             first.append(None)
-            first[0] = hudi.Table.open(native.path, together).find_stage(staged.id).publish()
+            first[0] = hudi.Table.open(native.path, SHARED).find_stage(staged.id).publish()
 
-    monkeypatch.setattr(stage_service, "require_as_checked", published)
-    second = staged.publish()
+    if when == "it is validated":
+        second = staged.publish(validators=[publish_first])
+    else:
+        after(monkeypatch, stage_service, "require_as_checked", publish_first)
+        second = staged.publish()
     assert (second.is_repetition, second.instant) == (True, first[0].instant)
     assert sum(agree(Path(native.path)).values()) == 5
 
@@ -411,9 +369,8 @@ def test_a_stage_expires(native: hudi.Table) -> None:
 def test_a_commit_that_cleans_deletes_expired_stages(native: hudi.Table) -> None:
     staged = native.stage(batch(5, "c"))
     _age(native, staged)
-    few = {"hoodie.cleaner.commits.retained": "1"}
-    native.upsert(batch(6, "a"), options=few)
-    native.upsert(batch(7, "a"), options=few)
+    for ts in (6, 7):
+        native.upsert(batch(ts, "a"), options=FEW)
     assert list(folder(native).glob("*")) == []
 
 
@@ -429,15 +386,12 @@ def _change(table: hudi.Table, stage: Stage, name: str, value: object) -> None:
 
 
 def test_what_cannot_be_staged_leaves_nothing(native: hudi.Table) -> None:
+    keyless = batch(5, "a").set_column(0, "id", pa.array([None], pa.string()))
     for operation, given, error in (
         ("delete_partitions", ["rome"], errors.InvalidOptionError),
         ("merge", batch(5, "a"), errors.InvalidOptionError),
         ("upsert", batch(5, "a").drop_columns(["id"]), errors.SchemaError),
-        (
-            "upsert",
-            batch(5, "a").set_column(0, "id", pa.array([None], pa.string())),
-            errors.SchemaError,
-        ),
+        ("upsert", keyless, errors.SchemaError),
     ):
         with pytest.raises(error):
             native.stage(given, operation)
@@ -479,7 +433,7 @@ def test_what_is_staged_during_a_purge_is_named(table: hudi.Table) -> None:
 def test_rows_are_not_saved_on_another_disk(native: hudi.Table, tmp_path: Path) -> None:
     """As by a task on a machine that lacks the table."""
     there, other = native.path, tmp_path / "other"
-    rows = StageRows(BasePath(str(other)), StorageOptions(), ".hoodie/.stage/s", SCHEMA)
+    rows = StageRows(BasePath(str(other)), StorageOptions(), ".hoodie/.stage/s", TAGGED)
     with pytest.raises(errors.ConfigError, match="is not there on"):
         list(rows.save(TaskContext(0, 0, 0), iter(())))
     assert not other.exists()
@@ -535,15 +489,14 @@ def test_damaged_stages_hinder_nobody(native: hudi.Table, caplog: pytest.LogCapt
     _age(native, expired)
     native.clean()
     assert not (folder(native) / expired.id).exists()
-    few = {"hoodie.cleaner.commits.retained": "1"}
-    native.upsert(batch(6, "a"), options=few)
+    native.upsert(batch(6, "a"), options=FEW)
     assert f"stage {damaged.id} is kept" in caplog.text
     assert f"stage {forged} is kept" in caplog.text
     with pytest.raises(errors.TableServiceError) as caught:
         native.purge()
     assert caught.value.facts["stages"] == sorted([sound.id, damaged.id, forged, unfinished])
     for one in (damaged.id, forged, unfinished):
-        dropped = CliRunner().invoke(app, ["stage", "drop", native.path, one])
+        dropped = run("stage", "drop", native.path, one)
         assert dropped.exit_code == 0, dropped.output
     # an expired one is dropped as well
     _age(native, sound)
@@ -552,26 +505,22 @@ def test_damaged_stages_hinder_nobody(native: hudi.Table, caplog: pytest.LogCapt
 
 
 def test_the_commands(table: hudi.Table) -> None:
-    def run(*arguments: str) -> str:
-        found = CliRunner().invoke(app, ["stage", *arguments])
-        assert found.exit_code == 0, found.output
-        return found.stdout
-
     one, two = table.stage(batch(5, "a", "n")), table.stage(batch(5, "z"))
-    listed = json.loads(run("list", table.path, "--json"))["stages"]
+    listed = run_json("stage", "list", table.path)["stages"]
     assert [stage["stage"] for stage in listed] == [one.id, two.id]
-    assert "upsert" in run("list", table.path)
-    assert json.loads(run("publish", table.path, one.id, "--json"))["updated"] == 1
-    assert two.id in run("drop", table.path, two.id)
-    assert "0 stages" in run("list", table.path)
-    assert CliRunner().invoke(app, ["stage", "publish", table.path, one.id]).exit_code == 1
+    assert "upsert" in run("stage", "list", table.path).stdout
+    assert run_json("stage", "publish", table.path, one.id)["updated"] == 1
+    dropped = run("stage", "drop", table.path, two.id)
+    assert (dropped.exit_code, two.id in dropped.stdout) == (0, True)
+    assert "0 stages" in run("stage", "list", table.path).stdout
+    assert run("stage", "publish", table.path, one.id).exit_code == 1
     assert sum(agree(Path(table.path)).values()) == 5
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("table", ["iceberg"], indirect=True)
 def test_spark_stages_and_publishes(spark: SparkSession, table: hudi.Table) -> None:
-    columns = table.read(spark, SCHEMA.names).schema
+    columns = table.read(spark, TAGGED.names).schema
     frame = spark.createDataFrame(batch(5, "a", "n").to_pandas(), columns)
     before = tree(table)
     seen = []

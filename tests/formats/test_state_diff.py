@@ -20,7 +20,7 @@ from hudi_core.read.query import SnapshotQuery
 from hudi_core.read.scan import file_scan
 from hudi_core.rows.equality import differing_rows
 from hudi_core.services.opening import open_table
-from tests.formats.service_tables import SCHEMA, batch, new_table
+from tests.formats.service_tables import TAGGED, batch, two_writes
 from tests.tables import TABLES
 
 OFF = {"hoodie.table.services.enabled": "false"}
@@ -28,7 +28,7 @@ Rows = dict[tuple[str, str], str]
 
 
 def rows_as_of(table: hudi.Table, instant: str) -> Rows:
-    rows = table.to_arrow(SCHEMA.names, as_of=instant).to_pylist()
+    rows = table.to_arrow(TAGGED.names, as_of=instant).to_pylist()
     return {(row["city"], row["id"]): repr(row) for row in rows}
 
 
@@ -46,9 +46,9 @@ def counted(diff: pa.Table) -> Counter[tuple[str, str]]:
 
 @pytest.mark.parametrize("table_format", TABLES)
 def test_any_two_states_differ_as_their_rows_do(path: Path, table_format: str) -> None:
-    table = new_table(path, table_format, **OFF)
-    again = table.to_arrow(SCHEMA.names).filter(pa.compute.field("city") == "rome")
-    moved = batch(6, "a").set_column(1, SCHEMA.field("city"), [["oslo"]])
+    table = two_writes(path, table_format, **OFF)
+    again = table.to_arrow(TAGGED.names).filter(pa.compute.field("city") == "rome")
+    moved = batch(6, "a").set_column(1, TAGGED.field("city"), [["oslo"]])
     table.upsert(batch(3, "b", "c"))
     table.delete(batch(3, "x"))
     table.insert_overwrite(again)
@@ -63,7 +63,7 @@ def test_any_two_states_differ_as_their_rows_do(path: Path, table_format: str) -
     if table_format == "native":
         pairs += permutations(times[::2], 2)
     for before, after in pairs:
-        diff = table.diff(before, after, SCHEMA.names)
+        diff = table.diff(before, after, TAGGED.names)
         assert counted(diff) == compared(states[before], states[after]), (before, after)
     assert table.diff(times[0]).equals(table.diff(times[0], times[-1]))
     assert table.diff(times[3], times[4]).num_rows > 0
@@ -85,7 +85,7 @@ def test_columns_that_are_not_asked_for_do_not_count(native: hudi.Table) -> None
 
 
 def test_files_of_both_states_are_not_read(path: Path) -> None:
-    table = new_table(path, **OFF)
+    table = two_writes(path, **OFF)
     first = table.upsert(batch(3, "y")).instant
     table.upsert(batch(4, "b"))
     [same] = [one.base_file for one in table.file_slices() if one.partition_path == "oslo"]
@@ -119,7 +119,7 @@ def test_several_rows_with_one_key(path: Path) -> None:
 
 
 def test_a_state_that_is_gone_is_refused(path: Path) -> None:
-    table = new_table(path, **OFF)
+    table = two_writes(path, **OFF)
     first = table.timeline.completed_writes()[0].requested_time
     table.upsert(batch(3, "a"))
     table.clean(options={"hoodie.cleaner.commits.retained": "1"})

@@ -21,7 +21,7 @@ from hudi_core.plugin.host import FormatHost
 from hudi_core.txn.heartbeat import Heartbeat
 from hudi_core.txn.table_lock import TableLock
 from tests.formats.dying_writers import death_in
-from tests.formats.two_steps import FORMATS, batch, blind, left_between, new_table
+from tests.formats.two_steps import READABLE, batch, blind, left_between, small_table
 from tests.model.test_steps_in_code import PLACES
 from tests.model.two_steps import Step
 
@@ -66,9 +66,9 @@ def taken() -> Iterator[list[Step]]:
         sys.settrace(None)
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=READABLE)
 def table(path: Path, request: pytest.FixtureRequest) -> hudi.Table:
-    return new_table(path, str(request.param))
+    return small_table(path, str(request.param))
 
 
 def test_a_write(table: hudi.Table) -> None:

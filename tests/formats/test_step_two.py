@@ -14,53 +14,52 @@ import pytest
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
-from typer.testing import CliRunner
 
 import hudi_core as hudi
 import hudi_core.actions.rollback
 import hudi_core.txn.publication
 import hudi_core.txn.transaction
 from hudi_core import errors
-from hudi_core.actions.rollback import make_plan
-from hudi_core.cli import app
 from hudi_core.model.format import PARENT_KEY
 from hudi_core.model.instant import Action
 from hudi_core.plugin.host import FormatHost
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.txn.conflicts import require_no_conflicts
 from hudi_core.txn.publication import PublicationRejectedError
 from hudi_core.txn.recovery import roll_forward, rollback
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import Hold, TableLock
 from hudi_core.txn.transaction import Transaction
+from tests.calls import after, before, calls_of, failing
+from tests.cli_runs import run
 from tests.formats.test_format_locks import sql
 from tests.formats.two_steps import (
-    FORMATS,
     READ,
+    READABLE,
+    SHARED,
     batch,
     blind,
     files_of,
     last_write,
     left_between,
-    new_table,
     newest_iceberg,
     opened,
+    ours,
     read,
     read_at_rest,
+    small_table,
 )
 
 __all__ = ["sql"]
 
+GONE = errors.StorageError("The store is gone", "Wait for it.")
 ERRORS: dict[str, errors.HudiError] = {
-    "the store failed": errors.StorageError("The store is gone", "Wait for it."),
+    "the store failed": GONE,
     "a bug of the plugin": errors.PluginHookError("toy", "complete_write", "KeyError: 'x'"),
     "said to be lost": errors.CommitConflictError("Somebody was first", "Run it again."),
     "said to be open": errors.CommitStateUnknownError("Who knows", "Look."),
     "said to be wrong": errors.TableServiceError("It cannot be", "Do something else."),
 }
-
-
 ROLLBACK = FormatHost.complete_rollback
 
 
@@ -94,9 +93,9 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hudi_core.txn.publication, "_PAUSE_S", 0)
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=READABLE)
 def table(path: Path, request: pytest.FixtureRequest) -> hudi.Table:
-    return new_table(path, str(request.param))
+    return small_table(path, str(request.param))
 
 
 @pytest.fixture
@@ -107,6 +106,14 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
     return made
 
 
+def require_held(table: hudi.Table, result: hudi.CommitResult) -> None:
+    """The format holds a write at the version that its receipt names."""
+    here = opened(table)
+    found = here.host.find_publication(here.client, result.instant)
+    assert found is not None
+    assert result.receipt.version == found.version
+
+
 @pytest.mark.parametrize("error", ERRORS)
 def test_what_the_format_holds_is_done_whatever_the_error_says(
     table: hudi.Table, faults: Faults, error: str
@@ -114,10 +121,7 @@ def test_what_the_format_holds_is_done_whatever_the_error_says(
     faults.after.append(ERRORS[error])
     result = table.upsert(batch(2, "a"))
     assert read_at_rest(table) == {"a": 2, "b": 1, "x": 1}
-    here = opened(table)
-    found = here.host.find_publication(here.client, result.instant)
-    assert found is not None
-    assert result.receipt.version == found.version
+    require_held(table, result)
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -155,14 +159,9 @@ def test_a_format_that_cannot_be_asked_leaves_the_outcome_open(
     table: hudi.Table, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faults.after.append(errors.StorageError("The answer was lost", "Look."))
-    asked: list[object] = []
-
-    def silent(*_: object) -> None:
-        asked.append(1)
-        raise errors.StorageError("The store is gone", "Wait for it.")
-
     with monkeypatch.context() as patched:
-        patched.setattr(FormatHost, "find_publication", silent)
+        patched.setattr(FormatHost, "find_publication", failing(GONE))
+        asked = calls_of(patched, FormatHost, "find_publication")
         with pytest.raises(errors.CommitStateUnknownError):
             table.upsert(batch(2, "a"))
     assert len(asked) == 1
@@ -200,23 +199,19 @@ def test_a_lock_that_is_lost_before_step_2_leaves_it_to_the_next_writer(
 def test_who_cannot_publish_what_another_one_left_undoes_his_own_write(
     table: hudi.Table, faults: Faults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Transaction.commit
-    shared = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
     mine: list[Any] = []
 
-    def commit(self: Transaction, *arguments: Any) -> Any:
-        if not mine:
-            mine.append(self.instant)
-            other = hudi.Table.open(table.path, shared)
-            mine.append(left_between(monkeypatch, table, lambda: other.upsert(batch(2, "x"))))
-            faults.always = errors.StorageError("The store is gone", "Wait for it.")
-        return real(self, *arguments)
+    def another(transaction: Transaction, *_: object) -> None:
+        mine.append(transaction.instant)
+        other = hudi.Table.open(table.path, SHARED)
+        mine.append(left_between(monkeypatch, table, lambda: other.upsert(batch(2, "x"))))
+        faults.always = GONE
 
     with monkeypatch.context() as patched:
-        patched.setattr(Transaction, "commit", commit)
+        before(patched, Transaction, "commit", another)
         patched.setattr(FormatHost, "complete_rollback", ROLLBACK)
         with pytest.raises(errors.CommitStateUnknownError, match=r"The store is gone") as caught:
-            hudi.Table.open(table.path, shared).upsert(batch(3, "a"))
+            hudi.Table.open(table.path, SHARED).upsert(batch(3, "a"))
     assert caught.value.facts["instant"] == mine[1].requested_time
     assert not files_of(table, mine[0])
     faults.always = None
@@ -245,109 +240,87 @@ def test_a_rollback_that_stays_open_ends_the_command_with_the_code_for_it(
     table: hudi.Table, faults: Faults
 ) -> None:
     undone = table.upsert(batch(2, "a"))
-    faults.always = errors.StorageError("The store is gone", "Wait for it.")
+    faults.always = GONE
     arguments = ["rollback", table.path, undone.instant.requested_time]
-    ended = CliRunner().invoke(app, arguments)
+    ended = run(*arguments)
     assert ended.exit_code == 3
     assert "does not hold it yet: The store is gone" in ended.stderr
     assert "Nothing was deleted" not in ended.stdout
-    assert CliRunner().invoke(app, arguments).exit_code == 3
+    assert run(*arguments).exit_code == 3
     faults.always = None
-    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert run(*arguments).exit_code == 0
     assert all(one.is_completed for one in hudi.Table.open(table.path).timeline.instants)
     table.upsert(batch(3, "b"))
     assert read_at_rest(table) == {"a": 1, "b": 3, "x": 1}
 
 
 @pytest.fixture
-def commits(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], Any]]:
-    """Every commit of a transaction, to be called again."""
-    kept: list[Callable[[], Any]] = []
-    real = Transaction.commit
-
-    def commit(self: Transaction, *arguments: Any) -> Any:
-        kept.append(lambda: real(self, *arguments))
-        return real(self, *arguments)
-
-    monkeypatch.setattr(Transaction, "commit", commit)
-    return kept
+def first(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    """The first commit of the test, to be called again."""
+    commits = calls_of(monkeypatch, Transaction, "commit")
+    return lambda: Transaction.commit(*commits[0])
 
 
 def test_a_complete_commit_that_is_repeated_returns_what_it_did(
-    table: hudi.Table, commits: list[Callable[[], Any]]
+    table: hudi.Table, first: Callable[[], Any]
 ) -> None:
     result = table.upsert(batch(2, "a"))
-    before = read_at_rest(table)
-    for _ in range(2):
-        again = commits[-1]()
+    rows = read_at_rest(table)
+    for ts in (None, None, 3):
+        if ts is not None:
+            table.upsert(batch(ts, "b"))
+        again = first()
         assert (again.instant, again.receipt) == (result.instant, result.receipt)
-    table.upsert(batch(3, "b"))
-    again = commits[0]()
-    assert (again.instant, again.receipt) == (result.instant, result.receipt)
-    assert read_at_rest(table) == {**before, "b": 3}
+    assert read_at_rest(table) == {**rows, "b": 3}
 
 
 @pytest.mark.parametrize("by", ["itself", "the next writer"])
 def test_a_commit_that_was_left_open_is_repeated(
-    table: hudi.Table, faults: Faults, commits: list[Callable[[], Any]], by: str
+    table: hudi.Table, faults: Faults, first: Callable[[], Any], by: str
 ) -> None:
-    faults.always = errors.StorageError("The store is gone", "Wait for it.")
-    with pytest.raises(errors.CommitStateUnknownError):
-        table.upsert(batch(2, "a"))
-    with pytest.raises(errors.CommitStateUnknownError):
-        commits[0]()
+    faults.always = GONE
+    for write in (lambda: table.upsert(batch(2, "a")), first):
+        with pytest.raises(errors.CommitStateUnknownError):
+            write()
     faults.always = None
     if by == "the next writer":
         table.upsert(batch(3, "b"))
-    done = commits[0]()
-    here = opened(table)
-    found = here.host.find_publication(here.client, done.instant)
-    assert found is not None
-    assert found.version == done.receipt.version
+    require_held(table, first())
     assert read_at_rest(table)["a"] == 2
 
 
 def test_a_commit_that_was_taken_back_says_so_when_it_is_repeated(
-    table: hudi.Table,
-    faults: Faults,
-    commits: list[Callable[[], Any]],
-    monkeypatch: pytest.MonkeyPatch,
+    table: hudi.Table, faults: Faults, first: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    faults.always = errors.StorageError("The store is gone", "Wait for it.")
+    faults.always = GONE
     with pytest.raises(errors.CommitStateUnknownError):
         table.upsert(batch(2, "a"))
     faults.always = None
     with blind(monkeypatch):
         table.upsert(batch(3, "x"))
     with pytest.raises(errors.CommitConflictError, match="was rolled back"):
-        commits[0]()
+        first()
     with pytest.raises(errors.IncompleteCommitError, match="was, rolled back"):
-        commits[0]()
+        first()
     assert read_at_rest(table) == {"a": 1, "b": 1, "x": 3}
 
 
-@pytest.mark.parametrize("format_name", ["native", *FORMATS])
+@pytest.mark.parametrize("format_name", ["native", *READABLE])
 def test_a_step_1_that_nobody_can_tell_of_is_said_to_be_open(
     tmp_path: Path, format_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = new_table(tmp_path / "t", format_name)
-    put, load = PosixStorage.put_if_absent, ActiveTimeline.load
+    table = small_table(tmp_path / "t", format_name)
     gone: list[str] = []
 
-    def lost(self: PosixStorage, path: str, data: bytes) -> None:
-        put(self, path, data)
+    def lost(_: object, path: str = "", *more: object) -> None:
         if path.startswith(".hoodie/timeline") and path.endswith(".commit"):
             gone.append(path)
-            raise errors.StorageError("The connection broke", "Try again.")
-
-    def unread(self: ActiveTimeline) -> Any:
         if gone:
             raise errors.StorageError("The connection broke", "Try again.")
-        return load(self)
 
     with monkeypatch.context() as patched:
-        patched.setattr(PosixStorage, "put_if_absent", lost)
-        patched.setattr(ActiveTimeline, "load", unread)
+        after(patched, PosixStorage, "put_if_absent", lost, each=True)
+        before(patched, ActiveTimeline, "load", lost, each=True)
         with pytest.raises(errors.CommitStateUnknownError):
             table.upsert(batch(2, "a"))
     table.upsert(batch(3, "b"))
@@ -356,21 +329,14 @@ def test_a_step_1_that_nobody_can_tell_of_is_said_to_be_open(
 
 
 def test_delta_tries_each_version_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    real = PosixStorage.put_if_absent
-
-    def kept(storage: PosixStorage, path: str, data: bytes) -> None:
-        if path.startswith("_delta_log/"):
-            asked.append(path)
-        real(storage, path, data)
-
-    monkeypatch.setattr(PosixStorage, "put_if_absent", kept)
-    table = new_table(tmp_path / "t", "delta")
+    puts = calls_of(monkeypatch, PosixStorage, "put_if_absent")
+    table = small_table(tmp_path / "t", "delta")
     table.alter(add_columns={"note": pa.string()})
     wide = batch(2, "a").append_column("note", pa.array(["n"])).append_column("m", pa.array(["m"]))
     table.upsert(wide)
     table.rollback(last_write(table))
     # created, inserted, altered, upserted with a column, restored, rolled back
+    asked = [path for _, path, *_ in puts if path.startswith("_delta_log/")]
     assert asked == [f"_delta_log/{number:020}.json" for number in range(6)]
     assert DeltaTable(str(tmp_path / "t")).version() == 5
 
@@ -378,18 +344,14 @@ def test_delta_tries_each_version_once(tmp_path: Path, monkeypatch: pytest.Monke
 def test_iceberg_asks_a_catalog_once_for_each_commit(
     tmp_path: Path, sql: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    new_table(tmp_path / "folder", "iceberg")
+    small_table(tmp_path / "folder", "iceberg")
     metadata = newest_iceberg(tmp_path / "folder").metadata
     assert metadata.properties["commit.retry.num-retries"] == "0"
-    table = new_table(tmp_path / "t", "iceberg", **sql)
-    calls: list[object] = []
-
-    def lose(*_: object) -> None:
-        calls.append(1)
-        raise CommitFailedException("somebody was first")
-
+    table = small_table(tmp_path / "t", "iceberg", **sql)
+    lose = failing(CommitFailedException("somebody was first"))
     with monkeypatch.context() as patched:
         patched.setattr(SqlCatalog, "commit_table", lose)
+        calls = calls_of(patched, SqlCatalog, "commit_table")
         here = table._session.opened
         done = last_write(table)
         with pytest.raises(errors.CommitConflictError, match="somebody was first"):
@@ -397,146 +359,89 @@ def test_iceberg_asks_a_catalog_once_for_each_commit(
     assert len(calls) == 1
 
 
-GONE = errors.StorageError("The store is gone", "Wait for it.")
-
-
-@pytest.fixture(params=FORMATS)
-def impatient(
-    path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> hudi.Table:
-    monkeypatch.setattr(hudi_core.txn.publication, "_PAUSE_S", 0.0)
-    return new_table(path, str(request.param))
-
-
-def lose_answers(monkeypatch: pytest.MonkeyPatch, asked: int) -> None:
+def lose_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lose every answer of the hook of a write, and all but the first to whether it is held."""
-    write, find = FormatHost.complete_write, FormatHost.find_publication
-    left = [asked]
-
-    def told(self: FormatHost, *arguments: Any) -> Any:
-        write(self, *arguments)
-        raise GONE
-
-    def answered(self: FormatHost, *arguments: Any) -> Any:
-        left[0] -= 1
-        if left[0] < 0:
-            raise GONE
-        return find(self, *arguments)
-
-    monkeypatch.setattr(FormatHost, "complete_write", told)
-    monkeypatch.setattr(FormatHost, "find_publication", answered)
+    after(monkeypatch, FormatHost, "complete_write", failing(GONE), each=True)
+    asked = calls_of(monkeypatch, FormatHost, "find_publication")
+    again = lambda *_: asked and failing(GONE)()  # noqa: E731
+    before(monkeypatch, FormatHost, "find_publication", again, each=True)
 
 
-def test_what_is_held_is_told_done(impatient: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    lose_answers(monkeypatch, 1)
-    done = impatient.upsert(batch(2, "a"))
-    monkeypatch.undo()
-    assert read(impatient) == {"a": 2, "b": 1, "x": 1}
-    publication = opened(impatient).host.find_publication(
-        opened(impatient).client, done_instant(impatient)
-    )
-    assert publication is not None
-    assert done.receipt.version == publication.version
-
-
-def done_instant(table: hudi.Table) -> Any:
-    return table.timeline.completed_writes()[-1]
+def test_what_is_held_is_told_done(table: hudi.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        lose_answers(patched)
+        done = table.upsert(batch(2, "a"))
+    assert read(table) == {"a": 2, "b": 1, "x": 1}
+    require_held(table, done)
 
 
 def test_a_commit_that_is_repeated_is_done_whatever_the_format_answers(
-    impatient: hudi.Table, monkeypatch: pytest.MonkeyPatch
+    table: hudi.Table, first: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit = Transaction.commit
+    def repeat(*_: object) -> None:
+        lose_answers(patched)
+        first()
 
-    def twice(self: Transaction, *arguments: Any) -> Any:
-        commit(self, *arguments)
-        lose_answers(monkeypatch, 1)
-        return commit(self, *arguments)
-
-    monkeypatch.setattr(Transaction, "commit", twice)
-    impatient.upsert(batch(2, "a"))
-    monkeypatch.undo()
-    assert read(impatient) == {"a": 2, "b": 1, "x": 1}
+    with monkeypatch.context() as patched:
+        after(patched, Transaction, "commit", repeat)
+        table.upsert(batch(2, "a"))
+    assert read(table) == {"a": 2, "b": 1, "x": 1}
 
 
 def test_what_cannot_be_fenced_off_is_not_told_failed(
-    impatient: hudi.Table, monkeypatch: pytest.MonkeyPatch
+    table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise PublicationRejectedError("something else came first", "Run the write again.")
-
-    def fail(*_: object) -> None:
-        raise GONE
-
-    monkeypatch.setattr(roll_forward, "require_publishable", refuse)
-    monkeypatch.setattr(FormatHost, "complete_write", fail)
-    monkeypatch.setattr(FormatHost, "before_rollback", fail)
-    with pytest.raises(errors.CommitStateUnknownError) as told:
-        impatient.upsert(batch(2, "a"))
-    monkeypatch.undo()
+    refused = PublicationRejectedError("something else came first", "Run the write again.")
+    with monkeypatch.context() as patched:
+        patched.setattr(roll_forward, "require_publishable", failing(refused))
+        patched.setattr(FormatHost, "complete_write", failing(GONE))
+        patched.setattr(FormatHost, "before_rollback", failing(GONE))
+        with pytest.raises(errors.CommitStateUnknownError) as told:
+            table.upsert(batch(2, "a"))
     assert told.value.__cause__ is GONE
-    impatient.upsert(batch(3, "b"))  # nothing stands against it any more, and it comes in
-    assert read_at_rest(impatient) == {"a": 2, "b": 3, "x": 1}
+    table.upsert(batch(3, "b"))  # nothing stands against it any more, and it comes in
+    assert read_at_rest(table) == {"a": 2, "b": 3, "x": 1}
 
 
-SHARED = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
-
-
-@pytest.mark.parametrize("format_name", FORMATS)
 def test_what_was_published_after_the_look_for_conflicts_is_not_built_upon(
-    path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
+    path: Path, table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    new_table(path, format_name)
-    look = require_no_conflicts
-    others = [hudi.Table.open(path, options=SHARED)]
+    other = hudi.Table.open(path, options=SHARED)
 
-    def asleep_afterwards(*arguments: Any) -> None:
-        look(*arguments)
-        if others:
-            other = others.pop()
-            with monkeypatch.context() as patched:
-                patched.setattr(TableLock, "held", lambda self: nullcontext(Hold()))
-                patched.setattr(TableLock, "require_lease", lambda self: None)
-                other.upsert(batch(5, "a"))
+    def overtake(*_: object) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(TableLock, "held", lambda self: nullcontext(Hold()))
+            patched.setattr(TableLock, "require_lease", lambda self: None)
+            other.upsert(batch(5, "a"))
 
-    monkeypatch.setattr(hudi_core.txn.transaction, "require_no_conflicts", asleep_afterwards)
+    after(monkeypatch, hudi_core.txn.transaction, "require_no_conflicts", overtake)
     with pytest.raises(errors.CommitConflictError):
         hudi.Table.open(path, options=SHARED).upsert(batch(4, "a", "c"))
-    assert READ[format_name](path) == {"a": 5, "b": 1, "x": 1}
-    found = hudi.Table.open(path).to_arrow(columns=["id", "ts"]).to_pylist()
-    assert {row["id"]: row["ts"] for row in found} == {"a": 5, "b": 1, "x": 1}
+    assert READ[table.format](path) == ours(str(path)) == {"a": 5, "b": 1, "x": 1}
 
 
-@pytest.mark.parametrize("format_name", ["native", *FORMATS])
+@pytest.mark.parametrize("format_name", ["native", *READABLE])
 def test_a_write_that_completes_while_its_rollback_is_planned_stays(
     path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str
 ) -> None:
-    new_table(path, format_name)
-    plan, refused = make_plan, list[errors.ConcurrentWriterError]()
+    small_table(path, format_name)
+    complete, refused = Transaction._complete, list[errors.ConcurrentWriterError]()
 
-    def taken_for_dead(self: Any, *arguments: Any) -> Any:
+    def taken_for_dead(self: Transaction, *arguments: Any) -> Any:
         """Roll the write back from elsewhere; it completes while the plan is made."""
-        opened, pending = self.table, self.instant
-
-        def slow(*given: Any) -> Any:
-            made = plan(*given)
-            done.append(complete(self, *arguments))
-            return made
-
         done: list[Any] = []
-        monkeypatch.setattr(hudi_core.actions.rollback, "make_plan", slow)
-        with pytest.raises(errors.ConcurrentWriterError) as caught:
-            rollback.roll_back(TableState.load(opened), pending)
+        with monkeypatch.context() as patched:
+            end = lambda *_: done.append(complete(self, *arguments))  # noqa: E731
+            after(patched, hudi_core.actions.rollback, "make_plan", end)
+            with pytest.raises(errors.ConcurrentWriterError) as caught:
+                rollback.roll_back(TableState.load(self.table), self.instant)
         refused.append(caught.value)
-        monkeypatch.setattr(hudi_core.actions.rollback, "make_plan", plan)
         return done[0]
 
-    complete = hudi_core.txn.transaction.Transaction._complete
-    monkeypatch.setattr(hudi_core.txn.transaction.Transaction, "_complete", taken_for_dead)
-    hudi.Table.open(path, options=SHARED).upsert(batch(4, "a"))
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        patched.setattr(Transaction, "_complete", taken_for_dead)
+        hudi.Table.open(path, options=SHARED).upsert(batch(4, "a"))
     assert refused
-    opened = hudi.Table.open(path)
-    found = opened.to_arrow(columns=["id", "ts"]).to_pylist()
-    assert {row["id"]: row["ts"] for row in found} == {"a": 4, "b": 1, "x": 1}
-    assert not [one for one in opened.timeline.instants if one.action is Action.ROLLBACK]
+    assert ours(str(path)) == {"a": 4, "b": 1, "x": 1}
+    instants = hudi.Table.open(path).timeline.instants
+    assert not [one for one in instants if one.action is Action.ROLLBACK]

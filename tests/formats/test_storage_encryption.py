@@ -16,9 +16,10 @@ import hudi_core as hudi
 from hudi_core.errors import InvalidOptionError
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.options import StorageOptions
-from tests.federated_tables import FORMATS, Store, is_data, many, new_table, ordered, states
+from tests.federated_tables import Store, is_data, many, ordered, placed_table, states
 from tests.moto_s3 import S3Service
 from tests.s3_process import s3_in_a_process
+from tests.tables import FORMATS
 
 KEY, OTHER = (f"arn:aws:kms:us-east-1:123456789012:key/{name}" for name in ("base", "other"))
 ALGORITHM, KEY_NAME = "fs.s3a.encryption.algorithm", "fs.s3a.encryption.key"
@@ -57,7 +58,7 @@ def test_each_root_has_its_key(s3: S3Service, tmp_path: Path, table_format: str)
     store = Store("s3", tmp_path, s3)
     base, root = store.new(), store.new()
     options = {ALGORITHM: "SSE-KMS", KEY_NAME: KEY, of_bucket(root, KEY_NAME): OTHER}
-    made = new_table(store, table_format, base=base, root=root, options=options)
+    made = placed_table(store, table_format, base=base, root=root, options=options)
     for _ in states(made.table, lambda data: data):
         pass
     made.table.cluster(options={"hoodie.clustering.plan.strategy.small.file.limit": "1000000"})
@@ -79,13 +80,13 @@ def test_each_root_has_its_key(s3: S3Service, tmp_path: Path, table_format: str)
 
 def test_the_table_folder_and_several_roots(s3: S3Service, tmp_path: Path) -> None:
     store = Store("s3", tmp_path, s3)
-    plain = new_table(
+    plain = placed_table(
         store, plain=True, options={"fs.s3a.server-side-encryption-algorithm": "AES256"}
     )
     plain.table.insert(many(range(6), 1))
     assert encryptions(s3, plain.base) == {("AES256", None)}
     base, near, far = (store.new() for _ in range(3))
-    made = new_table(
+    made = placed_table(
         store,
         "iceberg",
         base=base,

@@ -34,19 +34,19 @@ from hudi_core.storage.properties_file import read_properties, update_properties
 from hudi_core.txn.begin import begin
 from hudi_core.txn.table_lock import table_lock
 from tests.federated_tables import (
-    FORMATS,
     OBJECT_STORE,
     Federated,
     Store,
     is_data,
     many,
-    new_table,
     ordered,
-    rows,
+    placed_table,
+    trips,
 )
 from tests.moto_s3 import S3Service
 from tests.s3_process import s3_in_a_process
 from tests.samples import IS_WHOLE, sampled
+from tests.tables import FORMATS
 from tests.unit.mortal_disk import Killed, MortalDisk
 
 BACK = {"hoodie.storage.strategy.class": "default"}
@@ -75,7 +75,7 @@ def disk(tmp_path: Path) -> Store:
 
 def filled(store: Store, table_format: str, **how: Any) -> tuple[Federated, dict[str, Any]]:
     """A table of some commits, and its rows as of each."""
-    made = new_table(store, table_format, **how)
+    made = placed_table(store, table_format, **how)
     for ts, keys in enumerate((range(12), range(6, 18), range(3)), start=1):
         made.table.upsert(many(keys, ts))
     past: dict[str, Any] = {
@@ -313,7 +313,7 @@ def test_a_death_at_any_step_leaves_a_table(
 def test_what_cannot_be_is_refused_before_anything_changes(disk: Store) -> None:
     plain, _ = filled(disk, "delta", plain=True)
     iceberg, _ = filled(disk, "iceberg", plain=True)
-    other = new_table(disk, "native")
+    other = placed_table(disk, "native")
     other.table.insert(many(range(3), 1))
     before = {str(one): one.stat().st_mtime_ns for one in disk.folder.rglob("*")}
     two = {**at(f"{disk.new()},{disk.new()}")}
@@ -371,8 +371,8 @@ def test_logs_of_changes_move_too(disk: Store) -> None:
 
 
 def test_executors_of_spark_copy_many_files(disk: Store, spark: Any) -> None:
-    plain = new_table(disk, "iceberg", plain=True)
-    plain.table.insert(rows(*((f"k{n}", f"c{n}", 1) for n in range(40))))
+    plain = placed_table(disk, "iceberg", plain=True)
+    plain.table.insert(trips(*((f"k{n}", f"c{n}", 1) for n in range(40))))
     expected, root = ordered(plain.table.to_arrow()), disk.new()
     told: list[tuple[int, int]] = []
     engine = SparkEngine(spark)
@@ -385,7 +385,7 @@ def test_executors_of_spark_copy_many_files(disk: Store, spark: Any) -> None:
 
 def test_a_table_without_a_metadata_table_gets_one(disk: Store) -> None:
     off = {"hoodie.metadata.enable": "false"}
-    plain = new_table(disk, plain=True, options=off)
+    plain = placed_table(disk, plain=True, options=off)
     plain.table.upsert(many(range(12), 1))
     expected = ordered(plain.table.to_arrow())
     with pytest.raises(InvalidOptionError, match="only its metadata table"):
@@ -396,7 +396,7 @@ def test_a_table_without_a_metadata_table_gets_one(disk: Store) -> None:
 
 
 def test_another_table_of_the_name_keeps_its_files(disk: Store) -> None:
-    other = new_table(disk, "native")
+    other = placed_table(disk, "native")
     other.table.insert(many(range(12), 1))
     files = other.data_files()
     plain, past = filled(disk, "native", plain=True)
@@ -490,7 +490,7 @@ def test_the_command_moves_files(disk: Store) -> None:
 
 @pytest.mark.parametrize("more", [[], ["--to", "native", "--storage", "default"]])
 def test_the_command_does_one_of_both(disk: Store, more: list[str]) -> None:
-    plain = new_table(disk, plain=True)
+    plain = placed_table(disk, plain=True)
     done = CliRunner().invoke(app, ["table", "convert", plain.base, *more])
     assert done.exit_code == 2
     assert "one of --to and --storage" in done.stderr

@@ -28,18 +28,18 @@ from hudi_core.txn.table_lock import table_lock
 from tests.counted_s3 import counted_s3
 from tests.federated_tables import (
     OBJECT_STORE,
-    SCHEMA,
     STORES,
+    TRIPS,
     Federated,
     Store,
     is_data,
     many,
-    new_table,
     ordered,
-    rows,
+    placed_table,
     seen,
     states,
     take_back,
+    trips,
 )
 from tests.moto_s3 import S3Service
 from tests.s3_process import s3_in_a_process
@@ -81,8 +81,8 @@ def test_partitions_on_several_disks(tmp_path: Path, table_format: str, strategy
     }
     if strategy == "default":
         options["hoodie.storage.strategy.hash.bits"] = "5"  # of no use to it, and kept as it is
-    federated = new_table(store, table_format, root=f"{near},{far}", options=options)
-    plain = new_table(store, table_format, plain=True).table
+    federated = placed_table(store, table_format, root=f"{near},{far}", options=options)
+    plain = placed_table(store, table_format, plain=True).table
     same = states(plain, lambda data: data)
     for _ in states(federated.table, lambda data: data):
         next(same)
@@ -118,7 +118,7 @@ def test_another_service(s3: S3Service, s3_process: S3Service, tmp_path: Path, s
         **given,
     }
     store = Store("s3", tmp_path, s3)
-    federated = new_table(store, root=f"{near},{far}", options=options)
+    federated = placed_table(store, root=f"{near},{far}", options=options)
     federated.table.insert(many(range(12), 1))
     federated.table.upsert(spark.createDataFrame(many(range(6), 2).to_pandas()))
     expected = sorted(
@@ -136,7 +136,7 @@ def test_another_service(s3: S3Service, s3_process: S3Service, tmp_path: Path, s
     text = b"".join(properties.values()).decode("latin-1")
     assert "another-" not in text
     with pytest.raises(errors.UnsupportedTableError, match="one set of credentials"):
-        new_table(store, "iceberg", root=f"{near},{far}", name="two", options=options)
+        placed_table(store, "iceberg", root=f"{near},{far}", name="two", options=options)
     report = again.validate()
     assert (report.differences, report.orphans) == ((), ())
     again.drop()
@@ -189,7 +189,7 @@ def test_a_strategy_of_a_distribution_is_found_by_its_name(tmp_path: Path, insta
     assert {"by-year", "default", "object_store"} <= {*STORAGE_POINT.names()}
     store, root = Store("disk", tmp_path), str(tmp_path / "store")
     by_year = {"hoodie.storage.strategy.class": "by-year", "hoodie.storage.path": root}
-    federated = new_table(store, plain=True, options=by_year)
+    federated = placed_table(store, plain=True, options=by_year)
     for _ in states(federated.table, lambda data: data):
         pass
     expected = ordered(federated.table.to_arrow())
@@ -210,7 +210,7 @@ def test_a_strategy_of_a_distribution_is_found_by_its_name(tmp_path: Path, insta
 def test_a_strategy_that_fails_to_load_is_named(tmp_path: Path, installed: Path, name: str) -> None:
     options = {"hoodie.storage.strategy.class": name, "hoodie.storage.path": str(tmp_path / "s")}
     with pytest.raises(errors.PluginLoadError, match=f"storage strategy '{name}'"):
-        new_table(Store("disk", tmp_path), plain=True, options=options)
+        placed_table(Store("disk", tmp_path), plain=True, options=options)
 
 
 def test_two_strategies_of_one_name_are_refused(tmp_path: Path, installed: Path) -> None:
@@ -225,7 +225,7 @@ def test_two_strategies_of_one_name_are_refused(tmp_path: Path, installed: Path)
         "hoodie.storage.path": str(tmp_path / "s"),
     }
     with pytest.raises(errors.PluginConflictError, match="by-year, rival"):
-        new_table(Store("disk", tmp_path), plain=True, options=options)
+        placed_table(Store("disk", tmp_path), plain=True, options=options)
 
 
 BROKEN = """
@@ -249,7 +249,7 @@ def test_a_strategy_in_breach_writes_nothing(tmp_path: Path, installed: Path, an
         "hoodie.storage.path": str(tmp_path / "s"),
     }
     with pytest.raises(errors.PluginError, match="storage strategy 'by-year'"):
-        for _ in states(new_table(store, plain=True, options=options).table, lambda data: data):
+        for _ in states(placed_table(store, plain=True, options=options).table, lambda data: data):
             pass
     assert not list(tmp_path.rglob("*.parquet"))
 
@@ -258,7 +258,7 @@ def test_a_strategy_in_breach_writes_nothing(tmp_path: Path, installed: Path, an
 def test_a_copy_of_a_table_does_not_touch_its_files(tmp_path: Path, table_format: str) -> None:
     store = Store("disk", tmp_path)
     root = store.new("store")
-    original = new_table(store, table_format, root=root)
+    original = placed_table(store, table_format, root=root)
     for _ in states(original.table, lambda data: data):
         pass
     rows, files = ordered(original.table.to_arrow()), store.files(root)
@@ -310,7 +310,7 @@ def refused(store: Store, error: type[errors.HudiError], match: str, **how: Any)
     base = how.pop("base", None) or store.new("refused")
     before = files(store, base)
     with pytest.raises(error, match=match):
-        new_table(store, base=base, name="refused", **how)
+        placed_table(store, base=base, name="refused", **how)
     assert files(store, base) == before
 
 
@@ -336,14 +336,14 @@ def sound(*tables: Federated) -> None:
 
 @pytest.mark.parametrize("table_format", ["native", "iceberg", "delta"])
 def test_no_storage_path_in_a_delta_table(store: Store, table_format: str) -> None:
-    plain = filled(new_table(store, "delta", plain=True))
+    plain = filled(placed_table(store, "delta", plain=True))
     for root in (plain.base, f"{plain.base}/sub", f"{plain.base}/sub/sub"):
         before = store.files(plain.base)
         refused(
             store, errors.StoragePathTakenError, "_delta_log", table_format=table_format, root=root
         )
         assert store.files(plain.base) == before
-    federated = filled(new_table(store, "delta", name="first"))
+    federated = filled(placed_table(store, "delta", name="first"))
     for root in (f"{federated.root}/sub", f"{federated.root}/a/b"):
         refused(
             store,
@@ -357,7 +357,7 @@ def test_no_storage_path_in_a_delta_table(store: Store, table_format: str) -> No
 
 def test_no_delta_table_around_a_storage_path(store: Store) -> None:
     above = store.new("above")
-    native = filled(new_table(store, root=f"{above}/one/two"))
+    native = filled(placed_table(store, root=f"{above}/one/two"))
     for root in (above, f"{above}/one"):
         refused(
             store, errors.StoragePathTakenError, "hoodie_tables", table_format="delta", root=root
@@ -368,17 +368,17 @@ def test_no_delta_table_around_a_storage_path(store: Store) -> None:
         )
     # nor around the folder of a table, or anything else
     folder = store.new("folder")
-    plain = filled(new_table(store, base=f"{folder}/plain", plain=True))
+    plain = filled(placed_table(store, base=f"{folder}/plain", plain=True))
     refused(store, errors.StoragePathTakenError, "is there", table_format="delta", root=folder)
     store.put(other := store.new("other"), "stray.parquet", b"")
     refused(store, errors.StoragePathTakenError, "stray", table_format="delta", root=other)
-    sound(native, plain, filled(new_table(store, "delta", root=f"{above}/three")))
+    sound(native, plain, filled(placed_table(store, "delta", root=f"{above}/three")))
 
 
 @pytest.mark.parametrize("table_format", ["native", "iceberg"])
 def test_no_folder_of_a_table_in_a_delta_table(store: Store, table_format: str) -> None:
-    federated = filled(new_table(store, "delta", name="first"))
-    plain = filled(new_table(store, "delta", plain=True))
+    federated = filled(placed_table(store, "delta", name="first"))
+    plain = filled(placed_table(store, "delta", plain=True))
     for base, match in (
         (f"{federated.root}/plain", "the table first"),
         (f"{federated.root}/a/b/plain", "the table first"),
@@ -397,7 +397,7 @@ def test_no_folder_of_a_table_in_a_delta_table(store: Store, table_format: str) 
 
 
 def test_no_conversion_to_delta_around_files_of_others(store: Store) -> None:
-    outer = filled(new_table(store, plain=True))
+    outer = filled(placed_table(store, plain=True))
     # as an earlier release let it be
     claim = Claim("inner", store.new("inner"), "native")
     store.put(outer.base, f"stores/one/{claim.path}", claim.encode())
@@ -408,13 +408,13 @@ def test_no_conversion_to_delta_around_files_of_others(store: Store) -> None:
             outer.table.convert("delta", dry_run=dry_run)
     assert hudi.Table.open(outer.base, store.options).format == "native"
     # tables below the storage path of one
-    shared = filled(new_table(store))
-    inside = filled(new_table(store, base=f"{shared.root}/tables/two", name="two", plain=True))
+    shared = filled(placed_table(store))
+    inside = filled(placed_table(store, base=f"{shared.root}/tables/two", name="two", plain=True))
     with pytest.raises(errors.StoragePathTakenError, match="another table has files there"):
         shared.table.convert("delta")
     # and one that is itself below a Delta table
     around = store.new("around")
-    below = filled(new_table(store, base=f"{around}/below", plain=True))
+    below = filled(placed_table(store, base=f"{around}/below", plain=True))
     store.put(around, "_delta_log/00000000000000000000.json", b"{}\n")
     with pytest.raises(errors.StoragePathTakenError, match=r"has _delta_log"):
         below.table.convert("delta")
@@ -435,16 +435,16 @@ def test_a_delta_table_that_hudi_does_not_know(tmp_path: Path) -> None:
 
 def test_a_storage_path_in_the_folder_of_a_table(store: Store) -> None:
     """It would go with the table."""
-    plain = filled(new_table(store, plain=True))
+    plain = filled(placed_table(store, plain=True))
     for root in (plain.base, f"{plain.base}/a/b"):
         refused(store, errors.StoragePathTakenError, "the folder of a table", root=root)
     sound(plain)
 
 
 def test_a_table_outlives_a_place_that_its_successor_cannot_have(store: Store) -> None:
-    delta = filled(new_table(store, "delta", name="first"))
-    taken = new_table(store, name="taken")
-    old = filled(new_table(store, name="old"))
+    delta = filled(placed_table(store, "delta", name="first"))
+    taken = placed_table(store, name="taken")
+    old = filled(placed_table(store, name="old"))
     options = {
         "hoodie.table.name": "old",
         "hoodie.datasource.write.recordkey.field": "id",
@@ -473,7 +473,7 @@ def test_a_table_outlives_a_place_that_its_successor_cannot_have(store: Store) -
 
 
 def test_a_delta_table_moves_up_and_down(store: Store) -> None:
-    delta = filled(new_table(store, "delta", root=f"{store.new()}/sub"))
+    delta = filled(placed_table(store, "delta", root=f"{store.new()}/sub"))
     above = delta.root.rpartition("/")[0]
     table = delta.table
     for root in (above, f"{above}/sub/sub", above):
@@ -494,11 +494,11 @@ def test_two_that_look_at_the_same_time(tmp_path: Path, monkeypatch: pytest.Monk
         if path == ".hoodie_tables/outer.json":
             monkeypatch.undo()
             with pytest.raises(errors.StoragePathTakenError, match="the table outer"):
-                new_table(store, root=f"{above}/sub", name="inner")
-            made.append(new_table(store, root=store.new(), name="inner"))
+                placed_table(store, root=f"{above}/sub", name="inner")
+            made.append(placed_table(store, root=store.new(), name="inner"))
 
     monkeypatch.setattr(PosixStorage, "put_if_absent", meet)
-    outer = new_table(store, "delta", root=above, name="outer")
+    outer = placed_table(store, "delta", root=above, name="outer")
     assert len(made) == 1
     sound(filled(outer))
 
@@ -516,12 +516,12 @@ def test_requests_of_a_creation(tmp_path: Path) -> None:
 
 def cost(s3: Any, place: str, options: dict[str, str]) -> list[str]:
     before = len(s3.requests())
-    hudi.Table.create(s3.root(place), SCHEMA, record_key="id", options={**s3.given, **options})
+    hudi.Table.create(s3.root(place), TRIPS, record_key="id", options={**s3.given, **options})
     return list(s3.requests()[before:])
 
 
 Write = Callable[[hudi.Table], object]
-INSERTED = rows(("new", "a", 5), ("newer", "b", 5))
+INSERTED = trips(("new", "a", 5), ("newer", "b", 5))
 WRITES: dict[str, Write] = {
     "insert": lambda table: table.insert(INSERTED),
     "bulk_insert": lambda table: table.bulk_insert(INSERTED),
@@ -534,9 +534,9 @@ NO_GROWTH = {"hoodie.parquet.small.file.limit": "0"}
 @pytest.fixture
 def base(tmp_path: Path) -> str:
     """The path of a table with a storage path, of four rows."""
-    made = new_table(Store("disk", tmp_path))
-    made.table.insert(rows(("k0", "a", 1), ("k1", "b", 1), ("k2", "c", 1)))
-    made.table.upsert(rows(("k0", "a", 2), ("k3", "b", 2)))
+    made = placed_table(Store("disk", tmp_path))
+    made.table.insert(trips(("k0", "a", 1), ("k1", "b", 1), ("k2", "c", 1)))
+    made.table.upsert(trips(("k0", "a", 2), ("k3", "b", 2)))
     return made.base
 
 
@@ -582,7 +582,7 @@ def test_what_others_wrote_is_named_by_all_who_look(base: str, operation: str) -
     assert f"hudi rollback {base} {last}" in caught.value.hint
     assert f"hudi table repair --metadata {base}" in caught.value.hint
     with pytest.raises(errors.MisplacedFileError):
-        hudi.Table.open(base).upsert(rows(("new", "a", 6), ("newer", "b", 6)))
+        hudi.Table.open(base).upsert(trips(("new", "a", 6), ("newer", "b", 6)))
     with pytest.raises(errors.MisplacedFileError):
         hudi.Table.open(base).repair_metadata()
     told = [one.found or "" for one in hudi.Table.open(base).validate().differences]
@@ -606,13 +606,13 @@ def test_a_metadata_table_that_others_dropped_is_not_made_without_their_files(ba
     with another_engine(base) as theirs:
         drop_metadata_table(base)
         # it sees no row, so that both are new to it
-        theirs.upsert(rows(("k0", "a", 3), ("new", "b", 3)), options=NO_METADATA)
+        theirs.upsert(trips(("k0", "a", 3), ("new", "b", 3)), options=NO_METADATA)
     with pytest.raises(errors.CorruptMetadataError) as missing:
         seen(base)
     assert f"`hudi table repair --metadata {base}`" in missing.value.hint
     # it would take the table for one without these rows
     with pytest.raises(errors.MisplacedFileError):
-        hudi.Table.open(base).insert(rows(("more", "c", 4)))
+        hudi.Table.open(base).insert(trips(("more", "c", 4)))
     with pytest.raises(errors.MisplacedFileError):
         hudi.Table.open(base).repair_metadata()
     undo(base)
@@ -648,7 +648,7 @@ def test_a_metadata_table_that_others_made_is_refused(base: str, writes: bool) -
         assert caught.value.hint.endswith("run `hudi table repair --metadata PATH`.")
     if writes:
         with pytest.raises(errors.MisplacedFileError):
-            hudi.Table.open(base).insert(rows(("more", "c", 4)))
+            hudi.Table.open(base).insert(trips(("more", "c", 4)))
     undo(base)
     assert seen(base) == BEFORE
     assert hudi.Table.open(base).count() == len(BEFORE)
@@ -656,7 +656,7 @@ def test_a_metadata_table_that_others_made_is_refused(base: str, writes: bool) -
 
 def test_a_metadata_table_that_others_made_stays_when_files_move(tmp_path: Path) -> None:
     store = Store("disk", tmp_path)
-    made = new_table(store, plain=True)
+    made = placed_table(store, plain=True)
     made.table.insert(INSERTED)
     stated = Path(made.base, ".hoodie/metadata", PROPERTIES_PATH)
     lines = stated.read_text().splitlines()

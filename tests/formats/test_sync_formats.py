@@ -26,11 +26,11 @@ from hudi_core.sync.result import EntryChange
 from tests import tables
 
 HIVE = "hoodie.datasource.hive_sync."
-SCHEMA = pa.schema([("id", pa.int64()), ("City", pa.string())])
+CAPITALS = pa.schema([("id", pa.int64()), ("City", pa.string())])
 
 
 def trips(ids: list[int], cities: list[str]) -> pa.Table:
-    return pa.table({"id": ids, "City": cities}, SCHEMA)
+    return pa.table({"id": ids, "City": cities}, CAPITALS)
 
 
 def of_trips(path: Path, options: dict[str, Any], kind: str) -> hudi.Table:

@@ -40,8 +40,8 @@ from tests.formats.trino_client import (
     rows_of_split,
     table_name,
 )
+from tests.tables import FORMATS
 
-FORMATS = ("native", "iceberg", "delta")
 UTC = dt.UTC
 DAY = dt.date(2026, 1, 2)
 ROWS = pa.table(

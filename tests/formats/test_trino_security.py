@@ -96,7 +96,7 @@ def client(tables: dict[TableName, str]) -> Iterator[Any]:
         yield client
 
 
-def rows(client: Any, split: bytes, columns: Any = ("v",), token: Any = None) -> Any:
+def trino_rows(client: Any, split: bytes, columns: Any = ("v",), token: Any = None) -> Any:
     identifier = PROTOCOL.Identifier(id=split)
     return client.trinoGetRows(identifier, list(columns), 40, token or no_token())
 
@@ -127,11 +127,11 @@ def test_a_forged_split_of_a_table_not_served(client: Any, tables: dict[TableNam
     )
     with client_of(forger) as own:
         forged = splits(own, table_name(*SECRET)).splits[0].splitId.id
-        assert CANARY in str(rows(own, forged))
+        assert CANARY in str(trino_rows(own, forged))
     plain = forged[73:]
     for attempt in (forged, plain, b"", b"\x01", b"{}", b"[" * 100_000):
         with refused("not signed by this service") as error:
-            rows(client, attempt)
+            trino_rows(client, attempt)
         assert error.value.retryable is False
 
 
@@ -141,45 +141,45 @@ def test_a_split_of_a_table_served_elsewhere(client: Any, tables: dict[TableName
     with client_of(TrinoService(hudi.Connector(), {SECRET: tables[SECRET]}, signer=signer)) as own:
         foreign = splits(own, table_name(*SECRET)).splits[0].splitId.id
     with refused(r"x\.x is not known"):
-        rows(client, foreign)
+        trino_rows(client, foreign)
 
 
 def test_changed_splits_and_tokens(client: Any) -> None:
     first = splits(client)
     split = first.splits[0].splitId.id
-    page = rows(client, split)
+    page = trino_rows(client, split)
     for at in (0, 1, 32, 33, 40, 41, 72, 73, 90, len(split) // 2, -1):
         with refused("not signed by this service"):
-            rows(client, _flipped(split, at))
+            trino_rows(client, _flipped(split, at))
     for at in (0, 1, 32, 33, 40, 41, 72, 73, -1):
         with refused("not signed by this service"):
             splits(client, token=token_of(changed(first.nextToken, at)))
         with refused("not signed by this service"):
-            rows(client, split, token=token_of(changed(page.nextToken, at)))
-    assert rows(client, split) == page
+            trino_rows(client, split, token=token_of(changed(page.nextToken, at)))
+    assert trino_rows(client, split) == page
 
 
 def test_tokens_of_something_else(client: Any) -> None:
     first = splits(client)
     split = first.splits[0].splitId.id
     other = splits(client, token=token_of(first.nextToken)).splits[0].splitId.id
-    page = rows(client, split)
+    page = trino_rows(client, split)
     more_splits, more_rows = token_of(first.nextToken), token_of(page.nextToken)
     with refused("for another scan"):
         splits(client, NAMES[1], more_splits)
     with refused("for another scan"):
         splits(client, NAMES[0], more_splits, domain("id", between("bigint", 3, 5)))
     with refused("for another scan, split or choice of columns"):
-        rows(client, other, token=more_rows)
+        trino_rows(client, other, token=more_rows)
     with refused("for another scan, split or choice of columns"):
-        rows(client, split, ["id"], more_rows)
+        trino_rows(client, split, ["id"], more_rows)
     # each kind for itself
     with refused("not signed by this service"):
         splits(client, token=more_rows)
     with refused("not signed by this service"):
-        rows(client, split, token=more_splits)
+        trino_rows(client, split, token=more_splits)
     with refused("not signed by this service"):
-        rows(client, first.nextToken.id)
+        trino_rows(client, first.nextToken.id)
 
 
 def test_what_was_handed_out_expires(tables: dict[TableName, str]) -> None:
@@ -188,16 +188,16 @@ def test_what_was_handed_out_expires(tables: dict[TableName, str]) -> None:
     with client_of(service_of(tables, options, clock=clock)) as client:
         first = splits(client)
         split = first.splits[0].splitId.id
-        page = rows(client, split)
+        page = trino_rows(client, split)
         clock.now += 2 * HOUR
         again = splits(client, token=token_of(first.nextToken))
-        assert rows(client, split).columnBlocks == page.columnBlocks
+        assert trino_rows(client, split).columnBlocks == page.columnBlocks
         clock.now += HOUR
         with refused("expired at 2027-01-15T1.*hudi.trino.split-lifetime") as error:
-            rows(client, split)
+            trino_rows(client, split)
         assert error.value.retryable is False
         with refused("expired at"):
-            rows(client, split, token=token_of(page.nextToken))
+            trino_rows(client, split, token=token_of(page.nextToken))
         with refused("expired at"):
             splits(client, token=token_of(first.nextToken))
         # a scan that goes on gets tokens that hold longer
@@ -221,15 +221,15 @@ def test_calls_are_repeated_at_a_second_server(
         one, two, none = (stack.enter_context(client_of(each)) for each in (first, second, third))
         batch = splits(one)
         split = batch.splits[0].splitId.id
-        page = rows(one, split)
+        page = trino_rows(one, split)
         for client in (one, two, two):
             assert len(splits(client, token=token_of(batch.nextToken)).splits) == 1
-            assert rows(client, split).columnBlocks == page.columnBlocks
-            assert rows(client, split, token=token_of(page.nextToken)).rowCount > 0
+            assert trino_rows(client, split).columnBlocks == page.columnBlocks
+            assert trino_rows(client, split, token=token_of(page.nextToken)).rowCount > 0
         with refused("need the same key: hudi.trino.signing-key-file"):
             splits(none, token=token_of(batch.nextToken))
         with refused("need the same key: hudi.trino.signing-key-file"):
-            rows(none, split)
+            trino_rows(none, split)
 
 
 def test_a_key_is_replaced_without_a_pause(tables: dict[TableName, str]) -> None:
@@ -242,12 +242,12 @@ def test_a_key_is_replaced_without_a_pause(tables: dict[TableName, str]) -> None
     with client_of(service(old)) as client:
         split = splits(client).splits[0].splitId.id
     with client_of(service(new, old)) as client:
-        assert rows(client, split).rowCount > 0
+        assert trino_rows(client, split).rowCount > 0
         signed_by_new = splits(client).splits[0].splitId.id
     with client_of(service(new)) as client:
-        assert rows(client, signed_by_new).rowCount > 0
+        assert trino_rows(client, signed_by_new).rowCount > 0
         with refused("not signed by this service"):
-            rows(client, split)
+            trino_rows(client, split)
 
 
 def test_a_server_reads_where_it_finds_it(tables: dict[TableName, str], tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_calls_that_lack_something(client: Any) -> None:
     split = splits(client).splits[0].splitId.id
     for columns, reason in ((["nothing"], "nothing"), (["v", "v"], "twice")):
         with refused(reason):
-            rows(client, split, columns)
+            trino_rows(client, split, columns)
 
 
 def test_a_failure_inside_says_where_its_cause_is(

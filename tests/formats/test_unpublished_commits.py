@@ -27,7 +27,7 @@ from tests import tables
 from tests.formats import columns
 from tests.formats.delta_tables import row
 from tests.formats.foreign_writers import iceberg
-from tests.formats.service_tables import agree, bag, batch, by_delta, by_iceberg, new_table
+from tests.formats.service_tables import agree, bag, batch, by_delta, by_iceberg, two_writes
 
 _MAGIC = b"PAR1"
 _REPEATED = 2
@@ -182,7 +182,7 @@ def other_engine(path: Path, *, by_avro: bool = False) -> Iterator[hudi.Table]:
 
 
 NAMES = "schema.name-mapping.default"
-FORMATS = ("iceberg", "delta", "iceberg,delta")
+PUBLISHED = ("iceberg", "delta", "iceberg,delta")
 
 
 @pytest.fixture
@@ -190,17 +190,17 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
-def rows(*keys: int, ts: int = 0) -> pa.Table:
-    return pa.Table.from_pylist([row(key, ts, key / 4) for key in keys], columns.SCHEMA)
+def typed_rows(*keys: int, ts: int = 0) -> pa.Table:
+    return pa.Table.from_pylist([row(key, ts, key / 4) for key in keys], columns.TYPED)
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", PUBLISHED)
 def test_its_files_are_read_right_once_they_are_published(path: Path, table_format: str) -> None:
     """Columns of every kind, found by their names where the file has no field ids."""
-    table = tables.new_table(path, rows(*range(8)), format=table_format)
+    table = tables.new_table(path, typed_rows(*range(8)), format=table_format)
     with other_engine(path) as theirs:
-        theirs.upsert(rows(1, 20, ts=5))
-    table.upsert(rows(3, ts=6))
+        theirs.upsert(typed_rows(1, 20, ts=5))
+    table.upsert(typed_rows(3, ts=6))
     held = bag(hudi.Table.open(path).to_arrow())
     for read in (by_iceberg, by_delta):
         if read.__name__.removeprefix("by_") in table_format:
@@ -213,7 +213,7 @@ def test_its_files_are_read_right_once_they_are_published(path: Path, table_form
 @pytest.mark.parametrize("cure", ["repair", "write"])
 def test_tables_with_such_files_are_named_and_healed(path: Path, cure: str) -> None:
     """As releases before published them: their Iceberg tables have no name mapping."""
-    table = new_table(path, "iceberg")
+    table = two_writes(path, "iceberg")
     with other_engine(path) as theirs:
         theirs.upsert(batch(5, "a"))
     table.upsert(batch(6, "x"))
@@ -235,7 +235,7 @@ def test_tables_with_such_files_are_named_and_healed(path: Path, cure: str) -> N
 
 def test_names_of_former_and_new_columns(path: Path) -> None:
     """A file without ids knows the names of its day, and a name may be another column's later."""
-    table = new_table(path, "iceberg")
+    table = two_writes(path, "iceberg")
     with other_engine(path) as theirs:
         theirs.upsert(batch(5, "a"))
     table.alter(rename={"value": "amount"})
@@ -252,11 +252,11 @@ def test_names_of_former_and_new_columns(path: Path) -> None:
     assert hudi.Table.open(path).validate().is_valid
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", PUBLISHED)
 def test_reads_say_once_that_the_timeline_is_ahead(
     path: Path, table_format: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = new_table(path, table_format)
+    table = two_writes(path, table_format)
     held = bag(table.to_arrow())
     with other_engine(path) as theirs:
         theirs.upsert(batch(5, "a"))
@@ -272,10 +272,10 @@ def test_reads_say_once_that_the_timeline_is_ahead(
 
 
 @pytest.mark.parametrize("service", ["clean", "archive"])
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", PUBLISHED)
 def test_cleaned_files_of_that_state_are_named(path: Path, table_format: str, service: str) -> None:
     """Never fewer rows, and never an error about a file alone."""
-    new_table(path, table_format)
+    two_writes(path, table_format)
     few = {
         "hoodie.clean.commits.retained": "1",
         "hoodie.keep.min.commits": "2",
@@ -306,7 +306,7 @@ def test_cleaned_files_of_that_state_are_named(path: Path, table_format: str, se
 
 def test_a_file_group_that_came_and_went_is_named(path: Path) -> None:
     """The published state is whole; a commit in between cannot be published any more."""
-    table = new_table(path, "delta")
+    table = two_writes(path, "delta")
     with other_engine(path):
         for ts in (5, 6, 7):
             paris = batch(ts, "n").set_column(1, "city", pa.array(["paris"]))
@@ -322,19 +322,19 @@ def test_a_file_group_that_came_and_went_is_named(path: Path) -> None:
 
 
 def test_every_commit_keeps_the_names(path: Path) -> None:
-    table = new_table(path, "iceberg")
+    table = two_writes(path, "iceberg")
     table.alter(add_columns={"note": pa.string()})
     names = StaticTable.from_metadata(str(path)).properties[NAMES]
     assert '"note"' in names
     assert '"element"' in names
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", PUBLISHED)
 def test_lists_of_two_levels_are_named_and_rewritten(
     path: Path, table_format: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Readers of Iceberg in Java fail on them; all others read them as they are."""
-    table = new_table(path, table_format)
+    table = two_writes(path, table_format)
     table.delete(where="id = 'b'")  # its NaN, without which footers are as they are written
     with other_engine(path, by_avro=True) as theirs:
         theirs.upsert(batch(5, "a"))

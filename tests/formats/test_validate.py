@@ -28,20 +28,20 @@ from hudi_core.model.result import ProposedCommit
 from hudi_core.plugin.host import FormatHost
 from hudi_core.read.dataset import HudiDataset
 from hudi_core.services.mending.differences import Source, TableValidation
-from tests.formats.service_tables import FORMATS, agree, batch, new_table
+from tests.formats.service_tables import TWO_STEP, agree, batch, two_writes
 from tests.hudi_tables import PLAIN, TRIPS, TXNS
 
-ALL = ("native", *FORMATS)
+ALL = ("native", *TWO_STEP)
 
 
 @pytest.fixture(params=ALL)
 def validated(request: pytest.FixtureRequest, path: Path) -> hudi.Table:
-    return new_table(path, request.param)
+    return two_writes(path, request.param)
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=TWO_STEP)
 def published(request: pytest.FixtureRequest, path: Path) -> hudi.Table:
-    return new_table(path, request.param)
+    return two_writes(path, request.param)
 
 
 def live(table: hudi.Table) -> list[Path]:
@@ -62,7 +62,7 @@ def test_a_sound_table_has_no_difference(validated: hudi.Table) -> None:
     assert report.checked["instants"] == 2
     assert report.checked["footers"] == 2
     assert report.checked["records of files"] > 2
-    if validated.format in FORMATS:
+    if validated.format in TWO_STEP:
         assert report.checked["files of the format"] == 2
 
 
@@ -133,7 +133,7 @@ def test_a_file_that_is_gone_is_named(validated: hudi.Table) -> None:
     report = validated.validate()
     assert gone.name in said(report, Source.STORAGE)
     assert gone.name in said(report, Source.METADATA_TABLE)
-    if validated.format in FORMATS:
+    if validated.format in TWO_STEP:
         assert gone.name in said(report, Source.FORMAT)
 
 
@@ -143,7 +143,7 @@ def test_a_file_of_another_size_is_named(validated: hudi.Table) -> None:
     report = validated.validate(footers=False)
     assert file.name in said(report, Source.STORAGE)
     assert report.rows is None
-    if validated.format in FORMATS:
+    if validated.format in TWO_STEP:
         assert "bytes" in said(report, Source.FORMAT)
 
 
@@ -154,7 +154,7 @@ def test_a_file_whose_rows_were_lost_is_named(validated: hudi.Table) -> None:
     assert "2 rows, as its commit says" in said(report, Source.STORAGE) or (
         "rows, as its commit says" in said(report, Source.STORAGE)
     )
-    if validated.format in FORMATS:
+    if validated.format in TWO_STEP:
         assert "rows" in said(report, Source.FORMAT)
 
 
@@ -168,7 +168,7 @@ def test_a_damaged_file_is_named(validated: hudi.Table) -> None:
 def test_what_another_engine_left_is_listed_and_is_no_difference(
     path: Path, table_format: str
 ) -> None:
-    validated = new_table(path, table_format)
+    validated = two_writes(path, table_format)
     left = ["data/00000-1-3f.parquet"]
     for name in table_format.split(","):
         left += {
@@ -189,7 +189,7 @@ def test_what_another_engine_left_is_listed_and_is_no_difference(
 
 
 def test_statistics_of_partitions_are_not_left_over(path: Path) -> None:
-    table = new_table(path, "iceberg")
+    table = two_writes(path, "iceberg")
     table.insert(batch(1, "a"))
     current = StaticTable.from_metadata(table.path)
     metadata = Path(current.metadata_location.removeprefix("file://"))
@@ -225,7 +225,7 @@ def test_missing_metadata_of_the_format_is_told(published: hudi.Table) -> None:
 
 
 def test_a_file_that_the_format_names_and_the_table_lacks_is_told(path: Path) -> None:
-    table = new_table(path, "delta")
+    table = two_writes(path, "delta")
     source = live(table)[0]
     stranger = path / "stranger.parquet"
     stranger.write_bytes(source.read_bytes())
@@ -252,7 +252,7 @@ def test_a_file_that_the_format_names_and_the_table_lacks_is_told(path: Path) ->
     ],
 )
 def test_wrong_statistics_in_a_log_are_told(path: Path, wrong: dict[str, Any], told: str) -> None:
-    table = new_table(path, "delta")
+    table = two_writes(path, "delta")
     entry = Path(table.path) / "_delta_log/00000000000000000002.json"
     lines = [json.loads(line) for line in entry.read_text().splitlines()]
     for line in lines:
@@ -264,7 +264,7 @@ def test_wrong_statistics_in_a_log_are_told(path: Path, wrong: dict[str, Any], t
 
 
 def test_a_foreign_commit_is_told(path: Path) -> None:
-    table = new_table(path, "delta")
+    table = two_writes(path, "delta")
     log = DeltaTable(table.path)
     log.delete("id = 'a'")
     assert "not made by a Hudi writer" in said(table.validate(), Source.FORMAT)
@@ -275,7 +275,7 @@ def test_a_foreign_commit_is_told(path: Path) -> None:
 def test_a_file_that_no_commit_names_is_told(path: Path, group: str, is_indexed: bool) -> None:
     """Of a group of its own, readers without a metadata table would take it for rows."""
     flag = {"hoodie.metadata.enable": str(is_indexed).lower()}
-    table = new_table(path, "native", **flag)
+    table = two_writes(path, "native", **flag)
     newest = max(live(table), key=lambda one: one.name.split("_")[2])
     older = next(one for one in newest.parent.iterdir() if one.suffix == ".parquet")
     name = newest.name
@@ -300,7 +300,7 @@ def test_a_damaged_metadata_table_is_told(validated: hudi.Table) -> None:
 
 
 def test_a_table_without_a_metadata_table_says_so(path: Path) -> None:
-    table = new_table(path, **{"hoodie.metadata.enable": "false"})
+    table = two_writes(path, **{"hoodie.metadata.enable": "false"})
     report = table.validate()
     assert report.is_valid
     assert report.skipped["metadata table"] == "there is none"
@@ -326,7 +326,7 @@ def test_the_command_tells_by_its_exit_code(published: hudi.Table) -> None:
 
 
 def test_statistics_of_iceberg_are_compared(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = new_table(path, "iceberg")
+    table = two_writes(path, "iceberg")
     assert len(StaticTable.from_metadata(table.path).inspect.files()) == 2
     monkeypatch.setattr("iceberg_format.stats._lower", lambda kind, value: b"\x09" + b"\0" * 7)
     table.upsert(batch(3, "a"))

@@ -22,7 +22,7 @@ from hudi_core.engine.spark import SparkEngine
 from hudi_core.errors import PartitionValueError, RecordKeyError, SchemaError
 from hudi_core.model.commit import ReplaceCommitMetadata
 from tests.formats.service_tables import READERS, agree, batch
-from tests.merging_histories import SCHEMA, batches, by_hudi, held, kinds
+from tests.merging_histories import EVENTS, batches, by_hudi, held, kinds
 from tests.tables import TABLES, new_table
 
 Row = dict[str, Any]
@@ -293,7 +293,7 @@ NAMES = {
 def check(path: Path, table_format: str, engine: Engine, spark: SparkSession | None) -> None:
     (kind,) = (one for one in kinds() if str(one) == NAMES[table_format])
     options = {**kind.options}
-    table = hudi.Table.create(path, SCHEMA, record_key="id", format=table_format, options=options)
+    table = hudi.Table.create(path, EVENTS, record_key="id", format=table_format, options=options)
     for rows in batches(kind.history):
         data = rows if spark is None else spark.createDataFrame(rows).coalesce(1)
         table.upsert(data, engine=engine)

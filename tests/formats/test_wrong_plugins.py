@@ -32,7 +32,7 @@ from hudi_core.errors import (
 from hudi_core.extension.guard import Guard
 from hudi_core.model.instant import State
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.plugin.guarded import GuardedLock
+from hudi_core.plugin.guarded_index import GuardedLock
 from hudi_core.plugin.host import FormatHost
 from hudi_core.services.opening import open_table
 from hudi_core.spi import (
@@ -48,7 +48,7 @@ from hudi_core.spi import (
 )
 from hudi_core.txn.creation import CREATION_PATH
 from hudi_core.txn.table_lock import TableLock
-from tests.formats.two_steps import SCHEMA, batch, ours
+from tests.formats.two_steps import CITIES, batch, ours
 from tests.formats.wrong_format import FAULTS, Lister, RicherLister, answer
 
 WRONG = {"hoodie.table.format": "wrong", "hoodie.table.name": "wrong"}
@@ -69,7 +69,7 @@ def create(path: Path, **options: str) -> hudi.Table:
         for key, value in options.items()
     }
     given = {**WRONG, **KEYS, **own}
-    return hudi.Table.create(path, SCHEMA, options=given)
+    return hudi.Table.create(path, CITIES, options=given)
 
 
 def fails(error: BaseException) -> Fault:
@@ -356,7 +356,7 @@ def emptied(right: Callable[[], Any]) -> Any:
 @pytest.mark.parametrize("metadata_table", ["true", "false"])
 def test_rows_do_not_disappear(asked: str, metadata_table: str, path: Path) -> None:
     table = hudi.Table.create(
-        path, SCHEMA, options={**WRONG, **KEYS, "hoodie.metadata.enable": metadata_table}
+        path, CITIES, options={**WRONG, **KEYS, "hoodie.metadata.enable": metadata_table}
     )
     table.insert(batch(1, "a", "x"))
     table.insert(batch(1, "b"))
@@ -431,7 +431,7 @@ def test_a_table_to_be_is_shown_whole(path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(FormatHost, "check_creation", look)
     create(path, pace="fast")
-    assert shown == [(f"{path}", SCHEMA.names, {"pace": "fast"}, "wrong")]
+    assert shown == [(f"{path}", CITIES.names, {"pace": "fast"}, "wrong")]
 
 
 @pytest.mark.parametrize("at", ["before", "after"])
@@ -642,7 +642,7 @@ def test_what_is_passed_on_is_not_warned_of(path: Path) -> None:
 
 def test_options_of_a_format_that_declares_none_are_its_own(path: Path) -> None:
     options = {**WRONG, **KEYS, "hoodie.table.format": "toy", "hoodie.table.format.toy.any": "1"}
-    hudi.Table.create(path, SCHEMA, options=options)
+    hudi.Table.create(path, CITIES, options=options)
 
 
 @pytest.mark.parametrize(

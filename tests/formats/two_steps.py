@@ -28,7 +28,7 @@ from hudi_core.txn.transaction import Transaction
 from tests import tables
 from tests.tables import rows_of
 
-SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
+CITIES = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
 SHARED = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
 Write = Callable[[hudi.Table], hudi.CommitResult]
 Rows = dict[str, int]
@@ -40,10 +40,10 @@ class Died(Exception):
 
 def batch(ts: int, *keys: str) -> pa.Table:
     """Rows of the partition rome, where the key is before m, or oslo."""
-    return rows_of(SCHEMA, *((key, "rome" if key < "m" else "oslo", ts) for key in keys))
+    return rows_of(CITIES, *((key, "rome" if key < "m" else "oslo", ts) for key in keys))
 
 
-def new_table(path: Path, format_name: Any, **options: str) -> hudi.Table:
+def small_table(path: Path, format_name: Any, **options: str) -> hudi.Table:
     return tables.new_table(path, batch(1, "a", "b", "x"), options, format=format_name)
 
 
@@ -94,7 +94,7 @@ def newest_iceberg(path: Path) -> StaticTable:
 
 
 READ: dict[str, Callable[[Path], Rows]] = {"delta": by_delta, "iceberg": by_iceberg}
-FORMATS = tuple(sorted(READ))
+READABLE = tuple(sorted(READ))
 
 
 def read(table: hudi.Table) -> Rows:

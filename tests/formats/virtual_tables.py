@@ -17,7 +17,7 @@ from tests.tables import new_table
 
 _TEXTS: Final = [("id", pa.string()), ("number", pa.int32()), ("city", pa.string())]
 _NUMBERS: Final = [("day", pa.int64()), ("ts", pa.int64()), ("value", pa.float64())]
-SCHEMA: Final = pa.schema([*_TEXTS, *_NUMBERS])
+KEY_COLUMNS: Final = pa.schema([*_TEXTS, *_NUMBERS])
 LEVELS: Final[Mapping[str, Mapping[str, str]]] = {
     "no meta columns": {"hoodie.populate.meta.fields": "false"},
     "no key column": {"hoodie.recordkey.virtual.enabled": "true"},
@@ -74,7 +74,7 @@ def made(
     given = {**fixed, **INDEXES[index], **own, **(LEVELS[level] if level else {}), **options}
     ordering = "value" if generator == "simple number" else "ts"
     settings = {"record_key": keys, "partition_by": partitions, "ordering_field": ordering}
-    return new_table(path, SCHEMA, given, format=table_format, **settings)
+    return new_table(path, KEY_COLUMNS, given, format=table_format, **settings)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Step:
 
         Rows are written from a DataFrame where a session is given.
         """
-        given = pa.Table.from_pylist(self.rows, SCHEMA)
+        given = pa.Table.from_pylist(self.rows, KEY_COLUMNS)
         rows = given if spark is None else spark.createDataFrame(given)
         match self.operation:
             case "cluster":
@@ -167,5 +167,5 @@ def history(seed: int, *, by_ts: bool = False, length: int = 9) -> list[Step]:
 
 def equal(one: hudi.Table, other: hudi.Table) -> None:
     """Both tables have the same rows."""
-    names = SCHEMA.names
+    names = KEY_COLUMNS.names
     assert bag(one.to_arrow(columns=names)) == bag(other.to_arrow(columns=names))

@@ -75,7 +75,7 @@ DELETING: Final[tuple[Made, ...]] = (
 )
 
 
-def rows(layout: Layout, made: tuple[Made, ...], batch: str) -> list[Row]:
+def batch_rows(layout: Layout, made: tuple[Made, ...], batch: str) -> list[Row]:
     """Make rows; the cities of a key number are one and the next."""
     found = []
     for position, (number, ts, shift) in enumerate(made):

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 Row = dict[str, Any]
 
-SCHEMA: Final = pa.schema(
+MATRIX_COLUMNS: Final = pa.schema(
     [
         ("id", pa.string()),
         ("line", pa.int32()),

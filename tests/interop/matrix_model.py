@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tests.interop.matrix_batches import DELETED
-from tests.interop.matrix_layouts import LEFT_OUT, SCHEMA, Layout, Row
+from tests.interop.matrix_layouts import LEFT_OUT, MATRIX_COLUMNS, Layout, Row
 
 Counts = tuple[int, int, int]
 
@@ -299,7 +299,7 @@ class Model:
             "_hoodie_partition_path": group.folder,
             "_hoodie_file_name": group.file_name,
         }
-        return {**meta, **{name: row.get(name) for name in SCHEMA.names}}
+        return {**meta, **{name: row.get(name) for name in MATRIX_COLUMNS.names}}
 
 
 def _rank(row: Row) -> float:

@@ -21,9 +21,9 @@ import hudi_core as hudi
 from hudi_core.model.instant import Instant
 from hudi_core.services.opening import open_table
 from tests.foreign import by_hudi_rs
-from tests.interop.matrix_batches import DELETED, FIRST, SECOND, THIRD, rows
+from tests.interop.matrix_batches import DELETED, FIRST, SECOND, THIRD, batch_rows
 from tests.interop.matrix_cells import INDEXES, Cell
-from tests.interop.matrix_layouts import SCHEMA, Row
+from tests.interop.matrix_layouts import MATRIX_COLUMNS, Row
 from tests.interop.matrix_model import Counts, Expected, Group, Model
 
 FAST: Final = {"hoodie.fs.fsync": "false"}
@@ -96,7 +96,7 @@ class Copy:
 
     def data(self, batch: list[Row], columns: list[str] | None = None) -> Any:
         """Return rows as the engine takes them; on Spark they are two tasks."""
-        schema = SCHEMA
+        schema = MATRIX_COLUMNS
         if DELETED in batch[0]:
             schema = schema.append(pa.field(DELETED, pa.bool_()))
         table = pa.Table.from_pylist(batch, schema)
@@ -199,7 +199,7 @@ def _written(made: Copy) -> tuple[str, Model]:
     cell = made.cell
     hudi.Table.create(
         made.uri,
-        SCHEMA,
+        MATRIX_COLUMNS,
         name="matrix",
         record_key=cell.keys.key,
         partition_by=cell.keys.partition or None,
@@ -212,10 +212,10 @@ def _written(made: Copy) -> tuple[str, Model]:
         },
     )
     for name, batch in (("a", FIRST), ("b", SECOND)):
-        some = rows(cell.keys, batch, name)
+        some = batch_rows(cell.keys, batch, name)
         result = made.write("bulk_insert", made.data(some))
         made.check(made.model.bulk_insert(made.tasks(some), False), result)
-    some = rows(cell.keys, THIRD, "c")
+    some = batch_rows(cell.keys, THIRD, "c")
     made.check(made.model.insert(some), made.write("insert", made.data(some)))
     return made.uri, made.model
 

@@ -24,11 +24,10 @@ from hudi_core.model.actions import CleanMetadata
 from hudi_core.model.instant import Instant
 from hudi_core.timeline.archived import with_history
 from hudi_core.timeline.clock import TimelineClock
-from hudi_core.view.replaced import replaced_groups
+from hudi_core.view.file_system import replaced_groups
 from hudi_core.view.storage_lister import StorageLister
 from tests.hudi_tables import NO_METADATA, PLAIN, TRIPS, TXNS
-
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
+from tests.tables import SCHEMA
 
 Rows = list[tuple[Any, ...]]
 

@@ -26,7 +26,7 @@ from tests.tables import new_table
 Row = dict[str, Any]
 Data = Callable[[pa.Table], Any]
 
-SCHEMA = pa.schema(
+TYPED = pa.schema(
     [
         ("id", pa.string()),
         ("line", pa.int32()),
@@ -123,7 +123,7 @@ def names(cases: Iterable[tuple[Case, str]]) -> list[str]:
     return [f"{case.name}-v{version}" for case, version in cases]
 
 
-def rows(case: Case, numbers: Iterable[int], ts: int, amount: float) -> list[Row]:
+def typed(case: Case, numbers: Iterable[int], ts: int, amount: float) -> list[Row]:
     """Make rows whose key, and with it the partition, follows from their number."""
     made = []
     for number in numbers:
@@ -156,7 +156,7 @@ class History:
     states: list[tuple[Any, dict[str, Row]]] = field(default_factory=list)
 
     def write(self, operation: str, batch: list[Row]) -> None:
-        result = getattr(self.table, operation)(self.data(pa.Table.from_pylist(batch, SCHEMA)))
+        result = getattr(self.table, operation)(self.data(pa.Table.from_pylist(batch, TYPED)))
         time = result.instant.requested_time
         changed = 0
         for row in batch:
@@ -172,7 +172,7 @@ class History:
 
     def overwrite(self, operation: str, batch: list[Row]) -> None:
         """Replace the partitions of the rows, or all."""
-        result = getattr(self.table, operation)(self.data(pa.Table.from_pylist(batch, SCHEMA)))
+        result = getattr(self.table, operation)(self.data(pa.Table.from_pylist(batch, TYPED)))
         assert (result.inserted, result.updated, result.deleted) == (len(batch), 0, 0)
         written = {self.partition_of(row) for row in batch}
         self.forget(written if operation == "insert_overwrite" else None)
@@ -202,28 +202,28 @@ class History:
 
 def run_history(history: History) -> None:
     case = history.case
-    history.write("bulk_insert", rows(case, range(20), 10, 100.0))
-    newer, older = rows(case, range(8), 11, 200.0), rows(case, range(8, 12), 9, 300.0)
-    history.write("upsert", newer + older + rows(case, range(20, 26), 10, 400.0))
-    history.write("insert", rows(case, range(26, 33), 10, 500.0))
-    history.write("delete", rows(case, [1, 5, 21, 99], 0, 0.0))
-    history.write("upsert", rows(case, [1, 2, 40], 12, 600.0))
+    history.write("bulk_insert", typed(case, range(20), 10, 100.0))
+    newer, older = typed(case, range(8), 11, 200.0), typed(case, range(8, 12), 9, 300.0)
+    history.write("upsert", newer + older + typed(case, range(20, 26), 10, 400.0))
+    history.write("insert", typed(case, range(26, 33), 10, 500.0))
+    history.write("delete", typed(case, [1, 5, 21, 99], 0, 0.0))
+    history.write("upsert", typed(case, [1, 2, 40], 12, 600.0))
 
 
 def run_replacing_history(history: History) -> None:
     case = history.case
     cities = len(case.cities)
-    history.write("bulk_insert", rows(case, range(20), 10, 100.0))
-    history.write("upsert", rows(case, range(8), 11, 200.0))
+    history.write("bulk_insert", typed(case, range(20), 10, 100.0))
+    history.write("upsert", typed(case, range(8), 11, 200.0))
     # an older ordering value, and keys that are there already: an overwrite compares nothing
-    history.overwrite("insert_overwrite", rows(case, [0, cities * 2, cities * 20], 5, 300.0))
-    history.write("upsert", rows(case, [0, 1, 50], 12, 400.0))
+    history.overwrite("insert_overwrite", typed(case, [0, cities * 2, cities * 20], 5, 300.0))
+    history.write("upsert", typed(case, [0, 1, 50], 12, 400.0))
     if case.partition:
-        history.delete_partition(rows(case, [1], 0, 0.0)[0])
+        history.delete_partition(typed(case, [1], 0, 0.0)[0])
     # the partition is there again, in groups of its own
-    history.write("insert", rows(case, [61 * cities + 1, 62], 10, 500.0))
-    history.overwrite("insert_overwrite_table", rows(case, range(5), 1, 600.0))
-    history.write("upsert", rows(case, [2, 70], 13, 700.0))
+    history.write("insert", typed(case, [61 * cities + 1, 62], 10, 500.0))
+    history.overwrite("insert_overwrite_table", typed(case, range(5), 1, 600.0))
+    history.write("upsert", typed(case, [2, 70], 13, 700.0))
 
 
 def new_history(path: Path, case: Case, version: str, data: Data) -> History:
@@ -236,7 +236,7 @@ def new_history(path: Path, case: Case, version: str, data: Data) -> History:
         "hoodie.copyonwrite.insert.split.size": "5",
     }
     table = new_table(
-        path, SCHEMA, options, record_key=case.key, partition_by=case.partition or None
+        path, TYPED, options, record_key=case.key, partition_by=case.partition or None
     )
     return History(case, table, data)
 
@@ -268,7 +268,7 @@ def meta_matches(found: list[Row], case: Case, path: Path) -> None:
 
 def plain(found: list[Row]) -> list[Row]:
     """Keep what the dictionary knows: the data, and the commit time."""
-    names = {*SCHEMA.names, "_hoodie_commit_time"}
+    names = {*TYPED.names, "_hoodie_commit_time"}
     return sorted(
         ({name: value for name, value in row.items() if name in names} for row in found),
         key=lambda row: str(row["id"]),
@@ -392,15 +392,15 @@ def test_sorted_bulk_inserts(
 ) -> None:
     path = tmp_path / "table"
     history = new_history(path, case, version, lambda rows: rows)
-    batch = rows(case, range(30), 10, 100.0)
+    batch = typed(case, range(30), 10, 100.0)
     history.table.bulk_insert(
-        pa.Table.from_pylist(batch[::-1], SCHEMA), options={"hoodie.bulkinsert.sort.mode": mode}
+        pa.Table.from_pylist(batch[::-1], TYPED), options={"hoodie.bulkinsert.sort.mode": mode}
     )
-    history.write("upsert", rows(case, range(25, 35), 11, 200.0))
+    history.write("upsert", typed(case, range(25, 35), 11, 200.0))
     found = ours(hudi.Table.open(str(path)))
     assert found == theirs(path)
     meta_matches(found, case, path)
-    assert sorted(row["id"] for row in found) == [row["id"] for row in rows(case, range(35), 0, 0)]
+    assert sorted(row["id"] for row in found) == [row["id"] for row in typed(case, range(35), 0, 0)]
 
 
 ON_SPARK = sampled(

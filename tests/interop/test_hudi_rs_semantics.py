@@ -13,8 +13,8 @@ import pytest
 import hudi_core as hudi
 from hudi_core.schema.table_schema import IS_DELETED
 
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("value", pa.string())])
-FLAGGED = SCHEMA.append(pa.field(IS_DELETED, pa.bool_()))
+VERSIONS = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("value", pa.string())])
+FLAGGED = VERSIONS.append(pa.field(IS_DELETED, pa.bool_()))
 EVENT_TIME: Mapping[str, Any] = {"ordering_field": "ts"}
 COMMIT_TIME: Mapping[str, Any] = {
     "ordering_field": "ts",
@@ -29,12 +29,12 @@ class Watched:
     def __init__(self, path: Path, **settings: Any) -> None:
         self.path = path / "table"
         settings["options"] = {"hoodie.fs.fsync": "false", **settings.get("options", {})}
-        self.table = hudi.Table.create(str(self.path), SCHEMA, record_key="id", **settings)
+        self.table = hudi.Table.create(str(self.path), VERSIONS, record_key="id", **settings)
 
     def write(
         self, operation: str, *rows: tuple[Any, ...], options: Mapping[str, Any] | None = None
     ) -> hudi.CommitResult:
-        schema = FLAGGED if rows and len(rows[0]) == 4 else SCHEMA
+        schema = FLAGGED if rows and len(rows[0]) == 4 else VERSIONS
         named = [dict(zip(schema.names, row, strict=True)) for row in rows]
         batch = pa.Table.from_pylist(named, schema)
         result: hudi.CommitResult = getattr(self.table, operation)(batch, options=options)
@@ -46,7 +46,7 @@ class Watched:
         own = self.table.to_arrow().to_pylist()
         key = "_hoodie_commit_seqno"
         assert sorted(foreign, key=lambda row: row[key]) == sorted(own, key=lambda row: row[key])
-        found = [tuple(row[name] for name in SCHEMA.names) for row in own]
+        found = [tuple(row[name] for name in VERSIONS.names) for row in own]
         return sorted(found, key=lambda row: tuple(map(str, row)))
 
     def files(self) -> list[str]:

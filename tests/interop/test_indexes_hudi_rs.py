@@ -21,7 +21,7 @@ from tests.tables import new_table
 
 Row = dict[str, Any]
 
-SCHEMA = pa.schema(
+INDEXED = pa.schema(
     [
         ("id", pa.string()),
         ("line", pa.int32()),
@@ -61,7 +61,7 @@ def theirs(table: hudi.Table) -> list[Row]:
 
 def check(table: hudi.Table, held: dict[str, Row], partition: Sequence[str], hive: bool) -> None:
     found = theirs(table)
-    assert [{name: one[name] for name in SCHEMA.names} for one in found] == [
+    assert [{name: one[name] for name in INDEXED.names} for one in found] == [
         held[key] for key in sorted(held)
     ]
     for one in found:
@@ -79,7 +79,7 @@ def test_hudi_rs_agrees(tmp_path: Path, index: str, layout: str, version: str) -
     key, partition, options = LAYOUTS[layout]
     table = new_table(
         tmp_path / "table",
-        SCHEMA,
+        INDEXED,
         {
             **options,
             "hoodie.index.type": index,
@@ -95,7 +95,7 @@ def test_hudi_rs_agrees(tmp_path: Path, index: str, layout: str, version: str) -
     held: dict[str, Row] = {}
 
     def write(operation: str, *batch: Row) -> None:
-        getattr(table, operation)(pa.Table.from_pylist(list(batch), SCHEMA))
+        getattr(table, operation)(pa.Table.from_pylist(list(batch), INDEXED))
         for one in batch:
             if operation == "delete":
                 held.pop(one["id"], None)

@@ -28,9 +28,9 @@ from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.table_lock import table_lock
 from tests import tables
 from tests.foreign import by_hudi_rs
+from tests.tables import SCHEMA
 from tests.unit.mortal_disk import Killed, MortalDisk
 
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 OPTIONS = {
     "hoodie.metadata.enable": "true",
     "hoodie.fs.fsync": "false",
@@ -58,7 +58,7 @@ def expected(count: int) -> Rows:
     )
 
 
-def new_table(path: Path, **options: str) -> None:
+def empty_table(path: Path, **options: str) -> None:
     tables.new_table(path, SCHEMA, {**OPTIONS, **options})
 
 
@@ -109,7 +109,7 @@ def test_rows_stay_through_all_services(version: str, tmp_path: Path) -> None:
     path = tmp_path / "t"
     indexes = ("global.record.level.index", "index.bloom.filter", "index.column.stats")
     every = {f"hoodie.metadata.{one}.enable": "true" for one in indexes}
-    new_table(path, **{"hoodie.write.table.version": version}, **every)
+    empty_table(path, **{"hoodie.write.table.version": version}, **every)
     seen: set[Action] = set()
     for number in range(14):
         upsert(path, number)
@@ -133,7 +133,7 @@ def test_a_write_may_die_at_any_step_of_the_services_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     template = tmp_path / "t"
-    new_table(template)
+    empty_table(template)
     for number in range(8):
         upsert(template, number)
     archive_most(template)

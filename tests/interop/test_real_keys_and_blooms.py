@@ -20,7 +20,7 @@ from hudi_core.schema.table_schema import META_COLUMNS, PARTITION_PATH, RECORD_K
 from tests.hudi_tables import ALL, TIMESTAMP, RealTables
 
 
-def base_files(table: Path) -> Iterator[tuple[str, pq.ParquetFile]]:
+def parquet_files(table: Path) -> Iterator[tuple[str, pq.ParquetFile]]:
     for path in sorted(table.rglob("*.parquet")):
         if ".hoodie" not in path.parts:
             with pq.ParquetFile(path) as file:
@@ -35,7 +35,7 @@ def config_of(table: Path) -> TableConfig:
 @pytest.mark.parametrize("name", ALL)
 def test_bloom_filters_and_key_ranges_are_rebuilt(real_tables: RealTables, name: str) -> None:
     seen = 0
-    for where, file in base_files(real_tables(name)):
+    for where, file in parquet_files(real_tables(name)):
         footers = file.metadata.metadata
         keys = file.read([RECORD_KEY]).column(0)
         stored = footers[b"org.apache.hudi.bloomfilter"].decode()
@@ -60,7 +60,7 @@ def test_keys_and_paths_are_made_again(real_tables: RealTables, name: str) -> No
     assert config.create_schema is not None
     schema = TableSchema.from_avro(config.create_schema)
     keygen = key_generator(config, schema)
-    for _, file in base_files(table):
+    for _, file in parquet_files(table):
         for batch in file.iter_batches():
             rows = schema.cast_batch(batch)
             assert keygen.record_keys(rows).equals(batch.column(RECORD_KEY))
@@ -87,7 +87,7 @@ def test_schemas_in_footers_are_written_again(real_tables: RealTables, name: str
     table = real_tables(name)
     config = config_of(table)
     seen = 0
-    for _, file in base_files(table):
+    for _, file in parquet_files(table):
         stored = file.metadata.metadata.get(b"parquet.avro.schema")
         if stored is None:
             continue  # written from Spark rows, without an Avro schema

@@ -22,13 +22,13 @@ from hudi_core.errors import UnsupportedTableError
 from hudi_core.metadata.keys import column_stats_key, secondary_key
 from hudi_core.metadata.log.records import ColumnRange, FileList, RecordLocation
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.statistics.bounds import unwrap_bound
 from hudi_core.model.files import BaseFileName, PartitionPath
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import update_properties
 from tests.foreign import by_hudi_rs
 from tests.hudi_tables import TXNS
 from tests.property.test_metadata_model import client_of
+from tests.unit.test_metadata_ranges import unwrap
 
 FAST = {"hoodie.fs.fsync": "false"}
 COLUMNS = (
@@ -118,7 +118,7 @@ def check_ranges(path: Path, snapshot: MetadataSnapshot) -> None:
 def told(payload: object, kind: pa.DataType) -> tuple[Any, ...]:
     assert isinstance(payload, ColumnRange)
     low, high = (
-        bound and unwrap_bound(bound, payload.value_type, kind, "f")
+        bound and unwrap(bound, payload.value_type, kind)
         for bound in (payload.min_value, payload.max_value)
     )
     return low, high, payload.value_count, payload.null_count

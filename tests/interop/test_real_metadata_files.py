@@ -39,12 +39,13 @@ from hudi_core.metadata.log.records import (
 )
 from hudi_core.metadata.merging import merge, present
 from hudi_core.metadata.partition_types import shard_number, shards_of
-from hudi_core.metadata.statistics.bounds import bound_type, unwrap_bound, wrap_bound
+from hudi_core.metadata.statistics.bounds import bound_type
 from hudi_core.metadata.statistics.column_ranges import decode_ranges
 from hudi_core.model.files import FileId, PartitionPath
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.active import ActiveTimeline
 from tests.hudi_tables import NO_METADATA, TRIPS, WITH_METADATA, RealTables
+from tests.unit.test_metadata_ranges import unwrap, wrap
 
 BY_HBASE = TRIPS
 """Of version 8: HBase's writer made its HFiles."""
@@ -378,9 +379,9 @@ def test_statistics_are_those_of_the_data_files(real_tables: RealTables, name: s
             assert said == _recomputed(path, said.column_name, not is_version_8)
             for bound in filter(None, (said.min_value, said.max_value)):
                 kind = pq.read_schema(path).field(said.column_name).type
-                value = unwrap_bound(bound, said.value_type, kind, file.name)
+                value = unwrap(bound, said.value_type, kind)
                 assert value is not None
-                assert wrap_bound(value, kind, not is_version_8) == bound
+                assert wrap(value, kind, not is_version_8) == bound
             counted += 1
     assert counted > 15
 
@@ -398,7 +399,7 @@ def _recomputed(path: Path, column: str, has_value_types: bool) -> ColumnRange:
     else:
         plain = values.cast(pa.int64()) if pa.types.is_timestamp(kind) else values
     bounds = {
-        name: None if value is None else wrap_bound(value, kind, has_value_types)
+        name: None if value is None else wrap(value, kind, has_value_types)
         for name, value in pc.min_max(plain).as_py().items()
     }
     return ColumnRange(

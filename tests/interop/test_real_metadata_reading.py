@@ -19,8 +19,7 @@ from hudi_core.metadata.partition_types import COLUMN_STATS, FILES, PARTITION_ST
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.files import BaseFileName, FileStatus, LogFileName, PartitionPath
-from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import replaced_groups
+from hudi_core.view.file_system import FileSystemView, replaced_groups
 from hudi_core.view.storage_lister import StorageLister
 from tests.hudi_tables import TIMESTAMP, TRIPS, TXNS, WITH_METADATA, RealTables
 from tests.property.test_metadata_model import client_of

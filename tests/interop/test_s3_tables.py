@@ -38,7 +38,7 @@ from tests.foreign import by_hudi_rs
 from tests.samples import sampled
 
 Row = dict[str, Any]
-SCHEMA = pa.schema(
+TAGGED = pa.schema(
     [
         ("id", pa.string()),
         ("city", pa.string()),
@@ -52,7 +52,7 @@ SEVERAL = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
 LOCK_FILE = ".hoodie/.locks/table_lock.json"
 
 
-def rows(numbers: range, ts: int) -> pa.Table:
+def tagged_rows(numbers: range, ts: int) -> pa.Table:
     made = [
         {
             "id": f"k{n:03d}",
@@ -63,11 +63,11 @@ def rows(numbers: range, ts: int) -> pa.Table:
         }
         for n in numbers
     ]
-    return pa.Table.from_pylist(made, SCHEMA)
+    return pa.Table.from_pylist(made, TAGGED)
 
 
-def new_table(s3: Any, path: str, **options: str) -> hudi.Table:
-    return tables.new_table(path, SCHEMA, {**s3.given, **options})
+def s3_table(s3: Any, path: str, **options: str) -> hudi.Table:
+    return tables.new_table(path, TAGGED, {**s3.given, **options})
 
 
 def theirs(s3: Any, path: str, options: Any = None) -> list[Row]:
@@ -79,7 +79,7 @@ def ordered(found: Any) -> list[Row]:
 
 
 def plain(found: list[Row]) -> list[Row]:
-    return [{name: row[name] for name in SCHEMA.names} for row in found]
+    return [{name: row[name] for name in TAGGED.names} for row in found]
 
 
 @pytest.mark.parametrize(
@@ -88,15 +88,15 @@ def plain(found: list[Row]) -> list[Row]:
 def test_every_operation_and_query(s3: Any, scheme: str, version: str) -> None:
     path = s3.new_root()
     uri = path.replace("s3://", f"{scheme}://")
-    table = new_table(s3, uri, **{"hoodie.write.table.version": version})
+    table = s3_table(s3, uri, **{"hoodie.write.table.version": version})
     held: dict[str, Row] = {}
     states = []
     steps: list[tuple[str, pa.Table]] = [
-        ("bulk_insert", rows(range(10), 1)),
-        ("insert", rows(range(10, 14), 1)),
-        ("upsert", rows(range(8, 16), 2)),
-        ("upsert", rows(range(2), 0)),  # older than what is stored: nothing changes
-        ("delete", rows(range(3), 0)),
+        ("bulk_insert", tagged_rows(range(10), 1)),
+        ("insert", tagged_rows(range(10, 14), 1)),
+        ("upsert", tagged_rows(range(8, 16), 2)),
+        ("upsert", tagged_rows(range(2), 0)),  # older than what is stored: nothing changes
+        ("delete", tagged_rows(range(3), 0)),
     ]
     for operation, batch in steps:
         result = getattr(table, operation)(batch)
@@ -144,55 +144,55 @@ def test_save_modes(s3: Any) -> None:
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.partitionpath.field": "city",
     }
-    assert hudi.write(rows(range(4), 1), path, "errorifexists", options) is not None
-    assert hudi.write(rows(range(9), 1), path, "ignore", options) is None
+    assert hudi.write(tagged_rows(range(4), 1), path, "errorifexists", options) is not None
+    assert hudi.write(tagged_rows(range(9), 1), path, "ignore", options) is None
     with pytest.raises(NotATableError, match="holds a table already"):
-        hudi.write(rows(range(9), 1), path, "errorifexists", options)
-    hudi.write(rows(range(2), 1), path, "overwrite", options)
+        hudi.write(tagged_rows(range(9), 1), path, "errorifexists", options)
+    hudi.write(tagged_rows(range(2), 1), path, "overwrite", options)
     assert hudi.read(None, path, s3.given).num_rows == 2
     assert len(hudi.Table.open(path, s3.given).timeline.completed_writes()) == 1
 
 
 def test_a_stage(s3: Any) -> None:
     path = s3.new_root()
-    table = new_table(s3, path)
-    table.insert(rows(range(10), 1))
-    staged = table.stage(rows(range(5, 15), 2))
+    table = s3_table(s3, path)
+    table.insert(tagged_rows(range(10), 1))
+    staged = table.stage(tagged_rows(range(5, 15), 2))
     before = theirs(s3, path)
     assert len(before) == table.count() == 10
     [found] = hudi.Table.open(path, s3.given).stages()
-    would_be = found.to_arrow().select(SCHEMA.names).sort_by("id")
+    would_be = found.to_arrow().select(TAGGED.names).sort_by("id")
     assert (found.id, found.count()) == (staged.id, 15)
     found.publish(validators=[lambda rows, commit: rows.count_rows() == 15])
-    assert table.to_arrow(SCHEMA.names).sort_by("id") == would_be
+    assert table.to_arrow(TAGGED.names).sort_by("id") == would_be
     assert len(theirs(s3, path)) == 15
-    table.stage(rows(range(3), 3)).drop()
+    table.stage(tagged_rows(range(3), 3)).drop()
     assert table.stages() == ()
 
 
 def test_a_second_live_writer_is_seen_and_refused(s3: Any) -> None:
     path = s3.new_root()
-    table = new_table(s3, path)
+    table = s3_table(s3, path)
     opened = open_table(path, s3.given)
     config = WriteConfig.from_options(s3.given)
     first = begin(opened, table_lock(opened, config), config, Action.COMMIT, WriteOperation.UPSERT)
     with pytest.raises(ConcurrentWriterError) as caught:
-        table.insert(rows(range(3), 1))
+        table.insert(tagged_rows(range(3), 1))
     assert caught.value.instant == first.instant.requested_time
     first.abort()
-    assert table.insert(rows(range(3), 1)).inserted == 3
+    assert table.insert(tagged_rows(range(3), 1)).inserted == 3
 
 
 def test_several_writers_share_a_lock_in_the_store(s3: Any) -> None:
     path = s3.new_root()
-    new_table(s3, path).insert(rows(range(4), 1))
+    s3_table(s3, path).insert(tagged_rows(range(4), 1))
     mine = hudi.Table.open(path, {**s3.given, **SEVERAL, "hoodie.write.lock.provider": LOCK_CLASS})
     opened = open_table(path, {**s3.given, **SEVERAL})
     config = WriteConfig.from_options({**s3.given, **SEVERAL})
     lock = table_lock(opened, config)
     assert lock.excludes_processes
     theirs_ = begin(opened, lock, config, Action.COMMIT, WriteOperation.UPSERT)
-    result = mine.upsert(rows(range(2), 2))
+    result = mine.upsert(tagged_rows(range(2), 2))
     assert result.updated == 2
     with pytest.raises(CommitConflictError) as caught:
         theirs_.commit(result.metadata, result.statuses)
@@ -219,7 +219,7 @@ for n in range(4):
 
 def test_processes_that_write_at_once_lose_nothing(s3: Any) -> None:
     path = s3.new_root()
-    new_table(s3, path)
+    s3_table(s3, path)
     options = json.dumps({**s3.given, **SEVERAL, "hoodie.write.lock.provider": "storage"})
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, path, options, name])
@@ -235,17 +235,17 @@ def test_processes_that_write_at_once_lose_nothing(s3: Any) -> None:
 
 def test_a_store_that_ignores_conditions_has_one_writer_only(careless_s3: Any) -> None:
     path = careless_s3.new_root()
-    table = new_table(careless_s3, path)
-    assert table.insert(rows(range(3), 1)).inserted == 3
+    table = s3_table(careless_s3, path)
+    assert table.insert(tagged_rows(range(3), 1)).inserted == 3
     before = careless_s3.objects(path)
     for provider in ({}, {"hoodie.write.lock.provider": "in_process"}):
         with pytest.raises(UnsafeStoreError, match="SINGLE_WRITER") as caught:
-            table.insert(rows(range(3, 5), 1), options={**SEVERAL, **provider})
+            table.insert(tagged_rows(range(3, 5), 1), options={**SEVERAL, **provider})
         assert caught.value.root == path
     with pytest.raises(UnsafeStoreError):
-        table.insert(rows(range(3, 5), 1), options={"hoodie.write.lock.provider": "storage"})
+        table.insert(tagged_rows(range(3, 5), 1), options={"hoodie.write.lock.provider": "storage"})
     assert careless_s3.objects(path) == before
-    assert table.insert(rows(range(3, 5), 1)).inserted == 2
+    assert table.insert(tagged_rows(range(3, 5), 1)).inserted == 2
 
 
 def test_secrets_reach_neither_the_table_nor_logs_nor_errors(
@@ -260,8 +260,8 @@ def test_secrets_reach_neither_the_table_nor_logs_nor_errors(
     options = {**s3.given, **canaries}
     path = s3.new_root()
     several = {**SEVERAL, "hoodie.write.lock.provider": "storage"}
-    table = tables.new_table(path, SCHEMA, {**options, **several}, ordering_field=None)
-    results = [table.insert(rows(range(5), 1)), table.upsert(rows(range(3), 2))]
+    table = tables.new_table(path, TAGGED, {**options, **several}, ordering_field=None)
+    results = [table.insert(tagged_rows(range(5), 1)), table.upsert(tagged_rows(range(3), 2))]
     table.rollback(results[-1].instant)
     told = [
         repr(results),
@@ -285,8 +285,8 @@ def test_secrets_reach_neither_the_table_nor_logs_nor_errors(
 
 def test_partitions_are_listed_at_the_same_time(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     path = s3.new_root()
-    table = new_table(s3, path)
-    table.bulk_insert(rows(range(4), 1))
+    table = s3_table(s3, path)
+    table.bulk_insert(tagged_rows(range(4), 1))
     together = threading.Barrier(2, timeout=30)
     whole = ObjectStorage.list
 

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 import hudi_core as hudi
 from hudi_core.errors import SchemaError, UnsupportedTableError
-from hudi_core.schema.promotions import PROMOTIONS, can_promote, promotion
+from hudi_core.schema.casting import PROMOTIONS, can_promote, promotion
 from tests.hudi_tables import PLAIN
 from tests.tables import new_table
 
@@ -30,23 +30,23 @@ KEY: Final = "id"
 NEW_FILES: Final = {"hoodie.parquet.small.file.limit": "0"}
 
 
-def rows_of(table: pa.Table) -> list[Row]:
+def sorted_rows(table: pa.Table) -> list[Row]:
     kept = [name for name in table.column_names if not name.startswith("_hoodie")]
     rows: list[Row] = table.select(kept).sort_by(KEY).to_pylist()
     return rows
 
 
 def ours(table: hudi.Table) -> list[Row]:
-    return rows_of(hudi.Table.open(table.path).to_arrow())
+    return sorted_rows(hudi.Table.open(table.path).to_arrow())
 
 
 def by_hudi_rs(table: hudi.Table) -> list[Row]:
     batches = hudi_rs.HudiTableBuilder.from_base_uri(table.path).build().read()
-    return rows_of(pa.Table.from_batches([pa.record_batch(each) for each in batches]))
+    return sorted_rows(pa.Table.from_batches([pa.record_batch(each) for each in batches]))
 
 
 def by_spark(table: hudi.Table, spark: SparkSession) -> list[Row]:
-    return rows_of(table.read(spark).toArrow())
+    return sorted_rows(table.read(spark).toArrow())
 
 
 def by_duckdb(table: hudi.Table, names: list[str]) -> list[Row]:
@@ -54,7 +54,7 @@ def by_duckdb(table: hudi.Table, names: list[str]) -> list[Row]:
     paths = [f"{table.path}/{each.path}" for each in files if each is not None]
     query = f"SELECT {', '.join(names)} FROM read_parquet({paths}, union_by_name = true)"
     with duckdb.connect() as connection:
-        return rows_of(connection.sql(query).to_arrow_table())
+        return sorted_rows(connection.sql(query).to_arrow_table())
 
 
 # --- promotions ------------------------------------------------------------------------------
@@ -319,11 +319,11 @@ def test_past_states_have_the_columns_of_today(table: hudi.Table, spark: SparkSe
     table.alter(rename={"a": "c"}, drop="b")
     table.upsert(pa.Table.from_pylist([{**ours(table)[0], "c": 100}], table.schema))
     assert ours(table)[0]["c"] == 100
-    past = rows_of(table.to_arrow(as_of=first))
+    past = sorted_rows(table.to_arrow(as_of=first))
     assert [row["c"] for row in past] == [1, None]
-    assert rows_of(table.read(spark, as_of=first).toArrow()) == past
-    changes = rows_of(table.incremental(begin=None, end=first))
-    assert changes == rows_of(table.incremental(None, first, spark).toArrow()) == past
+    assert sorted_rows(table.read(spark, as_of=first).toArrow()) == past
+    changes = sorted_rows(table.incremental(begin=None, end=first))
+    assert changes == sorted_rows(table.incremental(None, first, spark).toArrow()) == past
 
 
 def test_names_are_all_that_hudi_rs_goes_by(table: hudi.Table) -> None:

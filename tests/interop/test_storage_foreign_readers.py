@@ -18,7 +18,7 @@ from hudi_core.txn.markers import MarkerKind, Markers
 from tests.hudi_tables import COMPLEX, PLAIN, VERSION_6, RealTables
 
 PARTITIONED = VERSION_6[1]
-TABLES = [PARTITIONED, PLAIN, COMPLEX]
+FOREIGN_TABLES = [PARTITIONED, PLAIN, COMPLEX]
 INSTANT = InstantTime("20990101000000000")
 
 
@@ -27,7 +27,7 @@ def keys(path: Path) -> list[str]:
     return sorted(key for batch in batches for key in batch["_hoodie_record_key"].to_pylist())
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", FOREIGN_TABLES)
 def test_files_half_written_locks_and_hearts_are_not_seen(
     real_tables: RealTables, name: str
 ) -> None:

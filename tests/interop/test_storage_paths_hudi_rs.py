@@ -12,16 +12,16 @@ import hudi as hudi_rs
 import pytest
 
 import hudi_core as hudi
-from tests.federated_tables import Store, new_table, rows
+from tests.federated_tables import Store, placed_table, trips
 from tests.foreign import by_hudi_rs
 
 
 @pytest.fixture
 def base(tmp_path: Path) -> str:
     """The path of a table with a storage path."""
-    made = new_table(Store("disk", tmp_path))
-    made.table.insert(rows(("k0", "a", 1), ("k1", "b", 1), ("k2", "c", 1)))
-    made.table.upsert(rows(("k0", "a", 2), ("k3", "b", 2)))
+    made = placed_table(Store("disk", tmp_path))
+    made.table.insert(trips(("k0", "a", 1), ("k1", "b", 1), ("k2", "c", 1)))
+    made.table.upsert(trips(("k0", "a", 2), ("k3", "b", 2)))
     return made.base
 
 

@@ -42,8 +42,7 @@ from hudi_core.timeline.serde import (
     encode,
     encode_datum,
 )
-from hudi_core.timeline.serde.container import read_container
-from hudi_core.timeline.serde.schemas import schema_of
+from hudi_core.timeline.serde.records import read_container, schema_of
 from tests.hudi_tables import ALL, COPY_ON_WRITE, PLAIN, TXNS, VERSION_6, RealTables
 
 DECODERS: Final[dict[str, tuple[Callable[[bytes, str], Any], dict[str, Any]]]] = {
@@ -87,7 +86,7 @@ def rust(base: Path) -> HudiTable:
     return HudiTableBuilder.from_base_uri(str(base)).build()
 
 
-def rows(table: HudiTable) -> pa.Table:
+def rows_by_commit(table: HudiTable) -> pa.Table:
     return pa.Table.from_batches(table.read()).sort_by(
         [(column, "ascending") for column in ("_hoodie_record_key", "_hoodie_commit_seqno")]
     )
@@ -117,13 +116,13 @@ def test_records_written_back_have_equal_bytes(real_tables: RealTables, name: st
 def test_hudi_rs_reads_files_that_we_wrote_back(real_tables: RealTables, name: str) -> None:
     base = real_tables(name)
     before = rust(base)
-    expected, metadata = rows(before), metadata_of(before)
+    expected, metadata = rows_by_commit(before), metadata_of(before)
     for path, data in bodies(base):
         record = decode_record(data, path)
         (base / path).write_bytes(encode(DECODERS[record.name][0](data, path)))
 
     after = rust(base)
-    assert rows(after).equals(expected)
+    assert rows_by_commit(after).equals(expected)
     assert metadata_of(after) == metadata
 
 
@@ -219,7 +218,7 @@ def test_hudi_rs_sees_an_instant_that_we_completed(
 ) -> None:
     base = tmp_path / "copy"
     shutil.copytree(real_tables(name), base)
-    active, expected = next(timelines(base)), rows(rust(base))
+    active, expected = next(timelines(base)), rows_by_commit(rust(base))
     clock = TimelineClock(active)
     before = active.load().completed_writes()
 
@@ -230,12 +229,12 @@ def test_hudi_rs_sees_an_instant_that_we_completed(
     done = active.complete(instant, clock.next_time(), encode(CommitMetadata({}, False, schema)))
 
     assert rust(base).get_timeline().get_latest_commit_timestamp() == done.requested_time
-    assert rows(rust(base)).equals(expected)
+    assert rows_by_commit(rust(base)).equals(expected)
 
 
 def test_archived_instants_of_a_real_table_stay_committed(real_tables: RealTables) -> None:
     base = real_tables(TXNS)
-    active, expected = next(timelines(base)), rows(rust(base))
+    active, expected = next(timelines(base)), rows_by_commit(rust(base))
     whole = active.load()
     archived = whole.completed_writes()[:4]
     bodies_before = [active.read(one) for one in archived]
@@ -269,4 +268,4 @@ def test_archived_instants_of_a_real_table_stay_committed(real_tables: RealTable
     assert len(left) == len(whole) - 4
     for instant in whole.completed_writes():
         assert left.is_committed(instant.requested_time)
-    assert rows(rust(base)).equals(expected)
+    assert rows_by_commit(rust(base)).equals(expected)

@@ -46,16 +46,16 @@ def opened(path: Path, options: dict[str, str] | None = None) -> hudi.Table:
     return hudi.Table.open(str(path), OPTIONS if options is None else options)
 
 
-def rows_of(path: Path) -> Rows:
+def agreed_rows(path: Path) -> Rows:
     """Rows that both readers return alike."""
-    own = rows(opened(path).to_arrow(COLUMNS).to_pylist())
-    assert rows(
+    own = sorted_rows(opened(path).to_arrow(COLUMNS).to_pylist())
+    assert sorted_rows(
         [row for one in hudi_rs.HudiTable(str(path)).read() for row in one.to_pylist()]
     ) == (own)
     return own
 
 
-def rows(found: list[dict[str, Any]]) -> Rows:
+def sorted_rows(found: list[dict[str, Any]]) -> Rows:
     return sorted(tuple(row[name] for name in COLUMNS) for row in found)
 
 
@@ -79,21 +79,21 @@ def path(captured: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("to", [8, 9])
 def test_a_table_is_what_the_upgrade_of_hudi_makes_of_it(path: Path, to: int) -> None:
-    before = rows_of(path)
+    before = agreed_rows(path)
     table = opened(path)
     # readers of version 6 go by requested times, later ones by completion times
     begin = str(int(table.timeline.completed_writes()[-1].requested_time) - 1)
-    changes = rows(table.incremental(begin).to_pylist())
+    changes = sorted_rows(table.incremental(begin).to_pylist())
     archives = {str(one.relative_to(path)) for one in path.rglob(".commits_*")}
     plan = table.upgrade(to, dry_run=True)
     done = table.upgrade(to)
 
     assert done == plan
     assert Left.of(path) == Left.by_hudi(to)
-    assert rows_of(path) == before
+    assert agreed_rows(path) == before
     found = opened(path)
     assert (found.config.version, found.config.initial_version) == (to, 6)
-    assert rows(found.incremental(begin).to_pylist()) == changes
+    assert sorted_rows(found.incremental(begin).to_pylist()) == changes
     assert len(changes) == 3
     assert found.validate(keys=True).is_valid
     assert StoredPartitions.of(found.config).complete == ("column_stats", "files")
@@ -108,14 +108,14 @@ def test_a_table_is_what_the_upgrade_of_hudi_makes_of_it(path: Path, to: int) ->
 
 
 def test_it_is_written_and_served_afterwards(path: Path) -> None:
-    before = {row[1]: row[2:] for row in rows_of(path)}
+    before = {row[1]: row[2:] for row in agreed_rows(path)}
     table = opened(path)
     table.upgrade(8)
     changed = {2: ("A", 99.5, 99), 77: ("B", 7.5, 99)}
     data = [dict(zip(COLUMNS[1:], (key, *row), strict=True)) for key, row in changed.items()]
     done = table.upsert(pa.Table.from_pylist(data, table.schema))
     assert (done.updated, done.inserted) == (1, 1)
-    assert {row[1]: row[2:] for row in rows_of(path)} == before | changed
+    assert {row[1]: row[2:] for row in agreed_rows(path)} == before | changed
     kept = table.savepoints[0].instant
     table.restore(kept)
     assert table.history().num_rows > 16
@@ -179,17 +179,17 @@ def deaths(captured: Path, folder: Path, to: int, apart: int) -> Iterator[tuple[
 def test_an_upgrade_that_died_anywhere_is_whole_and_ends(
     captured: Path, tmp_path: Path, to: int, again: int, apart: int
 ) -> None:
-    expected, by_hudi = rows_of(captured), Left.by_hudi(again)
+    expected, by_hudi = agreed_rows(captured), Left.by_hudi(again)
     seen = set()
     for path, number in deaths(captured, tmp_path, to, 1 if IS_WHOLE else apart):
-        assert rows_of(path) == expected, number
+        assert agreed_rows(path) == expected, number
         table = opened(path)
         seen.add(table.config.version)
         plan = table.upgrade(again, dry_run=True)
         # else it died before the first copy, or after all was done
         assert plan.is_resumed == ((path / MARK).exists() or is_rebuilding(table)), number
         table.upgrade(again)
-        assert rows_of(path) == expected, number
+        assert agreed_rows(path) == expected, number
         left = Left.of(path)
         assert (left.instants, left.history) == (by_hudi.instants, by_hudi.history), number
         if to == again:
@@ -209,9 +209,9 @@ def test_a_table_written_after_a_death_is_ended_all_the_same(path: Path) -> None
     last = opened(path).timeline.completed_writes()[-1].requested_time
     for file in [*(path / ".hoodie").glob(f"{last}*"), *path.rglob(f"*_{last}.parquet")]:
         file.unlink()
-    expected = rows_of(path)
+    expected = agreed_rows(path)
     opened(path).upgrade(8)
-    assert rows_of(path) == expected
+    assert agreed_rows(path) == expected
     assert not list((path / ".hoodie/timeline").glob(f"{last}*"))
     assert opened(path).validate().is_valid
 
@@ -222,10 +222,10 @@ def test_a_table_written_after_a_death_is_ended_all_the_same(path: Path) -> None
 def test_a_dead_write_is_rolled_back(path: Path) -> None:
     last = opened(path).timeline.completed_writes()[-1]
     (path / ".hoodie" / f"{last.requested_time}.commit").unlink()
-    expected = rows_of(path)
+    expected = agreed_rows(path)
     done = opened(path).upgrade(8)
     assert [one.requested_time for one in done.pending] == [last.requested_time]
-    assert rows_of(path) == expected
+    assert agreed_rows(path) == expected
     table = opened(path)
     assert [one.action for one in table.timeline.instants][-1] is Action.ROLLBACK
     assert not list(path.glob(f"*/*_{last.requested_time}.parquet"))
@@ -236,10 +236,10 @@ def test_what_the_archive_has_is_not_pending(path: Path) -> None:
     archived = Left.by_hudi(8).history
     time = next(key.split()[0] for key in sorted(archived) if key.endswith(" commit"))
     (path / ".hoodie" / f"{time}.inflight").write_bytes(b"")
-    expected = rows_of(path)
+    expected = agreed_rows(path)
     done = opened(path).upgrade(8)
     assert done.pending == ()
-    assert rows_of(path) == expected
+    assert agreed_rows(path) == expected
     assert Left.of(path).history == archived
     assert not list((path / ".hoodie/timeline").glob(f"{time}*"))
 
@@ -307,12 +307,12 @@ def test_tables_that_are_refused(path: Path, name: str, text: str, words: str) -
 
 def test_what_the_fields_of_a_custom_generator_are_is_asked_for(path: Path) -> None:
     properties(path, hoodie__table__keygenerator__type="CUSTOM")
-    expected = rows_of(path)
+    expected = agreed_rows(path)
     fields = {"hoodie.datasource.write.partitionpath.field": "city:SIMPLE"}
     opened(path).upgrade(9, options=fields)
     table = opened(path)
     assert table.config.partition_types == ("SIMPLE",)
-    assert rows(table.to_arrow(COLUMNS).to_pylist()) == expected
+    assert sorted_rows(table.to_arrow(COLUMNS).to_pylist()) == expected
 
 
 def test_the_way_keys_are_spelled_is_found_out(path: Path) -> None:
@@ -358,10 +358,10 @@ def test_on_an_object_store(captured: Path, s3: Any) -> None:
             with s3.filesystem.open_output_stream(name) as stream:
                 stream.write(file.read_bytes())
     options = {**s3.given, **UTC}
-    expected = rows(opened(captured).to_arrow(COLUMNS).to_pylist())
+    expected = sorted_rows(opened(captured).to_arrow(COLUMNS).to_pylist())
     hudi.Table.open(root, options).upgrade(9)
     table = hudi.Table.open(root, options)
-    assert rows(table.to_arrow(COLUMNS).to_pylist()) == expected
+    assert sorted_rows(table.to_arrow(COLUMNS).to_pylist()) == expected
     assert table.validate().is_valid
     # objects have been copied, and so have no dates that count
     done = [(one.requested_time, one.completion_time) for one in table.timeline.instants]

@@ -21,9 +21,9 @@ import pytest
 from pyspark.errors import PySparkException
 
 from hudi_core.errors import SchemaError
-from tests.interop.matrix_batches import BATCH, DELETING, OVERWRITING, flagged, rows
+from tests.interop.matrix_batches import BATCH, DELETING, OVERWRITING, batch_rows, flagged
 from tests.interop.matrix_cells import Cell, sample_by_place, sample_of_all, whole
-from tests.interop.matrix_layouts import LEFT_OUT, SCHEMA, Row
+from tests.interop.matrix_layouts import LEFT_OUT, MATRIX_COLUMNS, Row
 from tests.interop.matrix_model import Expected
 from tests.interop.matrix_tables import Copy, Shelf, discard
 from tests.samples import sampled
@@ -36,7 +36,7 @@ def perform(made: Copy) -> tuple[Expected, Any]:
     """Run the operation of a cell; return what it is to leave, and what it says."""
     operation, _, variant = made.cell.operation.partition("-")
     model = made.model
-    batch = rows(made.cell.keys, BATCH, "d")
+    batch = batch_rows(made.cell.keys, BATCH, "d")
     if operation == "insert":
         if variant:
             return model.insert_dropping(batch), made.write("insert", made.data(batch), DROP)
@@ -44,16 +44,16 @@ def perform(made: Copy) -> tuple[Expected, Any]:
     if operation == "upsert":
         return upsert(made, batch, variant)
     if operation == "delete":
-        keys = rows(made.cell.keys, DELETING, "e")
+        keys = batch_rows(made.cell.keys, DELETING, "e")
         columns = list(dict.fromkeys((*made.cell.keys.key, *made.cell.keys.partition)))
         return model.delete(keys), made.write("delete", made.data(keys, columns))
     if operation == "bulk_insert":
         return bulk_insert(made, batch, variant)
     if operation == "delete_partitions":
-        first, second = rows(made.cell.keys, ((0, 1, 0), (1, 1, 0)), "f")
+        first, second = batch_rows(made.cell.keys, ((0, 1, 0), (1, 1, 0)), "f")
         paths = [made.cell.keys.folder(row) for row in (first, second)]
         return model.delete_folders(paths), made.delete_partitions(first, paths[1])
-    replacing = rows(made.cell.keys, OVERWRITING, "d")
+    replacing = batch_rows(made.cell.keys, OVERWRITING, "d")
     everywhere = operation == "insert_overwrite_table"
     result = made.write(operation, made.data(replacing))
     return model.overwrite(replacing, everywhere), result
@@ -61,7 +61,7 @@ def perform(made: Copy) -> tuple[Expected, Any]:
 
 def upsert(made: Copy, batch: list[Row], variant: str) -> tuple[Expected, Any]:
     if variant == "partial":
-        names = [name for name in SCHEMA.names if name not in LEFT_OUT]
+        names = [name for name in MATRIX_COLUMNS.names if name not in LEFT_OUT]
         less = [{name: row[name] for name in names} for row in batch]
         return made.model.upsert(less), made.write("upsert", made.data(batch, names), KEEP)
     batch = flagged(batch) if variant else batch

@@ -62,7 +62,7 @@ LAYOUTS: Final = (
 VERSIONS: Final = ("8", "9")
 
 
-def rows(first: int, count: int, **more: Any) -> pa.Table:
+def rider_rows(first: int, count: int, **more: Any) -> pa.Table:
     """Rows of three cities."""
     return pa.Table.from_pylist(
         [
@@ -77,11 +77,11 @@ def rows(first: int, count: int, **more: Any) -> pa.Table:
             }
             for n in range(first, first + count)
         ],
-        SCHEMA,
+        RIDERS,
     )
 
 
-SCHEMA: Final = pa.schema(
+RIDERS: Final = pa.schema(
     [
         ("id", pa.int64()),
         ("name", pa.string()),
@@ -111,7 +111,7 @@ class Lake:
         name = f"t{uuid.uuid4().hex}"
         table = new_table(
             self.folder / name,
-            SCHEMA,
+            RIDERS,
             {
                 TableKeys.version.key: version,
                 "hoodie.fs.fsync": "false",
@@ -121,10 +121,10 @@ class Lake:
             format=format_name,
             partition_by=layout.partition_by,
         )
-        table.insert(rows(0, 12))
-        table.upsert(rows(3, 2, v=100.0))
-        table.delete(rows(5, 1))
-        table.insert(rows(20, 6))
+        table.insert(rider_rows(0, 12))
+        table.upsert(rider_rows(3, 2, v=100.0))
+        table.delete(rider_rows(5, 1))
+        table.insert(rider_rows(20, 6))
         self.sync(table)
         return table
 
@@ -226,7 +226,7 @@ def test_what_later_syncs_tell(hudi_lake: Lake, version: str) -> None:
     """A new partition, one that is gone, replaced rows, a new column, and a rollback."""
     table = hudi_lake.create("native", LAYOUTS[1], version)
     before = table.timeline.completed_writes()[-1]
-    table.insert(rows(40, 3, city="Bonn"))
+    table.insert(rider_rows(40, 3, city="Bonn"))
     table.delete_partitions(["city=Oslo"])
     hudi_lake.sync(table)
     assert hudi_lake.require_same(table)["city IN ('Rome', 'Oslo') AND v > 3"] > 0
@@ -238,7 +238,7 @@ def test_what_later_syncs_tell(hudi_lake: Lake, version: str) -> None:
     assert hudi_lake.engine.sql(then) == [(table.count(as_of=before),)]
 
     table.alter(add_columns={"tip": pa.int64()})
-    last = table.insert(rows(50, 3).append_column("tip", pa.array([1, 2, 3], pa.int64())))
+    last = table.insert(rider_rows(50, 3).append_column("tip", pa.array([1, 2, 3], pa.int64())))
     hudi_lake.sync(table)
     hudi_lake.require_same(table)
     tips = hudi_lake.engine.sql(f"SELECT tip FROM {name} WHERE tip IS NOT NULL ORDER BY tip")
@@ -261,7 +261,7 @@ def test_statements_that_write(hudi_lake: Lake, layout: Layout) -> None:
     found = dict(zip(*read.to_arrow(["id", "v"]).to_pydict().values(), strict=True))
     assert found[4] == 1100.0
     assert 1 not in found
-    read.upsert(rows(60, 3))
+    read.upsert(rider_rows(60, 3))
     hudi_lake.sync(read)
     hudi_lake.require_same(read)
     assert read.validate().differences == ()
@@ -275,7 +275,7 @@ def test_iceberg_entries(iceberg_lake: Lake, partition_by: str | None) -> None:
     name = iceberg_lake.name(table)
     snapshots = iceberg_lake.engine.sql(f"SELECT count(*) FROM {name}.snapshots")
     assert snapshots[0][0] >= len(table.timeline.completed_writes())
-    table.upsert(rows(2, 2, v=7.0))
+    table.upsert(rider_rows(2, 2, v=7.0))
     table.alter(add_columns={"tip": pa.int64()})
     iceberg_lake.sync(table)
     iceberg_lake.require_same(table)
@@ -289,7 +289,7 @@ def test_delta_entries(delta_lake: Lake, partition_by: str | None) -> None:
     read = delta_lake.require_same(table)
     if partition_by is not None:
         assert read["city = 'Rome'"] == files_of(table, "Rome") < read["true"]
-    table.upsert(rows(2, 2, v=7.0))
+    table.upsert(rider_rows(2, 2, v=7.0))
     table.alter(add_columns={"tip": pa.int64()})
     delta_lake.require_same(table)
     name = delta_lake.name(table)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tests.jvm.engines import HUDI, Engine
-from tests.merging_histories import CAPTURED, SCHEMA, Kind, histories, kinds
+from tests.merging_histories import CAPTURED, EVENTS, Kind, histories, kinds
 
 SEED: Final = 20
 KEYS: Final = 16
@@ -42,7 +42,7 @@ def written_rows(rows: pa.Table, commits: list[str]) -> list[list[Any]]:
 
     ``commits``: times of the commits, in order.
     """
-    names = [name for name in SCHEMA.names if name in rows.column_names]
+    names = [name for name in EVENTS.names if name in rows.column_names]
     found = [
         [commits.index(row[_COMMIT_TIME]), *(_plain(row[name]) for name in names)]
         for row in rows.to_pylist()

@@ -361,7 +361,7 @@ def no_metadata(table: Writing) -> None:
     table.insert(payment(15), payment(16))
 
 
-TABLES: Final[dict[str, tuple[Kind, Callable[[Writing], None]]]] = {
+CAPTURES: Final[dict[str, tuple[Kind, Callable[[Writing], None]]]] = {
     VERSION_6[0]: (HUDI_0_15, lambda table: all_types(table, "id")),
     VERSION_6[1]: (HUDI_0_15, lambda table: all_types(table, "id", ["byteField"], PLAIN_PATHS)),
     COMPLEX: (HUDI_1_0, lambda table: all_types(table, "id,name", ["byteField", "shortField"])),
@@ -413,14 +413,14 @@ def main() -> None:
     FOLDER.mkdir()
     OWN.folder.mkdir(exist_ok=True)
     file = OWN.folder / EXPECTED
-    named = sys.argv[1:] or list(TABLES)
+    named = sys.argv[1:] or list(CAPTURES)
     expected = json.loads(file.read_text(encoding="utf-8"))["tables"] if sys.argv[1:] else {}
     try:
         with tempfile.TemporaryDirectory() as scratch:
             for number, kind in enumerate((HUDI_0_15, HUDI_1_0, HUDI)):
                 engine = Engine(kind, Path(scratch, str(number)))
                 try:
-                    for name, (of, make) in TABLES.items():
+                    for name, (of, make) in CAPTURES.items():
                         if of == kind and name in named:
                             print(f"{name}: {kind.version}", flush=True)
                             table = Writing(engine, name)

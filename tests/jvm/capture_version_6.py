@@ -39,7 +39,7 @@ _BUSY: Final = {
 COMMITS: Final = 9
 
 
-def rows(keys: range | list[int], ts: int) -> pa.Table:
+def two_cities(keys: range | list[int], ts: int) -> pa.Table:
     """Return rows of two partitions."""
     return pa.table(
         {
@@ -56,7 +56,7 @@ def make(engine: Engine, path: Path) -> None:
 
     def save(keys: range | list[int], ts: int, operation: str) -> None:
         named = {"hoodie.datasource.write.operation": operation}
-        engine.save(rows(keys, ts), path, {**OPTIONS, **_BUSY, **named})
+        engine.save(two_cities(keys, ts), path, {**OPTIONS, **_BUSY, **named})
 
     for number in range(COMMITS):
         save(range(number, number + 4), number, "upsert" if number else "insert")

@@ -20,8 +20,8 @@ from deltalake import DeltaTable
 import hudi_core as hudi
 from hudi_core.errors import ForeignCommitError
 from hudi_core.model.files import BaseFile
-from tests.formats.columns import SCHEMA
-from tests.formats.delta_tables import content, new_table, row
+from tests.formats.columns import TYPED
+from tests.formats.delta_tables import content, delta_table, row
 from tests.jvm.commands import succeed
 from tests.jvm.engines import Engine, EngineError
 from tests.jvm.filters import Filter, among, compare, is_not_null, is_null, starts_with
@@ -30,10 +30,10 @@ CITIES: Final = ("rome", "São Paulo/x", "new york", "a%b", None)
 NO_CHECK: Final = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
 
 
-def rows(*keys: int, ts: int = 0) -> pa.Table:
+def typed(*keys: int, ts: int = 0) -> pa.Table:
     """Rows whose key decides their city, of letters beyond ASCII among others."""
     made = [{**row(key, ts, key / 4), "city": CITIES[key % len(CITIES)]} for key in keys]
-    return pa.Table.from_pylist(made, SCHEMA)
+    return pa.Table.from_pylist(made, TYPED)
 
 
 def by_spark(engine: Engine, path: Path, of: str = "") -> Counter[str]:
@@ -47,16 +47,16 @@ def ours(path: Path, as_of: Any = None) -> Counter[str]:
 def life(table: hudi.Table) -> Iterator[str]:
     """Operations one by one; yield the name of each when it is done."""
     done: list[tuple[str, Callable[[], Any]]] = [
-        ("insert", lambda: table.insert(rows(*range(12)))),
-        ("upsert", lambda: table.upsert(rows(1, 2, 3, 20, 21, ts=1))),
-        ("delete", lambda: table.delete(rows(4, 5))),
-        ("bulk_insert", lambda: table.bulk_insert(rows(*range(30, 36)))),
-        ("insert_overwrite", lambda: table.insert_overwrite(rows(6, 11, ts=2))),
-        ("upsert again", lambda: table.upsert(rows(1, 30, 50, ts=3))),
+        ("insert", lambda: table.insert(typed(*range(12)))),
+        ("upsert", lambda: table.upsert(typed(1, 2, 3, 20, 21, ts=1))),
+        ("delete", lambda: table.delete(typed(4, 5))),
+        ("bulk_insert", lambda: table.bulk_insert(typed(*range(30, 36)))),
+        ("insert_overwrite", lambda: table.insert_overwrite(typed(6, 11, ts=2))),
+        ("upsert again", lambda: table.upsert(typed(1, 30, 50, ts=3))),
         ("rollback", lambda: table.rollback(table.timeline.completed_writes()[-1])),
-        ("upsert after it", lambda: table.upsert(rows(2, 51, ts=4))),
+        ("upsert after it", lambda: table.upsert(typed(2, 51, ts=4))),
         # so that a checkpoint is read
-        *((f"turn {ts}", lambda ts=ts: table.upsert(rows(7, 60 + ts, ts=ts))) for ts in range(8)),
+        *((f"turn {ts}", lambda ts=ts: table.upsert(typed(7, 60 + ts, ts=ts))) for ts in range(8)),
     ]
     for name, run in done:
         run()
@@ -67,8 +67,8 @@ def life(table: hudi.Table) -> Iterator[str]:
 
 
 def filters() -> list[Filter]:
-    text, at = pa.string(), SCHEMA.field("at").type
-    price, day = SCHEMA.field("price").type, pa.date32()
+    text, at = pa.string(), TYPED.field("at").type
+    price, day = TYPED.field("price").type, pa.date32()
     some = row(8)
     return [
         compare("id", "=", "k008", text),
@@ -88,7 +88,7 @@ def filters() -> list[Filter]:
 def test_rows_and_filters(delta_spark: Engine, tmp_path: Path, partitioned: bool) -> None:
     """Rows after every operation, and filters on columns of every kind."""
     path = tmp_path / "table"
-    for operation in life(new_table(path, partitioned=partitioned)):
+    for operation in life(delta_table(path, partitioned=partitioned)):
         assert by_spark(delta_spark, path) == ours(path), operation
     held = hudi.Table.open(str(path)).to_arrow().to_pylist()
     asked = filters()
@@ -131,7 +131,7 @@ def test_looking_for_nan(delta_spark: Engine, tmp_path: Path) -> None:
 def test_history_and_time_travel(delta_spark: Engine, tmp_path: Path) -> None:
     """Each version of an instant is the state of that instant, and details add up."""
     path = tmp_path / "table"
-    for _ in life(new_table(path, more={"hoodie.cleaner.commits.retained": "30"})):
+    for _ in life(delta_table(path, more={"hoodie.cleaner.commits.retained": "30"})):
         pass
     table = hudi.Table.open(str(path))
     versions = {
@@ -158,10 +158,10 @@ def test_history_and_time_travel(delta_spark: Engine, tmp_path: Path) -> None:
 def test_added_columns(delta_spark: Engine, tmp_path: Path) -> None:
     """Columns and members that alter and rows add."""
     path = tmp_path / "table"
-    table = new_table(path)
-    table.insert(rows(*range(6)))
+    table = delta_table(path)
+    table.insert(typed(*range(6)))
     table.alter(add_columns={"inner.more": pa.date32(), "price2": pa.decimal128(38, 10)})
-    new = {**rows(9).to_pylist()[0], "late": pa.scalar(1).as_py(), "price2": None}
+    new = {**typed(9).to_pylist()[0], "late": pa.scalar(1).as_py(), "price2": None}
     new["inner"] = {**new["inner"], "more": None}
     data = pa.Table.from_pylist([new], table.schema.append(pa.field("late", pa.timestamp("us"))))
     table.upsert(data)
@@ -217,10 +217,10 @@ SAME_ROWS: Final[Mapping[str, str]] = {
 
 def prepared(path: Path) -> Counter[str]:
     """Make a table of several versions, of small files that OPTIMIZE puts together."""
-    table = new_table(path, more={"hoodie.parquet.small.file.limit": "0"})
-    table.insert(rows(*range(10)))
-    table.insert(rows(*range(10, 20)))
-    table.upsert(rows(1, 2, 25, ts=1))
+    table = delta_table(path, more={"hoodie.parquet.small.file.limit": "0"})
+    table.insert(typed(*range(10)))
+    table.insert(typed(*range(10, 20)))
+    table.upsert(typed(1, 2, 25, ts=1))
     return ours(path)
 
 
@@ -232,7 +232,7 @@ def goes_on(engine: Engine, path: Path) -> None:
 
 def written_on(engine: Engine, path: Path) -> None:
     """Write once more; all readers agree."""
-    hudi.Table.open(str(path)).upsert(rows(3, 30, ts=9))
+    hudi.Table.open(str(path)).upsert(typed(3, 30, ts=9))
     held = ours(path)
     assert any("'k030'" in one for one in held)
     assert by_spark(engine, path) == held
@@ -290,7 +290,7 @@ def met(path: Path) -> hudi.Table:
     before, version = ours(path), DeltaTable(str(path)).version()
     table = hudi.Table.open(str(path))
     with pytest.raises(ForeignCommitError, match=f"[Vv]ersion {version}"):
-        table.upsert(rows(3, ts=5))
+        table.upsert(typed(3, ts=5))
     assert ours(path) == before
     assert not table.validate().is_valid
     return table

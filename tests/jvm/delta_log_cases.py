@@ -19,17 +19,17 @@ from tests.jvm.engines import Engine
 from tests.tables import new_table
 
 CITIES = ("São", "50%", "a b", "é\u0301\U0001f600")
-SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
+NUMBERED = pa.schema([("id", pa.string()), ("city", pa.string()), ("n", pa.int64())])
 
 
-def rows(n: int, *cities: str) -> pa.Table:
-    return pa.Table.from_pylist([{"id": c, "city": c, "n": n} for c in cities], SCHEMA)
+def city_rows(n: int, *cities: str) -> pa.Table:
+    return pa.Table.from_pylist([{"id": c, "city": c, "n": n} for c in cities], NUMBERED)
 
 
 def made(path: Path) -> hudi.Table:
-    table = new_table(path, SCHEMA, format="delta")
-    table.insert(rows(1, *CITIES))
-    table.upsert(rows(2, CITIES[0]))
+    table = new_table(path, NUMBERED, format="delta")
+    table.insert(city_rows(1, *CITIES))
+    table.upsert(city_rows(2, CITIES[0]))
     return table
 
 
@@ -52,7 +52,7 @@ def test_a_vacuum_keeps_what_the_log_names(delta_spark: Engine, tmp_path: Path) 
     assert gone.parent.name == CITIES[0]
     assert seen(delta_spark, tmp_path / "t") == held
     assert not hudi.Table.open(table.path).validate().of(Source.FORMAT)
-    hudi.Table.open(table.path).upsert(rows(3, *CITIES))
+    hudi.Table.open(table.path).upsert(city_rows(3, *CITIES))
     assert seen(delta_spark, tmp_path / "t") == dict.fromkeys(CITIES, 3)
 
 
@@ -120,7 +120,7 @@ def test_a_log_without_archived_instants(delta_spark: Engine, tmp_path: Path) ->
         "hoodie.metadata.compact.max.delta.commits": "1",
     }
     for n in range(3, 25):
-        table.upsert(rows(n, *CITIES), options=few)
+        table.upsert(city_rows(n, *CITIES), options=few)
     held = dict.fromkeys(CITIES, 24)
     assert not (log / f"{0:020}.json").exists()
     assert seen(delta_spark, path) == held
@@ -153,6 +153,6 @@ def test_a_log_without_archived_instants(delta_spark: Engine, tmp_path: Path) ->
     # what was removed since the checkpoint before stays where Spark has read both: until next time
     assert not named_by(newest) & before & dated_back(last)
     assert not any(one.startswith("hudi:") for one in named_by(newest) & dated_back(last))
-    table.upsert(rows(30, *CITIES), options=few)
+    table.upsert(city_rows(30, *CITIES), options=few)
     assert seen(delta_spark, path) == dict.fromkeys(CITIES, 30)
     assert table.validate().is_valid

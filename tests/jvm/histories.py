@@ -13,7 +13,7 @@ import pyarrow as pa
 
 import hudi_core as hudi
 from hudi_core.model.instant import Instant
-from tests.formats.columns import CITIES, SCHEMA
+from tests.formats.columns import CITIES, TYPED
 from tests.formats.delta_tables import content, row
 from tests.jvm.engines import Engine
 from tests.jvm.writers import Shape, Writer
@@ -46,7 +46,7 @@ class Step:
 
     def rows(self) -> pa.Table:
         """The rows that it brings."""
-        return pa.Table.from_pylist([made(key, self.ts) for key in self.keys], SCHEMA)
+        return pa.Table.from_pylist([made(key, self.ts) for key in self.keys], TYPED)
 
     def take(self, write: Writer, path: Path, shape: Shape) -> None:
         """Let a writer take the step."""
@@ -104,7 +104,7 @@ class Model:
     @property
     def content(self) -> Counter[str]:
         """What readers are to see."""
-        return content(pa.Table.from_pylist(list(self.rows.values()), SCHEMA))
+        return content(pa.Table.from_pylist(list(self.rows.values()), TYPED))
 
 
 def of_city(city: str | None, first: int, count: int) -> list[int]:

@@ -24,8 +24,8 @@ from hudi_core.services.mending.differences import Source
 from tests.jvm.engines import Engine
 from tests.tables import new_table
 
-FORMATS: Final = ("iceberg", "delta", "iceberg,delta")
-SCHEMA: Final = pa.schema(
+PUBLISHED: Final = ("iceberg", "delta", "iceberg,delta")
+TYPED_COLUMNS: Final = pa.schema(
     [
         pa.field("id", pa.int64(), nullable=False),
         ("city", pa.string()),
@@ -61,7 +61,7 @@ def row(key: int, ts: int) -> dict[str, Any]:
 def made(path: Path, table_format: str, version: str) -> hudi.Table:
     table = new_table(
         path,
-        SCHEMA,
+        TYPED_COLUMNS,
         {"hoodie.write.table.version": version, "hoodie.fs.fsync": "false", **NO_SERVICES},
         format=table_format,
     )
@@ -70,7 +70,7 @@ def made(path: Path, table_format: str, version: str) -> hudi.Table:
 
 
 def batch(keys: Any, ts: int) -> pa.Table:
-    return pa.Table.from_pylist([row(key, ts) for key in keys], SCHEMA)
+    return pa.Table.from_pylist([row(key, ts) for key in keys], TYPED_COLUMNS)
 
 
 def plain(value: Any) -> Any:
@@ -83,7 +83,7 @@ def plain(value: Any) -> Any:
 
 
 def by_id(rows: pa.Table) -> Rows:
-    held = rows.select(SCHEMA.names).to_pylist()
+    held = rows.select(TYPED_COLUMNS.names).to_pylist()
     found: Rows = {one["id"]: {name: plain(value) for name, value in one.items()} for one in held}
     assert len(found) == rows.num_rows
     return found
@@ -129,7 +129,7 @@ def old_lists(table_format: str) -> set[Source]:
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", PUBLISHED)
 def test_its_rows_are_published_for_every_reader(
     hudi_spark: Engine,
     iceberg_spark: Engine,
@@ -166,7 +166,7 @@ def test_its_rows_are_published_for_every_reader(
 
 
 @pytest.mark.parametrize("service", ["clean", "archive"])
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", PUBLISHED)
 def test_its_services_before_we_publish(
     hudi_spark: Engine,
     iceberg_spark: Engine,

@@ -20,7 +20,7 @@ import hudi_core as hudi
 from tests.jvm.engines import Engine
 
 MODES = ("OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER")
-SCHEMA = pa.schema(
+TYPED_COLUMNS = pa.schema(
     [
         ("id", pa.int32()),
         ("city", pa.string()),
@@ -60,17 +60,17 @@ def row(number: int, city: str, ts: int, name: str = 'é"\\n\n/') -> dict[str, A
     }
 
 
-def rows(*found: dict[str, Any]) -> pa.Table:
-    return pa.Table.from_pylist(list(found), SCHEMA)
+def typed_rows(*found: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_pylist(list(found), TYPED_COLUMNS)
 
 
 HISTORY: tuple[tuple[str, pa.Table], ...] = (
-    ("insert", rows(row(1, "A", 1), row(2, "B", 1), row(3, "A", 1), row(5, "C", 1))),
-    ("upsert", rows(row(1, "A", 2, "new"), row(4, "A", 2))),
-    ("delete", rows(row(3, "A", 3))),
-    ("delete", rows(row(5, "C", 3))),
-    ("insert", rows(row(7, "A", 3))),
-    ("insert_overwrite", rows(row(2, "B", 4, "over"), row(6, "B", 4))),
+    ("insert", typed_rows(row(1, "A", 1), row(2, "B", 1), row(3, "A", 1), row(5, "C", 1))),
+    ("upsert", typed_rows(row(1, "A", 2, "new"), row(4, "A", 2))),
+    ("delete", typed_rows(row(3, "A", 3))),
+    ("delete", typed_rows(row(5, "C", 3))),
+    ("insert", typed_rows(row(7, "A", 3))),
+    ("insert_overwrite", typed_rows(row(2, "B", 4, "over"), row(6, "B", 4))),
 )
 
 
@@ -122,7 +122,7 @@ def image(text: str | None) -> str | None:
 def test_our_logs_of_changes(hudi_spark: Engine, tmp_path: Path, mode: str) -> None:
     """Hudi-Spark's query of our table, which logs its changes; both write on."""
     path, given = tmp_path / "t", options(mode, "9")
-    table = hudi.Table.create(path, SCHEMA, options={**given, "hoodie.fs.fsync": "false"})
+    table = hudi.Table.create(path, TYPED_COLUMNS, options={**given, "hoodie.fs.fsync": "false"})
     for operation, batch in HISTORY:
         getattr(table, operation)(batch)
     table.delete_partitions([{"city": "A"}])
@@ -131,7 +131,7 @@ def test_our_logs_of_changes(hudi_spark: Engine, tmp_path: Path, mode: str) -> N
     assert sum(told.values()) == 15
     assert by_hudi(hudi_spark, path) == told
     upsert = {**given, "hoodie.datasource.write.operation": "upsert"}
-    hudi_spark.save(rows(row(2, "B", 5, "last"), row(8, "B", 5)), path, upsert)
+    hudi_spark.save(typed_rows(row(2, "B", 5, "last"), row(8, "B", 5)), path, upsert)
     table = hudi.Table.open(path)
     assert by_hudi(hudi_spark, path) == plain(table.changes())
     assert table.validate().is_valid
@@ -148,7 +148,7 @@ def test_hudis_logs_of_changes(hudi_spark: Engine, tmp_path: Path, mode: str, ve
         hudi_spark.save(batch, path, {**given, "hoodie.datasource.write.operation": known})
     table = hudi.Table.open(path)
     assert plain(table.changes()) == by_hudi(hudi_spark, path)
-    table.upsert(rows(row(2, "B", 5, "last"), row(8, "B", 5)))
-    table.delete(rows(row(6, "B", 6)))
+    table.upsert(typed_rows(row(2, "B", 5, "last"), row(8, "B", 5)))
+    table.delete(typed_rows(row(6, "B", 6)))
     assert plain(table.changes()) == by_hudi(hudi_spark, path)
     assert table.validate().is_valid

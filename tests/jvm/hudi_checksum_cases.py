@@ -32,7 +32,7 @@ def options(version: str, **more: str) -> dict[str, str]:
     }
 
 
-def rows(*ids: int, **columns: list[int]) -> pa.Table:
+def in_city(*ids: int, **columns: list[int]) -> pa.Table:
     return pa.table({"id": list(ids), "city": ["A"] * len(ids), **columns})
 
 
@@ -44,15 +44,15 @@ def seen(engine: Engine, path: Path) -> list[tuple[object, ...]]:
 def test_a_table_that_hudi_spark_made(hudi_spark: Engine, tmp_path: Path, version: str) -> None:
     """Spark creates, we upsert and change columns, Spark reads and writes, we clean up after it."""
     path = tmp_path / "t"
-    hudi_spark.save(rows(1, 2, x=[1, 2]), path, options(version), mode="overwrite")
+    hudi_spark.save(in_city(1, 2, x=[1, 2]), path, options(version), mode="overwrite")
     assert (path / ".hoodie/.hoodie.properties.crc").exists()
     ours = hudi.Table.open(str(path))
-    ours.upsert(rows(2, 3, x=[20, 30]))
+    ours.upsert(in_city(2, 3, x=[20, 30]))
     assert seen(hudi_spark, path) == [(1, 1), (2, 20), (3, 30)]
     ours.alter(add_columns={"y": pa.int64()})
     assert seen(hudi_spark, path) == [(1, 1), (2, 20), (3, 30)]
-    hudi_spark.save(rows(3, 4, x=[31, 40], y=[1, 1]), path, options(version))
-    hudi.Table.open(str(path)).upsert(rows(5, x=[50], y=[1]))
+    hudi_spark.save(in_city(3, 4, x=[31, 40], y=[1, 1]), path, options(version))
+    hudi.Table.open(str(path)).upsert(in_city(5, x=[50], y=[1]))
     assert seen(hudi_spark, path) == [(1, 1), (2, 20), (3, 31), (4, 40), (5, 50)]
     assert hudi.Table.open(str(path)).validate().is_valid
 
@@ -66,21 +66,21 @@ def test_a_table_of_ours_whose_properties_hudi_spark_writes(
     given = {"hoodie.write.table.version": version}
     table = hudi.Table.create(
         str(path),
-        rows(1, x=[1]).schema,
+        in_city(1, x=[1]).schema,
         name="t",
         record_key="id",
         partition_by="city",
         options=given,
     )
-    table.insert(rows(1, x=[1]))
+    table.insert(in_city(1, x=[1]))
     more = {"hoodie.metadata.record.index.enable": "true"}
-    hudi_spark.save(rows(2, x=[2]), path, {**options(version), **more})
+    hudi_spark.save(in_city(2, x=[2]), path, {**options(version), **more})
     assert (path / ".hoodie/.hoodie.properties.crc").exists()
     ours = hudi.Table.open(str(path))
     ours.alter(add_columns={"y": pa.int64()})
-    ours.upsert(rows(2, 3, x=[20, 30], y=[1, 1]))
+    ours.upsert(in_city(2, 3, x=[20, 30], y=[1, 1]))
     assert seen(hudi_spark, path) == [(1, 1), (2, 20), (3, 30)]
-    hudi_spark.save(rows(4, x=[40], y=[1]), path, {**options(version), **more})
+    hudi_spark.save(in_city(4, x=[40], y=[1]), path, {**options(version), **more})
     assert seen(hudi_spark, path) == [(1, 1), (2, 20), (3, 30), (4, 40)]
     assert hudi.Table.open(str(path)).validate().is_valid
 
@@ -88,10 +88,10 @@ def test_a_table_of_ours_whose_properties_hudi_spark_writes(
 def test_what_an_earlier_release_left_is_repaired(hudi_spark: Engine, tmp_path: Path) -> None:
     """A checksum that is wrong about the properties keeps Hudi-Spark from opening the table."""
     path = tmp_path / "t"
-    hudi_spark.save(rows(1, x=[1]), path, options("9"), mode="overwrite")
+    hudi_spark.save(in_city(1, x=[1]), path, options("9"), mode="overwrite")
     stale = path / ".hoodie/.hoodie.properties.crc"
     kept = stale.read_bytes()
-    hudi.Table.open(str(path)).upsert(rows(2, x=[2]))
+    hudi.Table.open(str(path)).upsert(in_city(2, x=[2]))
     stale.write_bytes(kept)
     with pytest.raises(EngineError, match="Could not load Hoodie properties"):
         seen(hudi_spark, path)

@@ -32,7 +32,7 @@ Values = dict[int, tuple[str, float]]
 versions = pytest.mark.parametrize("version", ["8", "9"])
 
 
-def rows(values: Values, ts: int) -> pa.Table:
+def valued_rows(values: Values, ts: int) -> pa.Table:
     return pa.table(
         {
             "id": list(values),
@@ -49,14 +49,14 @@ def made(
     """A table of six files, three in each partition."""
     table = new_table(
         path,
-        rows({1: ("A", 0.0)}, 0).schema,
+        valued_rows({1: ("A", 0.0)}, 0).schema,
         {**OPTIONS, **(more or {}), "hoodie.write.table.version": version},
         name="t",
     )
     held: Values = {}
     for ts in range(3):
         batch = {ts * 10 + one: ("AB"[one % 2], 1.0 / (1 + one + ts)) for one in range(6)}
-        table.insert(rows(batch, ts))
+        table.insert(valued_rows(batch, ts))
         held |= batch
     return table, held
 
@@ -76,7 +76,7 @@ def agree(engine: Engine, path: Path, held: Values) -> None:
 def upsert_by_hudi(engine: Engine, path: Path, held: Values, changed: Values, **more: str) -> None:
     given = {**HUDI_OPTIONS, "hoodie.datasource.write.operation": "upsert"}
     engine.save(
-        rows(changed, 500),
+        valued_rows(changed, 500),
         path,
         given | {name.replace("__", "."): one for name, one in more.items()},
     )
@@ -97,7 +97,7 @@ def test_hudi_reads_and_writes_what_we_clustered(
     upsert_by_hudi(hudi_spark, path, held, {0: ("A", 7.0), 11: ("B", 8.0), 99: ("A", 9.0)}, **more)
     agree(hudi_spark, path, held)
     table = hudi.Table.open(str(path), OPTIONS | index)
-    assert table.upsert(rows({1: ("B", 5.0), 99: ("A", 4.0)}, 600)).updated == 2
+    assert table.upsert(valued_rows({1: ("B", 5.0), 99: ("A", 4.0)}, 600)).updated == 2
     held |= {1: ("B", 5.0), 99: ("A", 4.0)}
     assert table.optimize().files == 0
     last = table.cluster(sort_by="ts").instant
@@ -128,9 +128,9 @@ def test_we_run_the_plan_of_hudi(hudi_spark: Engine, tmp_path: Path, version: st
     table, held = made(path, version)
     hudi_spark.sql(f"call run_clustering(path => '{path}', op => 'schedule', order => 'v')")
     with pytest.raises(PendingClusteringError):
-        table.upsert(rows({1: ("B", 5.0)}, 60))
+        table.upsert(valued_rows({1: ("B", 5.0)}, 60))
     table = hudi.Table.open(str(path), {**OPTIONS, "hoodie.parquet.small.file.limit": "104857600"})
-    table.insert(rows({70: ("A", 0.1)}, 60))
+    table.insert(valued_rows({70: ("A", 0.1)}, 60))
     held[70] = ("A", 0.1)
     [done] = table.run_clusterings()
     assert done.files == 6

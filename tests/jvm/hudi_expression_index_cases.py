@@ -32,7 +32,7 @@ LOCK: Final = {
     "hoodie.write.lock.provider": ("org.apache.hudi.client.transaction.lock.InProcessLockProvider")
 }
 TIME: Final = pa.timestamp("us", "UTC")
-SCHEMA: Final = pa.schema(
+SOURCES: Final = pa.schema(
     [
         pa.field("id", pa.string()),
         pa.field("city", pa.string()),
@@ -72,7 +72,7 @@ def row(number: int, name: str | None, year: int | None, city: str = "oslo") -> 
         **dict.fromkeys(("born", "due", "paid"), day),
         "seconds": None if at is None else int(at.timestamp()),
     }
-    return {field.name: found[field.name] for field in SCHEMA}
+    return {field.name: found[field.name] for field in SOURCES}
 
 
 ROWS: Final = [
@@ -149,7 +149,7 @@ def filters_on(index: str, rows: Sequence[Row], zone: dt.tzinfo = dt.UTC) -> lis
 
 def batches(rows: Sequence[Row]) -> Iterator[pa.Table]:
     for one in rows:
-        yield pa.Table.from_pylist([dict(one)], SCHEMA)
+        yield pa.Table.from_pylist([dict(one)], SOURCES)
 
 
 def indexed(path: Path, shape: Shape, indexes: Sequence[str] = tuple(INDEXES)) -> Path:
@@ -270,7 +270,7 @@ def theirs(engine: Engine, path: Path, shape: Shape, indexes: Sequence[str] = SO
 def changed(write: Writer, path: Path, shape: Shape) -> list[dict[str, Any]]:
     """Change a row of a table, and add some."""
     some = [row(1, "Xaver", 1980), row(6, "anna", 2031), row(7, "Yo", 2032, "bonn")]
-    write("upsert", pa.Table.from_pylist(some, SCHEMA), path, shape)
+    write("upsert", pa.Table.from_pylist(some, SOURCES), path, shape)
     return [*ROWS[1:], *some]
 
 
@@ -292,7 +292,7 @@ def test_both_write(
     for write, year in ((ours, 2040), (spark, 2050)):
         rows = changed(write, path, shape)
         late = row(8, f"Late {year}", year)
-        write("upsert", pa.Table.from_pylist([late], SCHEMA), path, shape)
+        write("upsert", pa.Table.from_pylist([late], SOURCES), path, shape)
         is_sound(path)
         rows.append(late)
         # what is greater it looks up in ranges of the column, as if the function kept their order

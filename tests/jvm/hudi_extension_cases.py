@@ -48,7 +48,7 @@ def make(
     return table
 
 
-def rows(path: Path) -> list[tuple[str, ...]]:
+def stored_rows(path: Path) -> list[tuple[str, ...]]:
     """Key, partition and status of each row."""
     names = ["_hoodie_record_key", "_hoodie_partition_path", "status"]
     found = hudi.Table.open(str(path)).to_arrow(names).to_pylist()
@@ -62,7 +62,7 @@ def test_a_key_generator_it_does_not_know(
 ) -> None:
     """Hudi-Spark reads the table and refuses every write, whatever class it is given."""
     path = make(version, KEYGEN)
-    before = rows(path)
+    before = stored_rows(path)
     assert before == [("00000001", "U", "paid"), ("00000002", "B", "open")]
     assert hudi_spark.values(path, ["_hoodie_record_key"]) == [("00000001",), ("00000002",)]
     simple = {"hoodie.datasource.write.keygenerator.class": SIMPLE}
@@ -71,7 +71,7 @@ def test_a_key_generator_it_does_not_know(
             hudi_spark.save(
                 NEWER, path, {**OURS, **more, "hoodie.datasource.write.operation": operation}
             )
-    assert rows(path) == before
+    assert stored_rows(path) == before
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
@@ -81,13 +81,13 @@ def test_a_record_merger_it_does_not_know(
 ) -> None:
     """Hudi-Spark reads the table, refuses to merge rows, and we go on afterwards."""
     path = make(version, MERGER)
-    before = rows(path)
+    before = stored_rows(path)
     assert hudi_spark.values(path, ["id", "status"]) == [("1", "paid"), ("2", "open")]
     with pytest.raises(EngineError, match="No valid merger implementation set"):
         hudi_spark.save(NEWER, path, {**OURS, "hoodie.datasource.write.operation": operation})
-    assert rows(path) == before
+    assert stored_rows(path) == before
     hudi.Table.open(str(path)).upsert(NEWER)
-    assert rows(path) == [("1", "Ulm", "paid"), ("2", "Bonn", "sent")]
+    assert stored_rows(path) == [("1", "Ulm", "paid"), ("2", "Bonn", "sent")]
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
@@ -100,6 +100,6 @@ def test_inserts_need_no_merger(hudi_spark: Engine, make: Make, version: str) ->
     }
     other = NEWER.set_column(0, "id", pa.array(["3", "4"]))
     hudi_spark.save(other, path, {**OURS, **operation})
-    assert [key for key, _, _ in rows(path)] == ["1", "2", "3", "4"]
+    assert [key for key, _, _ in stored_rows(path)] == ["1", "2", "3", "4"]
     hudi.Table.open(str(path)).upsert(NEWER)
-    assert [status for _, _, status in rows(path)] == ["paid", "sent", "open", "sent"]
+    assert [status for _, _, status in stored_rows(path)] == ["paid", "sent", "open", "sent"]

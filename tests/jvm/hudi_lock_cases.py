@@ -44,14 +44,14 @@ HUDI = {
 TURNS = 4
 
 
-def rows(key: str, city: str, ts: int) -> pa.Table:
+def one_row(key: str, city: str, ts: int) -> pa.Table:
     return pa.table({"id": [key], "city": [city], "ts": pa.array([ts], pa.int64())})
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "table"
-    start = pa.concat_tables([rows("a", "Rome", 0), rows("b", "Oslo", 0)])
+    start = pa.concat_tables([one_row("a", "Rome", 0), one_row("b", "Oslo", 0)])
     new_table(path, start.schema, name="trips").upsert(start)
     return path
 
@@ -60,9 +60,9 @@ def test_a_lock_of_hudi_keeps_us_out(hudi_spark: Engine, path: Path) -> None:
     table = hudi.Table.open(str(path), HASTY)
     assert hudi_spark.lock(path)
     with pytest.raises(LockError):
-        table.upsert(rows("a", "Rome", 1))
+        table.upsert(one_row("a", "Rome", 1))
     hudi_spark.unlock(path)
-    table.upsert(rows("a", "Rome", 2))
+    table.upsert(one_row("a", "Rome", 2))
     assert hudi_spark.values(path, ["id", "ts"]) == [("a", 2), ("b", 0)]
     assert not (path / ".hoodie" / "lock").exists()
 
@@ -73,9 +73,9 @@ def test_our_lock_keeps_hudi_out(hudi_spark: Engine, path: Path) -> None:
     assert not hudi_spark.lock(path)
     assert lock.lease_left() > 0
     with pytest.raises(EngineError, match="acquire"):
-        hudi_spark.save(rows("a", "Rome", 1), path, {**HUDI, **HASTY})
+        hudi_spark.save(one_row("a", "Rome", 1), path, {**HUDI, **HASTY})
     lock.unlock()
-    hudi_spark.save(rows("a", "Rome", 2), path, {**HUDI, **HASTY})
+    hudi_spark.save(one_row("a", "Rome", 2), path, {**HUDI, **HASTY})
     assert hudi_spark.values(path, ["id", "ts"]) == [("a", 2), ("b", 0)]
     assert lock.try_lock(0)
     lock.unlock()
@@ -117,15 +117,17 @@ def test_both_write_at_a_time_and_nothing_is_lost(hudi_spark: Engine, path: Path
 
     def theirs() -> None:
         for turn in range(1, TURNS + 1):
-            hudi_spark.save(rows("b", "Oslo", turn), path, {**HUDI, **PATIENT})
-            hudi_spark.save(rows(f"b{turn}", "Oslo", turn), path, {**HUDI, **PATIENT})
+            hudi_spark.save(one_row("b", "Oslo", turn), path, {**HUDI, **PATIENT})
+            hudi_spark.save(one_row(f"b{turn}", "Oslo", turn), path, {**HUDI, **PATIENT})
 
     turn = 0
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(theirs)
         while not other.done():
             turn += 1
-            batch = pa.concat_tables([rows("a", "Rome", turn), rows(f"a{turn}", "Rome", turn)])
+            batch = pa.concat_tables(
+                [one_row("a", "Rome", turn), one_row(f"a{turn}", "Rome", turn)]
+            )
             hudi.Table.open(str(path), PATIENT).upsert(batch)
         other.result()
     assert turn > TURNS

@@ -82,7 +82,7 @@ def with_options(*options: Mapping[str, str], **more: Any) -> Asked:
     return replace(PLAIN, options=merged, **more)
 
 
-TABLES: Final[Mapping[str, Asked]] = {
+MADE_TABLES: Final[Mapping[str, Asked]] = {
     "plain": PLAIN,
     "hive": with_options(HIVE),
     "complex, hive": with_options(HIVE, key="id,day"),
@@ -124,7 +124,7 @@ WITH_HISTORY: Final = ("plain", "two levels, hive", "no partition")
 
 
 def made_tables() -> Iterator[tuple[str, str]]:
-    for number, table in enumerate(TABLES):
+    for number, table in enumerate(MADE_TABLES):
         both = table in IN_BOTH_VERSIONS
         yield from ((table, one) for one in (("8", "9") if both else ("89"[number % 2],)))
 
@@ -150,7 +150,7 @@ def is_old(path: Path) -> bool:
 @pytest.mark.parametrize(("table", "version"), [*made_tables()])
 def test_read_and_written_on(hudi_spark: Engine, tmp_path: Path, table: str, version: str) -> None:
     """Rows, history and changes as Hudi-Spark reads them; then we write, and Hudi-Spark again."""
-    path, shape = tmp_path / "table", replace(TABLES[table], version=version)
+    path, shape = tmp_path / "table", replace(MADE_TABLES[table], version=version)
     model = Model(is_ordered=bool(shape.ordering))
     write = HudiSpark(hudi_spark)
     possible = {"insert", "upsert", "bulk_insert", "delete"}

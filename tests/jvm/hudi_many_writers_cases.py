@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tests.crash.many_writers import SCHEMA, Answers, Shared, run
+from tests.crash.many_writers import Answers, Shared, run
 from tests.jvm.engines import Engine, EngineError
 from tests.jvm.hudi_lock_cases import PATIENT
+from tests.tables import SCHEMA
 
 COMMITS = 12
 AGREED = {

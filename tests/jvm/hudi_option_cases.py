@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.catalog import DECLARED_NAMES
 from hudi_core.config.foreign import foreign_options
+from hudi_core.config.option_warnings import DECLARED_NAMES
 from hudi_core.services.opening import open_table
 from tests.jvm.engines import HUDI, Engine
 from tests.jvm.prepare import FOLDER

@@ -49,7 +49,7 @@ VALUES: Final[Mapping[str, Shape]] = {
 }
 
 
-def rows_of(cities: Sequence[str | None]) -> list[dict[str, Any]]:
+def twelve_rows(cities: Sequence[str | None]) -> list[dict[str, Any]]:
     return [
         {
             "id": number,
@@ -77,7 +77,7 @@ def test_partitions_of_values(
     """Filters on the columns of keys and partitions, and on another one beside them."""
     shape = replace(VALUES[layout], version=version)
     escaped = "encoded" in layout
-    rows = rows_of(["Oslo", "a b", "x/y=z" if escaped else "S-2", "50% #" if escaped else "T"])
+    rows = twelve_rows(["Oslo", "a b", "x/y=z" if escaped else "S-2", "50% #" if escaped else "T"])
     filters = [
         *(compare("city", "=", "a b", TEXT), compare("city", ">", "a b", TEXT)),
         compare("line", "=", 1, LONG),
@@ -98,7 +98,7 @@ def test_partitions_of_values(
 def test_partitions_of_nulls(hudi_spark: Engine, tmp_path: Path, layout: str, version: str) -> None:
     """Rows without a value of the partition column."""
     shape = replace(VALUES[layout], version=version)
-    rows = rows_of(["Oslo", None, "T"])
+    rows = twelve_rows(["Oslo", None, "T"])
     filters = [
         *(is_null("city"), compare("city", "=", "Oslo", TEXT), compare("x", "=", 10, LONG)),
         is_null("city") & compare("x", ">", 50, LONG),
@@ -317,7 +317,7 @@ def test_keys(hudi_spark: Engine, tmp_path: Path, index: str, version: str, part
     """Filters on the record key, by its column and by the meta column."""
     if index == "record index by partitions" and not partition:
         partition = "line"
-    rows = [{**row, "id": f"k{row['id']:02d}"} for row in rows_of(["A", "B", "C"])]
+    rows = [{**row, "id": f"k{row['id']:02d}"} for row in twelve_rows(["A", "B", "C"])]
     data = pa.Table.from_pylist(rows)
     shape = Shape(version, partition=partition, options=INDEXES[index])
     path = insert_all(ours, tmp_path / "table", shape, [data.slice(0, 5), data.slice(5)])
@@ -344,7 +344,7 @@ def test_keys(hudi_spark: Engine, tmp_path: Path, index: str, version: str, part
 @pytest.mark.parametrize("key", ["id", "id,line"], ids=["one key", "two keys"])
 def test_buckets(hudi_spark: Engine, tmp_path: Path, key: str, version: str) -> None:
     """Filters on the key of a bucket table, whose buckets Hudi-Spark computes."""
-    rows = [{**row, "id": f"k{row['id']:02d}"} for row in rows_of(["A", "B", "C"])]
+    rows = [{**row, "id": f"k{row['id']:02d}"} for row in twelve_rows(["A", "B", "C"])]
     data = pa.Table.from_pylist(rows)
     index = {
         "hoodie.index.type": "BUCKET",
@@ -370,7 +370,7 @@ def test_buckets(hudi_spark: Engine, tmp_path: Path, key: str, version: str) -> 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_secondary_index(hudi_spark: Engine, tmp_path: Path, version: str) -> None:
     """Filters on a column with a secondary index, after updates of it."""
-    rows = rows_of(["A", "B", "$", "x\\y", None])
+    rows = twelve_rows(["A", "B", "$", "x\\y", None])
     data = pa.Table.from_pylist(rows)
     shape = Shape(version, partition="line", options=GLOBAL)
     path = insert_all(ours, tmp_path / "table", shape, [data.slice(0, 6), data.slice(6)])

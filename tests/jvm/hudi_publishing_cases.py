@@ -22,8 +22,8 @@ from tests.jvm.hudi_clustering_cases import (
     Values,
     agree,
     made,
-    rows,
     upsert_by_hudi,
+    valued_rows,
     versions,
 )
 
@@ -61,11 +61,11 @@ def test_validators(
     shutil.copytree(tmp_path / "t", tmp_path / "copy")
     given = {PREFIX: CLASSES[kind], f"{PREFIX}.{option}.sql.queries": queries}
     if holds:
-        table.upsert(rows(changed, 500), options=given)
+        table.upsert(valued_rows(changed, 500), options=given)
         upsert_by_hudi(hudi_spark, tmp_path / "copy", held, changed, **given)
     else:
         with pytest.raises(CommitValidationError):
-            table.upsert(rows(changed, 500), options=given)
+            table.upsert(valued_rows(changed, 500), options=given)
         with pytest.raises(EngineError, match="validation failed"):
             upsert_by_hudi(hudi_spark, tmp_path / "copy", dict(held), changed, **given)
     agree(hudi_spark, tmp_path / "t", held)
@@ -78,7 +78,7 @@ def test_hudi_writes_beside_a_stage(hudi_spark: Engine, tmp_path: Path, version:
     path = tmp_path / "t"
     table, held = made(path, version, {"hoodie.clean.automatic": "false"})
     changed: Values = {0: ("A", 50.0), 88: ("A", 51.0)}
-    staged = table.stage(rows(changed, 400))
+    staged = table.stage(valued_rows(changed, 400))
     agree(hudi_spark, path, held)
     tidy = {"hoodie__clean__automatic": "true", "hoodie__cleaner__commits__retained": "1"}
     for value in (60.0, 61.0):
@@ -88,7 +88,7 @@ def test_hudi_writes_beside_a_stage(hudi_spark: Engine, tmp_path: Path, version:
     found.publish()
     held |= changed
     agree(hudi_spark, path, held)
-    again = hudi.Table.open(str(path), OPTIONS).stage(rows({0: ("A", 70.0)}, 450))
+    again = hudi.Table.open(str(path), OPTIONS).stage(valued_rows({0: ("A", 70.0)}, 450))
     upsert_by_hudi(hudi_spark, path, held, {88: ("A", 71.0), 0: ("A", 72.0)})
     with pytest.raises(StageConflictError):
         again.publish()
@@ -102,7 +102,7 @@ def test_partitions_expire(hudi_spark: Engine, tmp_path: Path, version: str, str
     """The partitions that Hudi-Spark deletes after a commit are those that we delete"""
     with clock_set_back(30):
         table, held = made(tmp_path / "t", version)
-    table.upsert(rows({11: ("B", 3.0)}, 400))
+    table.upsert(valued_rows({11: ("B", 3.0)}, 400))
     held |= {11: ("B", 3.0)}
     shutil.copytree(tmp_path / "t", tmp_path / "copy")
     ttl = {
@@ -111,9 +111,9 @@ def test_partitions_expire(hudi_spark: Engine, tmp_path: Path, version: str, str
         "hoodie.partition.ttl.strategy.days.retain": "10",
     }
     changed: Values = {13: ("B", 5.0), 99: ("C", 6.0)}
-    table.upsert(rows(changed, 500), options=ttl)
+    table.upsert(valued_rows(changed, 500), options=ttl)
     hudi_spark.save(
-        rows(changed, 500),
+        valued_rows(changed, 500),
         tmp_path / "copy",
         {**HUDI_OPTIONS, "hoodie.datasource.write.operation": "upsert", **ttl},
     )

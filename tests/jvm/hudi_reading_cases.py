@@ -105,18 +105,18 @@ def test_operations(
     if cell.operation == "upsert-partial" and cell.moves:
         with pytest.raises(SchemaError, match="cannot keep stored values"):
             perform(made)
-        assert rows_of(hudi_spark, made.uri, {}) == held(before)
+        assert read_rows(hudi_spark, made.uri, {}) == held(before)
         return
     counted, result = perform(made)
     made.check(counted, result)
     right = held(made.model)
     for options in WAYS.values():
-        assert rows_of(hudi_spark, made.uri, options) == right
+        assert read_rows(hudi_spark, made.uri, options) == right
     past = {"as.of.instant": last.requested_time}
-    assert rows_of(hudi_spark, made.uri, past) == held(before)
+    assert read_rows(hudi_spark, made.uri, past) == held(before)
     time = result.instant.requested_time
     new = [row for row in right if row["_hoodie_commit_time"] == time]
-    changes = rows_of(hudi_spark, made.uri, since_options(last))
+    changes = read_rows(hudi_spark, made.uri, since_options(last))
     discard(made, None)
     if brings_encoded_names(cell) and changes != new:
         assert changes == [{**row, "city": ESCAPED.get(row["city"], row["city"])} for row in new]
@@ -131,7 +131,7 @@ def held(model: MatrixModel) -> list[Row]:
     return _sorted(row for group in model.groups.values() for row in group.rows)
 
 
-def rows_of(engine: Engine, path: str, options: Mapping[str, str]) -> list[Row]:
+def read_rows(engine: Engine, path: str, options: Mapping[str, str]) -> list[Row]:
     """Rows as the engine reads them, in the same order."""
     return _sorted(engine.read(path, options).to_pylist())
 

@@ -23,8 +23,8 @@ from tests.jvm.hudi_clustering_cases import (
     Values,
     agree,
     made,
-    rows,
     upsert_by_hudi,
+    valued_rows,
     versions,
 )
 
@@ -50,7 +50,7 @@ def archived(table: hudi.Table, held: Values) -> None:
 def bounded(table: hudi.Table, held: Values) -> None:
     for ts in range(100, 112):
         changed = {0: ("A", float(ts)), 11: ("B", ts + 0.5)}
-        table.upsert(rows(changed, ts), options=TIGHT)
+        table.upsert(valued_rows(changed, ts), options=TIGHT)
         held |= changed
 
 
@@ -63,7 +63,7 @@ def restored(table: hudi.Table, held: Values) -> None:
     del held
     kept = table.savepoint().instant
     for ts in (200, 201):
-        table.upsert(rows({0: ("A", float(ts)), 77: ("B", 1.0)}, ts))
+        table.upsert(valued_rows({0: ("A", float(ts)), 77: ("B", 1.0)}, ts))
     table.delete_partitions(["B"])
     table.restore(kept)
     table.delete_savepoint(kept)
@@ -89,14 +89,14 @@ def test_hudi_goes_on_after_our_service(
     often = {"hoodie.metadata.compact.max.delta.commits": "2"}
     for ts in range(10, 16):
         changed = {0: ("A", float(ts)), 11: ("B", ts + 0.5)}
-        table.upsert(rows(changed, ts), options=often)
+        table.upsert(valued_rows(changed, ts), options=often)
         held |= changed
     step(table, held)
     agree(hudi_spark, path, held)
     more = {"hoodie__index__type": "RECORD_INDEX"} if index else {}
     upsert_by_hudi(hudi_spark, path, held, {1: ("B", 7.0), 99: ("A", 9.0)}, **more)
     agree(hudi_spark, path, held)
-    hudi.Table.open(str(path), OPTIONS | index).upsert(rows({99: ("A", 4.0)}, 900))
+    hudi.Table.open(str(path), OPTIONS | index).upsert(valued_rows({99: ("A", 4.0)}, 900))
     held |= {99: ("A", 4.0)}
     agree(hudi_spark, path, held)
 
@@ -123,13 +123,13 @@ def test_we_go_on_after_services_of_hudi(hudi_spark: Engine, tmp_path: Path, ver
     # what its savepoint keeps stays readable, by us too
     past = table.to_arrow(["id", "city", "v"], as_of=time).sort_by("id").to_pylist()
     assert {one["id"]: (one["city"], one["v"]) for one in past} == kept
-    table.upsert(rows({99: ("A", 4.0)}, 900), options=TIGHT)
+    table.upsert(valued_rows({99: ("A", 4.0)}, 900), options=TIGHT)
     hudi_spark.sql(f"call rollback_to_savepoint(path => '{path}', instant_time => '{time}')")
     agree(hudi_spark, path, kept)
     found = [one.action for one in hudi.Table.open(str(path)).timeline.instants]
     assert Action.RESTORE in found
     table = hudi.Table.open(str(path), OPTIONS)
-    table.upsert(rows({99: ("A", 4.0)}, 950))
+    table.upsert(valued_rows({99: ("A", 4.0)}, 950))
     kept |= {99: ("A", 4.0)}
     agree(hudi_spark, path, kept)
     hudi_spark.sql(f"call delete_savepoint(path => '{path}', instant_time => '{time}')")
@@ -157,7 +157,7 @@ def test_past_states_after_hudis_clean_and_archive(
         if ts % 2:
             upsert_by_hudi(hudi_spark, path, held, changed, **by_hand)
         else:  # with the ordering value of Hudi-Spark's
-            hudi.Table.open(str(path), {**OPTIONS, **by_hand}).upsert(rows(changed, 500))
+            hudi.Table.open(str(path), {**OPTIONS, **by_hand}).upsert(valued_rows(changed, 500))
             held.update(changed)
         done = hudi.Table.open(str(path)).timeline.completed_writes()
         states[done[-1].requested_time] = dict(held)
@@ -195,10 +195,10 @@ def test_hudi_restores_to_our_savepoint(hudi_spark: Engine, tmp_path: Path, vers
     table, held = made(path, version)
     kept = table.savepoint(user="us").instant.requested_time
     for ts in (30, 31):
-        table.upsert(rows({0: ("A", float(ts)), 55: ("B", 2.0)}, ts))
+        table.upsert(valued_rows({0: ("A", float(ts)), 55: ("B", 2.0)}, ts))
     hudi_spark.sql(f"call rollback_to_savepoint(path => '{path}', instant_time => '{kept}')")
     agree(hudi_spark, path, held)
-    hudi.Table.open(str(path), OPTIONS).upsert(rows({55: ("B", 3.0)}, 40))
+    hudi.Table.open(str(path), OPTIONS).upsert(valued_rows({55: ("B", 3.0)}, 40))
     held |= {55: ("B", 3.0)}
     agree(hudi_spark, path, held)
 
@@ -234,7 +234,7 @@ def test_tables_that_a_restore_of_hudi_raises_keep_the_version_of_their_ranges(
     upsert(path, kept, 23)
     agree(hudi_spark, path, kept)
     given = {**HUDI_OPTIONS, "hoodie.datasource.write.operation": "insert_overwrite"}
-    hudi_spark.save(rows({77: ("A", 9.0)}, 500), path, given)
+    hudi_spark.save(valued_rows({77: ("A", 9.0)}, 500), path, given)
     kept = {77: ("A", 9.0), **{key: one for key, one in kept.items() if one[0] != "A"}}
     agree(hudi_spark, path, kept)
     hudi_spark.sql(f"drop table {name}")
@@ -245,7 +245,7 @@ IN_8 = {"hoodie__write__table__version": "8"}
 
 def upsert(path: Path, held: Values, ts: int) -> None:
     changed = {0: ("A", float(ts)), 11: ("B", ts + 0.5)}
-    hudi.Table.open(str(path), OPTIONS).upsert(rows(changed, ts))
+    hudi.Table.open(str(path), OPTIONS).upsert(valued_rows(changed, ts))
     held |= changed
 
 
@@ -266,13 +266,13 @@ def test_hudi_ends_what_we_planned(
     path = tmp_path / "t"
     table, held = made(path, version, {**index, "hoodie.clean.automatic": "false"})
     for ts in (20, 21, 22):
-        table.upsert(rows({0: ("A", float(ts))}, ts))
+        table.upsert(valued_rows({0: ("A", float(ts))}, ts))
         held |= {0: ("A", float(ts))}
     if action == "rollback":
         with death_in(DELETES[action]), pytest.MonkeyPatch.context() as patched:
             # a write that fails is rolled back by itself
             patched.setattr("hudi_core.txn.transaction.Transaction._complete", die)
-            table.upsert(rows({0: ("A", 9.0), 70: ("B", 9.0)}, 21))
+            table.upsert(valued_rows({0: ("A", 9.0), 70: ("B", 9.0)}, 21))
     else:
         with death_in(DELETES[action]):
             table.clean(options={"hoodie.cleaner.commits.retained": "1"})
@@ -282,14 +282,14 @@ def test_hudi_ends_what_we_planned(
     upsert_by_hudi(hudi_spark, path, held, {1: ("B", 7.0), 99: ("A", 9.0)}, **more)
     assert not pending(path, action)
     agree(hudi_spark, path, held)
-    hudi.Table.open(str(path), OPTIONS | index).upsert(rows({99: ("A", 4.0)}, 900))
+    hudi.Table.open(str(path), OPTIONS | index).upsert(valued_rows({99: ("A", 4.0)}, 900))
     held |= {99: ("A", 4.0)}
     agree(hudi_spark, path, held)
 
 
 LEFT: dict[str, Callable[[hudi.Table], object]] = {
-    "upsert": lambda table: table.upsert(rows({0: ("A", 9.0), 70: ("B", 9.0)}, 21)),
-    "insert_overwrite": lambda table: table.insert_overwrite(rows({71: ("B", 9.0)}, 21)),
+    "upsert": lambda table: table.upsert(valued_rows({0: ("A", 9.0), 70: ("B", 9.0)}, 21)),
+    "insert_overwrite": lambda table: table.insert_overwrite(valued_rows({71: ("B", 9.0)}, 21)),
     "delete_partition": lambda table: table.delete_partitions(["A"]),
 }
 
@@ -311,7 +311,7 @@ def test_hudi_rolls_back_what_we_left(
     instants = hudi.Table.open(str(path)).timeline.instants
     assert left.requested_time not in {one.requested_time for one in instants}
     agree(hudi_spark, path, held)
-    hudi.Table.open(str(path), OPTIONS).upsert(rows({99: ("A", 4.0)}, 900))
+    hudi.Table.open(str(path), OPTIONS).upsert(valued_rows({99: ("A", 4.0)}, 900))
     held |= {99: ("A", 4.0)}
     agree(hudi_spark, path, held)
 

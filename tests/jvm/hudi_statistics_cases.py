@@ -33,7 +33,7 @@ OPTIONS = {"hoodie.fs.fsync": "false", "hoodie.parquet.small.file.limit": "0"}
 Step: TypeAlias = "pa.Table | Callable[[hudi.Table], object]"
 
 
-def rows(city: str, *ids: int, **columns: Any) -> pa.Table:
+def in_city(city: str, *ids: int, **columns: Any) -> pa.Table:
     return pa.table({"id": list(ids), "city": [city] * len(ids), **columns})
 
 
@@ -83,11 +83,11 @@ def test_a_column_that_some_files_lack(
         path,
         version,
         layout,
-        rows("A", 1, 3, gone=[1, 1]),
-        rows("A", 5, added=[5], gone=[1]),
-        rows("B", 6, 7, added=[1, None], gone=[1, 1]),
+        in_city("A", 1, 3, gone=[1, 1]),
+        in_city("A", 5, added=[5], gone=[1]),
+        in_city("B", 6, 7, added=[1, None], gone=[1, 1]),
         lambda table: table.alter(add_columns={"later": pa.float64()}, drop="gone"),
-        rows("A", 8, added=[8], later=[-0.0]),
+        in_city("A", 8, added=[8], later=[-0.0]),
     )
     judge(
         hudi_spark,
@@ -114,7 +114,7 @@ def test_a_column_that_grew(hudi_spark: Engine, tmp_path: Path, version: str, la
     int32, float32, few = pa.int32(), pa.float32(), pa.decimal128(5, 2)
 
     def batch(city: str, number: int) -> pa.Table:
-        return rows(
+        return in_city(
             city,
             number,
             n=pa.array([number], int32),
@@ -143,7 +143,7 @@ def test_a_column_that_grew(hudi_spark: Engine, tmp_path: Path, version: str, la
     }
     judge(hudi_spark, path, filters)
     hudi.Table.open(str(path), OPTIONS).insert(
-        rows(
+        in_city(
             "B",
             3,
             n=[2**40],
@@ -186,7 +186,7 @@ def test_nan(
 
     def batch(city: str, *pairs: tuple[int, float | None]) -> pa.Table:
         values = pa.array([value for _, value in pairs], kind)
-        return rows(city, *(number for number, _ in pairs), d=values)
+        return in_city(city, *(number for number, _ in pairs), d=values)
 
     write(
         path,
@@ -234,7 +234,14 @@ def test_decimals(hudi_spark: Engine, tmp_path: Path, version: str, layout: str)
         {name: pa.array([Decimal(kind[place])], kind[0]) for name, kind in kinds.items()}
         for place in (1, 2)
     )
-    write(path, version, layout, rows("A", 1, **low), rows("A", 2, **high), rows("B", 3, **low))
+    write(
+        path,
+        version,
+        layout,
+        in_city("A", 1, **low),
+        in_city("A", 2, **high),
+        in_city("B", 3, **low),
+    )
     judge(
         hudi_spark,
         path,
@@ -257,7 +264,7 @@ def test_times_texts_and_members(
     def batch(city: str, number: int) -> pa.Table:
         day = dt.datetime(2020, 1, number, 1, 2, 3, 456789, dt.UTC)
         at = pa.array([day], pa.timestamp("us", "UTC"))
-        return rows(
+        return in_city(
             city,
             number,
             on=pa.array([day.date()]),
@@ -306,11 +313,11 @@ def test_names_that_stood_for_other_columns(
         path,
         version,
         layout,
-        rows("A", 1, same=[7], other=["x"], old=[10]),
-        rows("B", 2, same=[8], other=["y"], old=[20]),
+        in_city("A", 1, same=[7], other=["x"], old=[10]),
+        in_city("B", 2, same=[8], other=["y"], old=[20]),
         lambda table: table.alter(drop=["same", "other"], rename={"old": "new"}),
         lambda table: table.alter(add_columns={"same": pa.int64(), "other": pa.int64()}),
-        rows("A", 3, same=[9], other=[33], new=[30]),
+        in_city("A", 3, same=[9], other=[33], new=[30]),
     )
     judge(
         hudi_spark,
@@ -330,9 +337,11 @@ def test_names_that_stood_for_other_columns(
 def test_columns_that_options_name_later(hudi_spark: Engine, tmp_path: Path, version: str) -> None:
     """Ranges are made of all files, or Hudi-Spark would leave out those without."""
     path, key = tmp_path / "t", "hoodie.metadata.index.column.stats.column.list"
-    write(path, version, "partitioned", rows("A", 1, x=[1], y=[1]), rows("B", 2, x=[2], y=[2]))
+    write(
+        path, version, "partitioned", in_city("A", 1, x=[1], y=[1]), in_city("B", 2, x=[2], y=[2])
+    )
     few = hudi.Table.open(str(path), {**OPTIONS, key: "x"})
-    few.insert(rows("A", 3, x=[3], y=[300]))
+    few.insert(in_city("A", 3, x=[3], y=[300]))
     judge(hudi_spark, path, {"y = 300": [3], "y < 3": [1, 2]})
 
 
@@ -344,9 +353,9 @@ def test_hudi_spark_goes_on(hudi_spark: Engine, tmp_path: Path, version: str) ->
         path,
         version,
         "partitioned",
-        rows("A", 1, n=pa.array([1], pa.int32()), d=[math.nan]),
-        rows("B", 2, n=pa.array([2], pa.int32()), d=[2.0]),
-        rows("A", 3, n=[2**40], d=[3.0], added=[3]),
+        in_city("A", 1, n=pa.array([1], pa.int32()), d=[math.nan]),
+        in_city("B", 2, n=pa.array([2], pa.int32()), d=[2.0]),
+        in_city("A", 3, n=[2**40], d=[3.0], added=[3]),
     )
     given = {
         "hoodie.table.name": "t",
@@ -357,7 +366,7 @@ def test_hudi_spark_goes_on(hudi_spark: Engine, tmp_path: Path, version: str) ->
         "hoodie.parquet.small.file.limit": "0",
     }
     for city, number in (("A", 4), ("B", 5)):
-        more = rows(city, number, n=[2**41], d=[4.0], added=[number])
+        more = in_city(city, number, n=[2**41], d=[4.0], added=[number])
         hudi_spark.save(more, path, given)
     filters: dict[str, Sequence[int]] = {
         "n > 1": [2, 3, 4, 5],
@@ -368,7 +377,7 @@ def test_hudi_spark_goes_on(hudi_spark: Engine, tmp_path: Path, version: str) ->
         "added = 3": [3],
     }
     judge(hudi_spark, path, filters)
-    hudi.Table.open(str(path), OPTIONS).insert(rows("B", 6, n=[6], d=[6.0], added=[6]))
+    hudi.Table.open(str(path), OPTIONS).insert(in_city("B", 6, n=[6], d=[6.0], added=[6]))
     judge(
         hudi_spark,
         path,

@@ -14,7 +14,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import CorruptMetadataError, ForeignMetadataError, MisplacedFileError
-from tests.federated_tables import Store, new_table, rows, seen, take_back
+from tests.federated_tables import Store, placed_table, seen, take_back, trips
 from tests.jvm.commands import is_sound
 from tests.jvm.engines import Engine, EngineError
 
@@ -27,16 +27,16 @@ ASKED: Final = {
 }
 NO_METADATA: Final = {"hoodie.metadata.enable": "false"}
 NO_GROWTH: Final = {"hoodie.parquet.small.file.limit": "0"}
-NEW: Final = rows(("new", "a", 5), ("newer", "b", 5))
+NEW: Final = trips(("new", "a", 5), ("newer", "b", 5))
 
 
 @pytest.fixture(params=["8", "9"])
 def base(request: pytest.FixtureRequest, tmp_path: Path, hudi_spark: Engine) -> str:
     """The path of a table with a storage path; version 8 is raised by what Hudi-Spark writes."""
     version = {"hoodie.write.table.version": request.param}
-    made = new_table(Store("disk", tmp_path), options=version)
-    made.table.insert(rows(("k0", "a", 1), ("k1", "b", 1), ("k2", "c", 1)))
-    made.table.upsert(rows(("k0", "a", 2), ("k3", "b", 2)))
+    made = placed_table(Store("disk", tmp_path), options=version)
+    made.table.insert(trips(("k0", "a", 1), ("k1", "b", 1), ("k2", "c", 1)))
+    made.table.upsert(trips(("k0", "a", 2), ("k3", "b", 2)))
     # a process that upgrades a table before anything else fails on every table
     assert hudi_spark.values(made.base, ["id"], options=NO_METADATA) == []
     return made.base
@@ -75,7 +75,7 @@ def test_reads_fail(hudi_spark: Engine, base: str) -> None:
 @pytest.mark.parametrize("operation", ["upsert", "delete", "insert"])
 def test_what_reads_files_fails(hudi_spark: Engine, base: str, operation: str) -> None:
     """Rows that it finds in files, and files that it would add to: nothing is changed."""
-    data = NEW if operation == "insert" else rows(("k0", "a", 7), ("new", "b", 7))
+    data = NEW if operation == "insert" else trips(("k0", "a", 7), ("new", "b", 7))
     with pytest.raises(EngineError, match="does not exist"):
         save(hudi_spark, base, operation, data)
     assert seen(base) == ROWS
@@ -117,7 +117,7 @@ def test_partitions_that_it_deletes(hudi_spark: Engine, base: str) -> None:
 
 def test_writes_without_the_metadata_table(hudi_spark: Engine, base: str) -> None:
     """It drops ours, and takes the table for empty; the next one makes one of its own files."""
-    save(hudi_spark, base, "upsert", rows(("k0", "a", 9), ("new", "b", 9)), **NO_METADATA)
+    save(hudi_spark, base, "upsert", trips(("k0", "a", 9), ("new", "b", 9)), **NO_METADATA)
     with pytest.raises(CorruptMetadataError, match="hudi table repair --metadata"):
         seen(base)
     save(hudi_spark, base, "insert", NEW, **NO_GROWTH)

@@ -20,7 +20,7 @@ from tests.formats.dying_writers import death_in
 from tests.jvm.capture_version_6 import upgrade_by_hudi
 from tests.jvm.engines import Engine
 from tests.jvm.histories import LIFE, Model, Step, live, of_city, read_by_hudi, read_by_us
-from tests.jvm.hudi_made_cases import TABLES, Asked, agree, same_history, with_options
+from tests.jvm.hudi_made_cases import MADE_TABLES, Asked, agree, same_history, with_options
 from tests.jvm.writers import HudiSpark
 from tests.version_6 import Left
 
@@ -73,7 +73,7 @@ def test_read_before_and_after_and_written_on(
     hudi_spark: Engine, tmp_path: Path, name: str, to: int
 ) -> None:
     """Rows before and after; then we write, and Hudi-Spark; its own upgrade leaves the same."""
-    path, shape = tmp_path / "table", TABLES[name]
+    path, shape = tmp_path / "table", MADE_TABLES[name]
     model = made(hudi_spark, path, shape)
     assert read_by_hudi(hudi_spark, path) == model.content
     copy = Path(shutil.copytree(path, tmp_path / "copy"))
@@ -106,7 +106,7 @@ STEPS = {
 def test_read_and_written_in_between(hudi_spark: Engine, tmp_path: Path, step: str) -> None:
     """An upgrade dies; Hudi-Spark reads and writes the table, and the next run ends it."""
     place, version = STEPS[step]
-    path, shape = tmp_path / "table", TABLES["plain"]
+    path, shape = tmp_path / "table", MADE_TABLES["plain"]
     model = made(hudi_spark, path, shape)
     with death_in(place):
         hudi.Table.open(str(path)).upgrade(8)
@@ -138,7 +138,7 @@ def test_we_go_on_after_hudis_own_upgrades(hudi_spark: Engine, tmp_path: Path) -
         "hoodie.metadata.record.index.enable": "true",
         "hoodie.metadata.compact.max.delta.commits": "2",
     }
-    shape = replace(TABLES["plain"], options={**TABLES["plain"].options, **more})
+    shape = replace(MADE_TABLES["plain"], options={**MADE_TABLES["plain"].options, **more})
     model = made(hudi_spark, path, shape)
     for to in (8, 9):
         upgrade_by_hudi(hudi_spark, path, to)
@@ -151,7 +151,7 @@ def test_we_go_on_after_hudis_own_upgrades(hudi_spark: Engine, tmp_path: Path) -
 
 
 def test_a_dead_write_of_hudi_is_rolled_back(hudi_spark: Engine, tmp_path: Path) -> None:
-    path, shape = tmp_path / "table", TABLES["plain"]
+    path, shape = tmp_path / "table", MADE_TABLES["plain"]
     model = made(hudi_spark, path, shape)
     Step("upsert", [0, 1, 90], ts=40).take(HudiSpark(hudi_spark), path, replace(shape, version="6"))
     last = hudi.Table.open(str(path)).timeline.completed_writes()[-1].requested_time
@@ -166,7 +166,7 @@ def test_a_dead_write_of_hudi_is_rolled_back(hudi_spark: Engine, tmp_path: Path)
 @pytest.mark.parametrize("name", ["plain", "record index", "bloom index"])
 def test_down_to_8_and_up_to_9(hudi_spark: Engine, tmp_path: Path, name: str) -> None:
     """A table of version 9 goes to 8 and back; Hudi-Spark reads and writes each."""
-    path, shape = tmp_path / "table", with_options(TABLES[name].options)
+    path, shape = tmp_path / "table", with_options(MADE_TABLES[name].options)
     model = Model()
     for _ in live(LIFE[:4], HudiSpark(hudi_spark), path, shape, model):
         pass

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hudi_core as hudi
-from hudi_core.schema.promotions import BY_OPTION
+from hudi_core.schema.casting import BY_OPTION
 from tests.jvm.engines import Engine
 from tests.tables import new_table
 from tests.unit.test_write_columns import CASES
@@ -37,7 +37,7 @@ def job(operation: str = "upsert", **more: str) -> dict[str, str]:
     }
 
 
-def rows(ids: list[str], values: list[Any], kind: pa.DataType, ts: int = 1) -> pa.Table:
+def typed_rows(ids: list[str], values: list[Any], kind: pa.DataType, ts: int = 1) -> pa.Table:
     return pa.table(
         {
             "id": ids,
@@ -63,7 +63,7 @@ def test_types_that_rows_widened(
     version: str,
 ) -> None:
     path, given = tmp_path / "table", {**HERE, **SEPARATE, BY_OPTION: "true"}
-    first, second = rows(["a", "b"], values, stored), rows(["c"], wide, wanted)
+    first, second = typed_rows(["a", "b"], values, stored), typed_rows(["c"], wide, wanted)
     options = {"hoodie.write.table.version": version}
     if maker == "ours":
         table = new_table(path, first.schema, {**given, **options}, name="t")
@@ -86,11 +86,11 @@ def test_types_that_rows_widened(
                 assert hudi_spark.values(path, ["id"], f"n >= {literal}", way) == sorted(kept)
 
     check()
-    table.upsert(rows(["b", "d"], values, stored, 2))
+    table.upsert(typed_rows(["b", "d"], values, stored, 2))
     expected |= {"b": read[0], "d": read[1]}
     check()
     if version == "9":
-        hudi_spark.save(rows(["a"], wide, wanted, 3), path, job())
+        hudi_spark.save(typed_rows(["a"], wide, wanted, 3), path, job())
         expected["a"] = wide[0]
         check()
     assert table.validate().differences == ()
@@ -166,7 +166,7 @@ NAMES = "org.apache.hudi.keygen."
 def test_generators_without_partitions(
     hudi_spark: Engine, tmp_path: Path, options: dict[str, str], key: str, maker: str
 ) -> None:
-    path, batch = tmp_path / "table", rows(["a", "b"], [1, 2], pa.int64())
+    path, batch = tmp_path / "table", typed_rows(["a", "b"], [1, 2], pa.int64())
     given = {
         **job(),
         **options,
@@ -190,7 +190,7 @@ def test_odd_values_of_partitions(
     hudi_spark: Engine, tmp_path: Path, hive: str, maker: str
 ) -> None:
     path = tmp_path / "table"
-    batch = rows(["a", "b", "c", "d"], [1, 2, 3, 4], pa.int64())
+    batch = typed_rows(["a", "b", "c", "d"], [1, 2, 3, 4], pa.int64())
     city = pa.array(["2026/01/31", "2026/02/01", "", None])
     batch = batch.set_column(1, "city", city)
     given = {**job(), **HERE, "hoodie.datasource.write.hive_style_partitioning": hive}

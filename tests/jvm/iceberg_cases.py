@@ -21,7 +21,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.errors import ForeignCommitError, InvalidOptionError, MissingMetadataError
-from tests.formats.iceberg_tables import OPTIONS, SCHEMA, bag, create, row, rows, without_meta
+from tests.formats.iceberg_tables import NOTED, OPTIONS, bag, create, row, typed, without_meta
 from tests.jvm.commands import is_sound
 from tests.jvm.engines import Engine, EngineError
 from tests.jvm.filters import Filter, among, compare, is_not_null, is_null, starts_with
@@ -90,14 +90,14 @@ def ours(path: Path, options: Mapping[str, str] = OPTIONS, as_of: Any = None) ->
 def life(table: hudi.Table) -> Iterator[str]:
     """Operations one by one; yield the name of each when it is done."""
     done: list[tuple[str, Callable[[], Any]]] = [
-        ("insert", lambda: table.insert(rows(range(12)))),
-        ("upsert", lambda: table.upsert(rows([1, 2, 3, 20, 21], ts=1))),
-        ("delete", lambda: table.delete(rows([4, 5]))),
-        ("bulk_insert", lambda: table.bulk_insert(rows(range(30, 36)))),
-        ("insert_overwrite", lambda: table.insert_overwrite(rows([6, 11], ts=2))),
-        ("upsert again", lambda: table.upsert(rows([1, 30, 50], ts=3))),
+        ("insert", lambda: table.insert(typed(range(12)))),
+        ("upsert", lambda: table.upsert(typed([1, 2, 3, 20, 21], ts=1))),
+        ("delete", lambda: table.delete(typed([4, 5]))),
+        ("bulk_insert", lambda: table.bulk_insert(typed(range(30, 36)))),
+        ("insert_overwrite", lambda: table.insert_overwrite(typed([6, 11], ts=2))),
+        ("upsert again", lambda: table.upsert(typed([1, 30, 50], ts=3))),
         ("rollback", lambda: table.rollback(table.timeline.completed_writes()[-1])),
-        ("upsert after it", lambda: table.upsert(rows([2, 51], ts=4))),
+        ("upsert after it", lambda: table.upsert(typed([2, 51], ts=4))),
     ]
     for name, run in done:
         run()
@@ -108,8 +108,8 @@ def life(table: hudi.Table) -> Iterator[str]:
 
 
 def filters() -> list[Filter]:
-    text, at = pa.string(), SCHEMA.field("at").type
-    price, day = SCHEMA.field("price").type, pa.date32()
+    text, at = pa.string(), NOTED.field("at").type
+    price, day = NOTED.field("price").type, pa.date32()
     some = row(8)
     return [
         compare("id", "=", "k008", text),
@@ -149,7 +149,7 @@ def test_looking_for_nan(lake: Lake, tmp_path: Path) -> None:
     """NaN equals NaN and is greater than every number, though its own bounds leave it out."""
     path, name = tmp_path / "table", "with_nan"
     table = create(path, **lake.options(name))
-    table.insert(rows(range(12)))
+    table.insert(typed(range(12)))
     held = table.to_arrow().to_pylist()
     signs = ((">", 1e9), ("=", math.nan), ("!=", -0.5), ("<", -2.0))
     asked = [compare("value", sign, value, pa.float64()) for sign, value in signs]
@@ -207,7 +207,7 @@ def test_changed_columns(lake: Lake, tmp_path: Path) -> None:
     """Renamed, dropped, added again, widened and nested columns, by their field ids."""
     path, name = tmp_path / "table", "changed"
     table = create(path, **lake.options(name))
-    table.insert(rows(range(8)))
+    table.insert(typed(range(8)))
     table.alter(
         rename={"value": "amount", "inner.word": "text"},
         drop="flag",
@@ -299,8 +299,8 @@ SCHEMA_CHANGES: Final = {
 def prepared(lake: Lake, path: Path, name: str) -> tuple[str, Counter[str]]:
     """Make a table of two snapshots; return the first one's id, and our rows."""
     table = create(path, **lake.options(name))
-    table.insert(rows(range(10)))
-    table.upsert(rows([1, 2, 20], ts=1))
+    table.insert(typed(range(10)))
+    table.upsert(typed([1, 2, 20], ts=1))
     first = lake.engine.sql(f"select snapshot_id from lake.ns.{name}.snapshots order by 1, 1")
     oldest = lake.engine.sql(
         f"select snapshot_id from lake.ns.{name}.snapshots "
@@ -313,7 +313,7 @@ def prepared(lake: Lake, path: Path, name: str) -> tuple[str, Counter[str]]:
 def goes_on(lake: Lake, path: Path, name: str) -> None:
     """Write once more; all readers agree, and validation finds nothing."""
     table = hudi.Table.open(str(path), lake.options(name))
-    table.upsert(rows([3, 30], ts=9))
+    table.upsert(typed([3, 30], ts=9))
     held = ours(path, lake.options(name))
     assert any("'k030'" in one for one in held)
     assert lake.rows(name) == held
@@ -345,7 +345,7 @@ def met(lake: Lake, path: Path, name: str) -> hudi.Table:
     )
     table = hudi.Table.open(str(path), lake.options(name))
     with pytest.raises(ForeignCommitError, match=str(current)):
-        table.upsert(rows([3], ts=5))
+        table.upsert(typed([3], ts=5))
     assert ours(path, lake.options(name)) == before
     assert not table.validate().is_valid
     return table
@@ -404,7 +404,7 @@ def test_what_rewrites_files(lake: Lake, tmp_path: Path, action: str) -> None:
 def in_place_of_ours(path: Path, options: Mapping[str, str]) -> Iterator[Callable[[], Any]]:
     """Give a read, a write and a repair of a table that another one took the place of."""
     yield lambda: ours(path, options)
-    yield lambda: hudi.Table.open(str(path), options).upsert(rows([3], ts=5))
+    yield lambda: hudi.Table.open(str(path), options).upsert(typed([3], ts=5))
     yield lambda: hudi.Table.open(str(path), options).repair()
 
 
@@ -446,7 +446,7 @@ def test_an_entry_that_it_drops(lake: Lake, tmp_path: Path) -> None:
     lake.engine.sql(f"drop table lake.ns.{name}")
     table = hudi.Table.open(str(path), lake.options(name))
     with pytest.raises(MissingMetadataError, match=f"ns.{name}"):
-        table.upsert(rows([3], ts=5))
+        table.upsert(typed([3], ts=5))
     table.repair()
     assert ours(path, lake.options(name)) == before == lake.rows(name)
     goes_on(lake, path, name)
@@ -460,7 +460,7 @@ def test_an_upgrade_of_the_format(lake: Lake, tmp_path: Path) -> None:
     table = hudi.Table.open(str(path), lake.options(name))
     assert ours(path, lake.options(name)) == before
     with pytest.raises(ForeignCommitError, match="Version 3") as caught:
-        table.upsert(rows([3], ts=5))
+        table.upsert(typed([3], ts=5))
     assert "repair" in caught.value.hint
     assert not table.repair().left
     assert ours(path, lake.options(name)) == before == lake.rows(name)
@@ -509,7 +509,7 @@ def test_a_table_by_its_path_takes_nothing(iceberg_spark: Engine, tmp_path: Path
     path = tmp_path / "warehouse" / "ns" / "table"
     path.parent.mkdir(parents=True)
     table = create(path)
-    table.insert(rows(range(10)))
+    table.insert(typed(range(10)))
     conf = {
         "spark.sql.catalog.folder": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.folder.type": "hadoop",
@@ -530,6 +530,6 @@ def test_a_table_by_its_path_takes_nothing(iceberg_spark: Engine, tmp_path: Path
             with pytest.raises(EngineError, match="cannot relocate metadata"):
                 iceberg_spark.sql(statement)
     assert ours(path) == before
-    table.upsert(rows([1, 50], ts=2))
+    table.upsert(typed([1, 50], ts=2))
     assert by_path(iceberg_spark, path) == ours(path)
     is_sound(path)

@@ -18,9 +18,8 @@ from tests.model.archival import (
     Step,
 )
 
-# --- an archival ----------------------------------------------------------------------------------
 
-
+# --- an archival
 def _chosen(state: State, rules: Rules) -> list[int]:
     """The commits that an archival moves: all but one, as far as they may go."""
     writes = sorted(state.active)
@@ -84,9 +83,7 @@ def _stepped(state: State, step: Step, rules: Rules) -> State:
     return state
 
 
-# --- everybody else -------------------------------------------------------------------------------
-
-
+# --- everybody else
 def _without(state: State, gone: Commits) -> State:
     """The table once commits were taken out."""
     return state._replace(

@@ -214,9 +214,7 @@ def _scheduled(state: State) -> Write | None:
     return next((one for one in state.writes if one.at == "requested"), None)
 
 
-# --- what is made good first ----------------------------------------------------------------------
-
-
+# --- what is made good first
 def _recovery(state: State, rules: Rules) -> Move | None:
     """One step of recovery under the lock; ``None`` when nothing is left to do."""
     if state.undo is not None and state.undo.is_restore:
@@ -290,9 +288,7 @@ def _on_recovered(state: State, me: int, actor: Actor, rules: Rules) -> Moves:
         yield "ends", ended
 
 
-# --- writers and clusterings ----------------------------------------------------------------------
-
-
+# --- writers and clusterings
 def _begun(state: State, me: int, rules: Rules) -> Move | None:
     base = live(state)[0]
     pending = [one for one in state.writes if one.at != "complete" and one.is_clustering]

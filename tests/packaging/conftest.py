@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.packaging.built_wheels import CORE, CleanEnvironment, Wheels, new_environment
+from tests.packaging.built_wheels import CleanEnvironment, Wheels
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +23,4 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Wheels:
 @pytest.fixture(scope="session")
 def core_and_spark(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> CleanEnvironment:
     """An environment with the core's wheel and Spark; tests change nothing in it."""
-    environment = new_environment(tmp_path_factory.mktemp("spark") / "clean")
-    environment.install(wheels[CORE], extra="spark")
-    return environment
+    return wheels.with_core(tmp_path_factory.mktemp("spark") / "clean", "spark")

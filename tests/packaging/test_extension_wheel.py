@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import documented_extensions
-from tests.packaging.built_wheels import CORE, CleanEnvironment, Wheels, new_environment, run
+from tests.packaging.built_wheels import CleanEnvironment, Wheels, run
 
 WRITE_AND_READ = """
 import json, os, sys, warnings
@@ -38,7 +39,9 @@ BATCHES = (
     {"id": ["1", "2", "4"], "city": ["Ulm", "Ulm", "Bern"], "status": ["open", "sent", "open"]},
 )
 told = {}
-for engine in sys.argv[1:]:
+for engine in ("arrow", "spark", "lacking"):
+    if engine == "lacking":
+        session.sparkContext.pythonExec = sys.argv[1]
     rows = [pa.table(batch) for batch in BATCHES]
     table = hudi.Table.create(
         engine, rows[0].schema, name="t", record_key="id", partition_by="city",
@@ -47,7 +50,7 @@ for engine in sys.argv[1:]:
     )
     try:
         for batch in rows:
-            table.upsert(session.createDataFrame(batch.to_pandas()) if engine == "spark" else batch)
+            table.upsert(batch if engine == "arrow" else session.createDataFrame(batch.to_pandas()))
     except Exception as error:
         told[engine] = f"{type(error).__name__}: {error}"
         continue
@@ -73,11 +76,6 @@ KEPT = {
 
 
 @pytest.fixture(scope="module")
-def core(wheels: Wheels) -> Path:
-    return wheels[CORE]
-
-
-@pytest.fixture(scope="module")
 def acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of the extensions that the page shows."""
     folder = tmp_path_factory.mktemp("acme")
@@ -99,20 +97,31 @@ def acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def with_extensions(
-    core: Path, acme: Path, tmp_path_factory: pytest.TempPathFactory
+    wheels: Wheels, acme: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> CleanEnvironment:
-    environment = new_environment(tmp_path_factory.mktemp("with") / "clean")
-    environment.install(core, extra="spark")
+    environment = wheels.with_core(tmp_path_factory.mktemp("with") / "clean", "spark")
     environment.install(acme)
     return environment
 
 
+@pytest.fixture(scope="module")
+def told(
+    with_extensions: CleanEnvironment,
+    core_and_spark: CleanEnvironment,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, Any]:
+    """The answers of one Spark: of both engines, and at last of executors with another Python."""
+    python = {"PYSPARK_PYTHON": str(with_extensions.python_of_spark())}
+    command = (with_extensions.python, "-I", "-c", WRITE_AND_READ)
+    without = core_and_spark.python_of_spark()
+    folder = tmp_path_factory.mktemp("written")
+    found: dict[str, Any] = json.loads(run(*command, without, cwd=folder, more=python))
+    return found
+
+
 @pytest.mark.spark
 @pytest.mark.slow
-def test_both_engines_find_them_by_name(with_extensions: CleanEnvironment, tmp_path: Path) -> None:
-    python = {"PYSPARK_PYTHON": str(with_extensions.python_of_spark())}
-    command = (with_extensions.python, "-I", "-c", WRITE_AND_READ, "arrow", "spark")
-    told = json.loads(run(*command, cwd=tmp_path, more=python))
+def test_both_engines_find_them_by_name(told: dict[str, Any]) -> None:
     assert told["arrow"] == ROWS
     assert told["spark"] == ROWS
     for engine in ("arrow", "spark"):
@@ -122,11 +131,6 @@ def test_both_engines_find_them_by_name(with_extensions: CleanEnvironment, tmp_p
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_executors_that_lack_them_say_so(
-    with_extensions: CleanEnvironment, core_and_spark: CleanEnvironment, tmp_path: Path
-) -> None:
-    python = {"PYSPARK_PYTHON": str(core_and_spark.python_of_spark())}
-    command = (with_extensions.python, "-I", "-c", WRITE_AND_READ, "spark")
-    told = json.loads(run(*command, cwd=tmp_path, more=python))
-    assert told["spark"].startswith("UnknownExtensionError")
-    assert "on the executors" in told["spark"]
+def test_executors_that_lack_them_say_so(told: dict[str, Any]) -> None:
+    assert told["lacking"].startswith("UnknownExtensionError")
+    assert "on the executors" in told["lacking"]

@@ -56,3 +56,22 @@ def test_what_it_refuses(rooms: ModuleType, tmp_path: Path) -> None:
         "room write holds 2 lines of code",
         "there is no room gone",
     ]
+
+
+def test_helpers_that_tests_share_have_one_home(rooms: ModuleType, tmp_path: Path) -> None:
+    files = {
+        "tables": "SCHEMA: Final = 1\n_OWN = 2\n\n\ndef rows() -> None: ...\n",
+        "test_a": "from tests.tables import rows\n_OWN = 3\n\n\ndef rows_of_a() -> None: ...\n",
+        "test_b": "SCHEMA = 4\n\n\ndef rows() -> None: ...\ndef table() -> None: ...\n",
+        "test_c": "@pytest.fixture\ndef table(rows: int) -> None:\n    SCHEMA = 5\n",
+    }
+    (tmp_path / "tests").mkdir()
+    for name, text in files.items():
+        (tmp_path / "tests" / f"{name}.py").write_text(text)
+    modules = {one.name: one for one in map(rooms.Module, (tmp_path / "tests").iterdir())}
+    found = sorted(rooms.doubled_helpers(modules, "tests.tables"))
+    assert [one.split(" is for ")[0] for one in found] == [
+        "tests/test_b.py:1: SCHEMA",
+        "tests/test_b.py:4: rows",
+        "tests/test_b.py:5: table",
+    ]

@@ -20,7 +20,7 @@ from tests.tables import new_table
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ROWS = pa.table({"id": ["a", "b"], "n": [1, 2]})
-FORMATS = ("delta", "iceberg")
+LEFT_OUT = ("delta", "iceberg")
 
 USE = """
 import json, sys
@@ -45,7 +45,7 @@ print(json.dumps(told))
 """
 
 
-@pytest.fixture(params=FORMATS)
+@pytest.fixture(params=LEFT_OUT)
 def missing(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -85,14 +85,6 @@ def test_a_wheel_carries_the_licence(wheels: Wheels, name: str) -> None:
         assert archive.read(licence) == (REPOSITORY / "LICENSE").read_bytes()
 
 
-@pytest.fixture(scope="module")
-def core_alone(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> CleanEnvironment:
-    """An environment with the core's wheel; tests change nothing in it."""
-    environment = new_environment(tmp_path_factory.mktemp("core") / "clean")
-    environment.install(wheels[CORE])
-    return environment
-
-
 IMPORT_EACH = """
 import importlib, json, sys
 for module in sys.argv[1:]:
@@ -103,15 +95,14 @@ print(json.dumps({name: sys.modules[name].__file__ for name in sys.argv[1:]}))
 
 @pytest.mark.parametrize("name", PROJECTS)
 def test_a_wheel_alone_imports_with_what_it_declares(
-    wheels: Wheels, name: str, tmp_path: Path, request: pytest.FixtureRequest
+    wheels: Wheels, name: str, tmp_path: Path
 ) -> None:
     if name == CORE:
-        environment = request.getfixturevalue("core_alone")
+        environment = wheels.core_alone()
     else:
-        environment = new_environment(tmp_path / "clean")
-        environment.install(wheels[name])
         # the kit of a format is the core: it is declared, and installed from its wheel
-        environment.install(wheels[CORE])
+        environment = wheels.with_core(tmp_path / "clean")
+        environment.install(wheels[name])
     modules = sorted(modules_of(PROJECTS[name]))
     places = json.loads(environment.run(IMPORT_EACH, *modules))
     outside = {
@@ -123,9 +114,10 @@ def test_a_wheel_alone_imports_with_what_it_declares(
 
 
 def test_the_command_of_the_core_wheel_finds_the_native_format(
-    core_alone: CleanEnvironment, tmp_path: Path
+    wheels: Wheels, tmp_path: Path
 ) -> None:
-    printed = run(core_alone.home / "bin" / "hudi", "formats", "--json", cwd=tmp_path)
+    program = wheels.core_alone().home / "bin" / "hudi"
+    printed = run(program, "formats", "--json", cwd=tmp_path)
     assert "native" in json.dumps(json.loads(printed))
 
 
@@ -201,9 +193,7 @@ def test_importing_loads_no_engine_and_no_other_format(module: str) -> None:
     assert "hudi_core" in loaded
 
 
-# --- how ------------------------------------------------------------------------------------------
-
-
+# --- how
 def entry_points(wheel: Path) -> dict[str, dict[str, str]]:
     """Return the groups of entry points that the wheel registers."""
     parser = configparser.ConfigParser()

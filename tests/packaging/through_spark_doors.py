@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 import hudi_core as hudi
 
 Row = dict[str, Any]
-SCHEMA = pa.schema(
+TYPED_COLUMNS = pa.schema(
     [
         ("id", pa.string()),
         ("city", pa.string()),
@@ -49,7 +49,7 @@ STEPS: list[tuple[str, range, int, dict[str, str]]] = [
 DROP_ROME = {"hoodie.datasource.write.partitions.to.delete": "city=rome"}
 
 
-def rows(numbers: Iterable[int], ts: int) -> pa.Table:
+def typed_rows(numbers: Iterable[int], ts: int) -> pa.Table:
     made = [
         {
             "id": f"k{n:03d}",
@@ -62,12 +62,12 @@ def rows(numbers: Iterable[int], ts: int) -> pa.Table:
         }
         for n in numbers
     ]
-    return pa.Table.from_pylist(made, SCHEMA)
+    return pa.Table.from_pylist(made, TYPED_COLUMNS)
 
 
 def held(found: pa.Table) -> list[Row]:
     """Keep what does not depend on when and where a row was written."""
-    names = ["_hoodie_record_key", "_hoodie_partition_path", *SCHEMA.names]
+    names = ["_hoodie_record_key", "_hoodie_partition_path", *TYPED_COLUMNS.names]
     return sorted(found.select(names).to_pylist(), key=lambda row: str(row["id"]))
 
 
@@ -77,7 +77,7 @@ def same_through_both(spark: SparkSession, folder: Path, case: str) -> None:
     drop = [("delete_partition", range(1), 0, DROP_ROME)] if case == "hive-v9" else []
     for operation, numbers, ts, more in [*STEPS, *drop]:
         given = {**options, **more, "hoodie.datasource.write.operation": operation}
-        batch = rows(numbers, ts)
+        batch = typed_rows(numbers, ts)
         frame = spark.createDataFrame(batch).repartition(3)
         frame.write.format("hudi").options(**given).mode("append").save(door)
         hudi.write(batch, api, "append", given)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hudi_core.base_file.writer import BaseFileOptions, BaseFileWriter
 from hudi_core.schema.table_schema import TableSchema
 
-SCHEMA = TableSchema.create(
+MEASURED = TableSchema.create(
     pa.schema(
         [
             ("n", pa.int64()),
@@ -66,11 +66,13 @@ def is_nan(value: Any) -> bool:
 @pytest.mark.impure
 @given(ROWS, st.sampled_from([1, 200, 10**6]))
 def test_statistics_are_exact(rows: list[dict[str, Any]], group_bytes: int) -> None:
-    table = pa.Table.from_pylist(rows, SCHEMA.arrow)
+    table = pa.Table.from_pylist(rows, MEASURED.arrow)
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "f.parquet")
         options = BaseFileOptions(row_group_bytes=group_bytes, fsync=False)
-        writer = BaseFileWriter(pafs.LocalFileSystem(), path, SCHEMA, "t", options, meta_columns=())
+        writer = BaseFileWriter(
+            pafs.LocalFileSystem(), path, MEASURED, "t", options, meta_columns=()
+        )
         writer.write(table)
         result = writer.close()
         assert repr(pq.read_table(path).to_pylist()) == repr(table.to_pylist())

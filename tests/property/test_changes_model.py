@@ -23,7 +23,7 @@ from tests.property.histories import REPLACING, Model, Step, examples, perform, 
 from tests.samples import IS_WHOLE
 from tests.tables import new_table
 
-SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("value", pa.string())])
+CITY_VALUES = pa.schema([("id", pa.int64()), ("city", pa.string()), ("value", pa.string())])
 CITIES = ("oslo", "rome", "turin")
 OFTEN = ("upsert", "delete", "insert")
 COLUMNS = ["id", "city", "value"]
@@ -46,7 +46,7 @@ def performed(
     """A table with a history, its states, the first of them empty, and their instants."""
     # several files for each partition
     options = small_files(3) | {"hoodie.index.type": "GLOBAL_SIMPLE" if is_global else "SIMPLE"}
-    table = new_table(path, SCHEMA, options, format=format_name)
+    table = new_table(path, CITY_VALUES, options, format=format_name)
     model = Model(by_partition=not is_global)
     states: list[State] = [{}]
     times: list[Any] = [None]
@@ -58,7 +58,7 @@ def performed(
         once = {model.key(row): row for row in rows}
         step = model.runnable(Step(operation, tuple(once.values())))
         if step.rows:
-            times.append(perform(table, step, SCHEMA).instant)
+            times.append(perform(table, step, CITY_VALUES).instant)
             model.apply(step)
             states.append({(row["city"], row["id"]): row["value"] for row in model.held.values()})
     return table, states, times

@@ -15,7 +15,7 @@ import hudi_core as hudi
 from hudi_core.engine.spark import SparkEngine
 from tests import tables
 from tests.conditional_histories import (
-    SCHEMA,
+    CITY_VALUES,
     Row,
     Step,
     beginnings,
@@ -27,8 +27,8 @@ from tests.conditional_histories import (
 )
 from tests.formats.service_tables import READERS
 from tests.samples import IS_WHOLE
+from tests.tables import FORMATS
 
-FORMATS = ("native", "iceberg", "delta")
 # examples are short, and making them shorter takes minutes
 FOUND: dict[str, Any] = {
     "deadline": None,
@@ -39,7 +39,7 @@ FOUND: dict[str, Any] = {
 INDEXES = ("SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "RECORD_INDEX", "BUCKET")
 
 
-def new_table(path: Path, format_name: str, index: str, version: int = 9) -> hudi.Table:
+def indexed_table(path: Path, format_name: str, index: str, version: int = 9) -> hudi.Table:
     more: dict[str, str] = {}
     if index == "RECORD_INDEX":
         more = {"hoodie.metadata.global.record.level.index.enable": "true"}
@@ -47,7 +47,7 @@ def new_table(path: Path, format_name: str, index: str, version: int = 9) -> hud
         more = {"hoodie.bucket.index.num.buckets": "3"}
     return tables.new_table(
         path,
-        SCHEMA,
+        CITY_VALUES,
         {
             "hoodie.write.table.version": str(version),
             "hoodie.index.type": index,
@@ -65,7 +65,7 @@ def new_table(path: Path, format_name: str, index: str, version: int = 9) -> hud
 def check(
     folder: Path, table: hudi.Table, first: tuple[Row, ...], history: list[Step], **engine: Any
 ) -> None:
-    batch = pa.Table.from_pylist(list(first), SCHEMA)
+    batch = pa.Table.from_pylist(list(first), CITY_VALUES)
     table.upsert(batch)
     write_deltalake(str(folder / "delta"), batch, partition_by=["city"])
     theirs = DeltaTable(str(folder / "delta"))
@@ -93,7 +93,7 @@ def test_histories_come_to_what_a_dictionary_and_delta_rs_make_of_them(
     @settings(max_examples=20 if IS_WHOLE else 8, **FOUND)
     def run(first: tuple[Row, ...], history: list[Step], index: str) -> None:
         folder = tmp_path_factory.mktemp("history")
-        check(folder, new_table(folder / "ours", format_name, index), first, history)
+        check(folder, indexed_table(folder / "ours", format_name, index), first, history)
 
     run()
 
@@ -107,7 +107,7 @@ def test_spark_makes_the_same_of_them(
     @settings(max_examples=3 if IS_WHOLE else 2, **FOUND)
     def run(first: tuple[Row, ...], history: list[Step], index: str) -> None:
         folder = tmp_path_factory.mktemp("history")
-        table = new_table(folder / "ours", format_name, index)
+        table = indexed_table(folder / "ours", format_name, index)
         check(folder, table, first, history, spark=spark, engine=SparkEngine(spark))
 
     run()

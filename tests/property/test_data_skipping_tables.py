@@ -41,7 +41,7 @@ KINDS: Mapping[str, tuple[pa.DataType, Sequence[Any]]] = {
     "a_clock": (pa.timestamp("us"), [EPOCH.replace(year=year, tzinfo=None) for year in (1, 2026)]),
     "a_time": (pa.time64("us"), [time(0), time(12, 30, 0, 1), time(23, 59, 59, 999999)]),
 }
-SCHEMA = pa.schema(
+SKIPPED = pa.schema(
     [
         ("id", pa.int64()),
         ("p", pa.string()),
@@ -85,9 +85,9 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """Give a table with one file per partition."""
     path = str(tmp_path_factory.mktemp("skipping") / "all")
     options = {**OPTIONS, "hoodie.write.table.version": request.param}
-    made = new_table(path, SCHEMA, options, partition_by="p")
+    made = new_table(path, SKIPPED, options, partition_by="p")
     for partitions in ((0, 1, 2), (3,), tuple(range(4, PARTITIONS))):
-        made.insert(pa.concat_tables(batch(SCHEMA, partition) for partition in partitions))
+        made.insert(pa.concat_tables(batch(SKIPPED, partition) for partition in partitions))
     return hudi.Table.open(path, options)
 
 
@@ -192,8 +192,8 @@ def test_fields_of_structs(table: hudi.Table, everything: pa.Table) -> None:
     named = "hoodie.metadata.index.column.stats.column.list"
     options = {**OPTIONS, named: "id,inner.n,inner.deep.t"}
     path = f"{table.path}-with-structs"
-    made = new_table(path, SCHEMA, options, partition_by="p")
-    made.insert(pa.concat_tables(batch(SCHEMA, partition) for partition in range(PARTITIONS)))
+    made = new_table(path, SKIPPED, options, partition_by="p")
+    made.insert(pa.concat_tables(batch(SKIPPED, partition) for partition in range(PARTITIONS)))
     made = hudi.Table.open(path, options)
     rows = made.to_arrow()
     assert planned(made, pc.field("inner", "n") == 3) == {"p3"}
@@ -210,7 +210,7 @@ def test_any_filter_gives_the_rows_of_an_unfiltered_read(
     names = st.sampled_from([*KINDS, "with_nan", "no_value", "id"])
 
     def leaf(name: str) -> st.SearchStrategy[pc.Expression]:
-        kind = SCHEMA.field(name).type
+        kind = SKIPPED.field(name).type
         values = KINDS[name][1] if name in KINDS else [0, 3, 11, 40]
         scalars = st.sampled_from(list(values)).map(lambda value: pa.scalar(value, kind))
         column = pc.field(name)
@@ -238,8 +238,7 @@ def test_any_filter_gives_the_rows_of_an_unfiltered_read(
     check(table, everything, expression)
 
 
-# --- columns that came, went and changed --------------------------------------------------------
-
+# --- columns that came, went and changed
 OLD = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int32()), ("gone", pa.int32())])
 
 
@@ -315,9 +314,7 @@ def test_what_evolved_columns_exclude(evolved: hudi.Table) -> None:
     assert evolved.to_arrow(filter=[("w", "=", 1)])["id"].to_pylist() == [0]
 
 
-# --- past states, and the partitions of the metadata table apart --------------------------------
-
-
+# --- past states, and the partitions of the metadata table apart
 def test_past_states_are_read_right(tmp_path: Path) -> None:
     """Ranges of partitions are those of the present rows: for past rows they mean nothing."""
     schema = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int32())])

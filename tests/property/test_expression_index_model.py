@@ -16,7 +16,7 @@ import hudi_core as hudi
 from tests.property.histories import examples
 from tests.tables import new_table
 
-SCHEMA = pa.schema(
+EXPRESSED = pa.schema(
     [
         ("id", pa.string()),
         ("name", pa.string()),
@@ -100,7 +100,7 @@ def conditions(draw: st.DrawFn) -> list[tuple[str, str, Any]]:
 
 
 def act(table: hudi.Table, action: str, some: list[dict[str, Any]]) -> None:
-    rows = pa.Table.from_pylist(some, SCHEMA)
+    rows = pa.Table.from_pylist(some, EXPRESSED)
     match action:
         case "upsert":
             table.upsert(rows)
@@ -125,7 +125,7 @@ def test_reads_with_and_without_are_equal(
     folder = tmp_path_factory.mktemp("model")
     try:
         options = {**OPTIONS, "hoodie.write.table.version": version}
-        table = new_table(folder / "t", SCHEMA, options, partition_by="p", ordering_field=None)
+        table = new_table(folder / "t", EXPRESSED, options, partition_by="p", ordering_field=None)
         indexes = data.draw(st.lists(st.sampled_from(EXPRESSIONS), min_size=1, max_size=4))
         late = data.draw(st.integers(0, 2))
         history = data.draw(st.lists(st.tuples(ACTIONS, ROWS), min_size=2, max_size=5))

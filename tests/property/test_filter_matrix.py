@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.filter_matrix import Engines, MatrixTable, some_constraint, some_table
-from tests.filter_words import SCHEMA, Negated, Null, some_conditions, some_filter
+from tests.filter_words import WORD_COLUMNS, Negated, Null, some_conditions, some_filter
 from tests.samples import IS_WHOLE
 
 TABLES, FILTERS = (50, 40) if IS_WHOLE else (2, 5)
@@ -18,7 +18,7 @@ TABLES, FILTERS = (50, 40) if IS_WHOLE else (2, 5)
 @pytest.mark.parametrize("number", range(TABLES))
 def test_every_engine_finds_what_it_finds_in_its_memory(number: int, tmp_path: Path) -> None:
     one, rng = some_table(number, tmp_path / "t"), random.Random(1000 + number)
-    stored = one.table.to_arrow(SCHEMA.names).sort_by("id").to_pylist()
+    stored = one.table.to_arrow(WORD_COLUMNS.names).sort_by("id").to_pylist()
     assert list(map(str, stored)) == list(map(str, one.rows.to_pylist()))  # NaN is not itself
     engines = Engines(one)
     for _ in range(FILTERS):

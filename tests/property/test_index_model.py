@@ -41,10 +41,10 @@ from tests.tables import new_table
 T = TypeVar("T")
 R = TypeVar("R")
 
-SCHEMA = pa.schema(
+INDEXED = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("value", pa.int64())]
 )
-NAMES = ("_hoodie_partition_path", *SCHEMA.names)
+NAMES = ("_hoodie_partition_path", *INDEXED.names)
 CITIES = ("rome", "oslo", "lima", None)
 INDEXES = (
     *("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "BUCKET"),
@@ -94,7 +94,7 @@ class ApartEngine(LocalEngine):
 
 
 @st.composite
-def rows(draw: st.DrawFn, same_city: bool) -> Row:
+def drawn_rows(draw: st.DrawFn, same_city: bool) -> Row:
     key = draw(st.integers(0, 9))
     city = CITIES[key % len(CITIES)] if same_city else draw(st.sampled_from(CITIES))
     return {
@@ -130,7 +130,7 @@ EVERY = [
 
 
 def steps(same_city: bool) -> st.SearchStrategy[list[Step]]:
-    batch = st.lists(rows(same_city), min_size=1, max_size=8).map(tuple)
+    batch = st.lists(drawn_rows(same_city), min_size=1, max_size=8).map(tuple)
     operation = st.sampled_from(["upsert", "upsert", "upsert", "delete", "insert"])
     return st.lists(st.builds(Step, operation, batch), min_size=2, max_size=5)
 
@@ -148,12 +148,14 @@ def indexed_table(path: Path, index: str, event_time: bool, **options: str) -> h
         **options,
     }
     ordering = "ts" if event_time else None
-    return new_table(path, SCHEMA, small_files(2) | given_options, ordering_field=ordering)
+    return new_table(path, INDEXED, small_files(2) | given_options, ordering_field=ordering)
 
 
 def written(table: hudi.Table, step: Step, apart: bool) -> tuple[int, int, int]:
     """Counts of a step, whose tasks share no memory if they are apart."""
-    schema = SCHEMA if step.operation == "delete" else SCHEMA.append(pa.field(DELETED, pa.bool_()))
+    schema = (
+        INDEXED if step.operation == "delete" else INDEXED.append(pa.field(DELETED, pa.bool_()))
+    )
     return counts(perform(table, step, schema, ApartEngine() if apart else None))
 
 

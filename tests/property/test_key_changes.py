@@ -12,7 +12,7 @@ from hudi_core.schema.table_schema import RECORD_KEY
 Rows = list[tuple[str, int | None]]
 
 
-def rows_of(rows: Rows) -> pa.Table:
+def keyed_table(rows: Rows) -> pa.Table:
     keys, values = [key for key, _ in rows], [value for _, value in rows]
     return pa.table({RECORD_KEY: pa.array(keys, pa.string()), "n": pa.array(values, pa.int64())})
 
@@ -25,7 +25,7 @@ def test_entries_and_keys_after_are_those_before_with_the_changes(
     before: Rows, after: Rows
 ) -> None:
     """Inserts may leave several rows of one key."""
-    table = changes_between(rows_of(before), rows_of(after))
+    table = changes_between(keyed_table(before), keyed_table(after))
     old, new = {key for key, _ in before}, {key for key, _ in after}
     assert {*keys_of(table, INSERTED).to_pylist()} == new - old
     assert {*keys_of(table, DELETED).to_pylist()} == old - new
@@ -43,7 +43,7 @@ def test_entries_and_keys_after_are_those_before_with_the_changes(
 
 def test_a_column_that_the_file_before_lacks_had_nulls() -> None:
     lacking = pa.table({RECORD_KEY: ["a", "b"], "n": pa.nulls(2)})
-    table = changes_between(lacking, rows_of([("a", 1), ("b", None), ("c", 2)]))
+    table = changes_between(lacking, keyed_table([("a", 1), ("b", None), ("c", 2)]))
     assert [(one["key"], one["change"], one["after.n"]) for one in table.to_pylist()] == [
         ("c", 1, 2),
         ("a", 0, 1),

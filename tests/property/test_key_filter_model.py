@@ -21,7 +21,7 @@ from tests.property.test_index_model import ApartEngine
 from tests.samples import IS_WHOLE
 from tests.tables import new_table
 
-SCHEMA = pa.schema(
+PARTS_AND_CITIES = pa.schema(
     [("id", pa.string()), ("part", pa.int64()), ("city", pa.string()), ("ts", pa.int64())]
 )
 CITIES = ("rome", "oslo", "lima")
@@ -57,7 +57,7 @@ def steps(kind: str) -> st.SearchStrategy[list[Step]]:
     return st.lists(st.one_of(write, write, service), min_size=3, max_size=7)
 
 
-def rows(step: Step, ts: int) -> pa.Table:
+def step_rows(step: Step, ts: int) -> pa.Table:
     numbers = [key for key, _ in step.keys]
     return pa.table(
         {
@@ -66,7 +66,7 @@ def rows(step: Step, ts: int) -> pa.Table:
             "city": [CITIES[place] for _, place in step.keys],
             "ts": [ts] * len(numbers),
         },
-        SCHEMA,
+        PARTS_AND_CITIES,
     )
 
 
@@ -89,11 +89,13 @@ def run(table: hudi.Table, step: Step, ts: int, kept: list[InstantTime], apart: 
         case operation:
             options = {} if step.index is None else {"hoodie.index.type": step.index}
             engine = ApartEngine() if apart else None
-            getattr(table, operation)(rows(step, ts), options=options, engine=engine)
+            getattr(table, operation)(step_rows(step, ts), options=options, engine=engine)
 
 
 def sorted_rows(found: pa.Table) -> list[tuple[Any, ...]]:
-    return sorted(map(tuple, (row.values() for row in found.select(SCHEMA.names).to_pylist())))
+    return sorted(
+        map(tuple, (row.values() for row in found.select(PARTS_AND_CITIES.names).to_pylist()))
+    )
 
 
 def check(table: hudi.Table, keys: Sequence[str]) -> int:
@@ -129,7 +131,7 @@ def test_filters_on_keys_find_what_a_full_read_finds(
 ) -> None:
     table = new_table(
         tmp_path_factory.mktemp("keys") / "table",
-        SCHEMA,
+        PARTS_AND_CITIES,
         {
             **KINDS[kind],
             "hoodie.fs.fsync": "false",
@@ -143,7 +145,7 @@ def test_filters_on_keys_find_what_a_full_read_finds(
         partition_by="city",
         ordering_field=None,
     )
-    table.upsert(rows(Step("upsert", tuple((key, key % 3) for key in range(8))), 0))
+    table.upsert(step_rows(Step("upsert", tuple((key, key % 3) for key in range(8))), 0))
     keys = [f"k{number}" for number in range(9)]
     assert check(table, keys) > 0
     kept: list[InstantTime] = []

@@ -24,7 +24,7 @@ ZONES = ("UTC", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Paci
 """Among them one with half an hour of summer time, and one that skipped a day."""
 RULED = dt.datetime(2060, 1, 1, tzinfo=dt.UTC)
 """Here the lists of changes have ended, and rules go on."""
-FORMATS = {
+PATTERNS = {
     "yyyy/MM/dd": "%Y/%m/%d",
     "yyyyMMdd": "%Y%m%d",
     "yyyy-MM-dd-HH": "%Y-%m-%d-%H",
@@ -37,7 +37,7 @@ FORMATS = {
 }
 """Formats, and what Python calls them."""
 FIRST, LAST = 1900, 2100
-WHOLE = [each for each in FORMATS if "E" not in each and "x" not in each]
+WHOLE = [each for each in PATTERNS if "E" not in each and "x" not in each]
 
 
 def config_of(kind: str, output: str, zone: str) -> TableConfig:
@@ -57,7 +57,7 @@ def expected(value: int | None, kind: str, output: str, zone: str) -> str:
     if kind == "EPOCHMICROSECONDS":
         millis = -(-number // 1000) if number < 0 else number // 1000
     shown = (EPOCH + dt.timedelta(milliseconds=millis)).astimezone(ZoneInfo(zone))
-    return shown.strftime(FORMATS[output])
+    return shown.strftime(PATTERNS[output])
 
 
 @st.composite
@@ -72,7 +72,7 @@ def numbers(draw: st.DrawFn) -> tuple[str, list[int | None]]:
     return kind, draw(st.lists(st.none() | one | near, max_size=20))
 
 
-@given(numbers(), st.sampled_from(sorted(FORMATS)), st.sampled_from(ZONES))
+@given(numbers(), st.sampled_from(sorted(PATTERNS)), st.sampled_from(ZONES))
 def test_numbers_are_spelled_as_python_spells_them(
     rows: tuple[str, list[int | None]], output: str, zone: str
 ) -> None:
@@ -88,7 +88,7 @@ def test_numbers_are_spelled_as_python_spells_them(
         st.datetimes(dt.datetime(FIRST, 1, 1), dt.datetime(LAST, 1, 1)),  # noqa: DTZ001
         min_size=1,
     ),
-    st.sampled_from(sorted(FORMATS)),
+    st.sampled_from(sorted(PATTERNS)),
     st.sampled_from(ZONES),
 )
 def test_texts_are_read_as_python_reads_them(
@@ -106,11 +106,11 @@ def test_texts_are_read_as_python_reads_them(
     )
     texts = [value.isoformat(" ", "milliseconds") for value in values]
     texts += [value.date().isoformat() for value in values]
-    wanted = [value.strftime(FORMATS[output]) for value in values]
+    wanted = [value.strftime(PATTERNS[output]) for value in values]
     midnights = [value.replace(hour=0, minute=0, second=0, microsecond=0) for value in values]
     back = [each.replace(tzinfo=local).astimezone(dt.UTC).astimezone(local) for each in midnights]
     assume([each.replace(tzinfo=None) for each in back] == midnights)
-    wanted += [value.strftime(FORMATS[output]) for value in midnights]
+    wanted += [value.strftime(PATTERNS[output]) for value in midnights]
 
     assert paths(config_of("DATE_STRING", output, zone), texts, pa.string()) == wanted
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_core.keygen.text import to_text
+from hudi_core.keygen.base import to_text
 from hudi_core.schema.java_float import double_text, float_text
 
 

@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 import hudi_core as hudi
 from tests.crash.kinds import creation_options, data_root, hudi_rs_reads, storage_path
 from tests.formats.service_tables import bag, by_hudi_rs, by_iceberg
-from tests.formats.virtual_tables import GENERATORS, LEVELS, SCHEMA, equal, history, made
+from tests.formats.virtual_tables import GENERATORS, KEY_COLUMNS, LEVELS, equal, history, made
 from tests.samples import IS_WHOLE
+from tests.tables import FORMATS
 
-FORMATS = ("native", "iceberg", "delta")
 HASHES = {
     "few": {"hoodie.storage.strategy.hash.bits": "2"},
     "by partition": {
@@ -72,7 +72,7 @@ def by_others(path: Path, format_name: str) -> list[Counter[str]]:
         found.append(by_iceberg(path))
     if format_name == "delta":
         found.append(DeltaTable(str(data_root(path))).to_pyarrow_table())
-    return [bag(one, SCHEMA.names) for one in found]
+    return [bag(one, KEY_COLUMNS.names) for one in found]
 
 
 def compare(folder: Path, kind: Kind, seed: int, length: int, spark: Any = None) -> None:
@@ -90,7 +90,7 @@ def compare(folder: Path, kind: Kind, seed: int, length: int, spark: Any = None)
     for step in history(seed, by_ts=kind.generator == "simple number", length=length):
         assert step.run(other, spark) == step.run(plain), step.operation
         equal(other, plain)
-        rows = bag(plain.to_arrow(), SCHEMA.names)
+        rows = bag(plain.to_arrow(), KEY_COLUMNS.names)
         if step.operation in ("rollback", "restore"):  # what they took back is no state any more
             writes = {one.requested_time for one in other.timeline.completed_writes()}
             seen = {time: then for time, then in seen.items() if time in writes}
@@ -100,7 +100,7 @@ def compare(folder: Path, kind: Kind, seed: int, length: int, spark: Any = None)
             assert theirs == rows, step.operation
     again = hudi.Table.open(str(path))
     for time, then in seen.items():
-        assert bag(again.to_arrow(as_of=time), SCHEMA.names) == then, time
+        assert bag(again.to_arrow(as_of=time), KEY_COLUMNS.names) == then, time
     report = again.validate(keys=True)
     assert (report.differences, report.orphans) == ((), ())
     in_table = [one for one in path.rglob("*.parquet") if ".hoodie" not in one.parts]

@@ -12,8 +12,12 @@ from hypothesis import given, settings
 from hudi_core.avro.wrappers import Wrapped
 from hudi_core.metadata.log.records import ColumnRange
 from hudi_core.metadata.statistics.bound_forms import BoundForm, bound_form
-from hudi_core.metadata.statistics.column_records import file_ranges
-from hudi_core.metadata.statistics.merged_ranges import may_be_narrow, merged_range, updated_range
+from hudi_core.metadata.statistics.column_records import (
+    file_ranges,
+    may_be_narrow,
+    merged_range,
+    updated_range,
+)
 from hudi_core.model.stats import ColumnStats, Scalar
 from tests.samples import IS_WHOLE
 

@@ -21,7 +21,7 @@ from hudi_core.schema.absence import ABSENT, Lacking, absent_values, with_absenc
 Row = dict[str, Any]
 
 GONE = "not sent"
-SCHEMA = pa.schema(
+MERGED = pa.schema(
     [
         ("t", pa.int64()),
         ("s", pa.struct([("u", pa.float64())])),
@@ -147,12 +147,12 @@ class AbsentModel(Model):
         return any(self.deletes(self.fold(rows[: end + 1])) for end in range(len(rows)))
 
 
-def table(rows: list[Row]) -> pa.Table:
-    return pa.Table.from_pylist(rows, SCHEMA)
+def arrow(rows: list[Row]) -> pa.Table:
+    return pa.Table.from_pylist(rows, MERGED)
 
 
 def texts(rows: list[Row]) -> list[str]:
-    return [repr([row[name] for name in SCHEMA.names]) for row in rows]
+    return [repr([row[name] for name in MERGED.names]) for row in rows]
 
 
 @given(st.sampled_from(RULES), st.lists(st.tuples(st.integers(0, 2), ROW), min_size=1, max_size=14))
@@ -163,7 +163,7 @@ def test_rows_of_one_batch(rules: MergeRules, drawn: list[tuple[int, Row]]) -> N
         by_key.setdefault(key, []).append(row)
     keys = sorted(by_key)
     codes = np.array([keys.index(key) for key, _ in drawn])
-    rows = table([row for _, row in drawn])
+    rows = arrow([row for _, row in drawn])
 
     found, counted = folded(rows, codes, rules)
 
@@ -184,7 +184,7 @@ def test_rows_against_stored_ones(
     keys = list(batch)
     pairs = [(keys.index(key), position) for position, (key, _) in enumerate(held) if key in batch]
     located = np.array(pairs, np.int64).reshape(-1, 2)
-    stored, incoming = table([row for _, row in held]), table(list(batch.values()))
+    stored, incoming = arrow([row for _, row in held]), arrow(list(batch.values()))
 
     merged = merge(stored, incoming, Located(located[:, 0], located[:, 1]), rules, False)
     rows = incoming.take(pa.array(merged.updates))
@@ -207,7 +207,7 @@ def test_rows_against_stored_ones(
 @given(st.sampled_from(RULES), ROW, ROW)
 def test_which_of_two_is_late(rules: MergeRules, stored: Row, row: Row) -> None:
     if rules.stored_order:
-        had, came = (order_values(table([one]), rules.stored_order, rules) for one in (stored, row))
+        had, came = (order_values(arrow([one]), rules.stored_order, rules) for one in (stored, row))
         assert existing_is_newer(had, came).to_pylist() == [Model(rules).is_late(stored, row)]
 
 
@@ -229,7 +229,7 @@ def test_rows_of_one_batch_that_lack_columns(
         by_key.setdefault(key, []).append(row | dict.fromkeys(absent, NOTHING))
     keys = sorted(by_key)
     codes = np.array([keys.index(key) for key, _, _ in drawn])
-    given_rows = table([row | dict.fromkeys(absent) for _, row, absent in drawn])
+    given_rows = arrow([row | dict.fromkeys(absent) for _, row, absent in drawn])
     flags = {
         name: Lacking(np.array([name in absent for _, _, absent in drawn]), "")
         for name in ("v", "n")

@@ -46,11 +46,10 @@ from hudi_core.model.files import BaseFileName, BasePath, FileId, PartitionPath
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import read_properties
-from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import replaced_groups
+from hudi_core.view.file_system import FileSystemView, replaced_groups
 from hudi_core.view.storage_lister import StorageLister
 from tests.property.histories import Model, Step, content, examples, perform, small_files
-from tests.property.test_table_model import NAMES, SCHEMA, steps
+from tests.property.test_table_model import MODEL_COLUMNS, NAMES, steps
 from tests.tables import new_table
 
 COLUMNS = (
@@ -76,7 +75,7 @@ def metadata_table(path: Path, version: int, event_time: bool, **options: str) -
         **options,
     }
     ordering = "ts" if event_time else None
-    return new_table(path, SCHEMA, small_files(3) | given_options, ordering_field=ordering)
+    return new_table(path, MODEL_COLUMNS, small_files(3) | given_options, ordering_field=ordering)
 
 
 def client_of(path: Path) -> TableMetaClient:
@@ -259,8 +258,8 @@ def test_files_without_rows_have_no_ranges(tmp_path: Path) -> None:
         {"id": key, "city": city, "ts": 1, "value": 1.0, "tags": None}
         for key, city in (("k1", "rome"), ("k2", "oslo"))
     ]
-    table.insert(pa.Table.from_pylist(rows, SCHEMA))
-    table.delete(pa.Table.from_pylist(rows[:1], SCHEMA))
+    table.insert(pa.Table.from_pylist(rows, MODEL_COLUMNS))
+    table.delete(pa.Table.from_pylist(rows[:1], MODEL_COLUMNS))
     assert [
         file for file in (path / "rome").glob("*.parquet") if not pq.read_metadata(file).num_rows
     ]
@@ -287,7 +286,7 @@ def attempt(table: hudi.Table, step: Step, failure: str | None) -> hudi.CommitRe
     """Do a step; ``None`` when it failed, as it must where the store fails."""
     with failing(failure) as hit:
         try:
-            result = perform(table, step, SCHEMA)
+            result = perform(table, step, MODEL_COLUMNS)
         except HudiError:
             assert hit
             return None

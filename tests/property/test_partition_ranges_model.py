@@ -21,7 +21,7 @@ from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from tests.property.histories import Row, examples
 from tests.property.test_metadata_model import client_of, metadata_table
-from tests.property.test_table_model import SCHEMA
+from tests.property.test_table_model import MODEL_COLUMNS
 
 KEYS = 14
 SMALL = {"hoodie.copyonwrite.insert.split.size": "2", "hoodie.parquet.small.file.limit": "0"}
@@ -34,7 +34,7 @@ def row(key: int, ts: int, value: float | None) -> Row:
 
 
 @st.composite
-def rows(draw: st.DrawFn) -> list[Row]:
+def drawn_rows(draw: st.DrawFn) -> list[Row]:
     keys = draw(st.lists(st.integers(0, KEYS + 5), min_size=1, max_size=3, unique=True))
     value = st.none() | st.floats(-2, 2, width=16)
     return [row(key, draw(st.integers(0, 9)), draw(value)) for key in keys]
@@ -53,7 +53,7 @@ def check_ranges(path: Path) -> None:
 
 
 @given(
-    steps=st.lists(st.tuples(st.sampled_from(OPERATIONS), rows()), min_size=6, max_size=6),
+    steps=st.lists(st.tuples(st.sampled_from(OPERATIONS), drawn_rows()), min_size=6, max_size=6),
     version=st.sampled_from([8, 9]),
     compacted=st.booleans(),
 )
@@ -74,7 +74,7 @@ def follow(path: Path, steps: list[tuple[str, list[Row]]], version: int, compact
     more = {"hoodie.metadata.compact.max.delta.commits": "3"} if compacted else {}
     table = metadata_table(path, version, False, **SMALL, **more)
     first = [row(key, key % 10, None if key < 4 else key / 7) for key in range(KEYS)]
-    result: hudi.CommitResult | None = table.insert(pa.Table.from_pylist(first, SCHEMA))
+    result: hudi.CommitResult | None = table.insert(pa.Table.from_pylist(first, MODEL_COLUMNS))
     for operation, some in steps:
         if operation == "rollback":
             if result is not None:
@@ -84,5 +84,5 @@ def follow(path: Path, steps: list[tuple[str, list[Row]]], version: int, compact
             batch = some
             if operation == "insert":
                 batch = [one | {"id": f"n{one['id']}"} for one in some]
-            result = getattr(table, operation)(pa.Table.from_pylist(batch, SCHEMA))
+            result = getattr(table, operation)(pa.Table.from_pylist(batch, MODEL_COLUMNS))
         check_ranges(path)

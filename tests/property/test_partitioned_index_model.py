@@ -43,9 +43,9 @@ from tests.tables import new_table
 Key = tuple[str, str]
 Location = tuple[str, str]
 
-SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])
+CITY_VALUES = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])
 CITIES = ("rome", "a_b-c", "x/y=1", None)
-NAMES = ("_hoodie_partition_path", *SCHEMA.names)
+NAMES = ("_hoodie_partition_path", *CITY_VALUES.names)
 FAILURES = (None, None, None, "log", "metadata", "completion", "rollback")
 
 
@@ -164,7 +164,7 @@ def test_the_index_follows_the_model(
         "hoodie.metadata.record.level.index.enable": "true",
         "hoodie.metadata.record.level.index.min.filegroup.count": str(groups),
     }
-    table = new_table(path, SCHEMA, common if late else options)
+    table = new_table(path, CITY_VALUES, common if late else options)
     model = Model(by_partition=True)
     for number, drawn in enumerate(plan):
         if number == 1:
@@ -176,7 +176,7 @@ def test_the_index_follows_the_model(
         expected = after.apply(step)
         with failing(step.failure) as hit:
             try:
-                result = perform(table, step, SCHEMA, ApartEngine() if apart else None)
+                result = perform(table, step, CITY_VALUES, ApartEngine() if apart else None)
             except HudiError:
                 assert hit
                 check(table, model, groups)

@@ -20,7 +20,7 @@ from hudi_core.read.filters import to_filter
 from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.storage.partition_path import PartitionPathCodec
 
-SCHEMA = pa.schema(
+PRUNED = pa.schema(
     [("_hoodie_partition_path", pa.string()), ("city", pa.string()), ("n", pa.int32())]
 )
 CITIES = st.one_of(st.none(), st.sampled_from(["a", "b", "a/b", "10", "%61", "A", "ä", "a b"]))
@@ -44,7 +44,7 @@ CONDITIONS = st.one_of(
 
 
 def expression_of(condition: tuple[str, str, Any]) -> pc.Expression:
-    found = to_filter([condition], SCHEMA)
+    found = to_filter([condition], PRUNED)
     assert found is not None
     return found.expression
 
@@ -88,15 +88,15 @@ def test_every_matching_row_is_in_a_partition_that_is_kept(
         except PartitionValueError:
             continue
         stored.append({"_hoodie_partition_path": path, "city": city, "n": n})
-    table = pa.Table.from_pylist(stored, SCHEMA)
+    table = pa.Table.from_pylist(stored, PRUNED)
     partitions = sorted({PartitionPath(row["_hoodie_partition_path"]) for row in stored})
 
     # a part that is not taken apart leaves the others to Arrow, which keeps no more
-    taken_apart = to_filter(expression, SCHEMA)
+    taken_apart = to_filter(expression, PRUNED)
     given = expression & (pc.field("n") + 0 == pc.field("n") + 0) if opaque else expression
-    kept = PartitionPruner(config, SCHEMA).keep(partitions, to_filter(given, SCHEMA))
+    kept = PartitionPruner(config, PRUNED).keep(partitions, to_filter(given, PRUNED))
 
-    assert set(kept) <= set(PartitionPruner(config, SCHEMA).keep(partitions, taken_apart))
+    assert set(kept) <= set(PartitionPruner(config, PRUNED).keep(partitions, taken_apart))
     matching = table.filter(expression)["_hoodie_partition_path"].to_pylist()
     assert set(matching) <= set(kept)
     assert list(kept) == [path for path in partitions if path in set(kept)]

@@ -35,7 +35,7 @@ from tests.property.histories import (
 )
 from tests.tables import new_table
 
-SCHEMA = pa.schema(
+MODEL_COLUMNS = pa.schema(
     [
         ("id", pa.string()),
         ("city", pa.string()),
@@ -44,7 +44,7 @@ SCHEMA = pa.schema(
         ("tags", pa.list_(pa.string())),
     ]
 )
-NAMES = sorted(SCHEMA.names)
+NAMES = sorted(MODEL_COLUMNS.names)
 SMALL = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
 SERVICES: Mapping[str, Callable[[hudi.Table], object]] = {
     "purge": lambda table: table.purge(),
@@ -67,7 +67,7 @@ CITIES = ("rome", "oslo", "new york", "a%b")
 
 
 @st.composite
-def rows(draw: st.DrawFn, keys: int) -> Row:
+def drawn_rows(draw: st.DrawFn, keys: int) -> Row:
     key = draw(st.integers(0, keys))
     return {
         "id": f"k{key}",
@@ -104,7 +104,7 @@ EVERY = [
 
 
 def steps(*services: str) -> st.SearchStrategy[list[Step]]:
-    batch = st.lists(rows(12), min_size=1, max_size=12).map(tuple)
+    batch = st.lists(drawn_rows(12), min_size=1, max_size=12).map(tuple)
     often = ("upsert", "delete", "insert")
     operation = st.sampled_from([*often, *often, "upsert", "bulk_insert", *REPLACING, *services])
     return st.lists(st.builds(Step, operation, batch), min_size=1, max_size=5)
@@ -117,7 +117,7 @@ def model_table(path: Path, event_time: bool, partitioned: bool, version: int) -
     }
     return new_table(
         path,
-        SCHEMA,
+        MODEL_COLUMNS,
         small_files(3) | options,
         partition_by="city" if partitioned else None,
         ordering_field="ts" if event_time else None,
@@ -161,7 +161,7 @@ def run(
         dry = table.plan(step.operation, partitions)
         result = method(partitions)
     else:
-        batch = pa.Table.from_pylist(list(step.rows), SCHEMA) if data is None else data
+        batch = pa.Table.from_pylist(list(step.rows), MODEL_COLUMNS) if data is None else data
         dry = table.plan(step.operation, batch, engine=engine)
         result = method(batch, engine=engine)
     assert (dry.inserted, dry.deleted) == (result.inserted, result.deleted)
@@ -238,7 +238,7 @@ def test_both_engines_decide_alike(tmp_path: Path, spark: Any) -> None:
             if not step.rows or step.operation in SERVICES:
                 continue
             here = run(local, step, event_time=event_time)
-            frame = spark.createDataFrame(pa.Table.from_pylist(list(step.rows), SCHEMA))
+            frame = spark.createDataFrame(pa.Table.from_pylist(list(step.rows), MODEL_COLUMNS))
             engine = SparkEngine(spark, tasks_on_driver=len(drawn) % 2 == 0)
             there = run(distributed, step, engine, frame.coalesce(1), event_time)
             assert counts(there) == model.apply(step)

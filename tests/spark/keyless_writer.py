@@ -19,7 +19,7 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.model.commit import WriteStatus
 from tests.spark.retrying_writer import FailingOnce
 
-SCHEMA = pa.schema([("n", pa.int64()), ("part", pa.string())])
+KEYLESS = pa.schema([("n", pa.int64()), ("part", pa.string())])
 ROWS = 60
 
 
@@ -70,11 +70,11 @@ def note(table: str, folder: str, task: TaskContext, results: list[Any]) -> None
     Path(f"{folder}/keys-{task.stage}-{task.task}-{task.attempt}").write_text(text)
 
 
-def rows() -> pa.Table:
+def alike_rows() -> pa.Table:
     # many rows are alike
     return pa.table(
         [pa.array([n % 7 for n in range(ROWS)], pa.int64()), [f"p{n % 2}" for n in range(ROWS)]],
-        schema=SCHEMA,
+        schema=KEYLESS,
     )
 
 
@@ -84,11 +84,11 @@ def report(spark: SparkSession, folder: str) -> dict[str, dict[str, list[list[st
     for operation in ("bulk_insert", "insert", "insert_overwrite"):
         path, noted = f"{folder}/keyless_{operation}", Path(f"{folder}/keyless_{operation}.failed")
         table = hudi.Table.create(
-            path, SCHEMA, partition_by="part", options={"hoodie.fs.fsync": "false"}
+            path, KEYLESS, partition_by="part", options={"hoodie.fs.fsync": "false"}
         )
-        table.bulk_insert(rows())
+        table.bulk_insert(alike_rows())
         noted.mkdir()
-        frame = spark.createDataFrame(rows())
+        frame = spark.createDataFrame(alike_rows())
         getattr(table, operation)(frame, engine=Noting(spark, path, str(noted)))
         by_task: dict[str, list[list[str]]] = {}
         for file in sorted(noted.glob("keys-*")):

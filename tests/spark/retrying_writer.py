@@ -20,7 +20,7 @@ from hudi_core.engine.base import TaskContext
 from hudi_core.engine.spark import SparkEngine
 
 ROWS = 200
-SCHEMA = pa.schema([("id", pa.string()), ("twin", pa.string()), ("part", pa.string())])
+TWINS = pa.schema([("id", pa.string()), ("twin", pa.string()), ("part", pa.string())])
 
 
 class FailingOnce(SparkEngine):
@@ -84,7 +84,7 @@ def steady(spark: SparkSession) -> DataFrame:
 
 def stored() -> pa.Table:
     rows = [{"id": f"k{n}", "twin": "old", "part": f"p{n % 2}"} for n in range(2 * ROWS)]
-    return pa.Table.from_pylist(rows, SCHEMA)
+    return pa.Table.from_pylist(rows, TWINS)
 
 
 def report(spark: SparkSession, folder: str) -> dict[str, dict[str, Any]]:
@@ -97,7 +97,7 @@ def report(spark: SparkSession, folder: str) -> dict[str, dict[str, Any]]:
     ):
         table = hudi.Table.create(
             f"{folder}/{name}",
-            SCHEMA,
+            TWINS,
             record_key="id",
             partition_by="part",
             options={"hoodie.fs.fsync": "false"},

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import hudi_core as hudi
 
-SCHEMA = "id long, file long"
+STREAMED = "id long, file long"
 OPTIONS = {
     "hoodie.table.name": "streamed",
     "hoodie.datasource.write.recordkey.field": "id",
@@ -46,7 +46,7 @@ def session(folder: Path) -> SparkSession:
 
 def ingest(spark: SparkSession, folder: Path, table_format: str) -> DataStreamWriter:
     """From files to the table, by the sink; nothing but the batch's number tells a repetition."""
-    source = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    source = spark.readStream.schema(STREAMED).option("maxFilesPerTrigger", 1)
     writer = source.json(f"{folder}/incoming").writeStream.format("hudi").options(**OPTIONS)
     return (
         writer.option("hoodie.datasource.write.operation", "insert")

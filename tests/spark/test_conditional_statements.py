@@ -26,7 +26,7 @@ from tests.tables import new_table
 
 pytestmark = pytest.mark.spark
 
-SCHEMA = pa.schema(
+COUNTED = pa.schema(
     [
         ("id", pa.string()),
         ("city", pa.string()),
@@ -39,17 +39,19 @@ Rows = list[tuple[Any, ...]]
 
 
 def some(*rows: tuple[Any, ...]) -> pa.Table:
-    return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA)
+    return pa.Table.from_pylist(
+        [dict(zip(COUNTED.names, row, strict=True)) for row in rows], COUNTED
+    )
 
 
 def held(path: str) -> Rows:
     rows = hudi.Table.open(path).to_arrow().to_pylist()
-    return sorted((tuple(row[name] for name in SCHEMA.names) for row in rows), key=repr)
+    return sorted((tuple(row[name] for name in COUNTED.names) for row in rows), key=repr)
 
 
 @pytest.fixture(params=["native", "iceberg", "delta"])
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    table = new_table(tmp_path / "t", SCHEMA, {"hoodie.fs.fsync": "false"}, format=request.param)
+    table = new_table(tmp_path / "t", COUNTED, {"hoodie.fs.fsync": "false"}, format=request.param)
     table.upsert(
         some(("a", "rome", 10, 1.0, 1), ("b", "rome", 20, None, 2), ("c", "oslo", 30, 3.0, None))
     )
@@ -63,7 +65,7 @@ def counts(result: Any) -> tuple[int, int, int]:
 def test_a_doubled_quote_is_one_quote_in_statements(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     options = {"hoodie.fs.fsync": "false"}
-    table = new_table(path, SCHEMA, options, partition_by=None, ordering_field=None)
+    table = new_table(path, COUNTED, options, partition_by=None, ordering_field=None)
     table.insert(some(*((one, one, 1, 1.0, 1) for one in ("it's", "its", "a'", "a"))))
     name = f"hudi.`{path}`"
     hudi.sql(
@@ -114,14 +116,14 @@ def test_statements_change_tables_by_path(spark: SparkSession, path: str) -> Non
         ("e", "x", 1, 1.0, 5),
     ]
     assert held(path) == rows
-    foreign = (tuple(row[name] for name in SCHEMA.names) for row in by_hudi_rs(path))
+    foreign = (tuple(row[name] for name in COUNTED.names) for row in by_hudi_rs(path))
     assert sorted(foreign, key=repr) == rows
 
 
 def test_statements_change_tables_of_the_catalog(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    table = new_table(tmp_path / "t", SCHEMA, partition_by=None, ordering_field=None)
+    table = new_table(tmp_path / "t", COUNTED, partition_by=None, ordering_field=None)
     table.upsert(some(("a", "rome", 1, 1.0, 1), ("b", "rome", 1, 1.0, 1)))
     spark.sql(f"CREATE TABLE conditional_t USING hudi OPTIONS (path '{table.path}')")
     request.addfinalizer(lambda: spark.sql("DROP TABLE conditional_t"))
@@ -168,7 +170,7 @@ def test_statements_change_tables_of_the_catalog(
 def test_statements_that_cannot_be_run_change_nothing(
     spark: SparkSession, tmp_path: Path, statement: str, said: str
 ) -> None:
-    table = new_table(tmp_path / "t", SCHEMA, partition_by=None, ordering_field=None)
+    table = new_table(tmp_path / "t", COUNTED, partition_by=None, ordering_field=None)
     table.upsert(some(("a", "rome", 1, 1.0, 1)))
     with pytest.raises(SchemaError, match=said):
         hudi.sql(spark, statement.format(t=f"hudi.`{table.path}`"))
@@ -215,7 +217,7 @@ def test_a_source_is_evaluated_once(spark: SparkSession, tmp_path: Path) -> None
     # its keys tell which files are read: were they others by then, some would be inserted twice
     table = new_table(
         tmp_path / "t",
-        SCHEMA,
+        COUNTED,
         {"hoodie.parquet.small.file.limit": "0", "hoodie.fs.fsync": "false"},
         partition_by=None,
         ordering_field=None,
@@ -231,7 +233,7 @@ def test_a_source_is_evaluated_once(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_deep_statements_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    table = new_table(tmp_path / "deep", SCHEMA, partition_by=None, ordering_field=None)
+    table = new_table(tmp_path / "deep", COUNTED, partition_by=None, ordering_field=None)
     deep = "NOT " * 5000 + "v = 1"
     for statement in (
         f"DELETE FROM t WHERE {deep}",

@@ -35,9 +35,9 @@ from tests.tables import new_table
 
 pytestmark = pytest.mark.spark
 
-FORMATS = ("native", "iceberg,delta", *(("iceberg", "delta") if IS_WHOLE else ()))
+CONSUMED = ("native", "iceberg,delta", *(("iceberg", "delta") if IS_WHOLE else ()))
 """The second one is judged by the readers of both."""
-SCHEMA = pa.schema(
+FARES = pa.schema(
     [("id", pa.int64()), ("city", pa.string()), ("fare", pa.float64()), ("ts", pa.int64())]
 )
 CITIES = ("Rome", "Oslo", "Kyōto")
@@ -102,22 +102,22 @@ PREDICATES = {
 }
 
 
-def rows(first: int, last: int, ts: int) -> pa.Table:
+def fare_rows(first: int, last: int, ts: int) -> pa.Table:
     made = [
         {"id": n, "city": CITIES[n % 3], "fare": None if n % 7 == 0 else n / 2 + ts, "ts": ts}
         for n in range(first, last)
     ]
-    return pa.Table.from_pylist(made, SCHEMA)
+    return pa.Table.from_pylist(made, FARES)
 
 
-@pytest.fixture(scope="module", params=FORMATS)
+@pytest.fixture(scope="module", params=CONSUMED)
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
     """Rows that were inserted, updated, deleted and put together, in several files."""
-    made = new_table(tmp_path_factory.mktemp("consumers") / "trips", SCHEMA, format=request.param)
-    made.bulk_insert(rows(0, 50, 1))
-    made.bulk_insert(rows(50, 90, 1))
-    made.upsert(rows(40, 100, 2))
-    made.delete(rows(10, 13, 3))
+    made = new_table(tmp_path_factory.mktemp("consumers") / "trips", FARES, format=request.param)
+    made.bulk_insert(fare_rows(0, 50, 1))
+    made.bulk_insert(fare_rows(50, 90, 1))
+    made.upsert(fare_rows(40, 100, 2))
+    made.delete(fare_rows(10, 13, 3))
     return made
 
 
@@ -129,7 +129,7 @@ def rows_by_format(table: hudi.Table) -> list[list[dict[str, Any]]]:
 
 def plain(found: Any) -> list[tuple[Any, ...]]:
     """Rows without meta columns, in an order."""
-    return sorted(tuple(row[name] for name in SCHEMA.names) for row in found)
+    return sorted(tuple(row[name] for name in FARES.names) for row in found)
 
 
 # --- the consumers -------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def polars_frame(table: hudi.Table, wanted: Predicate, _: SparkSession) -> Any:
 
 def connector_splits(table: hudi.Table, wanted: Predicate, _: SparkSession) -> Any:
     connector = hudi.Connector({"hudi.target-split-size": "3kB"})
-    domain = TupleDomain.of(wanted.conditions, SCHEMA) if wanted.conditions else None
+    domain = TupleDomain.of(wanted.conditions, FARES) if wanted.conditions else None
     with connector.scan(table.path, wanted.conditions) as splits:
         for split in splits:
             yield from connector.read(split.to_json(), None, domain).read_all().to_pylist()
@@ -173,8 +173,8 @@ def thrift(table: hudi.Table, wanted: Predicate, _: SparkSession) -> Any:
     with ThriftServer(service).running() as address, connected(address) as client:
         asked = PROTOCOL.TupleDomain(domains=domains)
         for split in all_splits(client, table_name("lake", "trips"), asked):
-            for row in rows_of_split(client, split, SCHEMA.names):
-                yield dict(zip(SCHEMA.names, row, strict=True))
+            for row in rows_of_split(client, split, FARES.names):
+                yield dict(zip(FARES.names, row, strict=True))
 
 
 def spark_source(table: hudi.Table, wanted: Predicate, spark: SparkSession) -> Any:

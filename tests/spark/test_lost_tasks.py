@@ -21,7 +21,7 @@ from tests.foreign import by_hudi_rs
 from tests.tables import new_table
 
 pytestmark = pytest.mark.spark
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+KEYS_AND_TIMES = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 
 
 def die(task: TaskContext, item: Any) -> None:
@@ -69,8 +69,8 @@ def test_a_clustering_whose_tasks_die_leaves_the_commit_before_it(
         "hoodie.fs.fsync": "false",
     }
     path = str(tmp_path / "t")
-    table = new_table(path, SCHEMA, due, ordering_field=None)
-    table.bulk_insert(pa.table({"id": ["a"], "ts": [1]}, SCHEMA))
+    table = new_table(path, KEYS_AND_TIMES, due, ordering_field=None)
+    table.bulk_insert(pa.table({"id": ["a"], "ts": [1]}, KEYS_AND_TIMES))
     more = spark.createDataFrame([("b", 2)], "id string, ts long")
 
     engine = DyingInClusterings(spark, tasks_on_driver=False)
@@ -78,6 +78,6 @@ def test_a_clustering_whose_tasks_die_leaves_the_commit_before_it(
     assert {row["id"] for row in by_hudi_rs(path)} == {"a", "b"}
     assert all(one.is_completed for one in table.timeline.instants)
 
-    table.bulk_insert(pa.table({"id": ["c"], "ts": [3]}, SCHEMA))
+    table.bulk_insert(pa.table({"id": ["c"], "ts": [3]}, KEYS_AND_TIMES))
     assert table.history().column("operation")[0].as_py() == "CLUSTER"
     assert {row["id"] for row in by_hudi_rs(path)} == {"a", "b", "c"}

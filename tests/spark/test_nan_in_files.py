@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import hudi_core as hudi
 from hudi_core.base_file import statistics, writer
 from hudi_core.services.mending.differences import Source
-from tests.tables import new_table
+from tests.tables import TABLES, new_table
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +34,6 @@ FOUND = {
     "inner.f > 2.5": [2],
 }
 FAST = {"hoodie.fs.fsync": "false", "hoodie.parquet.small.file.limit": "0"}
-FORMATS = ("native", "iceberg,delta")
 
 
 def create(path: Path, table_format: str) -> hudi.Table:
@@ -70,7 +69,7 @@ def test_spark_finds_nan_in_our_files(
     assert table.validate().differences == ()
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", TABLES)
 def test_files_of_earlier_releases_are_named_and_clustering_heals_them(
     spark: SparkSession, tmp_path: Path, older: pytest.MonkeyPatch, table_format: str
 ) -> None:

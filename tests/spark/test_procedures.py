@@ -23,7 +23,7 @@ OPTIONS = {
 }
 
 
-def rows(*ids: int) -> pa.Table:
+def city_rows(*ids: int) -> pa.Table:
     return pa.table({"id": list(ids), "city": ["rome" if n % 2 else "oslo" for n in ids]})
 
 
@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> str:
     """A table with three commits: two files, one of them written three times."""
     where = tmp_path / "p"
     for ids in ((1, 2), (1,), (1, 3)):
-        hudi.write(rows(*ids), where, options=OPTIONS, extra_metadata={"batch": str(len(ids))})
+        hudi.write(city_rows(*ids), where, options=OPTIONS, extra_metadata={"batch": str(len(ids))})
     return str(where)
 
 
@@ -100,7 +100,7 @@ def test_archived_instants(spark: SparkSession, path: str) -> None:
     call = hudi.procedures(spark)
     first = times(path)[0]
     for _ in range(2):
-        hudi.write(rows(1), path, options=OPTIONS)
+        hudi.write(city_rows(1), path, options=OPTIONS)
     call.run_clean(path, retain_commits=1)
     done = call.archive_commits(path, min_commits=2, max_commits=3, retain_commits=1)
     assert dicts(done) == [{"result": 0}]
@@ -195,7 +195,7 @@ def test_savepoints(spark: SparkSession, path: str) -> None:
 def test_partitions_that_expire(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "days"
     options = {**OPTIONS, "hoodie.datasource.write.partitionpath.field": "city"}
-    hudi.write(rows(1, 2), path, options=options)
+    hudi.write(city_rows(1, 2), path, options=options)
     call = hudi.procedures(spark)
     assert dicts(call.run_ttl(str(path), retain_days=30)) == []
     assert call.run_ttl(str(path), retain_days=30).columns == ["deleted_partitions"]

@@ -44,7 +44,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> Iterator[tuple[SparkSession, Pa
         spark.conf.unset(key)
 
 
-def rows(session: SparkSession, query: str) -> list[tuple[Any, ...]]:
+def asked(session: SparkSession, query: str) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, session.sql(query).collect()), key=repr)
 
 
@@ -52,16 +52,16 @@ def test_rows_step_by_step(lake: tuple[SparkSession, Path]) -> None:
     session, folder = lake
     # create a table: partitioned, without keys
     session.sql(f"CREATE TABLE hudi_table ({COLUMNS}) USING HUDI\nPARTITIONED BY (city);")
-    assert rows(session, "SHOW TABLES")[0][1:] == ("hudi_table", False)
+    assert asked(session, "SHOW TABLES")[0][1:] == ("hudi_table", False)
     # insert data
     session.sql(f"INSERT INTO hudi_table VALUES {TRIPS};")
     first = hudi.Table.open(folder / "hudi_table").timeline.completed_writes()[-1]
     # the operation of insertions
     session.sql("SET hoodie.spark.sql.insert.into.operation = 'bulk_insert'")
     # query data
-    found = rows(session, "SELECT rider, fare FROM hudi_table WHERE fare > 20.0;")
+    found = asked(session, "SELECT rider, fare FROM hudi_table WHERE fare > 20.0;")
     assert found == [("rider-C", 27.7), ("rider-D", 33.9), ("rider-F", 34.15)]
-    assert rows(session, "SELECT DISTINCT _hoodie_partition_path FROM hudi_table") == [
+    assert asked(session, "SELECT DISTINCT _hoodie_partition_path FROM hudi_table") == [
         ("city=chennai",),
         ("city=san_francisco",),
         ("city=sao_paulo",),
@@ -96,7 +96,7 @@ def test_rows_step_by_step(lake: tuple[SparkSession, Path]) -> None:
     }
     fares = {"rider-A": 19.1, "rider-D": 25.0, "rider-F": 34.15, "rider-K": 64.2}
     merged = {**fares, "rider-C": 25.0, "rider-J": 17.85 + 1.85}
-    assert dict(rows(session, "SELECT rider, fare FROM hudi_table")) == merged
+    assert dict(asked(session, "SELECT rider, fare FROM hudi_table")) == merged
     # merging data: partial updates
     session.sql(
         """MERGE INTO hudi_table AS target
@@ -111,26 +111,26 @@ def test_rows_step_by_step(lake: tuple[SparkSession, Path]) -> None:
     del fares["rider-K"]
     now = {**fares, "rider-C": -2.7, "rider-J": 1.85}
     assert {row["rider"]: row["fare"] for row in by_hudi_rs(folder / "hudi_table")} == now
-    assert dict(rows(session, "SELECT rider, fare FROM hudi_table")) == now
+    assert dict(asked(session, "SELECT rider, fare FROM hudi_table")) == now
 
     # time travel: by a commit, and by a time in other words
-    then = rows(session, f"SELECT rider, fare FROM hudi_table TIMESTAMP AS OF '{at(first)}'")
+    then = asked(session, f"SELECT rider, fare FROM hudi_table TIMESTAMP AS OF '{at(first)}'")
     assert ("rider-D", 33.9) in then
     assert len(then) == 5
     digits = at(first)
     words = f"{digits[:4]}-{digits[4:6]}-{digits[6:8]} {digits[8:10]}:{digits[10:12]}:"
     seconds = f"{digits[12:14]}.{digits[14:]}"
     query = f"SELECT rider, fare FROM hudi_table TIMESTAMP AS OF '{words}{seconds}' WHERE fare > 0"
-    assert rows(session, query) == then
+    assert asked(session, query) == then
     # incremental query: all, to an end, and between
     latest = "SELECT rider FROM hudi_table_changes('hudi_table', 'latest_state', "
-    assert len(rows(session, f"{latest}'earliest');")) == 5
-    assert len(rows(session, f"{latest}'earliest', '{first.completion_time}');")) == 5
-    changed = rows(session, f"{latest}'{first.completion_time}') WHERE fare < 30")
+    assert len(asked(session, f"{latest}'earliest');")) == 5
+    assert len(asked(session, f"{latest}'earliest', '{first.completion_time}');")) == 5
+    changed = asked(session, f"{latest}'{first.completion_time}') WHERE fare < 30")
     assert changed == [("rider-C",), ("rider-D",), ("rider-J",)]
     # change data capture query, by path
     feed = f"SELECT op, count(*) FROM hudi_table_changes('{folder}/hudi_table', 'cdc', 'earliest')"
-    assert rows(session, f"{feed} GROUP BY op") == [("d", 1), ("i", 6), ("u", 6)]
+    assert asked(session, f"{feed} GROUP BY op") == [("d", 1), ("i", 6), ("u", 6)]
 
 
 def at(instant: hudi.Instant) -> str:
@@ -164,18 +164,18 @@ def test_indexes_step_by_step(lake: tuple[SparkSession, Path]) -> None:
         "CREATE INDEX idx_column_ts ON hudi_indexed_table USING column_stats(ts) "
         "OPTIONS(expr='from_unixtime', format = 'yyyy-MM-dd');"
     )
-    shown = rows(session, "SHOW INDEXES FROM hudi_indexed_table;")
+    shown = asked(session, "SHOW INDEXES FROM hudi_indexed_table;")
     assert ("expr_index_idx_column_ts", "ts", "column_stats") in shown
     day = "SELECT rider FROM hudi_indexed_table WHERE from_unixtime(ts, 'yyyy-MM-dd') = "
-    assert rows(session, f"{day}'2023-09-19'") == [("rider-A",)]
+    assert asked(session, f"{day}'2023-09-19'") == [("rider-A",)]
     # the record index, and a secondary index
     session.sql("SET hoodie.metadata.record.index.enable=true;")
     session.sql("CREATE INDEX record_index ON hudi_indexed_table (uuid);")
     session.sql("CREATE INDEX idx_rider ON hudi_indexed_table (rider);")
-    shown = rows(session, "SHOW INDEXES FROM hudi_indexed_table;")
+    shown = asked(session, "SHOW INDEXES FROM hudi_indexed_table;")
     assert ("secondary_index_idx_rider", "rider", "secondary_index") in shown
     assert "record_index" in {row[0] for row in shown}
-    assert rows(session, "SELECT uuid FROM hudi_indexed_table WHERE rider = 'rider-F'") == [
+    assert asked(session, "SELECT uuid FROM hudi_indexed_table WHERE rider = 'rider-F'") == [
         ("e3cf430c",)
     ]
     # update a record, a number by its text
@@ -183,7 +183,7 @@ def test_indexes_step_by_step(lake: tuple[SparkSession, Path]) -> None:
         "UPDATE hudi_indexed_table SET rider = 'rider-B', driver = 'driver-N', "
         "ts = '1697516137' WHERE rider = 'rider-A';"
     )
-    assert rows(session, f"{day}'2023-10-17';") == [("rider-B",)]
+    assert asked(session, f"{day}'2023-10-17';") == [("rider-B",)]
     table = hudi.Table.open(folder / "hudi_indexed_table")
     [file] = table.file_slices(filter=[("rider", "=", "rider-B")])
     assert file.partition_path == "city=san_francisco"
@@ -192,7 +192,7 @@ def test_indexes_step_by_step(lake: tuple[SparkSession, Path]) -> None:
     session.sql("DROP INDEX record_index on hudi_indexed_table;")
     session.sql("DROP INDEX secondary_index_idx_rider on hudi_indexed_table;")
     session.sql("DROP INDEX expr_index_idx_column_ts on hudi_indexed_table;")
-    left = {row[0] for row in rows(session, "SHOW INDEXES FROM hudi_indexed_table;")}
+    left = {row[0] for row in asked(session, "SHOW INDEXES FROM hudi_indexed_table;")}
     assert left == {"column_stats", "partition_stats"}
     session.sql("SET hoodie.metadata.record.index.enable=false;")
     with pytest.raises(TableServiceError, match="no partition"):
@@ -208,7 +208,7 @@ def test_kinds_of_tables_step_by_step(lake: tuple[SparkSession, Path]) -> None:
             f"CREATE TABLE mor ({COLUMNS}) USING HUDI TBLPROPERTIES (type = 'mor') "
             "PARTITIONED BY (city);"
         )
-    assert rows(session, "SHOW TABLES") == []
+    assert asked(session, "SHOW TABLES") == []
     assert not (folder / "mor").exists()
     # keys
     session.sql(
@@ -225,20 +225,20 @@ def test_kinds_of_tables_step_by_step(lake: tuple[SparkSession, Path]) -> None:
             trip = f"({ts}, 'k', 'rider-A', 'driver-K', {fare}, 'rome')"
             session.sql(f"INSERT INTO {name} VALUES {trip}")
     # without an ordering field an insertion is one; with it the later event wins
-    assert rows(session, "SELECT fare FROM keyed") == [(1.0,), (2.0,)]
-    assert rows(session, "SELECT fare FROM ordered") == [(2.0,)]
+    assert asked(session, "SELECT fare FROM keyed") == [(1.0,), (2.0,)]
+    assert asked(session, "SELECT fare FROM ordered") == [(2.0,)]
     config = hudi.Table.open(folder / "ordered").config
     assert (config.record_key_fields, config.ordering_fields) == (("uuid",), ("ts",))
     assert config.name == "ordered"
     # an existing table by its place
     session.sql(f"CREATE TABLE again USING hudi LOCATION '{folder}/keyed'")
     session.sql("UPDATE again SET fare = 3")
-    assert rows(session, "SELECT fare FROM keyed") == [(3.0,), (3.0,)]
+    assert asked(session, "SELECT fare FROM keyed") == [(3.0,), (3.0,)]
     # create table as select: from another table, and with partitions
     session.sql("CREATE TABLE plain USING parquet AS SELECT uuid, fare, city FROM ordered")
     session.sql(
         "CREATE TABLE copied USING hudi TBLPROPERTIES (primaryKey = 'uuid') "
         "PARTITIONED BY (city) AS SELECT * FROM plain"
     )
-    assert rows(session, "SELECT _hoodie_partition_path, fare FROM copied") == [("city=rome", 2.0)]
+    assert asked(session, "SELECT _hoodie_partition_path, fare FROM copied") == [("city=rome", 2.0)]
     assert by_hudi_rs(folder / "copied")[0]["fare"] == 2.0

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hudi_core as hudi
 from hudi_core.engine.spark import engine
+from tests.tables import FORMATS
 
 pytestmark = pytest.mark.spark
 
@@ -20,7 +21,6 @@ OPTIONS = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "city",
 }
-FORMATS = ("native", "iceberg", "delta")
 
 
 def put(path: Path, *rows: tuple[int, str, float], **options: str) -> None:

@@ -28,15 +28,15 @@ OPTIONS = {
     f"{PREFIX}output.dateformat": "yyyy/MM/dd",
     f"{PREFIX}output.timezone": "America/New_York",
 }
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("n", pa.int64())])
+HOURLY = pa.schema([("id", pa.string()), ("ts", pa.timestamp("us", "UTC")), ("n", pa.int64())])
 START = dt.datetime(2024, 1, 15, 3, tzinfo=dt.UTC)
 """Still the 14th in New York."""
 Row = tuple[Any, ...]
 
 
-def rows(n: int, *hours: int) -> pa.Table:
+def hourly_rows(n: int, *hours: int) -> pa.Table:
     return pa.Table.from_pylist(
-        [{"id": f"k{at}", "ts": START + dt.timedelta(hours=at), "n": n} for at in hours], SCHEMA
+        [{"id": f"k{at}", "ts": START + dt.timedelta(hours=at), "n": n} for at in hours], HOURLY
     )
 
 
@@ -51,7 +51,7 @@ def of_frame(frame: DataFrame) -> list[Row]:
 
 def _utc(schema: pa.Schema) -> pa.Schema:
     place = schema.get_field_index("ts")
-    return schema.set(place, pa.field("ts", SCHEMA.field("ts").type))
+    return schema.set(place, pa.field("ts", HOURLY.field("ts").type))
 
 
 @pytest.mark.parametrize("mode", ["NONE", "GLOBAL_SORT", "PARTITION_PATH_REPARTITION"])
@@ -63,7 +63,7 @@ def test_both_doors_write_what_this_process_writes(
         "hoodie.bulkinsert.sort.mode": mode,
         **OPTIONS,
     }
-    first, second = rows(1, 0, 1, 2, 24, 48), rows(2, 1, 25)
+    first, second = hourly_rows(1, 0, 1, 2, 24, 48), hourly_rows(2, 1, 25)
     places = {name: str(tmp_path / name) for name in ("here", "call", "source")}
 
     hudi.write(first, places["here"], mode="append", options=bulk)
@@ -89,7 +89,9 @@ def test_both_doors_write_what_this_process_writes(
 
 def test_filters_on_the_column_leave_out_partitions(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    hudi.write(spark.createDataFrame(rows(1, 0, 24, 48)), path, mode="append", options=OPTIONS)
+    hudi.write(
+        spark.createDataFrame(hourly_rows(1, 0, 24, 48)), path, mode="append", options=OPTIONS
+    )
     # a reader that looked there would fail
     next((tmp_path / "t/2024/01/14").glob("*.parquet")).write_bytes(b"no Parquet")
 

@@ -60,7 +60,7 @@ KINDS: Mapping[str, tuple[pa.DataType, Sequence[Any]]] = {
     "bigint": (pa.int64(), SECONDS),
     "string": (pa.string(), TEXTS),
 }
-FORMATS = ("yyyy", "yyyyMM", "yyyy-MM-dd", "yyyy/MM/dd HH", "yyyy-MM-dd HH:mm:ss")
+PATTERNS = ("yyyy", "yyyyMM", "yyyy-MM-dd", "yyyy/MM/dd HH", "yyyy-MM-dd HH:mm:ss")
 CASES: list[tuple[str, str, Mapping[str, str], str]] = [
     *(
         (name, kind, {}, f"{name}(v)")
@@ -70,13 +70,13 @@ CASES: list[tuple[str, str, Mapping[str, str], str]] = [
     ("hour", "timestamp", {}, "hour(v)"),
     *(
         ("date_format", kind, {"format": one}, f"date_format(v, '{one}')")
-        for one in FORMATS
+        for one in PATTERNS
         for kind in ("timestamp", "date")
     ),
     ("from_unixtime", "bigint", {}, "from_unixtime(v)"),
     *(
         ("from_unixtime", "bigint", {"format": one}, f"from_unixtime(v, '{one}')")
-        for one in FORMATS
+        for one in PATTERNS
     ),
     *(
         (name, kind, {"days": days}, f"{name}(v, {days})")

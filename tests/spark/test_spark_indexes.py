@@ -14,7 +14,7 @@ from hudi_core.index import tagging
 from tests.samples import sampled
 from tests.tables import new_table
 
-SCHEMA = pa.schema(
+INDEXED = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("value", pa.int64())]
 )
 RECORD_INDEX = {
@@ -29,7 +29,7 @@ PARTITIONED_RECORD_INDEX = {
 Content = list[tuple[Any, ...]]
 
 
-def rows(numbers: range, ts: int, shift: int) -> pa.Table:
+def indexed_rows(numbers: range, ts: int, shift: int) -> pa.Table:
     return pa.table(
         {
             "id": [f"k{number:03d}" for number in numbers],
@@ -37,12 +37,12 @@ def rows(numbers: range, ts: int, shift: int) -> pa.Table:
             "ts": [ts] * len(numbers),
             "value": [number * ts for number in numbers],
         },
-        schema=SCHEMA,
+        schema=INDEXED,
     )
 
 
 def content(table: hudi.Table) -> Content:
-    names = ("_hoodie_partition_path", *SCHEMA.names)
+    names = ("_hoodie_partition_path", *INDEXED.names)
     return sorted(tuple(one[name] for name in names) for one in table.to_arrow().to_pylist())
 
 
@@ -52,7 +52,7 @@ def history(path: Path, index: str, spark: Any, **options: str) -> tuple[Content
     for place in ("local", "spark"):
         table = new_table(
             path / place,
-            SCHEMA,
+            INDEXED,
             {
                 "hoodie.index.type": index,
                 "hoodie.bucket.index.num.buckets": "2",
@@ -66,10 +66,10 @@ def history(path: Path, index: str, spark: Any, **options: str) -> tuple[Content
         )
         moved = 1 if index.startswith("GLOBAL") or index == "RECORD_INDEX" else 0
         for operation, batch in (
-            ("upsert", rows(range(90), 5, 0)),
-            ("upsert", rows(range(40, 120), 6, moved)),
-            ("upsert", rows(range(60), 4, moved)),
-            ("delete", rows(range(0, 120, 7), 0, moved)),
+            ("upsert", indexed_rows(range(90), 5, 0)),
+            ("upsert", indexed_rows(range(40, 120), 6, moved)),
+            ("upsert", indexed_rows(range(60), 4, moved)),
+            ("delete", indexed_rows(range(0, 120, 7), 0, moved)),
         ):
             if place == "local":
                 getattr(table, operation)(batch)

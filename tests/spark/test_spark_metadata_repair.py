@@ -19,8 +19,8 @@ from hudi_core.model.files import PartitionPath
 from hudi_core.services.opening import open_table
 from hudi_core.view.committed_files import TableListing
 from tests import tables
+from tests.tables import SCHEMA
 
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 PARTITIONS = 40
 OPTIONS = {
     "hoodie.metadata.enable": "true",
@@ -31,12 +31,12 @@ OPTIONS = {
 OFF = {"hoodie.metadata.enable": "false", "hoodie.fs.fsync": "false"}
 
 
-def rows(ts: int = 1) -> pa.Table:
+def row_per_partition(ts: int = 1) -> pa.Table:
     found = [{"id": f"k{n:02}", "part": f"p{n:02}", "ts": ts} for n in range(PARTITIONS)]
     return pa.Table.from_pylist(found, SCHEMA)
 
 
-def new_table(path: Path, options: dict[str, str]) -> hudi.Table:
+def unordered_table(path: Path, options: dict[str, str]) -> hudi.Table:
     return tables.new_table(path, SCHEMA, options, ordering_field=None)
 
 
@@ -64,7 +64,7 @@ def test_a_repair_lists_and_reads_on_executors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path = tmp_path / "t"
-    new_table(path, OPTIONS).upsert(rows())
+    unordered_table(path, OPTIONS).upsert(row_per_partition())
     shutil.rmtree(path / METADATA_FOLDER)
     here: list[str] = []
     plain = TableListing._of_partitions
@@ -90,9 +90,9 @@ def test_a_first_write_by_spark_builds_the_metadata_table_on_executors(
     tmp_path: Path, spark: Any, jobs: Callable[[Callable[[], object]], int]
 ) -> None:
     for name in ("without", "with"):
-        new_table(tmp_path / name, OFF).upsert(rows())
+        unordered_table(tmp_path / name, OFF).upsert(row_per_partition())
     engine = SparkEngine(spark, tasks_on_driver=False)
-    frame = spark.createDataFrame(rows(2).to_pandas())
+    frame = spark.createDataFrame(row_per_partition(2).to_pandas())
     counts = {
         name: jobs(
             lambda: hudi.Table.open(str(tmp_path / name), options).upsert(frame, engine=engine)  # noqa: B023
@@ -107,8 +107,8 @@ def test_a_first_write_by_spark_builds_the_metadata_table_on_executors(
 
 def test_a_damaged_file_is_named_by_executors(tmp_path: Path, spark: Any) -> None:
     path = tmp_path / "t"
-    table = new_table(path, OPTIONS)
-    table.upsert(rows())
+    table = unordered_table(path, OPTIONS)
+    table.upsert(row_per_partition())
     damaged = max(path.glob("p07/*.parquet"))
     damaged.write_bytes(b"\0" * damaged.stat().st_size)
     with pytest.raises((DataFileError, TaskFailedError), match=damaged.name):

@@ -23,7 +23,7 @@ from tests.foreign import by_hudi_rs
 pytestmark = pytest.mark.spark
 
 Row = dict[str, Any]
-SCHEMA = pa.schema(
+TAGGED = pa.schema(
     [
         ("id", pa.string()),
         ("city", pa.string()),
@@ -55,7 +55,7 @@ class Door:
 
     def frame(self, *made: tuple[Any, ...], columns: int = 3, **more: pa.Array) -> DataFrame:
         """Make a DataFrame of two tasks; rows may leave the last columns out."""
-        schema = pa.schema(list(SCHEMA)[:columns])
+        schema = pa.schema(list(TAGGED)[:columns])
         table = pa.Table.from_pylist(
             [dict(zip(schema.names, row, strict=True)) for row in made], schema
         )

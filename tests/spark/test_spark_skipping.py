@@ -20,7 +20,7 @@ from tests.tables import new_table
 pytestmark = pytest.mark.spark
 
 OPTIONS = {"hoodie.metadata.enable": "true"}
-SCHEMA = pa.schema(
+SKIPPED = pa.schema(
     [("id", pa.int64()), ("p", pa.string()), ("x", pa.float64()), ("day", pa.date32())]
 )
 FILTERS: list[Any] = [
@@ -43,7 +43,7 @@ FILTERS: list[Any] = [
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
     path = str(tmp_path_factory.mktemp("skipping") / "t")
-    made = new_table(path, SCHEMA, OPTIONS, partition_by="p")
+    made = new_table(path, SKIPPED, OPTIONS, partition_by="p")
     rows = [
         {
             "id": 10 * partition + n,
@@ -54,7 +54,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> hudi.Table:
         for partition in range(5)
         for n in range(3)
     ]
-    made.insert(pa.Table.from_pylist(rows, schema=SCHEMA))
+    made.insert(pa.Table.from_pylist(rows, schema=SKIPPED))
     return hudi.Table.open(path, OPTIONS)
 
 
@@ -86,9 +86,9 @@ def test_spark_reads_the_files_of_a_record_key(spark: SparkSession, tmp_path: Pa
         "hoodie.metadata.global.record.level.index.enable": "true",
         "hoodie.metadata.index.column.stats.enable": "false",
     }
-    made = new_table(tmp_path / "t", SCHEMA, options, partition_by="p")
+    made = new_table(tmp_path / "t", SKIPPED, options, partition_by="p")
     rows = [{"id": n, "p": f"p{n % 5}", "x": float(n)} for n in range(20)]
-    made.insert(pa.Table.from_pylist(rows, schema=SCHEMA))
+    made.insert(pa.Table.from_pylist(rows, schema=SKIPPED))
     read = made.read(spark, filter=[("id", "=", 7)])
     assert len(read.inputFiles()) == 1
     assert [row["x"] for row in read.collect()] == [7.0]

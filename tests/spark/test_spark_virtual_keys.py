@@ -9,7 +9,7 @@ import pytest
 
 import hudi_core as hudi
 from tests.formats.service_tables import bag
-from tests.formats.virtual_tables import GENERATORS, SCHEMA, Step, equal, history, made
+from tests.formats.virtual_tables import GENERATORS, KEY_COLUMNS, Step, equal, history, made
 
 LEVELS = ("no meta columns", "no key column")
 
@@ -36,7 +36,7 @@ def test_both_engines_make_the_same_keys(
     assert not hudi.Table.open(there.path).validate(keys=True).differences
     frame = there.read(spark)
     rows = frame.toArrow()
-    assert bag(rows, SCHEMA.names) == bag(here.to_arrow(), SCHEMA.names)
+    assert bag(rows, KEY_COLUMNS.names) == bag(here.to_arrow(), KEY_COLUMNS.names)
     assert ("_hoodie_record_key" in frame.columns) == (level == "no key column")
     if level == "no key column":
         assert frame.where("_hoodie_record_key is not null").count() == 0

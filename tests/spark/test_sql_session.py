@@ -39,7 +39,7 @@ def made(path: Path) -> hudi.Table:
     return new_table(path, ROWS)
 
 
-def rows(session: SparkSession, query: str, args: Any = None) -> list[tuple[Any, ...]]:
+def asked(session: SparkSession, query: str, args: Any = None) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, session.sql(query, args).collect()), key=repr)
 
 
@@ -59,7 +59,7 @@ def test_it_is_the_session_but_for_its_sql(place: tuple[SparkSession, Path]) -> 
     assert merged.when_matched_delete().execute().deleted == 1
     again = hudi.sql_session(session)
     again.newSession().sql(f"INSERT INTO {spark.catalog.currentDatabase()}.own VALUES (2)")
-    assert rows(again, "SELECT id FROM own") == [(2,)]
+    assert asked(again, "SELECT id FROM own") == [(2,)]
     again.sql("DROP TABLE own")
     with pytest.raises(InvalidOptionError, match="no session"):
         hudi.sql_session("local[2]")  # type: ignore[arg-type]
@@ -75,30 +75,30 @@ def test_statements_of_others_are_sparks_as_they_are(place: tuple[SparkSession, 
     session.sql("INSERT INTO files PARTITION (p = 'x') VALUES (1), (2)")
     session.sql("INSERT OVERWRITE files PARTITION (p = 'y') SELECT id FROM t WHERE id = 2")
     session.sql("ALTER TABLE files ADD COLUMNS (n INT)")
-    assert rows(session, "SHOW PARTITIONS files") == [("p=x",), ("p=y",)]
-    assert rows(session, "SELECT id, p FROM files -- ; a comment\n;") == [
+    assert asked(session, "SHOW PARTITIONS files") == [("p=x",), ("p=y",)]
+    assert asked(session, "SELECT id, p FROM files -- ; a comment\n;") == [
         (1, "x"),
         (2, "x"),
         (2, "y"),
     ]
     joined = "SELECT t.v FROM t JOIN files f ON t.id = f.id WHERE f.p = :p"
-    assert rows(session, joined, {"p": "x"}) == [("a",), ("b",)]
+    assert asked(session, joined, {"p": "x"}) == [("a",), ("b",)]
     session.sql("ALTER TABLE files DROP PARTITION (p = 'x')")
     session.sql("TRUNCATE TABLE files")
     session.sql("ALTER TABLE files RENAME TO files_2")
     session.sql("DROP TABLE files_2")
     # a view hides a table of its name, also from us
     spark.range(3).createOrReplaceTempView("t")
-    assert len(rows(session, "SELECT * FROM t")) == 3
+    assert len(asked(session, "SELECT * FROM t")) == 3
     for text in ("DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (1, 'a')"):
         with pytest.raises(Exception, match=r"(?i)table|relation"):
             session.sql(text)
     spark.catalog.dropTempView("t")
-    assert rows(session, "SELECT id FROM t") == [(1,), (2,)]
+    assert asked(session, "SELECT id FROM t") == [(1,), (2,)]
     # what looks like ours
-    assert rows(session, "SELECT timestamp AS of FROM (SELECT 1 AS timestamp)") == [(1,)]
-    assert rows(session, "SELECT 'hudi_table_changes(1)', 'x AS OF y' AS `hudi.``a```")
-    assert rows(session, "VALUES (?, :x)".replace("?, ", ""), {"x": 5}) == [(5,)]
+    assert asked(session, "SELECT timestamp AS of FROM (SELECT 1 AS timestamp)") == [(1,)]
+    assert asked(session, "SELECT 'hudi_table_changes(1)', 'x AS OF y' AS `hudi.``a```")
+    assert asked(session, "VALUES (?, :x)".replace("?, ", ""), {"x": 5}) == [(5,)]
     # errors are Spark's
     for text in ("DELETE FROM nowhere", "CALL nothing(1)", "UPDATE", "ALTER TABLE none SET X"):
         with pytest.raises(PySparkException):
@@ -110,10 +110,10 @@ def test_statements_of_others_are_sparks_as_they_are(place: tuple[SparkSession, 
     session.sql(f"CREATE DATABASE hudi LOCATION '{folder}/hudi_db'")
     session.sql("CREATE TABLE hudi.t (x INT) USING hudi")
     session.sql("INSERT INTO hudi.t VALUES (9)")
-    assert rows(session, "SELECT x FROM spark_catalog.hudi.t") == [(9,)]
+    assert asked(session, "SELECT x FROM spark_catalog.hudi.t") == [(9,)]
     session.sql("CREATE TABLE hudi.files (x INT) USING parquet")
     session.sql("INSERT INTO hudi.files VALUES (8)")
-    assert rows(session, "SELECT x FROM hudi.files") == [(8,)]
+    assert asked(session, "SELECT x FROM hudi.files") == [(8,)]
     session.sql("DROP DATABASE hudi CASCADE")
     session.sql("DROP TABLE t")
 
@@ -129,14 +129,14 @@ def test_parameters_and_clauses(place: tuple[SparkSession, Path]) -> None:
         "UPDATE p SET v = :v, id = id + :n WHERE at = :at", {"v": "\\", "n": 10, "at": noon}
     )
     session.sql("DELETE FROM IDENTIFIER(:t) WHERE id = :id", {"t": "p", "id": 2})
-    assert rows(session, "SELECT id, v FROM p") == [(11, "\\")]
+    assert asked(session, "SELECT id, v FROM p") == [(11, "\\")]
     past = "SELECT ? AS x, q.v FROM p TIMESTAMP AS OF ? AS q WHERE q.id = ?"
-    assert rows(session, past, [7, first, 1]) == [(7, "it's")]
+    assert asked(session, past, [7, first, 1]) == [(7, "it's")]
     both = f"SELECT p.v, n.v FROM p VERSION AS OF {first} JOIN p n ON p.at = n.at"
-    assert rows(session, both) == [("it's", "\\")]
+    assert asked(session, both) == [("it's", "\\")]
     now = "p FOR SYSTEM_TIME AS OF current_timestamp() - INTERVAL 0 DAY WHERE id > 1"
-    assert rows(session, f"SELECT count(*) FROM {now}") == [(1,)]
-    assert rows(session, f"WITH w AS (SELECT * FROM hudi.`{folder}/p`) SELECT v FROM w") == [
+    assert asked(session, f"SELECT count(*) FROM {now}") == [(1,)]
+    assert asked(session, f"WITH w AS (SELECT * FROM hudi.`{folder}/p`) SELECT v FROM w") == [
         ("\\",)
     ]
     source = spark.createDataFrame([(11, "m"), (12, "n")], "id int, v string")
@@ -152,12 +152,12 @@ def test_parameters_and_clauses(place: tuple[SparkSession, Path]) -> None:
             SELECT w.id, o.v FROM w CROSS JOIN (SELECT v FROM p TIMESTAMP AS OF '{first}') o
         ) AS s ON t.id = s.id AND s.v = 'b' WHEN MATCHED THEN UPDATE SET v = s.v"""
     )
-    assert rows(session, "SELECT id, v FROM p") == [(11, "m"), (12, "n"), (13, "b")]
+    assert asked(session, "SELECT id, v FROM p") == [(11, "m"), (12, "n"), (13, "b")]
     with pytest.raises(SchemaError, match="array<int>"):
         session.sql("DELETE FROM p WHERE id IN (:ids)", {"ids": [1, 2]})
     with pytest.raises(SchemaError, match="2 statements"):
         session.sql("DELETE FROM p WHERE id = 11; DELETE FROM p")
-    assert rows(session, "SELECT count(*) FROM p") == [(3,)]
+    assert asked(session, "SELECT count(*) FROM p") == [(3,)]
     calls = session.sql("CALL show_commits(table => 'p', limit => ?)", [2])
     assert calls.count() == 2
     session.sql("DROP TABLE p")
@@ -176,23 +176,23 @@ def test_names_that_spark_alone_made(place: tuple[SparkSession, Path]) -> None:
     hudi.sql(spark, "REFRESH TABLE n1")
     assert spark.sql("SELECT * FROM n1").count() == 0
     hudi.sql(spark, "INSERT INTO n1 VALUES (1, 'x')")
-    assert rows(spark, "SELECT id, _hoodie_partition_path FROM n1") == [(1, "dt=x")]
+    assert asked(spark, "SELECT id, _hoodie_partition_path FROM n1") == [(1, "dt=x")]
     assert hudi.Table.open(folder / "n1").config.record_key_fields == ("id",)
     # Spark moves what it made by itself
     spark.sql("ALTER TABLE n1 RENAME TO n1_2")
     with pytest.raises(PySparkException, match="REFRESH TABLE"):
         spark.sql("SELECT * FROM n1_2").collect()
     hudi.sql(spark, "ALTER TABLE n1_2 RENAME TO n1")
-    assert rows(spark, "SELECT id FROM n1") == [(1,)]
+    assert asked(spark, "SELECT id FROM n1") == [(1,)]
     # any statement of ours makes the table
     spark.sql("CREATE TABLE n2 (id INT) USING hudi")
     hudi.sql(spark, "INSERT INTO n2 VALUES (5)")
-    assert rows(spark, "SELECT id FROM n2") == [(5,)]
+    assert asked(spark, "SELECT id FROM n2") == [(5,)]
     # a name with columns for a table that is there
     table = made(folder / "there")
     spark.sql(f"CREATE TABLE n3 (id BIGINT, v STRING) USING hudi LOCATION '{table.path}'")
     hudi.sql(spark, "REFRESH TABLE n3")
-    assert rows(spark, "SELECT id FROM n3") == [(1,), (2,)]
+    assert asked(spark, "SELECT id FROM n3") == [(1,), (2,)]
     # properties that contradict the table make no name
     with pytest.raises(PySparkException, match="contradicts the table"):
         spark.sql(
@@ -205,7 +205,7 @@ def test_names_that_spark_alone_made(place: tuple[SparkSession, Path]) -> None:
     ):
         with pytest.raises(PySparkException, match=r"saveAsTable.*hudi\.sql_session\(spark\)"):
             make()
-    names = {row[1] for row in rows(spark, "SHOW TABLES")}
+    names = {row[1] for row in asked(spark, "SHOW TABLES")}
     assert names == {"n1", "n2", "n3"}
     assert table.count() == 2
     for name in names:
@@ -225,20 +225,20 @@ def test_columns_that_spark_alone_changed(place: tuple[SparkSession, Path], push
     try:
         # a column more has no value yet
         spark.sql("ALTER TABLE c ADD COLUMNS (x INT)")
-        assert rows(spark, "SELECT id, x FROM c WHERE x IS NULL AND id > 1") == [(2, None)]
-        assert rows(spark, "SELECT id FROM c WHERE x = 1") == []
+        assert asked(spark, "SELECT id, x FROM c WHERE x IS NULL AND id > 1") == [(2, None)]
+        assert asked(spark, "SELECT id FROM c WHERE x = 1") == []
         hudi.sql(spark, "INSERT INTO c VALUES (3, 'c')")
         with pytest.raises(SchemaError, match="ADD COLUMNS adds"):
             hudi.sql(spark, "INSERT INTO c (id, x) VALUES (4, 4)")
         hudi.sql(spark, "ALTER TABLE c ADD COLUMNS (x INT)")
         hudi.sql(spark, "INSERT INTO c (id, x) VALUES (4, 4)")
-        assert rows(spark, "SELECT id FROM c WHERE x = 4") == [(4,)]
+        assert asked(spark, "SELECT id FROM c WHERE x = 4") == [(4,)]
         # a column that is called otherwise is nobody's
         spark.sql("ALTER TABLE c RENAME COLUMN v TO w")
         with pytest.raises(PySparkException, match=r"no column 'w'.*REFRESH TABLE"):
             spark.sql("SELECT id FROM c").collect()
         hudi.sql(spark, "REFRESH TABLE c")
-        assert rows(spark, "SELECT v FROM c WHERE id = 1") == [("a",)]
+        assert asked(spark, "SELECT v FROM c WHERE id = 1") == [("a",)]
         # so is one that the table lost
         table.alter(drop="v")
         with pytest.raises(PySparkException, match=r"no column 'v'.*REFRESH TABLE"):
@@ -258,7 +258,7 @@ def test_a_name_goes_where_it_is_sent(place: tuple[SparkSession, Path]) -> None:
     session = hudi.sql_session(spark)
     session.sql(f"CREATE TABLE moved USING hudi LOCATION '{folder}/old'")
     session.sql(f"ALTER TABLE moved SET LOCATION '{new.path}'")
-    assert rows(spark, "SELECT k FROM moved") == [(7,)]
+    assert asked(spark, "SELECT k FROM moved") == [(7,)]
     session.sql("UPDATE moved SET k = 8")
     assert new.to_arrow(["k"])["k"].to_pylist() == [8]
     session.sql("DROP TABLE moved")

@@ -42,7 +42,7 @@ def lake(
     session.sql(f"DROP DATABASE {name} CASCADE")
 
 
-def rows(session: SparkSession, query: str) -> list[tuple[Any, ...]]:
+def asked(session: SparkSession, query: str) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, session.sql(query).collect()), key=repr)
 
 
@@ -74,7 +74,7 @@ def test_a_life_of_a_table(lake: tuple[SparkSession, Path], name: str) -> None:
     session.sql(f"INSERT INTO {t} BY NAME SELECT 7 AS id, 'c' AS dt, 2 AS hh")
     # columns of the same names go by them, as with Hudi
     session.sql(f"INSERT INTO {t} SELECT 9 AS hh, 8 AS id, 0.5 AS v, 'c' AS dt")
-    assert rows(session, f"SHOW PARTITIONS {t} PARTITION (dt = 'c')") == [
+    assert asked(session, f"SHOW PARTITIONS {t} PARTITION (dt = 'c')") == [
         ("dt=c/hh=1",),
         ("dt=c/hh=2",),
         ("dt=c/hh=3",),
@@ -87,7 +87,7 @@ def test_a_life_of_a_table(lake: tuple[SparkSession, Path], name: str) -> None:
     session.sql(f"INSERT OVERWRITE TABLE {t} SELECT 12, 12, 'a', 2")
     session.conf.unset("hoodie.datasource.overwrite.mode")
     left = [(3, None, "b", 1), (4, 4.0, "b", 2), (10, 10.0, "c", 7), (12, 12.0, "a", 2)]
-    assert rows(session, f"SELECT id, v, dt, hh FROM {t}") == sorted(left, key=repr)
+    assert asked(session, f"SELECT id, v, dt, hh FROM {t}") == sorted(left, key=repr)
 
     session.sql(f"ALTER TABLE {t} ADD COLUMNS (n INT COMMENT 'number', s STRING)")
     assert columns(session, t) == [*wanted[:2], ("n", "int"), ("s", "string"), *wanted[2:]]
@@ -95,20 +95,20 @@ def test_a_life_of_a_table(lake: tuple[SparkSession, Path], name: str) -> None:
     if "delta" in name:  # where columns are found by name
         with pytest.raises(UnsupportedCapabilityError):
             session.sql(f"ALTER TABLE {t} RENAME COLUMN n TO m")
-        assert rows(session, f"SELECT n FROM {t} WHERE id = 13") == [(7,)]
+        assert asked(session, f"SELECT n FROM {t} WHERE id = 13") == [(7,)]
     else:
         session.sql(f"ALTER TABLE {t} RENAME COLUMN n TO m")
         session.sql(f"ALTER TABLE {t} ALTER COLUMN m TYPE BIGINT")
         session.sql(f"ALTER TABLE {t} DROP COLUMNS (s)")
-        assert rows(session, f"SELECT m FROM {t} WHERE id = 13") == [(7,)]
+        assert asked(session, f"SELECT m FROM {t} WHERE id = 13") == [(7,)]
         assert dict(columns(session, t))["m"] == "bigint"
     comments = {row[0]: row[2] for row in session.sql(f"DESCRIBE {t}").collect()}
     assert comments["id"] == "the key"
     session.sql(f"ALTER TABLE {t} DROP PARTITION (dt = 'b'), PARTITION (dt = 'd', hh = 1)")
-    assert rows(session, f"SELECT id FROM {t}") == [(10,), (12,)]
+    assert asked(session, f"SELECT id FROM {t}") == [(10,), (12,)]
 
     session.sql(f"ALTER TABLE {t} SET TBLPROPERTIES ('hoodie.keep.max.commits' = '77')")
-    properties = dict(rows(session, f"SHOW TBLPROPERTIES {t}"))
+    properties = dict(asked(session, f"SHOW TBLPROPERTIES {t}"))
     assert properties["hoodie.keep.max.commits"] == "77"
     assert properties["note"] == "it's"
     session.sql(f"ALTER TABLE {t} UNSET TBLPROPERTIES ('note')")
@@ -117,7 +117,7 @@ def test_a_life_of_a_table(lake: tuple[SparkSession, Path], name: str) -> None:
     assert "PARTITIONED BY (`dt`, `hh`)" in definition
     session.sql(f"ALTER TABLE {t} RENAME TO {t}_2")
     session.sql(f"UPDATE {t}_2 SET v = v + 1, hh = hh + 1 WHERE dt = 'c'")
-    assert rows(session, f"SELECT id, v, hh FROM {t}_2") == [(10, 11.0, 8), (12, 12.0, 2)]
+    assert asked(session, f"SELECT id, v, hh FROM {t}_2") == [(10, 11.0, 8), (12, 12.0, 2)]
     assert sorted(row["id"] for row in by_hudi_rs(path)) == [10, 12]
     table = hudi.Table.open(path)
     assert table.format == name
@@ -147,8 +147,8 @@ def test_tables_of_a_query_and_of_another_table(lake: tuple[SparkSession, Path])
     session.sql("CREATE TABLE like_it LIKE made USING hudi TBLPROPERTIES (primaryKey = 'id')")
     session.sql("INSERT INTO like_it SELECT * FROM made")
     session.sql("INSERT INTO like_it TABLE made")
-    assert rows(session, "SELECT id, name, dt FROM like_it") == [(1, "a1", "2021-12-01")] * 2
-    assert rows(session, "SELECT id FROM made") == [(1,)]
+    assert asked(session, "SELECT id, name, dt FROM like_it") == [(1, "a1", "2021-12-01")] * 2
+    assert asked(session, "SELECT id FROM made") == [(1,)]
     # the name goes, the table stays; purged it goes, too
     session.sql("DROP TABLE made")
     assert hudi.Table.open(place).count() == 1
@@ -236,10 +236,10 @@ def test_what_is_refused_changes_nothing(lake: tuple[SparkSession, Path]) -> Non
     for text, kind, said in REFUSED:
         with pytest.raises(kind, match=said):
             session.sql(text.format(path=path))
-    names = {row[1] for row in rows(session, "SHOW TABLES")}
+    names = {row[1] for row in asked(session, "SHOW TABLES")}
     assert "bad" not in names
     assert (table.history(), columns(session, "t"), sorted(folder.iterdir())) == before
-    assert rows(session, "SELECT id, v, dt FROM t") == [(1, 1, "a")]
+    assert asked(session, "SELECT id, v, dt FROM t") == [(1, 1, "a")]
     # a folder that holds something else than a table of the statement is left alone
     session.sql("ALTER TABLE t RENAME TO t_2")
     with pytest.raises(NotATableError, match="LOCATION"):

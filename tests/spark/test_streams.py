@@ -17,6 +17,7 @@ from hudi_core.doors.streaming import SINK_CHECKPOINT
 from hudi_core.errors import HudiError
 from hudi_core.services.opening import open_table
 from tests.spark.judges import judged
+from tests.tables import FORMATS
 
 pytestmark = pytest.mark.spark
 
@@ -25,8 +26,7 @@ OPTIONS = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.table.ordering.fields": "ts",
 }
-SCHEMA = "id long, ts long, price double"
-FORMATS = ("native", "iceberg", "delta")
+STREAMED = "id long, ts long, price double"
 
 
 class Source:
@@ -45,7 +45,7 @@ class Source:
         self.files += 1
 
     def stream(self) -> DataFrame:
-        reader = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+        reader = self.spark.readStream.schema(STREAMED).option("maxFilesPerTrigger", 1)
         return reader.json(str(self.folder))
 
 
@@ -77,7 +77,7 @@ def run(
     return query
 
 
-def rows_of(path: Path, table_format: str) -> list[tuple[int, int, float]]:
+def judged_rows(path: Path, table_format: str) -> list[tuple[int, int, float]]:
     """The rows as a reader of the format finds them."""
     found = judged(path, table_format)
     return sorted((row["id"], row["ts"], row["price"]) for row in found)
@@ -104,7 +104,7 @@ def test_batches_are_written_once(
     source.add((1, 0, 1.0), (2, 0, 2.0))
     source.add((3, 0, 3.0))
     run(source.stream(), path, checkpoint, door, **more)
-    assert rows_of(path, table_format) == [(1, 0, 1.0), (2, 0, 2.0), (3, 0, 3.0)]
+    assert judged_rows(path, table_format) == [(1, 0, 1.0), (2, 0, 2.0), (3, 0, 3.0)]
     assert commits(path) == 2
 
     # Spark repeats the batch that its checkpoint does not know to be done
@@ -112,7 +112,7 @@ def test_batches_are_written_once(
     source.add((4, 0, 4.0))
     run(source.stream(), path, checkpoint, door, **more)
     expected = [(1, 0, 1.0), (2, 0, 2.0), (3, 0, 3.0), (4, 0, 4.0)]
-    assert rows_of(path, table_format) == expected
+    assert judged_rows(path, table_format) == expected
     assert commits(path) == 3
 
     opened = open_table(str(path), {})
@@ -124,7 +124,7 @@ def test_batches_are_written_once(
     assert not list((path / ".hoodie/.temp").rglob("*.arrow"))
     # with a checkpoint of its own a query is another one, and its batches are too
     run(source.stream(), path, tmp_path / "another", door, **more)
-    assert len(rows_of(path, table_format)) == 8
+    assert len(judged_rows(path, table_format)) == 8
 
 
 def each_twice(
@@ -154,11 +154,11 @@ def test_two_sinks_of_one_query_have_names_of_their_own(source: Source, tmp_path
     source.add((2, 0, 2.0))
     each_twice(source, path, checkpoint, insert, named)
     expected = [(1, 0, 1.0), (2, 0, 2.0), (101, 0, 1.0), (102, 0, 2.0)]
-    assert rows_of(path, "native") == expected
+    assert judged_rows(path, "native") == expected
     # in another run of the query other sinks repeat its last batch
     forget_last_batch(checkpoint)
     each_twice(source, path, checkpoint, insert, named)
-    assert rows_of(path, "native") == expected
+    assert judged_rows(path, "native") == expected
     for number, same in enumerate((insert, named)):
         with pytest.raises(StreamingQueryException, match="another sink of the query has written"):
             each_twice(source, path, tmp_path / f"same-{number}", same, same)
@@ -180,7 +180,7 @@ def test_sinks_that_are_made_anew_for_every_batch(source: Source, tmp_path: Path
         query.awaitTermination()
     finally:
         query.stop()
-    assert rows_of(path, "native") == [(1, 0, 1.0), (2, 0, 2.0)]
+    assert judged_rows(path, "native") == [(1, 0, 1.0), (2, 0, 2.0)]
 
 
 def test_upserts(source: Source, tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_upserts(source: Source, tmp_path: Path) -> None:
     source.add((1, 5, 1.0), (2, 5, 2.0))
     source.add((1, 6, 1.5), (2, 4, 9.0), (3, 1, 3.0))
     run(source.stream(), path, tmp_path / "checkpoint")
-    assert rows_of(path, "native") == [(1, 6, 1.5), (2, 5, 2.0), (3, 1, 3.0)]
+    assert judged_rows(path, "native") == [(1, 6, 1.5), (2, 5, 2.0), (3, 1, 3.0)]
 
 
 def test_complete_results_replace_the_table(source: Source, tmp_path: Path) -> None:

@@ -23,10 +23,10 @@ import pytest
 import hudi_core as hudi
 from tests.samples import IS_WHOLE, sampled
 from tests.spark.judges import judged
+from tests.tables import FORMATS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(7200)]
 
-FORMATS = ("native", "iceberg", "delta")
 KILLS = 20 if IS_WHOLE else 1
 LONGEST = 5
 """Batches before a kill."""

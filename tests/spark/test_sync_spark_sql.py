@@ -19,7 +19,7 @@ from tests.spark import synced_tables
 
 pytestmark = pytest.mark.spark
 
-SCHEMA = pa.schema(
+CAPITALS = pa.schema(
     [
         ("id", pa.int64()),
         ("City", pa.string()),
@@ -29,9 +29,9 @@ SCHEMA = pa.schema(
 )
 
 
-def rows(ids: list[int], cities: list[str]) -> pa.Table:
+def capital_rows(ids: list[int], cities: list[str]) -> pa.Table:
     tags = [[city] for city in cities]
-    return pa.table({"id": ids, "City": cities, "at": [0] * len(ids), "tags": tags}, SCHEMA)
+    return pa.table({"id": ids, "City": cities, "at": [0] * len(ids), "tags": tags}, CAPITALS)
 
 
 Answers = Callable[..., list[Any]]
@@ -79,13 +79,13 @@ def test_spark_finds_tables_by_their_names(
         "hoodie.datasource.hive_sync.database": lake,
     }
     trips = hudi.Table.create(
-        tmp_path / "trips", SCHEMA, record_key="id", partition_by="City", options=options
+        tmp_path / "trips", CAPITALS, record_key="id", partition_by="City", options=options
     )
-    trips.insert(rows([1, 2, 3], ["Rome", "Bern", "Rome"]))
-    trips.upsert(rows([3], ["Rome"]))
+    trips.insert(capital_rows([1, 2, 3], ["Rome", "Bern", "Rome"]))
+    trips.upsert(capital_rows([3], ["Rome"]))
     trips.delete_partitions(["Bern"])
-    plain = hudi.Table.create(tmp_path / "plain", SCHEMA, record_key="id", options=options)
-    plain.insert(rows([7], ["Ulm"]))
+    plain = hudi.Table.create(tmp_path / "plain", CAPITALS, record_key="id", options=options)
+    plain.insert(capital_rows([7], ["Ulm"]))
     plain.alter(add_columns={"tip": pa.int32()})
 
     found = answers(

@@ -22,16 +22,16 @@ from hudi_core.read.connector.handles import TableName
 from hudi_core.trino.server import ThriftServer
 from hudi_core.trino.service import TrinoService
 from tests.formats.certificates import Authority
+from tests.tables import FORMATS
 from tests.trino.server import QueryFailedError, Trino, trino
 
-SCHEMA: Final = "lake"
-FORMATS: Final = ("native", "iceberg", "delta")
+LAKE: Final = "lake"
 OWN: Final = {"native": "hudi", "iceberg": "iceberg", "delta": "delta"}
 """Trino's own connector for each format."""
 FIRST_DAY: Final = dt.date(2026, 1, 1)
 
 
-def rows_of(first: int, count: int, fare: float = 1.0) -> pa.Table:
+def distinct_rows(first: int, count: int, fare: float = 1.0) -> pa.Table:
     numbers = range(first, first + count)
     return pa.table(
         {
@@ -73,16 +73,16 @@ def make_table(path: Path, table_format: str, **more: str) -> hudi.Table:
     }
     table = hudi.Table.create(
         str(path),
-        rows_of(0, 1).schema,
+        distinct_rows(0, 1).schema,
         record_key="id",
         partition_by="city",
         format=table_format,
         options=options | more,
     )
-    table.bulk_insert(rows_of(0, 300))
-    table.upsert(rows_of(100, 50, fare=2.0))
-    table.delete(rows_of(0, 10))
-    table.insert(rows_of(300, 30))
+    table.bulk_insert(distinct_rows(0, 300))
+    table.upsert(distinct_rows(100, 50, fare=2.0))
+    table.delete(distinct_rows(0, 10))
+    table.insert(distinct_rows(300, 30))
     return table
 
 
@@ -112,7 +112,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, metastore: HiveMetastore) -> 
             "hive",
             options={
                 "hoodie.datasource.hive_sync.metastore.uris": metastore.uri,
-                "hoodie.datasource.hive_sync.database": SCHEMA,
+                "hoodie.datasource.hive_sync.database": LAKE,
                 "hoodie.datasource.hive_sync.table": one,
             },
         )
@@ -125,7 +125,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, metastore: HiveMetastore) -> 
         "hudi.trino.tls.certificate-file": str(authority.issue("server")),
         "hudi.trino.tls.client-ca-file": str(authority.certificate),
     }
-    served = {TableName(SCHEMA, name): table.path for name, table in tables.items()}
+    served = {TableName(LAKE, name): table.path for name, table in tables.items()}
     common = {"hive.metastore.uri": metastore.uri, "fs.hadoop.enabled": "true"}
     with ExitStack() as stack:
         places = []
@@ -198,7 +198,7 @@ def test_rows(lake: Tables, place: Place, name: str) -> None:
     condition, meaning = CONDITIONS[name]
     # Hudi's connector and the Thrift protocol have timestamps without a zone
     zone = " UTC" if place.catalog in ("iceberg", "delta") else ""
-    table = f"{place.catalog}.{SCHEMA}.{place.table}"
+    table = f"{place.catalog}.{LAKE}.{place.table}"
     sql = f"SELECT {', '.join(COLUMNS)} FROM {table} WHERE {condition.format(zone=zone)}"
     found = lake.server.query(sql)
     rows = lake.tables[place.table].to_arrow().to_pylist()
@@ -214,13 +214,13 @@ def _holds(meaning: str, row: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("place", PLACES, ids=".".join)
 def test_count(lake: Tables, place: Place) -> None:
-    found = lake.server.query(f"SELECT count(*) FROM {place.catalog}.{SCHEMA}.{place.table}")
+    found = lake.server.query(f"SELECT count(*) FROM {place.catalog}.{LAKE}.{place.table}")
     assert found.rows == [[lake.tables[place.table].count()]]
 
 
 @pytest.mark.parametrize("place", PLACES, ids=".".join)
 def test_columns(lake: Tables, place: Place) -> None:
-    found = lake.server.query(f"SHOW COLUMNS FROM {place.catalog}.{SCHEMA}.{place.table}")
+    found = lake.server.query(f"SHOW COLUMNS FROM {place.catalog}.{LAKE}.{place.table}")
     names = [row[0] for row in found.rows]
     assert {"id", "name", "fare", "price", "day", "paid", "at", "city"} <= set(names)
     print(f"{place.catalog:8} {place.table:8} columns: {', '.join(names)}")
@@ -229,15 +229,15 @@ def test_columns(lake: Tables, place: Place) -> None:
 def test_a_join_of_all_formats(lake: Tables) -> None:
     """One statement that reads a table of each format by a connector each."""
     sql = (
-        f"SELECT count(*) FROM hudi.{SCHEMA}.native n JOIN iceberg.{SCHEMA}.iceberg i USING (id) "
-        f"JOIN delta.{SCHEMA}.delta d USING (id) JOIN ours.{SCHEMA}.spread s USING (id)"
+        f"SELECT count(*) FROM hudi.{LAKE}.native n JOIN iceberg.{LAKE}.iceberg i USING (id) "
+        f"JOIN delta.{LAKE}.delta d USING (id) JOIN ours.{LAKE}.spread s USING (id)"
     )
     assert lake.server.query(sql).rows == [[lake.tables["native"].count()]]
 
 
 @pytest.mark.parametrize("place", [Place("mutual", one) for one in FORMATS], ids=".".join)
 def test_client_certificates(lake: Tables, place: Place) -> None:
-    count = f"SELECT count(*) FROM {place.catalog}.{SCHEMA}.{place.table}"
+    count = f"SELECT count(*) FROM {place.catalog}.{LAKE}.{place.table}"
     assert lake.server.query(count).rows == [[lake.tables[place.table].count()]]
     with pytest.raises(QueryFailedError) as refused:
         lake.server.query(count.replace("mutual", "stranger"))
@@ -247,6 +247,6 @@ def test_client_certificates(lake: Tables, place: Place) -> None:
 def test_what_was_written_since_is_seen(lake: Tables) -> None:
     for name in ("native", "spread"):
         table = lake.tables[name]
-        table.upsert(rows_of(200, 5, fare=9.0))
-        sql = f"SELECT fare FROM ours.{SCHEMA}.{name} WHERE id = 201"
+        table.upsert(distinct_rows(200, 5, fare=9.0))
+        sql = f"SELECT fare FROM ours.{LAKE}.{name} WHERE id = 201"
         assert lake.server.query(sql).rows == [[201 * 9.0]]

@@ -16,7 +16,7 @@ from hudi_core.services.metadata import MetadataOperator
 from hudi_core.txn.table_lock import lock_at
 from tests.property.test_partitioned_index_model import indexed, stored
 
-SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])
+VALUED = pa.schema([("id", pa.string()), ("city", pa.string()), ("value", pa.int64())])
 PLAIN = {"hoodie.fs.fsync": "false", "hoodie.metadata.index.column.stats.enable": "false"}
 ON = {
     **PLAIN,
@@ -34,18 +34,18 @@ GLOBAL = {
 
 def create(path: Path, options: dict[str, str], partition_by: str | None = "city") -> hudi.Table:
     return hudi.Table.create(
-        str(path / "table"), SCHEMA, record_key="id", partition_by=partition_by, options=options
+        str(path / "table"), VALUED, record_key="id", partition_by=partition_by, options=options
     )
 
 
-def rows(keys: Sequence[int], city: str, value: int = 1) -> pa.Table:
+def keyed(keys: Sequence[int], city: str, value: int = 1) -> pa.Table:
     return pa.table(
         {
             "id": [f"k{key:06d}" for key in keys],
             "city": [city] * len(keys),
             "value": [value] * len(keys),
         },
-        schema=SCHEMA,
+        schema=VALUED,
     )
 
 

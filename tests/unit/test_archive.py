@@ -243,9 +243,7 @@ def test_the_same_range_twice_gets_two_names(client: TableMetaClient) -> None:
     assert bodies(client) == {clean: (DONE, None), commit: (DONE, None)}
 
 
-# --- crashes and rivals ------------------------------------------------------------------------
-
-
+# --- crashes and rivals
 def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
     template = tmp_path / "template"
     client = open_client(template)

@@ -45,7 +45,7 @@ def record_of(fields: Mapping[str, Any]) -> Any:
     return parse_writer_schema(text, PATH).parsed
 
 
-SCHEMA = record_of(FIELDS)
+RECORD = record_of(FIELDS)
 LONG = st.integers(-(2**63), 2**63 - 1)
 inner = st.fixed_dictionaries({"n": LONG, "t": st.none() | st.text(max_size=9)})
 records = st.fixed_dictionaries(
@@ -70,7 +70,7 @@ records = st.fixed_dictionaries(
 )
 
 
-def columns_of(datums: list[bytes], schema: Any = SCHEMA) -> Columns:
+def columns_of(datums: list[bytes], schema: Any = RECORD) -> Columns:
     begins, content = [], b"before"
     for datum in datums:
         begins.append(len(content))
@@ -81,7 +81,7 @@ def columns_of(datums: list[bytes], schema: Any = SCHEMA) -> Columns:
 
 @given(st.lists(records, max_size=12))
 def test_columns_are_what_the_records_say(rows: list[dict[str, Any]]) -> None:
-    found = columns_of([encode_datum(row, SCHEMA) for row in rows])
+    found = columns_of([encode_datum(row, RECORD) for row in rows])
     assert len(found) == len(rows)
 
     def numbers(path: str, kind: pa.DataType) -> list[Any]:
@@ -126,12 +126,12 @@ ROW = {
 
 
 def test_damage_is_found_as_by_the_decoder_of_single_records() -> None:
-    good = encode_datum(ROW, SCHEMA)
+    good = encode_datum(ROW, RECORD)
     for place in range(len(good)):
         for mask in (1, 2, 0x10, 0x80, 0xFF):
             changed = good[:place] + bytes([good[place] ^ mask]) + good[place + 1 :]
             try:
-                single: Any = decode_datum(changed, SCHEMA, PATH)
+                single: Any = decode_datum(changed, RECORD, PATH)
             except CorruptMetadataError:
                 continue
             try:
@@ -145,14 +145,14 @@ def test_damage_is_found_as_by_the_decoder_of_single_records() -> None:
 
 
 def test_records_that_are_cut_off_are_damage() -> None:
-    good = encode_datum(ROW, SCHEMA)
+    good = encode_datum(ROW, RECORD)
     for end in range(len(good)):
         with pytest.raises(CorruptMetadataError) as caught:
             columns_of([good, good[:end]])
         assert caught.value.path == PATH
         # nothing follows in the buffer
         with pytest.raises(CorruptMetadataError):
-            decode_columns(good[:end], [0], [end], SCHEMA, PATH)
+            decode_columns(good[:end], [0], [end], RECORD, PATH)
     with pytest.raises(CorruptMetadataError, match="shorter"):
         columns_of([good + b"\0"])
 
@@ -190,7 +190,7 @@ def test_nothing_is_read_beyond_the_buffer() -> None:
 
 
 def test_texts_are_checked() -> None:
-    good = encode_datum(ROW, SCHEMA)
+    good = encode_datum(ROW, RECORD)
     found = columns_of([good.replace(b"text", b"\xff\xfe\xfd\xfc")])
     with pytest.raises(CorruptMetadataError, match="a string of s"):
         found.texts("s", pa.string(), PATH)

@@ -57,8 +57,6 @@ def path(tmp_path: Path) -> Path:
 
 
 # --- a new table
-
-
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
@@ -161,8 +159,6 @@ def test_a_table_is_not_made_over_another(path: Path) -> None:
 
 
 # --- rows
-
-
 def without(name: str) -> pa.Table:
     return changed({}).drop_columns([name])
 
@@ -259,8 +255,6 @@ def test_a_failure_after_the_first_file_is_rolled_back(path: Path) -> None:
 
 
 # --- options
-
-
 @pytest.mark.parametrize(
     ("option", "value", "error", "words"),
     [
@@ -295,8 +289,6 @@ def test_an_option_that_cannot_be(
 
 
 # --- the door of Hudi's options
-
-
 def test_an_overwrite_makes_another_table(path: Path) -> None:
     other = {"hoodie.table.name": "other", KEY: "value"}
     hudi.write(changed({"id": "x"}), path, "overwrite", other)
@@ -358,8 +350,6 @@ def test_a_write_that_cannot_be_leaves_no_table_or_the_old_one(
 
 
 # --- Spark
-
-
 @pytest.mark.spark
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_spark_refuses_the_same_rows(operation: str, path: Path, spark: Any) -> None:

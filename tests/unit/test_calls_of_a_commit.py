@@ -16,7 +16,7 @@ HOME = str(Path(hudi.__file__).parent.parent)
 PACKAGES = ("hudi_core", "native_format")
 
 
-def rows(count: int, ts: int) -> pa.Table:
+def three_cities(count: int, ts: int) -> pa.Table:
     keys = range(count)
     return pa.table(
         {
@@ -50,15 +50,15 @@ def test_a_small_upsert(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     table = hudi.Table.create(
         path,
-        rows(1, 0).schema,
+        three_cities(1, 0).schema,
         record_key="id",
         partition_by="city",
         ordering_field="ts",
     )
-    table.upsert(rows(30, 1))
-    table.upsert(rows(5, 2))
+    table.upsert(three_cities(30, 1))
+    table.upsert(three_cities(5, 2))
     table = hudi.Table.open(path)
-    table.upsert(rows(5, 3))
-    calls = calls_by_module(lambda: table.upsert(rows(20, 4)))
+    table.upsert(three_cities(5, 3))
+    calls = calls_by_module(lambda: table.upsert(three_cities(20, 4)))
     assert calls.total() <= 6_000
-    assert len(calls) <= 215
+    assert len(calls) <= 180

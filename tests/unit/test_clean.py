@@ -45,8 +45,7 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import EARLIEST, InstantTime, to_datetime
 from hudi_core.timeline.serde import decode_clean, decode_cleaner_plan, encode
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import replaced_groups
+from hudi_core.view.file_system import FileSystemView, replaced_groups
 from tests.unit.mortal_tables import DEATHS_APART, at, deaths, open_client
 
 COMMITS, VERSIONS, HOURS = CleanPolicy
@@ -147,9 +146,7 @@ def updated(times: int) -> Table:
     return table
 
 
-# --- clean: policies -----------------------------------------------------------------------------
-
-
+# --- clean: policies
 def test_latest_commits_keep_what_a_reader_as_of_any_of_them_sees() -> None:
     table, rules = updated(6), CleanRules(commits_retained=2)
     assert retain(table.timeline, rules, LATE).earliest == table.instants[4]
@@ -227,9 +224,7 @@ def test_savepointed_files_stay_with_their_slice() -> None:
     assert len(table.plan(CleanRules(commits_retained=1), other)[P].paths) == 3
 
 
-# --- clean: replaced groups and partitions -------------------------------------------------------
-
-
+# --- clean: replaced groups and partitions
 def replaced_table() -> Table:
     table = Table()
     table.write(10, {P: ["a", "b"], Q: ["c"]})
@@ -280,9 +275,7 @@ def test_a_partition_with_a_file_left_is_not_dropped(stays: str) -> None:
     assert plan[Q] == PartitionClean((f"q/c-0_0-0-0_{at(10)}.parquet",), False, at(20))
 
 
-# --- clean: which partitions ---------------------------------------------------------------------
-
-
+# --- clean: which partitions
 def test_only_partitions_touched_since_the_last_clean_are_looked_at() -> None:
     table = Table()
     for n, name in enumerate("uvwxyz", 1):
@@ -381,8 +374,7 @@ def view_as_of(table: Table, time: InstantTime) -> dict[FileGroupId, set[str]]:
     }
 
 
-# --- clean: writers that overlap -----------------------------------------------------------------
-
+# --- clean: writers that overlap
 WRITES = st.lists(st.tuples(IDS, st.integers(0, 4)), min_size=1, max_size=14)
 
 
@@ -405,9 +397,7 @@ def test_nothing_goes_that_a_write_saw_when_it_began(
     assert {name for names in seen.values() for name in names} <= table.files[P]
 
 
-# --- clean: any history --------------------------------------------------------------------------
-
-
+# --- clean: any history
 @given(STEPS, RULES, st.lists(st.integers(0, 13), max_size=3))
 def test_any_clean_keeps_every_view_it_promises_and_little_else(
     steps: list[tuple[str, PartitionPath, list[str]]], rules: CleanRules, cleans: list[int]

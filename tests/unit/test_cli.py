@@ -26,7 +26,7 @@ from hudi_core.config.support import NOT_BUILT, require_writable_table
 from hudi_core.config.table import TableConfig
 from hudi_core.config.timebased import time_based
 from hudi_core.errors import CommandConflictError, CommandLoadError, UnsupportedTableError
-from hudi_core.extension.entry_points import installed_entry_points
+from hudi_core.extension.registry import installed_entry_points
 from hudi_core.model.capability import Capability
 from hudi_core.plugin.capability import table_needs
 from tests.cli_runs import run, run_json

@@ -20,7 +20,7 @@ from rich.console import Console
 from typer.testing import Result
 
 import hudi_core as hudi
-from hudi_core.cli.where import parse_where
+from hudi_core.cli.table import parse_where
 from hudi_core.errors import ConcurrentWriterError
 from hudi_core.txn.heartbeat import FOLDER
 from tests.cli_runs import run, run_json
@@ -66,8 +66,6 @@ def schema_file(tmp_path: Path) -> Path:
 
 
 # --- table create
-
-
 def test_create_from_an_avro_schema(tmp_path: Path, schema_file: Path) -> None:
     path = tmp_path / "trips"
     made = run(
@@ -186,8 +184,6 @@ def test_a_table_is_not_created_twice(table: hudi.Table, schema_file: Path) -> N
 
 
 # --- table show
-
-
 def test_show(table: hudi.Table) -> None:
     document = run_json("table", "show", table.path)
 
@@ -255,8 +251,6 @@ def test_a_path_without_table(tmp_path: Path, command: list[str]) -> None:
 
 
 # --- timeline
-
-
 def test_timeline(table: hudi.Table) -> None:
     document = run_json("timeline", table.path)
     assert document["path"] == table.path
@@ -334,8 +328,6 @@ def archive(table: hudi.Table, requested: str, completed: str, action: str) -> N
 
 
 # --- rollback
-
-
 def test_rollback(table: hudi.Table) -> None:
     first, last = table.timeline.completed_writes()
     document = run_json("rollback", table.path, last.requested_time)
@@ -406,8 +398,6 @@ def test_rollback_refuses_what_is_not_there_or_not_last(table: hudi.Table) -> No
 
 
 # --- the program itself
-
-
 def test_the_console_script(table: hudi.Table) -> None:
     hudi_program = Path(sys.executable).with_name("hudi")
 
@@ -544,8 +534,6 @@ def test_what_cannot_be_asked(
 
 
 # --- drop
-
-
 def files(path: Path) -> list[Path]:
     locks = path / ".hoodie" / ".locks"
     return [one for one in path.rglob("*") if one.is_file() and locks not in one.parents]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.cli.terminal import visible, write_error, write_facts, write_grid, write_json
-from hudi_core.cli.timeline_page import timeline_page
+from hudi_core.cli.timeline import timeline_page
 from tests.cli_runs import run
 from tests.tables import FORMATS, new_table
 

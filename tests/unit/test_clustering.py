@@ -51,24 +51,24 @@ from tests.cli_runs import run, run_json
 from tests.foreign import by_hudi_rs
 from tests.tables import new_table
 
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("n", pa.int64())])
+RANKED = pa.schema([("id", pa.string()), ("part", pa.string()), ("n", pa.int64())])
 
 
 OPTIONS = {"hoodie.metadata.enable": "false", "hoodie.parquet.small.file.limit": "0"}
 
 
-def rows(*ids: str, n: int = 0) -> pa.Table:
+def ranked(*ids: str, n: int = 0) -> pa.Table:
     """Rows whose keys begin with their partition."""
     ranks = range(n + len(ids), n, -1)
-    return pa.table({"id": ids, "part": [one[0] for one in ids], "n": ranks}, SCHEMA)
+    return pa.table({"id": ids, "part": [one[0] for one in ids], "n": ranks}, RANKED)
 
 
 def made(path: Path, options: dict[str, str] | None = None) -> hudi.Table:
     """A table of three files in partition ``a``, and two in ``b``."""
-    table = new_table(path, SCHEMA, {**OPTIONS, **(options or {})})
-    table.insert(rows("a1", "a2", "b1"))
-    table.insert(rows("a3", "a4", "b2"))
-    table.insert(rows("a5", "a6"))
+    table = new_table(path, RANKED, {**OPTIONS, **(options or {})})
+    table.insert(ranked("a1", "a2", "b1"))
+    table.insert(ranked("a3", "a4", "b2"))
+    table.insert(ranked("a5", "a6"))
     return table
 
 
@@ -100,9 +100,7 @@ def table(tmp_path: Path) -> hudi.Table:
 META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
 
 
-# --- what is rewritten ----------------------------------------------------------------------------
-
-
+# --- what is rewritten
 def test_rows_stay_and_files_become_few(table: hudi.Table) -> None:
     before, done = held(table), table.cluster(sort_by="n")
     assert (done.files, done.outputs, done.result and done.result.files) == (5, 2, 2)
@@ -156,10 +154,10 @@ def test_large_groups_are_sorted(
     """They come out as those that are sorted in memory."""
 
     def clustered(name: str) -> list[Any]:
-        schema = pa.schema([*SCHEMA, ("word", pa.string()), ("in", pa.struct({"x": pa.float64()}))])
+        schema = pa.schema([*RANKED, ("word", pa.string()), ("in", pa.struct({"x": pa.float64()}))])
         table = new_table(tmp_path / name, schema, OPTIONS, partition_by=None)
         for number in range(4):
-            found = rows(*(f"a{number}-{one}" for one in range(50)), n=number)
+            found = ranked(*(f"a{number}-{one}" for one in range(50)), n=number)
             words = pa.array([None if one == 7 else "wv"[one % 2] for one in range(50)])
             inner = [{"x": one * number % 17 - 3.5} for one in range(50)]
             table.insert(found.append_column("word", words).append_column("in", [inner]))
@@ -186,7 +184,7 @@ def test_what_was_before_is_read_as_it_was(table: hudi.Table) -> None:
     assert table.to_arrow(as_of=first).num_rows == past
     assert done.result is not None
     assert table.incremental(begin=done.result.instant.completion_time).num_rows == 0
-    table.upsert(rows("a1", n=5))
+    table.upsert(ranked("a1", n=5))
     [row] = table.incremental(begin=done.result.instant.completion_time).to_pylist()
     assert row["id"] == "a1"
 
@@ -197,8 +195,8 @@ def test_indexes_follow_the_rows(tmp_path: Path) -> None:
     table = made(tmp_path / "t", index | {"hoodie.index.type": "RECORD_INDEX"})
     table.cluster(sort_by="n")
     assert table.validate(keys=True).is_valid
-    assert table.upsert(rows("a1", "a6", "b2", n=9)).updated == 3
-    assert table.delete(rows("a2")).deleted == 1
+    assert table.upsert(ranked("a1", "a6", "b2", n=9)).updated == 3
+    assert table.delete(ranked("a2")).deleted == 1
     assert table.validate(keys=True).is_valid
 
 
@@ -210,9 +208,9 @@ def test_columns_that_came_later_are_in_the_new_files(table: hudi.Table) -> None
 
 
 def test_nothing_to_rewrite_leaves_no_trace(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", SCHEMA, OPTIONS, partition_by=None)
+    table = new_table(tmp_path / "t", RANKED, OPTIONS, partition_by=None)
     assert table.cluster() == table.cluster(schedule_only=True) == Clustering(table.path)
-    table.insert(rows("a1"))
+    table.insert(ranked("a1"))
     assert table.optimize() == Clustering(table.path)
     assert on_timeline(table, "clustering") == []
 
@@ -236,14 +234,14 @@ def test_a_clustering_can_be_rolled_back(table: hudi.Table) -> None:
     assert held(table) == before
     assert on_disk(table) == there
     assert on_timeline(table, "clustering") == on_timeline(table, "replacecommit") == []
-    assert table.upsert(rows("a1", n=3)).updated == 1
+    assert table.upsert(ranked("a1", n=3)).updated == 1
     assert table.cluster().files == 5
 
 
 def test_a_restore_takes_a_clustering_back(table: hudi.Table) -> None:
     before, there, saved = held(table), on_disk(table), table.savepoint()
     table.cluster(sort_by="n")
-    table.upsert(rows("a1", n=3))
+    table.upsert(ranked("a1", n=3))
     planned = table.cluster(sort_by="n", schedule_only=True)
     table.restore(saved.instant)
     assert (held(table), on_disk(table)) == (before, there)
@@ -262,13 +260,11 @@ ALLOW = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
 SEVERAL = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
 
 
-# --- writers beside a plan ------------------------------------------------------------------------
-
-
+# --- writers beside a plan
 def test_a_plan_is_run_by_another_process_and_inserts_go_round_it(table: hudi.Table) -> None:
     planned = table.cluster(partitions="a", schedule_only=True)
     other = hudi.Table.open(table.path, SMALL_FILES)
-    other.insert(rows("a7", "b3"))  # into b's small file, and a new one of a
+    other.insert(ranked("a7", "b3"))  # into b's small file, and a new one of a
     assert len(files(table)) == 6
     before = held(table)
     [done] = hudi.Table.open(table.path, OPTIONS).run_clusterings()
@@ -282,10 +278,10 @@ def test_a_plan_is_run_by_another_process_and_inserts_go_round_it(table: hudi.Ta
 
 
 WRITES: dict[str, Callable[[hudi.Table], Any]] = {
-    "upsert": lambda table: table.upsert(rows("a1", n=5)),
-    "delete": lambda table: table.delete(rows("a1")),
-    "insert_overwrite": lambda table: table.insert_overwrite(rows("a9")),
-    "insert_overwrite_table": lambda table: table.insert_overwrite_table(rows("b9")),
+    "upsert": lambda table: table.upsert(ranked("a1", n=5)),
+    "delete": lambda table: table.delete(ranked("a1")),
+    "insert_overwrite": lambda table: table.insert_overwrite(ranked("a9")),
+    "insert_overwrite_table": lambda table: table.insert_overwrite_table(ranked("b9")),
     "delete_partitions": lambda table: table.delete_partitions(["a"]),
 }
 
@@ -298,7 +294,7 @@ def test_changes_of_files_in_clustering_are_rejected_or_win(table: hudi.Table, n
         WRITES[name](table)
     assert held(table) == before
     assert on_disk(table) == there
-    assert table.upsert(rows("b1", n=5)).updated == 1
+    assert table.upsert(ranked("b1", n=5)).updated == 1
     WRITES[name](hudi.Table.open(table.path, OPTIONS | ALLOW))
     after = held(table)
     with pytest.raises(CommitConflictError, match=str(instant)):
@@ -334,7 +330,7 @@ def test_a_write_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_schedu
     if is_scheduled:
         table.cluster(schedule_only=True)
     other = hudi.Table.open(table.path, OPTIONS | SEVERAL | ALLOW)
-    meanwhile(monkeypatch, lambda: other.upsert(rows("a1", n=5)))
+    meanwhile(monkeypatch, lambda: other.upsert(ranked("a1", n=5)))
     with pytest.raises(CommitConflictError, match="file group"):
         _ = table.run_clusterings() if is_scheduled else table.cluster()
     assert on_timeline(table, "clustering") == []
@@ -348,8 +344,8 @@ def test_a_write_to_other_files_stays(tmp_path: Path, monkeypatch: pytest.Monkey
 
     def act() -> None:
         with pytest.raises(PendingClusteringError):
-            other.upsert(rows("a1", n=5))
-        other.upsert(rows("a8", "b1", n=5))
+            other.upsert(ranked("a1", n=5))
+        other.upsert(ranked("a8", "b1", n=5))
 
     meanwhile(monkeypatch, act)
     table.cluster(partitions="a")
@@ -362,15 +358,13 @@ def test_a_clustering_stops_another_writer(
 ) -> None:
     def act() -> None:
         with pytest.raises(ConcurrentWriterError):
-            hudi.Table.open(table.path, OPTIONS).insert(rows("a9"))
+            hudi.Table.open(table.path, OPTIONS).insert(ranked("a9"))
 
     meanwhile(monkeypatch, act)
     assert table.cluster().outputs == 2
 
 
-# --- failures -------------------------------------------------------------------------------------
-
-
+# --- failures
 def dying(monkeypatch: pytest.MonkeyPatch, table: hudi.Table, run: Callable[[], Any]) -> None:
     """Leave a table as a clustering does that dies when its files are there."""
     path, copy = Path(table.path), Path(f"{table.path}-then")
@@ -385,7 +379,7 @@ def test_a_dead_one_is_undone_with_plan(table: hudi.Table, monkeypatch: pytest.M
     dying(monkeypatch, table, lambda: table.cluster(sort_by="n"))
     assert on_disk(table) > there
     assert held(table) == before
-    hudi.Table.open(table.path, OPTIONS).upsert(rows("a1", n=5))
+    hudi.Table.open(table.path, OPTIONS).upsert(ranked("a1", n=5))
     assert on_timeline(table, "clustering") == []
     assert len(on_timeline(table, "rollback")) == 3
     assert len(on_disk(table)) == len(there) + 1
@@ -396,7 +390,7 @@ def test_the_plan_of_a_dead_one_is_run(table: hudi.Table, monkeypatch: pytest.Mo
     planned = table.cluster(sort_by="n", schedule_only=True)
     dying(monkeypatch, table, table.run_clusterings)
     other = hudi.Table.open(table.path, OPTIONS)
-    other.insert(rows("b9"))
+    other.insert(ranked("b9"))
     [left] = on_timeline(table, "clustering")
     assert left.endswith(".requested")
     assert left[:17] > str(planned.instant)
@@ -429,9 +423,7 @@ def test_a_failure_leaves_a_plan_or_none(
     assert table.run_clusterings()[0].files == 5
 
 
-# --- plans of others ------------------------------------------------------------------------------
-
-
+# --- plans of others
 @pytest.mark.parametrize(
     "change",
     [
@@ -458,7 +450,7 @@ def test_a_forged_plan_changes_nothing(table: hudi.Table, change: Callable[[str]
     with pytest.raises(CorruptMetadataError, match=name):
         table.run_clusterings()
     assert (held(table), on_disk(table)) == (before, there)
-    table.insert(rows("a9"))
+    table.insert(ranked("a9"))
     table.rollback(str(planned.instant))
     assert on_disk(table) >= there
 
@@ -467,21 +459,19 @@ def test_a_clustering_of_another_engine_is_left_alone(table: hudi.Table) -> None
     instant = table.cluster(partitions="a", schedule_only=True).instant
     plan = Path(table.path, f".hoodie/timeline/{instant}.clustering.requested")
     plan.with_suffix(".inflight").touch()
-    table.insert(rows("a9"))
+    table.insert(ranked("a9"))
     with pytest.raises(PendingClusteringError):
-        table.upsert(rows("a1", n=5))
+        table.upsert(ranked("a1", n=5))
     assert table.run_clusterings() == []
     assert len(on_timeline(table, "clustering")) == 2
     plan.unlink()
     with pytest.raises(CorruptMetadataError, match=str(instant)):
-        table.insert(rows("a9"))
+        table.insert(ranked("a9"))
     table.rollback(str(instant))
-    assert table.upsert(rows("a1", n=5)).updated == 1
+    assert table.upsert(ranked("a1", n=5)).updated == 1
 
 
-# --- after a commit -------------------------------------------------------------------------------
-
-
+# --- after a commit
 def test_a_clustering_is_due_after_some_commits(table: hudi.Table) -> None:
     def due(**options: str) -> list[tuple[bool, int]]:
         """What is clustered after a commit: whether it was run, and how many files."""
@@ -494,7 +484,7 @@ def test_a_clustering_is_due_after_some_commits(table: hudi.Table) -> None:
     assert due() == []
     assert due(inline="true") == []
     assert due(inline="true", inline_max_commits="3") == [(True, 5)]
-    table.insert(rows("a7"))
+    table.insert(ranked("a7"))
     assert due(inline="true", inline_max_commits="2") == []
     assert due(schedule_inline="true") == []
     assert due(schedule_inline="true", async_max_commits="1") == [(False, 2)]
@@ -505,15 +495,15 @@ def test_a_clustering_is_due_after_some_commits(table: hudi.Table) -> None:
 def test_a_write_clusters_where_options_ask(table: hudi.Table) -> None:
     sort = "hoodie.clustering.plan.strategy.sort.columns"
     inline = {"hoodie.clustering.inline": "true", sort: "n"}
-    table.insert(rows("a7"), options=inline)
+    table.insert(ranked("a7"), options=inline)
     assert len(files(table)) == 2
     assert len(on_timeline(table, "replacecommit")) == 1
-    table.upsert(rows("a1", n=7), options=inline)
+    table.upsert(ranked("a1", n=7), options=inline)
     assert len(on_timeline(table, "replacecommit")) == 1
     with pytest.raises(InvalidOptionError):
-        table.insert(rows("a8"), options={"hoodie.layout.optimize.strategy": "peano"})
+        table.insert(ranked("a8"), options={"hoodie.layout.optimize.strategy": "peano"})
     often = {"hoodie.clustering.inline.max.commits": "1", sort: "nothing"}
-    table.insert(rows("a8"), options=inline | often)  # the write stands
+    table.insert(ranked("a8"), options=inline | often)  # the write stands
     assert len(held(table)) == 10
 
 
@@ -634,9 +624,7 @@ def test_options_that_cannot_be_used_are_refused(name: str, text: str) -> None:
         ClusteringConfig.from_options({name: text})
 
 
-# --- curves ---------------------------------------------------------------------------------------
-
-
+# --- curves
 @pytest.mark.parametrize(("number", "bits"), [(1, 4), (2, 4), (3, 3), (4, 2), (5, 1)])
 def test_curves_pass_every_point_once_and_hilbert_without_jumps(number: int, bits: int) -> None:
     points = np.array(list(itertools.product(range(1 << bits), repeat=number)), np.uint64)

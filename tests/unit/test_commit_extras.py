@@ -22,10 +22,9 @@ from hudi_core.services.opening import open_table
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.clock import TimelineClock
 from hudi_core.timeline.serde import encode
-from hudi_core.txn.carried_metadata import WITHHELD_KEY
+from hudi_core.txn.carried_metadata import IDEMPOTENCY_KEY, WITHHELD_KEY, Done
+from hudi_core.txn.carried_metadata import encode as encode_done
 from hudi_core.txn.heartbeat import Heartbeat
-from hudi_core.txn.idempotency import IDEMPOTENCY_KEY, Done
-from hudi_core.txn.idempotency import encode as encode_done
 from tests.tables import TABLES, new_table, rows
 
 ROWS = rows("a", "b", city=["Rome", "Oslo"], n=[1, 2])
@@ -154,9 +153,7 @@ def test_keys_that_are_not_the_callers(table: hudi.Table, metadata: Any) -> None
     assert not table.timeline.instants
 
 
-# --- checkpoints of other engines ----------------------------------------------------------------
-
-
+# --- checkpoints of other engines
 @pytest.mark.parametrize("checkpoint", [STREAMER, SINK, KAFKA, {**STREAMER, **SINK}])
 def test_checkpoints_are_carried_over(table: hudi.Table, checkpoint: dict[str, str]) -> None:
     foreign_commit(table, {**checkpoint, "schema": "", "of.the.job": "x"})
@@ -233,9 +230,7 @@ def test_a_write_does_not_read_its_own_commit(table: hudi.Table, read: list[Inst
     assert last not in read
 
 
-# --- rolling keys --------------------------------------------------------------------------------
-
-
+# --- rolling keys
 def test_rolling_keys_are_looked_for_in_the_last_commits(table: hudi.Table) -> None:
     rolling = {"hoodie.write.rolling.metadata.keys": "a, b,c"}
     assert kept(table, table.insert(ROWS, options=rolling)) == {}
@@ -389,9 +384,7 @@ def test_what_a_commit_keeps_is_not_trusted(tmp_path: Path) -> None:
     assert table.to_arrow().num_rows == 2
 
 
-# --- doors ---------------------------------------------------------------------------------------
-
-
+# --- doors
 @pytest.mark.parametrize("mode", ["append", "overwrite", "errorifexists", "ignore"])
 def test_a_write_that_makes_the_table_is_done_once(mode: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "table")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.config.catalog import ALL_KEYS, known_names
 from hudi_core.config.docs import deviations, main, render
-from hudi_core.config.key import ConfigKey
+from hudi_core.config.option_warnings import ALL_KEYS, known_names
+from hudi_core.config.options import ConfigKey
 from hudi_core.plugin import option_page
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -14,12 +14,11 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.config import parsers
-from hudi_core.config.catalog import ALL_KEYS, DECLARED_NAMES, OPTIONS
 from hudi_core.config.docs import meanings
-from hudi_core.config.key import ConfigKey, Group, Secret, is_secret_name
 from hudi_core.config.kinds import LOCK_CLASSES
 from hudi_core.config.lock import LockConfig
-from hudi_core.config.options import Option, Options
+from hudi_core.config.option_warnings import ALL_KEYS, DECLARED_NAMES, OPTIONS
+from hudi_core.config.options import ConfigKey, Group, Option, Options, Secret, is_secret_name
 from hudi_core.config.stored_keys import ManagedKeys
 from hudi_core.config.sync import Extractor, SyncConfig
 from hudi_core.config.ttl import STRATEGY_CLASSES, TtlConfig

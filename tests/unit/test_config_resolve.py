@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hudi_core.config.key import Secret
+from hudi_core.config.options import Secret
 from hudi_core.config.resolve import options_as_strings, resolve_table_config
 from hudi_core.config.stored_table import properties_of, stored_config
 from hudi_core.config.table import KeyGeneratorType, MergeMode, TableConfig

@@ -8,7 +8,6 @@ from operator import attrgetter
 import pytest
 
 from hudi_core.config.index_keys import IndexConfig
-from hudi_core.config.key import Secret
 from hudi_core.config.kinds import (
     BulkInsertSortMode,
     ConcurrencyMode,
@@ -19,6 +18,7 @@ from hudi_core.config.kinds import (
 )
 from hudi_core.config.lock import LockConfig
 from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.config.options import Secret
 from hudi_core.config.read import QueryType, ReadConfig
 from hudi_core.config.schema import SchemaConfig
 from hudi_core.config.storage import StoreKeys

@@ -187,9 +187,7 @@ def test_nothing_is_left_of_what_is_given_up(place: Place) -> None:
     nothing_is_left(place, before)
 
 
-# --- while the store is asked --------------------------------------------------------------------
-
-
+# --- while the store is asked
 def connections(held: Held) -> Held:
     return {one for one in held if "socket:" in one}
 

@@ -25,9 +25,9 @@ from hudi_core.read.plan import PlannedSlice
 from tests.unit.test_write_attempts import no_threads
 
 MB = 1 << 20
-SCHEMA = pa.schema([pa.field("id", pa.int64())])
+ID_ONLY = pa.schema([pa.field("id", pa.int64())])
 INSTANT = InstantTime("20260101000000000")
-FACTORY = SplitFactory("/t", SCHEMA, ALL, "a mark", 128 * MB, 128 * MB, 0.05)
+FACTORY = SplitFactory("/t", ID_ONLY, ALL, "a mark", 128 * MB, 128 * MB, 0.05)
 Action = Callable[[str], None]
 
 
@@ -61,7 +61,7 @@ class Files(FileListing):
     """So many files in each partition."""
 
     def __init__(self, count: int, size: int, on_list: Action = nothing) -> None:
-        self.schema, self.predicate = SCHEMA, ALL
+        self.schema, self.predicate = ID_ONLY, ALL
         self._count, self._size, self._on_list = count, size, on_list
 
     def partitions(self) -> Sequence[PartitionPath]:
@@ -137,7 +137,7 @@ def test_a_batch_has_as_many_splits_as_its_quota_takes(size: int, quota: int, co
 
 
 def test_a_split_above_the_quota_comes_alone() -> None:
-    heavy = SplitFactory("/t", SCHEMA, ALL, "a mark", 128 * MB, 128 * MB, 0.05)
+    heavy = SplitFactory("/t", ID_ONLY, ALL, "a mark", 128 * MB, 128 * MB, 0.05)
     load = SplitLoad(Partitions(1), Files(3, 128 * MB), heavy, LoadLimits(1, 1, 10, 100))
     with SplitSource(load, "/t", 1 << 30) as splits:
         taken = splits._load.splits.take_while(lambda _: False, 5)

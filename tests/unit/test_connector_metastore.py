@@ -114,9 +114,7 @@ def found(connector: Connector, table: Any, *args: Any, **options: Any) -> list[
     return pairs(pa.concat_tables(parts))
 
 
-# --- what is asked -------------------------------------------------------------------------------
-
-
+# --- what is asked
 def test_the_metastore_is_asked_in_growing_batches(database: Database, tmp_path: Path) -> None:
     days = [f"d{n:03d}" for n in range(400)]
     _, name = database.of_days(tmp_path / "t", *days)
@@ -209,9 +207,7 @@ def test_an_error_of_the_metastore_comes_out(database: Database, tmp_path: Path)
     assert not loaders()
 
 
-# --- what there is -------------------------------------------------------------------------------
-
-
+# --- what there is
 def test_schemas_tables_and_no_views(database: Database, tmp_path: Path) -> None:
     table = days_table(tmp_path / "t", "a")
     database.register("b", table.path)

@@ -22,7 +22,7 @@ from hudi_core.read.filters import to_filter
 
 KIND = pa.int64()
 NUMBERS = range(-1, 7)
-SCHEMA = pa.schema(
+TYPED_COLUMNS = pa.schema(
     {
         "i": pa.int32(),
         "f": pa.float64(),
@@ -46,7 +46,7 @@ ROWS = pa.Table.from_pylist(
         {"i": -5, "f": 2.5, "s": "ab", "d": dt.date(1969, 7, 20), "m": Decimal("-3.25")},
         {"i": 7, "f": float("-inf"), "s": "\U0001f600", "t": AT + dt.timedelta(microseconds=1)},
     ],
-    SCHEMA,
+    TYPED_COLUMNS,
 )
 
 bounds = st.none() | st.integers(0, 5)
@@ -143,12 +143,12 @@ EXACT: list[Any] = [
 
 @pytest.mark.parametrize("row_filter", EXACT, ids=str)
 def test_a_predicate_accepts_the_rows_of_its_filter(row_filter: Any) -> None:
-    wanted = to_filter(row_filter, SCHEMA)
+    wanted = to_filter(row_filter, TYPED_COLUMNS)
     expected = ROWS if wanted is None else ROWS.filter(wanted.expression)
-    predicate = TupleDomain.of(row_filter, SCHEMA)
-    again = TupleDomain.from_json(predicate.to_json(), SCHEMA)
+    predicate = TupleDomain.of(row_filter, TYPED_COLUMNS)
+    again = TupleDomain.from_json(predicate.to_json(), TYPED_COLUMNS)
     assert again == predicate
-    found = again.to_filter(SCHEMA)
+    found = again.to_filter(TYPED_COLUMNS)
     rows = ROWS if found is None else ROWS.filter(found.expression)
     # NaN is not equal to itself
     assert str(rows.to_pylist()) == str(expected.to_pylist())
@@ -169,24 +169,24 @@ def test_a_predicate_accepts_the_rows_of_its_filter(row_filter: Any) -> None:
 )
 def test_what_is_none_of_columns_is_refused(row_filter: Any, reason: str) -> None:
     with pytest.raises(SchemaError, match=reason):
-        TupleDomain.of(row_filter, SCHEMA)
+        TupleDomain.of(row_filter, TYPED_COLUMNS)
 
 
 def test_what_contradicts_itself_wants_nothing() -> None:
-    one, two = (TupleDomain.of([("i", "=", n)], SCHEMA) for n in (1, 2))
+    one, two = (TupleDomain.of([("i", "=", n)], TYPED_COLUMNS) for n in (1, 2))
     assert one.intersect(two) == NONE
     assert NONE.intersect(ALL).is_none
-    assert TupleDomain.from_json(NONE.to_json(), SCHEMA).is_none
+    assert TupleDomain.from_json(NONE.to_json(), TYPED_COLUMNS).is_none
     assert one.intersect(ALL) == one
     assert not NONE.overlaps({}, 2).any()
     with pytest.raises(ValueError, match="no row"):
-        NONE.to_filter(SCHEMA)
+        NONE.to_filter(TYPED_COLUMNS)
 
 
 def test_predicates_meet_ranges() -> None:
     lows, highs = pa.array([0, 5, None], pa.int32()), pa.array([4, 9, None], pa.int32())
     known = ValueRanges(lows, highs, np.zeros(3, np.bool_), np.ones(3, np.bool_))
-    predicate = TupleDomain.of([("i", "in", [1, 2])], SCHEMA)
+    predicate = TupleDomain.of([("i", "in", [1, 2])], TYPED_COLUMNS)
     assert predicate.overlaps({"i": known}, 3).tolist() == [True, False, True]
     assert predicate.overlaps({}, 3).all()
     assert ALL.overlaps({"i": known}, 3).all()
@@ -206,4 +206,4 @@ def test_predicates_meet_ranges() -> None:
 )
 def test_other_json_is_refused(text: str) -> None:
     with pytest.raises(SchemaError):
-        TupleDomain.from_json(text, SCHEMA)
+        TupleDomain.from_json(text, TYPED_COLUMNS)

@@ -38,7 +38,7 @@ from tests.hudi_tables import COPY_ON_WRITE, MERGE_ON_READ, RealTables
 from tests.tables import new_table, rows
 
 MB = 1 << 20
-SCHEMA = pa.schema(
+FIELD_IDS = pa.schema(
     [pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "6"}), pa.field("città", pa.string())]
 )
 KEYS = (PartitionKey("città", "東/b"), PartitionKey("n", None))
@@ -55,7 +55,7 @@ def listed(size: int, *logs: FileStatus) -> PlannedSlice:
 
 def factory(predicate: TupleDomain = ALL, options: Mapping[str, str] | None = None) -> SplitFactory:
     config = ConnectorConfig.from_options(options or {})
-    return SplitFactory.of("s3://b/t", SCHEMA, predicate, "a mark", config)
+    return SplitFactory.of("s3://b/t", FIELD_IDS, predicate, "a mark", config)
 
 
 @pytest.mark.parametrize(
@@ -122,13 +122,13 @@ def test_defaults_are_those_of_the_connector_for_trino() -> None:
     assert (config.weighted, config.minimum_weight) == (True, 0.05)
 
 
-@pytest.mark.parametrize("wanted", [ALL, NONE, TupleDomain.of([("id", ">", 3)], SCHEMA)])
+@pytest.mark.parametrize("wanted", [ALL, NONE, TupleDomain.of([("id", ">", 3)], FIELD_IDS)])
 def test_a_split_travels_as_json(wanted: TupleDomain) -> None:
     for file in (listed(300 * MB), listed(1, FileStatus(".l", 1))):
         for split in factory(wanted).splits(file, INFO):
             again = Split.from_json(split.to_json())
             assert again == split
-            assert again.schema.equals(SCHEMA, check_metadata=True), "field ids find columns"
+            assert again.schema.equals(FIELD_IDS, check_metadata=True), "field ids find columns"
 
 
 @pytest.mark.parametrize(
@@ -360,9 +360,7 @@ def test_no_table_at_a_path(tmp_path: Path) -> None:
         Connector().scan(tmp_path / "nothing")
 
 
-# --- what is refused -----------------------------------------------------------------------------
-
-
+# --- what is refused
 @pytest.fixture
 def split(table: hudi.Table) -> Split:
     return of_city(table)
@@ -402,9 +400,7 @@ def test_a_file_that_is_gone(split: Split) -> None:
             Connector().read(replace(split, file=gone, start=start)).read_all()
 
 
-# --- tables that Apache Hudi wrote ---------------------------------------------------------------
-
-
+# --- tables that Apache Hudi wrote
 def keys(found: list[dict[str, Any]]) -> Counter[str]:
     names = ("_hoodie_record_key", "_hoodie_commit_time", "_hoodie_file_name")
     return Counter(str([row[name] for name in names]) for row in found)

@@ -21,7 +21,7 @@ from hudi_core.errors import (
     SchemaError,
     UnsupportedTableError,
 )
-from hudi_core.metadata.log.recorded import _decoded
+from hudi_core.metadata.log.completeness import _decoded
 from hudi_core.model.actions import InstantInfo, RollbackPlan, RollbackRequest
 from hudi_core.model.files import PartitionPath
 from hudi_core.model.instant import Action, Instant, State
@@ -304,7 +304,6 @@ def test_a_link_out_of_the_table_is_not_followed(how: str, path: Path) -> None:
 
 
 # --- JSON that is nested without end
-
 DEEP = "[" * 100_000
 
 

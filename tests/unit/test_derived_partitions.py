@@ -166,9 +166,7 @@ def test_fields_of_their_own_kinds(tmp_path: Path) -> None:
     assert table.to_arrow(filter=late)["id"].to_pylist() == ["b"]
 
 
-# --- options -------------------------------------------------------------------
-
-
+# --- options
 @pytest.mark.parametrize(
     "options",
     [
@@ -228,9 +226,7 @@ def test_columns_that_are_no_moments_make_no_table(tmp_path: Path) -> None:
     assert not (tmp_path / "t").exists()
 
 
-# --- reading -------------------------------------------------------------------
-
-
+# --- reading
 def pruner(
     schema: pa.Schema, output: str, kind: str, **more: str
 ) -> tuple[PartitionPruner, pa.Schema]:

@@ -240,9 +240,7 @@ def test_a_wrong_range_is_found(table: hudi.Table) -> None:
     assert any("of the partition" in one.subject for one in report.differences)
 
 
-# --- reading -----------------------------------------------------------------
-
-
+# --- reading
 def ids(table: hudi.Table, condition: Any, **more: Any) -> list[str]:
     return sorted(table.to_arrow("id", condition, **more).column(0).to_pylist())
 
@@ -300,9 +298,7 @@ def test_a_name_that_stood_for_another_column_prunes_nothing(table: hudi.Table) 
     assert planned(table, [("name", "=", "Late")])[0] == {"z"}
 
 
-# --- what is refused ---------------------------------------------------------
-
-
+# --- what is refused
 @pytest.mark.parametrize(
     ("column", "using", "options", "words"),
     [
@@ -364,9 +360,7 @@ def test_the_type_of_its_column_stays(tmp_path: Path) -> None:
         table.alter(promote={"seconds": pa.int64()})
 
 
-# --- the command line --------------------------------------------------------
-
-
+# --- the command line
 def test_the_command_line_adds_and_drops_it(tmp_path: Path) -> None:
     path = filled(tmp_path / "t").path
 

@@ -28,8 +28,7 @@ from hudi_core.errors import (
     SchemaError,
     UnknownExtensionError,
 )
-from hudi_core.extension.entry_points import InstalledExtension
-from hudi_core.extension.registry import ExtensionPoint
+from hudi_core.extension.registry import ExtensionPoint, InstalledExtension
 from hudi_core.txn.transaction import Transaction
 from tests.fake_distributions import Install, fake_distributions
 from tests.tables import new_table, pairs, rows
@@ -284,9 +283,7 @@ def upsert(path: Path, option: str, name: str = "mine") -> None:
     hudi.Table.open(path).upsert(ROWS, options={option: name})
 
 
-# --- names ---------------------------------------------------------------------------------------
-
-
+# --- names
 @pytest.mark.parametrize("option", [*CHOICES, KEYGEN_CLASS])
 def test_an_unknown_name_creates_and_writes_nothing(path: Path, option: str) -> None:
     with refused(path, UnknownExtensionError, f"{option}='Nobody'", "'nobody'", "known: "):
@@ -350,9 +347,7 @@ def test_what_cannot_be_loaded_is_told_before_a_file_is_written(
         upsert(path, option)
 
 
-# --- what a table keeps --------------------------------------------------------------------------
-
-
+# --- what a table keeps
 def relabelled(path: Path, version: str, change: Callable[[str], str]) -> None:
     """Install another version, with other entry points."""
     points = path.parents[1] / "acme-1.2.dist-info" / "entry_points.txt"
@@ -421,9 +416,7 @@ def test_another_one_contradicts_the_table(
         upsert(path, option, other)
 
 
-# --- key generators ------------------------------------------------------------------------------
-
-
+# --- key generators
 def test_generated_keys_have_no_key_generator(have: Have, path: Path) -> None:
     have(KEYGEN, "Keys")
     with pytest.raises(InvalidOptionError, match="the table has no record key"):
@@ -468,9 +461,7 @@ def test_partitions_that_were_made_go_on_being_made(have: Have, path: Path) -> N
         hudi.Table.open(path).upsert(ROWS)
 
 
-# --- record mergers ------------------------------------------------------------------------------
-
-
+# --- record mergers
 PARTIAL_PAYLOAD = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
 PARTIAL_MODE = {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}
 
@@ -508,9 +499,7 @@ def test_versions_without_ranks_stay(have: Have, path: Path, target: str, words:
     assert table.count() == 0
 
 
-# --- indexes, locks, strategies ------------------------------------------------------------------
-
-
+# --- indexes, locks, strategies
 @pytest.mark.parametrize(
     ("target", "words"),
     [

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.catalog import DECLARED_NAMES, known_names, spellings
 from hudi_core.config.foreign import ForeignOptions, OptionTreatment, foreign_options
+from hudi_core.config.option_warnings import DECLARED_NAMES, known_names, spellings
 from hudi_core.config.read import ReadConfig
 from hudi_core.config.write import WriteConfig
 from hudi_core.errors import InvalidOptionError
@@ -60,9 +60,7 @@ def test_spark_hands_names_over_in_lower_case() -> None:
     assert not spellings().keys() & known_names()
 
 
-# --- what is refused -----------------------------------------------------------------------------
-
-
+# --- what is refused
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
@@ -158,9 +156,7 @@ def test_nothing_is_written_where_an_option_is_refused(tmp_path: Path) -> None:
     assert hudi.read(None, str(tmp_path), options).num_rows == 0
 
 
-# --- the file ------------------------------------------------------------------------------------
-
-
+# --- the file
 def test_conditions_and_patterns() -> None:
     found = ForeignOptions(
         "# a comment\n"

@@ -35,8 +35,7 @@ def held(table: hudi.Table) -> list[dict[str, Any]]:
     return list(table.to_arrow(ROWS.schema.names).sort_by("id").to_pylist())
 
 
-# --- in -------------------------------------------------------------------------------------------
-
+# --- in
 POLARS = pl.DataFrame(ROWS)
 GIVEN: dict[str, Any] = {
     "arrow schema": ROWS.schema,
@@ -122,9 +121,7 @@ def test_texts_of_polars_are_sorted_joined_and_gathered(tmp_path: Path, kind: An
     ]
 
 
-# --- out ------------------------------------------------------------------------------------------
-
-
+# --- out
 def test_frames_of_pandas_and_polars(table: hudi.Table) -> None:
     oslo = [("city", "=", "oslo")]
     pandas = table.to_pandas(["id", "v"], oslo).sort_values("id", ignore_index=True)

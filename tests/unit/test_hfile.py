@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +18,18 @@ from hypothesis import strategies as st
 from hudi_core.errors import CorruptMetadataError, RecordKeyError
 from hudi_core.metadata.hfile import Codec, HFileOptions, HFileReader, write_hfile
 from hudi_core.metadata.hfile.block import (
+    DATA_MAGIC,
+    FILE_INFO_MAGIC,
     HEADER_BYTES,
+    KEY_TAIL,
+    LEAF_INDEX_MAGIC,
+    MIDDLE_INDEX_MAGIC,
+    ROOT_INDEX_MAGIC,
     decode_block,
     decode_cells,
     encode_block,
     encode_cell,
 )
-from hudi_core.metadata.hfile.file_info import encode_file_info
 from hudi_core.metadata.hfile.index import (
     IndexEntry,
     decode_vint,
@@ -32,25 +37,17 @@ from hudi_core.metadata.hfile.index import (
     encode_vint,
     index_key,
 )
-from hudi_core.metadata.hfile.layout import (
-    DATA_MAGIC,
-    FILE_INFO_MAGIC,
-    KEY_TAIL,
-    LEAF_INDEX_MAGIC,
-    MIDDLE_INDEX_MAGIC,
-    ROOT_INDEX_MAGIC,
-)
 from hudi_core.metadata.hfile.many_cells import find_cells
 from hudi_core.metadata.hfile.reader import TAIL_BYTES
-from hudi_core.metadata.hfile.trailer import Trailer, encode_trailer
+from hudi_core.metadata.hfile.trailer import Trailer, encode_file_info, encode_trailer
 
 PATH = "/table/.hoodie/metadata/files/some.hfile"
 Entries = Sequence[tuple[bytes, bytes]]
-SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
+RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
 
 
 def options(**changes: Any) -> HFileOptions:
-    return HFileOptions(SCHEMA, 1_700_000_000_000, **changes)
+    return HFileOptions(RECORD, 1_700_000_000_000, **changes)
 
 
 def numbered(count: int, size: int = 100) -> Entries:
@@ -106,7 +103,7 @@ def test_what_is_written_is_read(
     reader = opened(data)
     assert list(reader.entries()) == ordered
     assert reader.entry_count == len(ordered)
-    assert reader.schema == SCHEMA
+    assert reader.schema == RECORD
     assert dict(reader.get_many([*entries, b"\xff" * 41])) == entries
     assert all(reader.get(key) == value for key, value in ordered[::7])
     for prefix in {key[:2] for key in entries} | {b"", b"\xff\xff\xff"}:
@@ -142,7 +139,7 @@ def test_the_bloom_filter_is_a_meta_block() -> None:
 
 def test_the_same_entries_give_the_same_bytes() -> None:
     assert write_hfile(numbered(50), options()) == write_hfile(numbered(50), options())
-    later = HFileOptions(SCHEMA, 1_800_000_000_000)
+    later = HFileOptions(RECORD, 1_800_000_000_000)
     assert write_hfile(numbered(50), options()) != write_hfile(numbered(50), later)
 
 
@@ -341,12 +338,13 @@ def test_a_block_that_the_index_denies_is_told() -> None:
         found(opened(bytes(data)), list(content))
 
 
-@given(st.integers(0, 19_999), st.integers(1, 255))
+@given(st.integers(0, 99_999), st.integers(1, 255))
 def test_damage_hides_no_key(place: int, change: int) -> None:
-    content = {f"k{number:03}".encode(): bytes([number % 7]) * 40 for number in range(300)}
-    data = bytearray(written(content, 1000))
+    # without room between neighbours for other keys, and no value as long as some cells
+    content = {number.to_bytes(2): bytes([number % 7]) * 200 for number in range(300)}
+    data = bytearray(written(content, 4000))
     data[place % data.index(b"IDXROOT2")] ^= change
-    keys = [b"before", *content, b"k1", b"z"]
+    keys = [b"", *content, b"\0", b"z"]
     try:
         reader = HFileReader.from_bytes(bytes(data), PATH)
         told = found(reader, keys)
@@ -354,6 +352,24 @@ def test_damage_hides_no_key(place: int, change: int) -> None:
         return
     assert told.keys() == content.keys()
     assert told == dict(reader.get_many(keys))
+
+
+@pytest.mark.parametrize("became", [b"k006", b"k008", b"k29:"])
+def test_a_key_that_became_another_is_refused(became: bytes) -> None:
+    content = {f"k{number:03}".encode(): bytes(40) for number in range(300)}
+    lost = b"k299" if became == b"k29:" else b"k007"
+    data = written(content, 1000)
+    at = data.index(lost, data.index(b"k298") if lost == b"k299" else 0)
+    reader = opened(data[:at] + became + data[at + 4 :])
+    lookups: list[Callable[[], object]] = [
+        lambda: found(reader, [lost]),
+        lambda: reader.get(lost),
+        lambda: list(reader.scan_prefixes([lost])),
+        lambda: list(reader.entries()),
+    ]
+    for lookup in lookups:
+        with pytest.raises(CorruptMetadataError):
+            lookup()
 
 
 ENTRIES = [(b"key-%02d" % n, b"value %d" % n) for n in range(12)]
@@ -455,7 +471,7 @@ LONGER = encode_index([IndexEntry(b"\0\1a", 0, len(BLOCK) + 4)])
 
 
 CONTRADICTIONS = {
-    "not in order": [built(PAIR[::-1])],
+    "not in order": [built(PAIR[::-1]), built([PAIR[0], PAIR[0]])],
     "says 3": [built(PAIR, entry_count=3)],
     "instead of 2": [built(PAIR, data_index_count=2)],
     "not possible": [built(PAIR, entry_count=-1), built(PAIR, index_levels=1 << 30)],

@@ -10,10 +10,9 @@ import pytest
 
 from hudi_core.config.ingestion import IngestionConfig
 from hudi_core.errors import InvalidOptionError, SourceFileError
-from hudi_core.ingestion.csv_rows import CsvFile
+from hudi_core.ingestion.csv_rows import BadStringError, CsvFile, inferred, typed
 from hudi_core.ingestion.json_rows import JsonFile
 from hudi_core.ingestion.lines import BadLineError
-from hudi_core.ingestion.typed_strings import BadStringError, inferred, typed
 
 PRICE = pa.decimal128(9, 2)
 TIME = pa.timestamp("us")
@@ -117,9 +116,7 @@ def test_inferred_types(values: list[str | None], kind: pa.DataType, key_kind: p
     assert inferred(strings(*values), is_key=True).type == key_kind
 
 
-# --- lines ----------------------------------------------------------------------------------------
-
-
+# --- lines
 def csv_file(data: bytes, names: list[str] | None = None, encoding: str = "utf-8") -> CsvFile:
     return CsvFile(data, ",", '"', "", encoding, names)
 

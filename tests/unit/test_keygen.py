@@ -22,7 +22,7 @@ from hudi_core.config.timebased import time_based
 from hudi_core.errors import InvalidOptionError, PartitionValueError, RecordKeyError, SchemaError
 from hudi_core.keygen import KeyGenerator, key_ambiguity, key_generator
 from hudi_core.keygen.ambiguity import Ambiguity
-from hudi_core.keygen.text import to_text
+from hudi_core.keygen.base import to_text
 from hudi_core.model.key_form import KeyForm
 from hudi_core.schema.java_float import double_text, float_text
 from hudi_core.schema.table_schema import TableSchema
@@ -39,7 +39,7 @@ COLUMNS = {
 TYPED = TableSchema.create(pa.schema(COLUMNS))
 
 
-def table(
+def keyed(
     keys: str, partitions: str = "", kind: KeyGeneratorType | None = None, **more: Any
 ) -> TableConfig:
     names = tuple(partitions.split(",")) if partitions else ()
@@ -61,20 +61,18 @@ def paths(keygen: KeyGenerator, batch: pa.RecordBatch) -> list[str]:
     return list(keygen.partition_paths(batch).to_pylist())
 
 
-# --- record keys ---------------------------------------------------------------
-
-
+# --- record keys
 def test_simple_keys_are_bare_values() -> None:
-    keys = key_generator(table("n", "city"), TYPED).record_keys(typed(n=[1, -2], city=["a", "b"]))
+    keys = key_generator(keyed("n", "city"), TYPED).record_keys(typed(n=[1, -2], city=["a", "b"]))
     assert keys.type == pa.string()
     assert keys.to_pylist() == ["1", "-2"]
     # without partitions, too, where there is one field
     batch = typed(id=["a"], n=[1])
-    assert (keys_of(table("id"), batch), keys_of(table("id,n"), batch)) == (["a"], ["id:a,n:1"])
+    assert (keys_of(keyed("id"), batch), keys_of(keyed("id,n"), batch)) == (["a"], ["id:a,n:1"])
 
 
 def test_complex_keys_name_their_fields() -> None:
-    config = table("id,n", "city", KeyGeneratorType.COMPLEX)
+    config = keyed("id,n", "city", KeyGeneratorType.COMPLEX)
     batch = typed(id=["a", "", None, "x:y,z"], n=[1, 2, 3, None], city=[*"cdef"])
     expected = ["id:a,n:1", "id:__empty__,n:2", "id:__null__,n:3", "id:x:y,z,n:__null__"]
     assert keys_of(config, batch) == expected
@@ -95,34 +93,32 @@ def test_complex_keys_name_their_fields() -> None:
 def test_one_field_of_a_complex_key_is_encoded_as_the_version_says(
     version: int, new_encoding: bool, stored: str | None, key: str
 ) -> None:
-    config = table("id", "city,day", KeyGeneratorType.COMPLEX, version=version)
+    config = keyed("id", "city,day", KeyGeneratorType.COMPLEX, version=version)
     raw = {"hoodie.table.complex.keygen.encoding": stored} if stored else {}
     config = replace(config, complex_keygen_new_encoding=new_encoding, raw=raw)
     batch = typed(id=["a"], city=["c"], day=[dt.date(2026, 1, 31)])
     assert key_generator(config, TYPED).record_keys(batch).to_pylist() == [key]
 
 
-@pytest.mark.parametrize("config", [table("id"), table("id", "city")])
+@pytest.mark.parametrize("config", [keyed("id"), keyed("id", "city")])
 def test_null_and_empty_keys_are_counted_and_refused(config: TableConfig) -> None:
     batch = typed(id=["a", None, ""], city=["c", "c", "c"])
     with pytest.raises(RecordKeyError, match=r"\(id\) is null or empty in 2 of 3 rows") as caught:
         keys_of(config, batch)
     assert caught.value.facts == {"columns": ("id",), "rows": 2}
     with pytest.raises(RecordKeyError, match=r"\(id, n\) is null or empty in 1 of 3 rows"):
-        keys_of(table("id,n"), typed(id=["", "a", None], n=[None, None, 1]))
+        keys_of(keyed("id,n"), typed(id=["", "a", None], n=[None, None, 1]))
 
 
 def test_fields_of_structs_can_be_keys() -> None:
-    assert keys_of(table("s.x"), typed(s=[{"x": 5}])) == ["5"]
+    assert keys_of(keyed("s.x"), typed(s=[{"x": 5}])) == ["5"]
     with pytest.raises(RecordKeyError, match="1 of 2 rows"):
-        keys_of(table("s.x"), typed(s=[{"x": 5}, None]))
+        keys_of(keyed("s.x"), typed(s=[{"x": 5}, None]))
 
 
-# --- partition paths -----------------------------------------------------------
-
-
+# --- partition paths
 def test_paths_are_made_once_per_value() -> None:
-    keygen = key_generator(table("id", "city", hive_style=True), TYPED)
+    keygen = key_generator(keyed("id", "city", hive_style=True), TYPED)
     found = keygen.partition_paths(typed(id=["1", "2", "3"], city=["b", "a", "b"]))
     assert found.dictionary.to_pylist() == ["city=b", "city=a"]
     assert found.indices.to_pylist() == [0, 1, 0]
@@ -130,7 +126,7 @@ def test_paths_are_made_once_per_value() -> None:
 
 
 def test_paths_of_several_fields_keep_their_tuples_apart() -> None:
-    config = table("id", "city,n,day", KeyGeneratorType.COMPLEX, hive_style=True)
+    config = keyed("id", "city,n,day", KeyGeneratorType.COMPLEX, hive_style=True)
     batch = typed(
         id=list("12345"),
         city=["a", "b", "a", None, "b"],
@@ -148,25 +144,25 @@ def test_paths_of_several_fields_keep_their_tuples_apart() -> None:
 
 
 def test_zeros_of_both_signs_are_two_partitions() -> None:
-    keygen = key_generator(table("id", "f"), TYPED)
+    keygen = key_generator(keyed("id", "f"), TYPED)
     batch = typed(id=list("1234"), f=[0.0, -0.0, float("nan"), 0.0])
     assert paths(keygen, batch) == ["0.0", "-0.0", "NaN", "0.0"]
 
 
-@pytest.mark.parametrize("config", [table("id"), table("id", "city")])
+@pytest.mark.parametrize("config", [keyed("id"), keyed("id", "city")])
 def test_a_batch_without_rows_has_no_paths(config: TableConfig) -> None:
     found = key_generator(config, TYPED).partition_paths(typed(id=[], city=[]))
     assert len(found) == len(found.dictionary) == 0
-    assert paths(key_generator(table("id"), TYPED), typed(id=["a", "b"])) == ["", ""]
+    assert paths(key_generator(keyed("id"), TYPED), typed(id=["a", "b"])) == ["", ""]
 
 
 def test_values_that_cannot_be_folders_are_refused() -> None:
     with pytest.raises(PartitionValueError, match=r"'\.\.'"):
-        paths(key_generator(table("id", "city"), TYPED), typed(id=["1"], city=[".."]))
+        paths(key_generator(keyed("id", "city"), TYPED), typed(id=["1"], city=[".."]))
 
 
 def test_timestamps_are_microseconds_unless_logical_timestamps_are_consistent() -> None:
-    config = table("id", "at", url_encode=True)
+    config = keyed("id", "at", url_encode=True)
     timestamps = [dt.datetime(2026, 1, 31, 12, 0, 0, n, tzinfo=dt.UTC) for n in (1, 500_000)]
     batch = typed(id=["1", "2"], at=timestamps)
     plain = key_generator(config, TYPED)
@@ -177,9 +173,7 @@ def test_timestamps_are_microseconds_unless_logical_timestamps_are_consistent() 
     assert paths(key_generator(there, TYPED), batch)[1] == "2026-01-31 17%3A45%3A00.5"
 
 
-# --- every key generator -------------------------------------------------------
-
-
+# --- every key generator
 def test_every_generator_of_hudis_is_declared_but_a_users_own() -> None:
     assert {*KEY_GENERATORS} == {*KeyGeneratorType} - {KeyGeneratorType.USER_PROVIDED}
 
@@ -188,7 +182,7 @@ def test_every_generator_of_hudis_is_declared_but_a_users_own() -> None:
 @pytest.mark.parametrize("keys", ["id", "id,n"])
 def test_keys_are_the_same_where_partitions_are_unknown(kind: KeyGeneratorType, keys: str) -> None:
     form = KEY_GENERATORS[kind]
-    config = table(keys, "" if form.most_partitions == 0 else "n", kind)
+    config = keyed(keys, "" if form.most_partitions == 0 else "n", kind)
     if form.states_types:
         config = replace(config, partition_types=("TIMESTAMP",))
     if "TIMESTAMP" in config.field_types:
@@ -205,26 +199,24 @@ def test_keys_are_the_same_where_partitions_are_unknown(kind: KeyGeneratorType, 
     assert set(paths(alone, batch)) == {""}
 
 
-# --- what is refused up front --------------------------------------------------
-
-
+# --- what is refused up front
 def test_other_key_generators_do_not_write() -> None:
     kind = KeyGeneratorType.USER_PROVIDED
     with pytest.raises(InvalidOptionError, match=f"'{kind.value}' cannot be used: tables with"):
-        key_generator(table("id", "city", kind), TYPED)
+        key_generator(keyed("id", "city", kind), TYPED)
 
 
 @pytest.mark.parametrize(
     ("config", "error", "message"),
     [
-        (table("nope"), RecordKeyError, "no column 'nope', which its record key names"),
-        (table("s.y"), RecordKeyError, r"no column 's\.y'"),
-        (table("s.l.list.element"), RecordKeyError, "no column"),
-        (table("id", "nope"), PartitionValueError, "no column 'nope', which its partition names"),
-        (table("s"), SchemaError, "which cannot be part of the record key"),
-        (table("id,n", "city", KeyGeneratorType.SIMPLE), InvalidOptionError, "one record key"),
-        (table("id", "city,n", KeyGeneratorType.SIMPLE), InvalidOptionError, "one partition"),
-        (table("id", "city", KeyGeneratorType.NON_PARTITION), InvalidOptionError, "no partitions"),
+        (keyed("nope"), RecordKeyError, "no column 'nope', which its record key names"),
+        (keyed("s.y"), RecordKeyError, r"no column 's\.y'"),
+        (keyed("s.l.list.element"), RecordKeyError, "no column"),
+        (keyed("id", "nope"), PartitionValueError, "no column 'nope', which its partition names"),
+        (keyed("s"), SchemaError, "which cannot be part of the record key"),
+        (keyed("id,n", "city", KeyGeneratorType.SIMPLE), InvalidOptionError, "one record key"),
+        (keyed("id", "city,n", KeyGeneratorType.SIMPLE), InvalidOptionError, "one partition"),
+        (keyed("id", "city", KeyGeneratorType.NON_PARTITION), InvalidOptionError, "no partitions"),
     ],
 )
 def test_columns_that_make_no_keys(
@@ -234,9 +226,7 @@ def test_columns_that_make_no_keys(
         key_generator(config, TYPED)
 
 
-# --- texts ---------------------------------------------------------------------
-
-
+# --- texts
 @pytest.mark.parametrize(
     ("values", "kind", "texts"),
     [
@@ -352,7 +342,7 @@ def test_keys_of_numbers_have_the_digits_of_a_tables_java() -> None:
     assert to_text(values).to_pylist() == ["1.5", "4.73E21", None, "NaN"]
     old = KeyForm(old_floats=True)
     assert to_text(values, old).to_pylist() == ["1.5", "4.729999999999999E21", None, "NaN"]
-    config = table("id", "f", old_floats=True)
+    config = keyed("id", "f", old_floats=True)
     found = paths(key_generator(config, TYPED), typed(id=["a"], f=[4.73e21]))
     assert found == ["4.729999999999999E21"]
 
@@ -366,7 +356,7 @@ VALUES: list[str | None] = [
 
 
 def of_fields(*fields: str, **more: Any) -> TableConfig:
-    return table(",".join(fields), **more)
+    return keyed(",".join(fields), **more)
 
 
 def batch_of(schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:

@@ -30,9 +30,7 @@ from tests.unit.timestamp_tables import (
     paths,
 )
 
-# --- numbers -------------------------------------------------------------------
-
-
+# --- numbers
 BERLIN, TOKYO = {"output_zone": "Europe/Berlin"}, {"zone": "Asia/Tokyo"}
 EAST = {"zone": "GMT+8:00"}
 HOURS, GMT_DAYS = "yyyy-MM-dd-HH", {"zone": "GMT", "unit": "days"}
@@ -166,9 +164,7 @@ def test_columns_of_other_types(
     assert paths(kind, "yyyy/MM/dd", [value], arrow=arrow, **more) == [path]
 
 
-# --- texts ---------------------------------------------------------------------
-
-
+# --- texts
 IN_UTC, TO_MINUTES, TWELVE = {"output_zone": "UTC"}, "yyyy-MM-dd HH:mm", "yyyy-MM-dd hh:mm:ss"
 
 
@@ -251,9 +247,7 @@ def test_without_any_zone_a_text_keeps_its_own_offset() -> None:
     assert made(of_config(config, pa.string()), [value], pa.string()) == ["2020-04-02 04"]
 
 
-# --- paths ---------------------------------------------------------------------
-
-
+# --- paths
 def test_hive_style_and_escaped_paths() -> None:
     hive = {"hoodie.datasource.write.hive_style_partitioning": "true"}
     escaped = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
@@ -319,9 +313,7 @@ def test_keys_of_a_custom_generator() -> None:
     assert (bare_key_field(one), bare_key_field(two)) == ("id", None)
 
 
-# --- what is refused -----------------------------------------------------------
-
-
+# --- what is refused
 FLOAT_DAYS, TO_DAYS = {"unit": "DAYS", "arrow": pa.float64()}, {"inputs": "yyyy-MM-dd"}
 IN_BERLIN = {"inputs": TO_MINUTES, "input_zone": "Europe/Berlin"}
 SKIPPED = "'2024-03-31 02:30', which clocks of Europe/Berlin skip"
@@ -444,9 +436,7 @@ def test_formats_that_cannot_be_read(inputs: str, words: str) -> None:
         new_table_config(options("DATE_STRING", "yyyy", inputs=inputs))
 
 
-# --- what is stored ------------------------------------------------------------
-
-
+# --- what is stored
 def test_a_table_stores_what_hudi_stores_and_its_zones() -> None:
     given = options("SCALAR", "yyyy/MM/dd", unit="days", output_zone="GMT+8")
     old = "hoodie.deltastreamer.keygen"

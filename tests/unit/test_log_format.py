@@ -164,9 +164,7 @@ def test_any_bytes_are_blocks_or_corrupt(noise: bytes) -> None:
     assert found[-1] == LogBlock(BlockType.COMMAND, {0: "20260101000000000", 3: "0"}, b"")
 
 
-# --- contents -----------------------------------------------------------------
-
-
+# --- contents
 @given(st.lists(st.binary(max_size=50)))
 def test_avro_contents(datums: list[bytes]) -> None:
     parts = [struct.pack(">i", len(datum)) + datum for datum in datums]

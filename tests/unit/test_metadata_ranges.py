@@ -38,21 +38,25 @@ from hudi_core.metadata.log.records import (
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata.snapshot import MetadataSnapshot
 from hudi_core.metadata.statistics import column_ranges
-from hudi_core.metadata.statistics.bound_arrays import bound_arrays
-from hudi_core.metadata.statistics.bound_forms import bound_form, in_form, wrapped_bounds
+from hudi_core.metadata.statistics.bound_forms import (
+    BoundForm,
+    bound_form,
+    in_form,
+    wrapped_bounds,
+)
 from hudi_core.metadata.statistics.bounds import (
     BoundType,
+    bound_arrays,
     bound_type,
-    kind_of,
-    unwrap_bound,
-    wrap_bound,
+    stored_kind,
+    unwrapped,
 )
 from hudi_core.metadata.statistics.column_ranges import as_table, decode_ranges
-from hudi_core.metadata.statistics.merged_ranges import doubtful
+from hudi_core.metadata.statistics.column_records import doubtful
 from hudi_core.metadata.statistics.range_cache import SHARED, RangeCache
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.files import PartitionPath
-from hudi_core.model.stats import Scalar
+from hudi_core.model.stats import ColumnStats, Scalar
 from hudi_core.schema.arrow_types import leaves
 from tests.tables import new_table
 from tests.unit.test_metadata_validator import a_record, client_of, operator, plant
@@ -79,7 +83,7 @@ def table_of(path: Path, version: str, *steps: Step, **options: str) -> hudi.Tab
     return hudi.Table.open(made.path, FILES_APART)
 
 
-def rows(city: str, *ids: int, **columns: Any) -> pa.Table:
+def in_city(city: str, *ids: int, **columns: Any) -> pa.Table:
     return pa.table({"id": list(ids), "city": [city] * len(ids), **columns})
 
 
@@ -101,8 +105,16 @@ def ranges(
 
 
 def plain(bound: Wrapped | None, value_type: ValueType | None) -> Any:
-    kind = None if bound is None else kind_of(bound, value_type)
-    return None if bound is None or kind is None else unwrap_bound(bound, value_type, kind, "")
+    return None if bound is None else unwrap(bound, value_type, pa.null())
+
+
+def wrap(value: Scalar, kind: pa.DataType, has_value_types: bool) -> Wrapped:
+    return BoundForm(kind, bound_type(kind) if has_value_types else None).wrap(value)
+
+
+def unwrap(bound: Wrapped, value_type: ValueType | None, kind: pa.DataType) -> Scalar | None:
+    stored = stored_kind(bound.wrapper, value_type, kind, PATH)
+    return None if stored is None else unwrapped(bound.value, stored)
 
 
 def wrappers(table: hudi.Table, column: str) -> set[str]:
@@ -191,10 +203,10 @@ def test_partitions_have_ranges_over_the_files_that_have_values(
     made = table_of(
         tmp_path / "t",
         version,
-        rows("A", 1, 3, n=pa.array([1, 3], pa.int32()), f=pa.array([1.1, 2.0], pa.float32())),
-        rows("B", 2, n=pa.array([2], pa.int32()), f=pa.array([3.0], pa.float32())),
+        in_city("A", 1, 3, n=pa.array([1, 3], pa.int32()), f=pa.array([1.1, 2.0], pa.float32())),
+        in_city("B", 2, n=pa.array([2], pa.int32()), f=pa.array([3.0], pa.float32())),
         lambda table: table.alter(add_columns={"late": pa.int64()}),
-        rows("A", 5, n=pa.array([2**40], pa.int64()), f=[1e100], late=[5]),
+        in_city("A", 5, n=pa.array([2**40], pa.int64()), f=[1e100], late=[5]),
     )
     found = ranges(made)
     # as Hudi-Spark has it for the same history: files that lack a column are not counted
@@ -212,8 +224,8 @@ def test_partitions_have_ranges_over_the_files_that_have_values(
 
 
 def test_a_file_without_rows_has_no_ranges(tmp_path: Path) -> None:
-    made = table_of(tmp_path / "t", "9", rows("A", 1), rows("A", 2))
-    made.delete(rows("A", 2))
+    made = table_of(tmp_path / "t", "9", in_city("A", 1), in_city("A", 2))
+    made.delete(in_city("A", 2))
     # as Hudi-Spark has it; validation takes either
     assert {of for _, of in ranges(made, COLUMN_STATS)} == {"1"}
     assert ranges(made)["id", "A"] == (1, 1, 1, 0)
@@ -228,11 +240,11 @@ def test_nan_hides_no_other_value(tmp_path: Path, version: str, kind: pa.DataTyp
     made = table_of(
         tmp_path / "t",
         version,
-        rows("A", 1, d=pa.array([nan], kind)),
-        rows("A", 2, d=pa.array([5.0], kind)),
-        rows("B", 3, 4, d=pa.array([nan, 3.0], kind)),
-        rows("C", 5, d=pa.array([-0.0], kind)),
-        rows("D", 6, 7, d=pa.array([None, nan], kind)),
+        in_city("A", 1, d=pa.array([nan], kind)),
+        in_city("A", 2, d=pa.array([5.0], kind)),
+        in_city("B", 3, 4, d=pa.array([nan, 3.0], kind)),
+        in_city("C", 5, d=pa.array([-0.0], kind)),
+        in_city("D", 6, 7, d=pa.array([None, nan], kind)),
     )
     found = ranges(made)
     assert found["d", "A"] == (-math.inf, math.inf, 2, 0)
@@ -267,7 +279,7 @@ def test_decimals_that_version_8_cannot_hold_are_not_indexed(tmp_path: Path) -> 
     made = table_of(
         tmp_path / "t",
         "8",
-        rows(
+        in_city(
             "A",
             1,
             wide=pa.array(values, wide),
@@ -275,7 +287,9 @@ def test_decimals_that_version_8_cannot_hold_are_not_indexed(tmp_path: Path) -> 
             behind=pa.array(values, behind),
             grows=pa.array(values, pa.decimal128(5, 2)),
         ),
-        rows("B", 2, narrow=pa.array(values, narrow), grows=pa.array(values, pa.decimal128(5, 2)))
+        in_city(
+            "B", 2, narrow=pa.array(values, narrow), grows=pa.array(values, pa.decimal128(5, 2))
+        )
         .append_column("wide", pa.array(values, wide))
         .append_column("behind", pa.array(values, behind)),
     )
@@ -292,8 +306,8 @@ def test_a_change_of_type_on_demand_is_told_of_all_partitions(tmp_path: Path, ve
     made = table_of(
         tmp_path / "t",
         version,
-        rows("A", 1, n=pa.array([1], pa.int32()), k=pa.array([1], pa.int32())),
-        rows("B", 2, n=pa.array([2], pa.int32()), k=pa.array([2], pa.int32())),
+        in_city("A", 1, n=pa.array([1], pa.int32()), k=pa.array([1], pa.int32())),
+        in_city("B", 2, n=pa.array([2], pa.int32()), k=pa.array([2], pa.int32())),
         lambda table: table.alter(promote={"n": pa.int64(), "k": pa.float64()}),
     )
     assert wrappers(made, "n") == {"LongWrapper" if version == "8" else "IntWrapper"}
@@ -308,11 +322,11 @@ def test_names_that_stood_for_other_columns(tmp_path: Path, version: str) -> Non
     made = table_of(
         tmp_path / "t",
         version,
-        rows("A", 1, text=["x"], same=[7], old=[10]),
-        rows("B", 2, text=["y"], same=[8], old=[20]),
+        in_city("A", 1, text=["x"], same=[7], old=[10]),
+        in_city("B", 2, text=["y"], same=[8], old=[20]),
         lambda table: table.alter(drop=["text", "same"], rename={"old": "new"}),
         lambda table: table.alter(add_columns={"text": pa.int64(), "same": pa.int64()}),
-        rows("A", 3, new=[30], text=[33], same=[9]),
+        in_city("A", 3, new=[30], text=[33], same=[9]),
     )
     found = ranges(made)
     # the bounds of one column say nothing of another one
@@ -342,7 +356,7 @@ def test_names_that_stood_for_other_columns(tmp_path: Path, version: str) -> Non
 def test_names_that_come_back_have_ranges_that_hold_for_all_files(
     tmp_path: Path, version: str, value: pa.Scalar, later: list[pa.DataType]
 ) -> None:
-    made = table_of(tmp_path / "t", version, rows("A", 1, s=pa.array([value])))
+    made = table_of(tmp_path / "t", version, in_city("A", 1, s=pa.array([value])))
     for kind in later:
         hudi.Table.open(made.path, FILES_APART).alter(drop="s")
         hudi.Table.open(made.path, FILES_APART).alter(add_columns={"s": kind})
@@ -360,7 +374,7 @@ def test_times_without_a_zone_are_called_as_the_schema_calls_them(tmp_path: Path
         days = [dt.date(year, 1, 1) for year in years]
         return pa.array(days, pa.date32()).cast(pa.timestamp("us"))
 
-    made = table_of(tmp_path / "t", "9", rows("A", 1, t=times(2024)))
+    made = table_of(tmp_path / "t", "9", in_city("A", 1, t=times(2024)))
     path = Path(made.path)
     record = a_record(path, PARTITION_STATS, of_column("t"))
     assert isinstance(record.payload, ColumnRange)
@@ -370,7 +384,7 @@ def test_times_without_a_zone_are_called_as_the_schema_calls_them(tmp_path: Path
     for partition in (COLUMN_STATS, PARTITION_STATS):
         say(path, partition, ("t", 1, "A"), value_type=ValueType(19))
     assert made.validate().is_valid
-    made.insert(rows("A", 2, t=times(2025)))
+    made.insert(in_city("A", 2, t=times(2025)))
     record = a_record(path, PARTITION_STATS, of_column("t"))
     assert isinstance(record.payload, ColumnRange)
     assert record.payload.value_type == ValueType(16)
@@ -383,40 +397,38 @@ def test_a_column_that_options_name_gets_ranges_of_all_files(tmp_path: Path, how
     made = table_of(
         tmp_path / "t",
         "8",
-        rows("A", 1, x=[1], y=[1]),
-        rows("B", 2, x=[2], y=[2]),
+        in_city("A", 1, x=[1], y=[1]),
+        in_city("B", 2, x=[2], y=[2]),
         **{f"{prefix}column.list": "x"},
     )
     assert listed(made)[3:] == ("x",)
     more = {**FILES_APART, f"{prefix}{how}": "y" if how == "column.list" else "4"}
-    hudi.Table.open(made.path, more).insert(rows("B", 3, x=[3], y=[3]))
+    hudi.Table.open(made.path, more).insert(in_city("B", 3, x=[3], y=[3]))
     assert {*listed(made)[3:]} == ({"x", "y"} if how == "column.list" else {"id", "city", "x", "y"})
     found = ranges(made)
     assert (found["y", "A"], found["y", "B"]) == ((1, 1, 1, 0), (2, 3, 2, 0))
     assert (found["x", "A"], found["x", "B"]) == ((1, 1, 1, 0), (2, 3, 2, 0))
     # who asks for nothing keeps what is kept
-    hudi.Table.open(made.path, FILES_APART).insert(rows("A", 4, x=[4], y=[4]))
+    hudi.Table.open(made.path, FILES_APART).insert(in_city("A", 4, x=[4], y=[4]))
     assert ranges(made)["y", "A"] == (1, 4, 2, 0)
     assert made.validate().is_valid
 
 
 def test_ranges_of_partitions_go_with_those_of_files(tmp_path: Path) -> None:
     """They are made from these, and would go stale without them."""
-    made = table_of(tmp_path / "t", "8", rows("A", 1, x=[1]), rows("B", 2, x=[2]))
+    made = table_of(tmp_path / "t", "8", in_city("A", 1, x=[1]), in_city("B", 2, x=[2]))
     operator(Path(made.path)).drop(COLUMN_STATS)
     kept = StoredPartitions.of(client_of(Path(made.path)).config).complete
     assert {COLUMN_STATS, PARTITION_STATS}.isdisjoint(kept)
     with pytest.raises(TableServiceError, match="made from column_stats"):
         operator(Path(made.path)).index(PARTITION_STATS)
     without = {**FILES_APART, "hoodie.metadata.index.column.stats.enable": "false"}
-    hudi.Table.open(made.path, without).insert(rows("A", 3, x=[30]))
+    hudi.Table.open(made.path, without).insert(in_city("A", 3, x=[30]))
     found = hudi.Table.open(made.path).to_arrow(filter=[("x", "=", 30)])
     assert found["id"].to_pylist() == [3]
 
 
-# --- what an earlier release, or somebody else, has left --------------------------------------
-
-
+# --- what an earlier release, or somebody else, has left
 def say(path: Path, partition: str, of: tuple[str, int, str], **changes: Any) -> None:
     """Change what is said of a column in a partition, or in its one file of so many rows."""
     column, values, name = of
@@ -444,7 +456,7 @@ LEFT: dict[str, Callable[[ColumnRange], ColumnRange]] = {
 
 @pytest.mark.parametrize("damage", LEFT)
 def test_what_would_mislead_others_is_found_and_repaired(tmp_path: Path, damage: str) -> None:
-    made = table_of(tmp_path / "t", "9", rows("A", 1, 2, x=[1, 2]), rows("B", 3, x=[3]))
+    made = table_of(tmp_path / "t", "9", in_city("A", 1, 2, x=[1, 2]), in_city("B", 3, x=[3]))
     record = a_record(
         Path(made.path), PARTITION_STATS, lambda one: (one.column_name, one.file_name) == ("x", "A")
     )
@@ -486,13 +498,13 @@ def test_ranges_of_another_version_than_their_index_are_found_and_healed(
     days = {"day": pa.array([dt.date(2024, 2, 29)], pa.date32()), "d": [Decimal("1.50")]}
     made = hudi.Table.create(
         str(tmp_path / "t"),
-        rows("A", 1, **days).schema,
+        in_city("A", 1, **days).schema,
         record_key="id",
         partition_by="city" if partitioned else (),
         options={**FILES_APART, "hoodie.write.table.version": "9"},
     )
     for city, number in (("A", 1), ("B", 2), ("C", 3)):
-        made.insert(rows(city, number, **days))
+        made.insert(in_city(city, number, **days))
     assert typed(made)[COLUMN_STATS] > 0
     of_version_1(made)
     found = hudi.Table.open(made.path).validate().differences
@@ -501,30 +513,30 @@ def test_ranges_of_another_version_than_their_index_are_found_and_healed(
     if healed_by == "repair":
         assert hudi.Table.open(made.path).repair().left == ()
     else:
-        hudi.Table.open(made.path, FILES_APART).upsert(rows("A", 1, **days))
+        hudi.Table.open(made.path, FILES_APART).upsert(in_city("A", 1, **days))
     table = hudi.Table.open(made.path, FILES_APART)
     assert sum(typed(table).values()) == 0
     assert table.validate().differences == ()
     # and so it stays
-    table.upsert(rows("B", 2, **days))
-    table.insert(rows("D", 4, **days))
+    table.upsert(in_city("B", 2, **days))
+    table.insert(in_city("D", 4, **days))
     assert sum(typed(table).values()) == 0
     assert table.validate().differences == ()
     assert table.to_arrow(filter=[("d", "=", Decimal("1.50"))]).num_rows == 4
 
 
 def test_a_file_without_bounds_is_found(tmp_path: Path) -> None:
-    made = table_of(tmp_path / "t", "9", rows("A", 1, x=[math.nan]))
+    made = table_of(tmp_path / "t", "9", in_city("A", 1, x=[math.nan]))
     say(Path(made.path), COLUMN_STATS, ("x", 1, "A"), min_value=None, max_value=None)
     assert not made.validate().is_valid
     # the next write to the partition does not take it over
-    hudi.Table.open(made.path, FILES_APART).insert(rows("A", 2, x=[5.0]))
+    hudi.Table.open(made.path, FILES_APART).insert(in_city("A", 2, x=[5.0]))
     assert ranges(made)["x", "A"] == (-math.inf, math.inf, 2, 0)
 
 
 def test_a_list_that_names_too_much_is_found_and_mended_by_a_write(tmp_path: Path) -> None:
     values = pa.array([Decimal("1.5")], pa.decimal128(20, 4))
-    made = table_of(tmp_path / "t", "8", rows("A", 1, wide=values), rows("B", 2, wide=values))
+    made = table_of(tmp_path / "t", "8", in_city("A", 1, wide=values), in_city("B", 2, wide=values))
     path = Path(made.path)
     record = a_record(path, PARTITION_STATS, of_column("id"))
     assert isinstance(record.payload, ColumnRange)
@@ -536,15 +548,13 @@ def test_a_list_that_names_too_much_is_found_and_mended_by_a_write(tmp_path: Pat
     key = partition_stats_key("wide", PartitionPath(record.payload.file_name or ""))
     plant(path, PARTITION_STATS, replace(record, key=key, payload=bare))
     assert "column wide" in str(made.validate().differences[0])
-    hudi.Table.open(made.path, FILES_APART).insert(rows("A", 3, wide=values))
+    hudi.Table.open(made.path, FILES_APART).insert(in_city("A", 3, wide=values))
     assert "wide" not in listed(made)
     assert "wide" not in {column for column, _ in ranges(made)}
     assert made.validate().is_valid
 
 
-# --- what Hudi's own writers get wrong, as measured with Hudi-Spark 1.2.0 -----------------------
-
-
+# --- what Hudi's own writers get wrong, as measured with Hudi-Spark 1.2.0
 @pytest.mark.parametrize("version", VERSIONS)
 def test_rows_that_hudis_own_ranges_leave_out(tmp_path: Path, version: str) -> None:
     """A file with a NaN gets bounds of 0.0, and one with long texts is said to have nulls alone."""
@@ -552,9 +562,9 @@ def test_rows_that_hudis_own_ranges_leave_out(tmp_path: Path, version: str) -> N
     made = table_of(
         tmp_path / "t",
         version,
-        rows("A", 1, 2, d=[math.nan, 3.0], s=[long, long]),
-        rows("B", 3, d=[7.0], s=["b"]),
-        rows("B", 4, d=[100.0], s=[long]),
+        in_city("A", 1, 2, d=[math.nan, 3.0], s=[long, long]),
+        in_city("B", 3, d=[7.0], s=["b"]),
+        in_city("B", 4, d=[100.0], s=[long]),
     )
     path, zero = Path(made.path), Wrapped("DoubleWrapper", 0.0)
     first, seven = Wrapped("StringWrapper", "b"), Wrapped("DoubleWrapper", 7.0)
@@ -570,7 +580,7 @@ def test_rows_that_hudis_own_ranges_leave_out(tmp_path: Path, version: str) -> N
     assert table.to_arrow(filter=[("d", "=", 100.0)])["id"].to_pylist() == [4]
     assert sorted(table.to_arrow(filter=[("s", ">", "x")])["id"].to_pylist()) == [1, 2, 4]
     # what a write makes of them holds for all that they are of
-    made.insert(rows("A", 5, d=[1.0], s=["c"]))
+    made.insert(in_city("A", 5, d=[1.0], s=["c"]))
     assert ranges(made)["d", "A"] == (-math.inf, math.inf, 3, 0)
 
 
@@ -626,40 +636,50 @@ def test_bounds_of_every_type(
     kind: pa.DataType, value: Scalar, value_type: ValueType, first: Wrapped, second: Wrapped
 ) -> None:
     assert bound_type(kind) == value_type
-    assert wrap_bound(value, kind, has_value_types=False) == first
-    assert wrap_bound(value, kind, has_value_types=True) == second
-    assert unwrap_bound(first, None, kind, PATH) == value
-    assert unwrap_bound(first, ValueType(0), kind, PATH) == value
+    assert wrap(value, kind, has_value_types=False) == first
+    assert wrap(value, kind, has_value_types=True) == second
+    assert unwrap(first, None, kind) == value
+    assert unwrap(first, ValueType(0), kind) == value
     # version 2 says its type, whatever the column has become
-    assert unwrap_bound(second, value_type, pa.null(), PATH) == value
+    assert unwrap(second, value_type, pa.null()) == value
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.struct([]), pa.null(), pa.uint8()])
 def test_other_types_have_no_bounds(kind: pa.DataType) -> None:
     assert bound_type(kind) is None
-    assert wrap_bound(1, kind, has_value_types=True) is None
+    assert bound_form(kind, has_value_types=True) is None
 
 
-@given(st.decimals(allow_nan=False, allow_infinity=False, places=5), st.booleans())
+@given(st.decimals(-(10**15) + 1, 10**15 - 1, places=5), st.booleans())
 def test_decimals(value: Decimal, has_value_types: bool) -> None:
-    kind = pa.decimal128(38, 5)
-    wrapped = wrap_bound(value, kind, has_value_types)
-    value_type = bound_type(kind) if has_value_types else None
-    if wrapped is None:
-        # more digits before the point than the one wrapper of version 1 has room for
-        assert not has_value_types
-        assert abs(value) >= 10**15
-    else:
-        assert unwrap_bound(wrapped, value_type, kind, PATH) == value
+    kind = pa.decimal128(20, 5)
+    wrapped = wrap(value, kind, has_value_types)
+    assert unwrap(wrapped, bound_type(kind) if has_value_types else None, kind) == value
+
+
+@pytest.mark.parametrize("typed", [False, True], ids=["v1", "v2"])
+def test_bounds_of_any_decimals_are_of_their_type(typed: bool) -> None:
+    """Also those of more than 28 digits, to which Python's decimals round."""
+    kind = pa.decimal128(30, 15) if not typed else pa.decimal128(38, 5)
+    form = bound_form(kind, has_value_types=typed)
+    assert form is not None
+    low, high = wrapped_bounds(ColumnStats(None, None, 3, 1, 0, 1, 1), form)
+    assert low is not None
+    assert high is not None
+    greatest = 10**kind.precision - 1
+    assert [int.from_bytes(one.value, "big", signed=True) for one in (low, high)] == [
+        -greatest,
+        greatest,
+    ]
 
 
 def test_nanoseconds_are_bounds_where_they_are_whole_microseconds() -> None:
     kind = pa.timestamp("ns", UTC)
-    wrapped = wrap_bound(7, kind, has_value_types=True)
+    wrapped = wrap(7, kind, has_value_types=True)
     assert wrapped == Wrapped("LongWrapper", 7000)
-    assert unwrap_bound(wrapped, ValueType(17), kind, PATH) == 7
-    assert unwrap_bound(Wrapped("LongWrapper", 7001), ValueType(17), kind, PATH) is None
-    assert unwrap_bound(wrapped, None, kind, PATH) is None
+    assert unwrap(wrapped, ValueType(17), kind) == 7
+    assert unwrap(Wrapped("LongWrapper", 7001), ValueType(17), kind) is None
+    assert unwrap(wrapped, None, kind) == 7
 
 
 @pytest.mark.parametrize(
@@ -668,30 +688,38 @@ def test_nanoseconds_are_bounds_where_they_are_whole_microseconds() -> None:
         (Wrapped("LongWrapper", 1), ValueType(99)),
         (Wrapped("LongWrapper", 1), ValueType(BoundType.NULL)),
         (Wrapped(ARRAY, ()), None),
-        (Wrapped("DecimalWrapper", b"\1"), None),  # of version 1, and the column has no decimals
     ],
 )
 def test_nothing_is_concluded_from_what_is_not_known(
     bound: Wrapped, value_type: ValueType | None
 ) -> None:
-    assert unwrap_bound(bound, value_type, pa.int64(), PATH) is None
+    assert unwrap(bound, value_type, pa.int64()) is None
+
+
+NO_DECIMAL = "not precision and scale"
 
 
 @pytest.mark.parametrize(
-    ("bound", "value_type"),
+    ("bound", "value_type", "reason"),
     [
-        (Wrapped("StringWrapper", "1"), ValueType(BoundType.LONG)),
-        (Wrapped("LongWrapper", 1), ValueType(BoundType.DATE)),
-        (Wrapped("DecimalWrapper", b"\1"), ValueType(BoundType.DECIMAL, "5,2")),
-        (Wrapped("BytesWrapper", b"\1"), ValueType(BoundType.DECIMAL)),
-        (Wrapped("BytesWrapper", b"\1"), ValueType(BoundType.DECIMAL, "5")),
-        (Wrapped("BytesWrapper", b"\1"), ValueType(BoundType.DECIMAL, "5,-2")),
-        (Wrapped("BytesWrapper", b"\1"), ValueType(BoundType.DECIMAL, "5,999999999")),
+        (Wrapped("StringWrapper", "1"), ValueType(BoundType.LONG), "LONG is a StringWrapper"),
+        (Wrapped("LongWrapper", 1), ValueType(BoundType.DATE), "DATE is a LongWrapper"),
+        (Wrapped("DecimalWrapper", b"\1"), ValueType(10, "5,2"), "DECIMAL is a DecimalWrapper"),
+        (Wrapped("BytesWrapper", b"\1"), ValueType(10), f"None is {NO_DECIMAL}"),
+        (Wrapped("BytesWrapper", b"\1"), ValueType(10, "many"), f"'many' is {NO_DECIMAL}"),
+        (Wrapped("BytesWrapper", b"\1"), ValueType(10, "5"), NO_DECIMAL),
+        (Wrapped("BytesWrapper", b"\1"), ValueType(10, "5,-2"), NO_DECIMAL),
+        (Wrapped("BytesWrapper", b"\1"), ValueType(10, "5,999999999"), NO_DECIMAL),
     ],
 )
-def test_contradictions_are_damage(bound: Wrapped, value_type: ValueType) -> None:
-    with pytest.raises(CorruptMetadataError, match="hudi table repair --metadata"):
-        unwrap_bound(bound, value_type, pa.int64(), PATH)
+def test_contradictions_are_damage(bound: Wrapped, value_type: ValueType, reason: str) -> None:
+    table = many_table_of((bound, value_type))
+    for read in (
+        lambda: unwrap(bound, value_type, pa.int64()),
+        lambda: bound_arrays(table, "min", pa.int64(), PATH),
+    ):
+        with pytest.raises(CorruptMetadataError, match=f"{reason}.*hudi table repair --metadata"):
+            read()
 
 
 @pytest.mark.parametrize("said", [None, ValueType(0)])
@@ -745,20 +773,21 @@ def many_table_of(*bounds: tuple[Wrapped | None, ValueType | None]) -> pa.Table:
 @pytest.mark.parametrize("typed", [False, True], ids=["v1", "v2"])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_many_bounds_are_what_each_is(kind: pa.DataType, typed: bool) -> None:
-    value_type = bound_type(kind) if typed else None
-    wrapped = [wrap_bound(value, kind, typed) for value in KINDS[kind]]
+    form = bound_form(kind, has_value_types=typed)
+    if form is None:  # version 1 has 30 digits for a decimal
+        assert (kind, typed) == (pa.decimal128(38, 0), False)
+        return
+    value_type = form.value_type
+    wrapped = [form.wrap(value) for value in KINDS[kind]]
     table = many_table_of(*[(bound, value_type) for bound in wrapped], (None, value_type))
-    one_by_one = [
-        None if bound is None else unwrap_bound(bound, value_type, kind, "f") for bound in wrapped
-    ]
+    one_by_one = [unwrap(bound, value_type, kind) for bound in wrapped]
+    assert one_by_one == KINDS[kind]
     for side in ("min", "max"):
         found = bound_arrays(table, side, kind, "f")
         assert found.type == kind
         assert not found[-1].is_valid
         many = [internal(value) if value.is_valid else None for value in found][:-1]
         assert many == one_by_one
-    # version 1 has 30 digits for a decimal
-    assert one_by_one[1] is not None or (not typed and kind == pa.decimal128(38, 0))
 
 
 def test_bounds_of_another_family_tell_nothing() -> None:
@@ -810,19 +839,6 @@ def test_forms_of_real_and_of_odd_tables() -> None:
     assert bound_arrays(many_table_of(later), "max", pa.int64(), "f").to_pylist() == [None]
     huge = (Wrapped("BytesWrapper", b"\x01" * 20), ValueType(10, "38,2"))
     assert bound_arrays(many_table_of(huge), "max", pa.decimal128(38, 2), "f").to_pylist() == [None]
-
-
-@pytest.mark.parametrize(
-    ("bound", "kind", "reason"),
-    [
-        (Wrapped("StringWrapper", "x"), ValueType(4), "LONG is a StringWrapper"),
-        (Wrapped("BytesWrapper", b"x"), ValueType(10, "many"), "'many' is not precision and scale"),
-        (Wrapped("BytesWrapper", b"x"), ValueType(10, None), "None is not precision and scale"),
-    ],
-)
-def test_contradictions_are_damage_many(bound: Wrapped, kind: ValueType, reason: str) -> None:
-    with pytest.raises(CorruptMetadataError, match=reason):
-        bound_arrays(many_table_of((bound, kind)), "min", pa.int64(), "f")
 
 
 def test_texts_that_are_not_utf8_are_damage() -> None:
@@ -957,7 +973,7 @@ OPTIONS = {
     # so that the ranges of all partitions' files are asked for
     "hoodie.metadata.index.partition.stats.enable": "false",
 }
-SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int64())])
+MEASURED = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.int64())])
 
 
 def cached_table_of(rows: int) -> pa.Table:
@@ -988,12 +1004,12 @@ def test_what_was_not_used_for_longest_goes() -> None:
 
 def write(path: Path, first: int, partitions: int = 40) -> hudi.Table:
     """Make a table whose metadata table is compacted: many partitions, twelve writes."""
-    table = new_table(path, SCHEMA, OPTIONS, partition_by="p")
+    table = new_table(path, MEASURED, OPTIONS, partition_by="p")
     rows = range(partitions)
     data = {"id": [*rows], "p": [f"p{n}" for n in rows], "v": [first + n for n in rows]}
-    table.insert(pa.table(data, schema=SCHEMA))
+    table.insert(pa.table(data, schema=MEASURED))
     for _ in range(11):
-        table.upsert(pa.table({"id": [0], "p": ["p0"], "v": [first]}, schema=SCHEMA))
+        table.upsert(pa.table({"id": [0], "p": ["p0"], "v": [first]}, schema=MEASURED))
     return hudi.Table.open(str(path), OPTIONS)
 
 
@@ -1014,6 +1030,6 @@ def test_a_table_made_anew_is_another_one(tmp_path: Path, monkeypatch: pytest.Mo
     assert found(second, 2005) == [5]
     assert found(second, 1005) == []
     # what is written later is in the log, and comes first
-    second.upsert(pa.table({"id": [5], "p": ["p5"], "v": [1005]}, schema=SCHEMA))
+    second.upsert(pa.table({"id": [5], "p": ["p5"], "v": [1005]}, schema=MEASURED))
     assert found(hudi.Table.open(second.path, OPTIONS), 1005) == [5]
     assert SHARED is not cache

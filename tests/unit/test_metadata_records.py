@@ -18,8 +18,8 @@ from hudi_core.avro import decode_datum, encode_datum, parse_writer_schema
 from hudi_core.avro.wrappers import ARRAY, SCALARS, Wrapped
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
-from hudi_core.metadata.file_lists import _decoded, columns_of_lists, decode_lists
 from hudi_core.metadata.hfile import HFileOptions, HFileReader, write_hfile
+from hudi_core.metadata.lister import _decoded, columns_of_lists, decode_lists
 from hudi_core.metadata.log.layers import BaseLayer
 from hudi_core.metadata.log.record_codec import RecordDecoder, RecordEncoder, record_schema
 from hudi_core.metadata.log.records import (
@@ -200,9 +200,7 @@ def test_equal_values_are_decoded_once() -> None:
         assert decoder.decode(*entry) == MetadataRecord("k", RecordType.RECORD_INDEX, location)
 
 
-# --- schemas of others --------------------------------------------------------
-
-
+# --- schemas of others
 def changed_schema(change: Any) -> str:
     schema = json.loads(record_schema())
     change({field["name"]: field for field in schema["fields"]}, schema["fields"])
@@ -479,9 +477,7 @@ def test_tombstones_are_kept_and_hidden(older: MetadataRecord) -> None:
     assert merge(gone, older) is older
 
 
-# --- statistics of partitions --------------------------------------------------
-
-
+# --- statistics of partitions
 def part(low: Wrapped | None, high: Wrapped | None, **changes: object) -> MetadataRecord:
     stats = ColumnRange("p", "c", low, high, 10, 1, 100, 200)
     return record(RecordType.PARTITION_STATS, replace(stats, **changes))  # type: ignore[arg-type]

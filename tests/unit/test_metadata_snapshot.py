@@ -31,7 +31,7 @@ from hudi_core.view.storage_lister import StorageLister
 from tests.tables import new_table
 
 OPTIONS = {"hoodie.metadata.enable": "true"}
-SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.float64())])
+MEASURED = pa.schema([("id", pa.int64()), ("p", pa.string()), ("v", pa.float64())])
 METADATA = ".hoodie/metadata"
 
 
@@ -68,21 +68,21 @@ class Counting(PosixStorage):
         return super().head(path)
 
 
-def rows(numbers: range, partitions: int) -> pa.Table:
+def spread_rows(numbers: range, partitions: int) -> pa.Table:
     return pa.table(
         {
             "id": list(numbers),
             "p": [f"p{n % partitions}" for n in numbers],
             "v": [float(n) for n in numbers],
         },
-        schema=SCHEMA,
+        schema=MEASURED,
     )
 
 
 def create(path: Path, partitions: int = 3, writes: int = 2) -> hudi.Table:
-    table = new_table(path, SCHEMA, OPTIONS, partition_by="p")
+    table = new_table(path, MEASURED, OPTIONS, partition_by="p")
     for n in range(writes):
-        table.upsert(rows(range(n * partitions, (n + 2) * partitions), partitions))
+        table.upsert(spread_rows(range(n * partitions, (n + 2) * partitions), partitions))
     return hudi.Table.open(str(path), OPTIONS)
 
 
@@ -113,9 +113,7 @@ def ids(table: hudi.Table, row_filter: Any = None) -> list[int]:
     return sorted(found)
 
 
-# --- cost -----------------------------------------------------------------------------------------
-
-
+# --- cost
 def test_opening_costs_the_same_for_any_number_of_partitions(tmp_path: Path) -> None:
     calls = {}
     for partitions in (1, 5, 120):
@@ -210,9 +208,7 @@ def test_opening_writes_nothing(copy: Path) -> None:
     assert state() == before
 
 
-# --- what is seen ---------------------------------------------------------------------------------
-
-
+# --- what is seen
 def storage_lister(client: TableMetaClient) -> StorageLister:
     return StorageLister(client.storage, client.config.is_partitioned)
 
@@ -234,9 +230,9 @@ def test_listing_equals_the_storage(made: hudi.Table) -> None:
 
 def test_a_table_without_partitions(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    table = new_table(path, SCHEMA, OPTIONS)
+    table = new_table(path, MEASURED, OPTIONS)
     assert hudi.Table.open(path, OPTIONS).to_arrow().num_rows == 0
-    table.insert(rows(range(4), 2))
+    table.insert(spread_rows(range(4), 2))
     table = hudi.Table.open(path, OPTIONS)
     lister = table_lister(client_of(table))
     assert isinstance(lister, MetadataLister)
@@ -322,9 +318,7 @@ def test_validation_tells_every_difference_and_answers_from_the_storage(
     assert lost.name not in {file.name for file in listed[PartitionPath("p1")]}
 
 
-# --- damage ---------------------------------------------------------------------------------------
-
-
+# --- damage
 def metadata_files(path: Path) -> list[Path]:
     folder = path / METADATA
     return sorted(

@@ -73,8 +73,8 @@ from tests.tables import new_table
 from tests.unit.mortal_tables import DEATHS_APART, at, deaths, open_client
 from tests.unit.test_read_filters import add_index
 
-SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
-COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key", *SCHEMA.names)
+CITIES = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
+COLUMNS = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key", *CITIES.names)
 OFF = {"hoodie.metadata.enable": "false"}
 ON = {**OFF, "hoodie.metadata.enable": "true"}
 TOGETHER = {
@@ -86,12 +86,12 @@ TOGETHER = {
 put_if_absent = PosixStorage.put_if_absent
 
 
-def rows(*ids: str, city: str = "rome") -> pa.Table:
-    return pa.table({"id": ids, "city": [city] * len(ids), "ts": [1] * len(ids)}, SCHEMA)
+def in_rome(*ids: str, city: str = "rome") -> pa.Table:
+    return pa.table({"id": ids, "city": [city] * len(ids), "ts": [1] * len(ids)}, CITIES)
 
 
 def create(path: Path, options: dict[str, str]) -> hudi.Table:
-    return new_table(path, SCHEMA, options, ordering_field=None)
+    return new_table(path, CITIES, options, ordering_field=None)
 
 
 @pytest.fixture
@@ -118,16 +118,16 @@ def test_a_table_gets_its_metadata_table_when_it_is_created(path: Path) -> None:
         "partition_stats",
     )
     assert ids(path) == []
-    hudi.Table.open(str(path), OFF).insert(rows("a"))
+    hudi.Table.open(str(path), OFF).insert(in_rome("a"))
     check(path)
     assert ids(path) == ["a"]
 
 
 def test_a_writer_that_was_there_before_keeps_it_too(path: Path) -> None:
     old = create(path, OFF)
-    old.insert(rows("a"))
-    hudi.Table.open(str(path), ON).insert(rows("b"))
-    old.insert(rows("c", city="oslo"))
+    old.insert(in_rome("a"))
+    hudi.Table.open(str(path), ON).insert(in_rome("b"))
+    old.insert(in_rome("c", city="oslo"))
     check(path)
     assert ids(path) == ["a", "b", "c"]
     assert sorted(old.to_arrow()["id"].to_pylist()) == ["a", "b", "c"]
@@ -138,10 +138,10 @@ def test_a_write_that_was_under_way_when_it_was_made_is_in_it(path: Path) -> Non
     other = hudi.Table.open(str(path), {**ON, **TOGETHER})
 
     def batches() -> Iterator[pa.RecordBatch]:
-        other.insert(rows("b", city="oslo"))
-        yield from rows("a").to_batches()
+        other.insert(in_rome("b", city="oslo"))
+        yield from in_rome("a").to_batches()
 
-    slow.insert(pa.RecordBatchReader.from_batches(SCHEMA, batches()))
+    slow.insert(pa.RecordBatchReader.from_batches(CITIES, batches()))
     check(path)
     assert ids(path) == ["a", "b"]
 
@@ -167,21 +167,21 @@ def kept_back(folder: str) -> Iterator[list[Callable[[], None]]]:
 @pytest.mark.parametrize("write", ["insert", "delete_partitions"])
 def test_what_lands_after_its_rollback_is_not_listed(folder: str, write: str, path: Path) -> None:
     table = create(path, ON)
-    table.insert(rows("a"))
+    table.insert(in_rome("a"))
     with kept_back(folder) as late, pytest.raises(HudiError):
-        getattr(table, write)(rows("b") if write == "insert" else [{"city": "rome"}])
-    table.insert(rows("c"))
+        getattr(table, write)(in_rome("b") if write == "insert" else [{"city": "rome"}])
+    table.insert(in_rome("c"))
     (land,) = late
     land()
     assert sorted(hudi.Table.open(str(path)).to_arrow()["id"].to_pylist()) == ["a", "c"]
-    table.insert(rows("d"))
+    table.insert(in_rome("d"))
     check(path)
     assert ids(path) == ["a", "c", "d"]
 
 
 def test_a_commit_of_an_instant_that_the_table_does_not_have_is_undone(path: Path) -> None:
     table = create(path, ON)
-    result = table.insert(rows("a"))
+    result = table.insert(in_rome("a"))
     client = client_of(path)
     tables = MetadataState.load(client)
     assert tables is not None
@@ -190,7 +190,7 @@ def test_a_commit_of_an_instant_that_the_table_does_not_have_is_undone(path: Pat
     change = PartitionChange((partitions_record(lists), *list_records(lists)))
     write_deltacommit(tables, time, {FILES: change})
     assert result.instant.requested_time < time
-    table.insert(rows("b"))
+    table.insert(in_rome("b"))
     own = metadata_client(client).timeline()
     assert own.find(time, Action.DELTACOMMIT) is None
     assert own.of_actions(Action.ROLLBACK).instants
@@ -201,7 +201,7 @@ def test_a_commit_of_an_instant_that_the_table_does_not_have_is_undone(path: Pat
 def test_a_commit_of_a_live_writer_is_left_alone(path: Path) -> None:
     """Hudi on Spark begins it with the write, without the table's lock."""
     table = create(path, {**ON, **TOGETHER})
-    table.insert(rows("a"))
+    table.insert(in_rome("a"))
     client = client_of(path)
     tables = MetadataState.load(client)
     assert tables is not None
@@ -213,13 +213,13 @@ def test_a_commit_of_a_live_writer_is_left_alone(path: Path) -> None:
     heart = Heartbeat(client.scratch, time, 60_000)
     heart.start()
     try:
-        table.insert(rows("b"))
+        table.insert(in_rome("b"))
         pending = own.timeline().find(time, Action.DELTACOMMIT)
         assert pending is not None
         assert pending.state is State.INFLIGHT
     finally:
         heart.stop()
-    table.insert(rows("c"))
+    table.insert(in_rome("c"))
     assert own.timeline().find(time, Action.DELTACOMMIT) is None
     check(path)
     assert ids(path) == ["a", "b", "c"]
@@ -232,10 +232,10 @@ def test_partitions_are_what_the_options_ask_for(path: Path) -> None:
         "hoodie.metadata.index.bloom.filter.enable": "true",
     }
     table = create(path, options)
-    table.insert(rows("a"))
+    table.insert(in_rome("a"))
     assert StoredPartitions.of(client_of(path).config).complete == ("bloom_filters", "files")
     later = hudi.Table.open(str(path), ON)
-    later.insert(rows("b"))
+    later.insert(in_rome("b"))
     assert "column_stats" in StoredPartitions.of(client_of(path).config).complete
     check(path)
     assert ids(path) == ["a", "b"]
@@ -244,13 +244,13 @@ def test_partitions_are_what_the_options_ask_for(path: Path) -> None:
 def test_columns_are_those_that_are_named_and_those_that_were(path: Path) -> None:
     named = {**ON, "hoodie.metadata.index.column.stats.column.list": "ts"}
     table = create(path, named)
-    table.insert(rows("a"))
+    table.insert(in_rome("a"))
     kept = (*COLUMNS[:3], "ts")
     client = client_of(path)
     assert read_definitions(client.storage, client.config).columns(COLUMN_STATS) == kept
     check_metadata(path, must=True, columns=kept)
     few = {**ON, "hoodie.metadata.index.column.stats.max.columns.to.index": "1"}
-    hudi.Table.open(str(path), few).insert(rows("b", city="oslo"))
+    hudi.Table.open(str(path), few).insert(in_rome("b", city="oslo"))
     found = {
         one.payload.column_name
         for one in MetadataSnapshot.open(client_of(path)).scan(COLUMN_STATS)
@@ -267,7 +267,7 @@ def test_a_table_has_one_record_index(path: Path) -> None:
         "hoodie.metadata.record.index.enable": "true",
     }
     with pytest.raises(InvalidOptionError, match="Give only one of them"):
-        hudi.Table.open(str(path), options).insert(rows("a"))
+        hudi.Table.open(str(path), options).insert(in_rome("a"))
     assert table.to_arrow().num_rows == 0
 
 
@@ -282,11 +282,11 @@ DAMAGES: list[Damage] = [
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_is_named_before_anything_is_written(damage: Damage, path: Path) -> None:
     table = create(path, ON)
-    table.insert(rows("a"))
+    table.insert(in_rome("a"))
     damage(path)
     before = sorted(path.rglob("*.parquet"))
     with pytest.raises(CorruptMetadataError):
-        hudi.Table.open(str(path), ON).insert(rows("b"))
+        hudi.Table.open(str(path), ON).insert(in_rome("b"))
     assert sorted(path.rglob("*.parquet")) == before
 
 
@@ -301,7 +301,7 @@ def test_a_commit_changes_the_metadata_table_by_one_file_for_each_group(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = create(path, ON)
-    table.insert(pa.concat_tables(rows(f"k{number}", city=f"c{number}") for number in range(30)))
+    table.insert(pa.concat_tables(in_rome(f"k{number}", city=f"c{number}") for number in range(30)))
     put: list[str] = []
 
     def counting(self: PosixStorage, name: str, data: bytes) -> None:
@@ -309,7 +309,7 @@ def test_a_commit_changes_the_metadata_table_by_one_file_for_each_group(
         put_if_absent(self, name, data)
 
     monkeypatch.setattr(PosixStorage, "put_if_absent", counting)
-    table.upsert(rows("k3", city="c3"))
+    table.upsert(in_rome("k3", city="c3"))
     own = [name.removeprefix(".hoodie/metadata/") for name in put if "/metadata/" in name]
     # requested, inflight, completed; one file of `files`, two of ranges, one of partitions' ranges
     assert [name.partition("/")[0] for name in own[:2]] == [".hoodie"] * 2
@@ -333,7 +333,7 @@ def test_what_is_kept_survives_a_power_failure(path: Path, monkeypatch: pytest.M
         write(disk, name, data, sync=sync)
 
     monkeypatch.setattr(Disk, "write_new", write_new)
-    table.insert(rows("a"), options={"hoodie.fs.fsync": "true"})
+    table.insert(in_rome("a"), options={"hoodie.fs.fsync": "true"})
     assert flushed.count("timeline") == 3
     assert set(flushed) == {"timeline", "files", "column_stats", "partition_stats"}
 
@@ -357,16 +357,16 @@ def test_a_small_commit_reads_ranges_of_the_files_that_it_replaces(
     found = []
     for count in (80, 160):
         table = create(path / str(count), ON | split)
-        table.insert(rows(*(f"k{number:03}" for number in range(count))))
+        table.insert(in_rome(*(f"k{number:03}" for number in range(count))))
         decoded.clear()
         # the other row of its file keeps what is the same in all
-        table.upsert(rows("k005"))
-        table.insert(rows("l"))
+        table.upsert(in_rome("k005"))
+        table.insert(in_rome("l"))
         found.append(len(decoded))
     assert found[0] == found[1] < 40
     decoded.clear()
     # the least key goes, so that of the two columns with it all files are asked
-    table.delete(rows("k000"))
+    table.delete(in_rome("k000"))
     assert 162 <= len(decoded) < 240
     check(path / "160")
 
@@ -377,25 +377,25 @@ def test_key_indexes_that_are_added_while_a_write_is_under_way_have_its_keys(
 ) -> None:
     """Its tasks keep no account of keys for them."""
     slow = create(path, {**ON, **TOGETHER})
-    slow.insert(pa.concat_tables([rows("a", "b", "c"), rows("d", city="oslo")]))
-    slow.delete(rows("c"))
+    slow.insert(pa.concat_tables([in_rome("a", "b", "c"), in_rome("d", city="oslo")]))
+    slow.delete(in_rome("c"))
     name = "global.record.level" if level == "global" else "record.level"
     indexed = {**ON, **TOGETHER, f"hoodie.metadata.{name}.index.enable": "true"}
 
     def batches() -> Iterator[pa.RecordBatch]:
         other = hudi.Table.open(str(path), indexed)
-        other.insert(rows("e", city="bern"))
+        other.insert(in_rome("e", city="bern"))
         if level == "global":
             add_index(other, "ts", **TOGETHER)
-        changed = rows("b", "n").set_column(2, "ts", pa.array([5, 6]))
-        yield from pa.concat_tables([changed, rows("o", city="oslo")]).to_batches()
+        changed = in_rome("b", "n").set_column(2, "ts", pa.array([5, 6]))
+        yield from pa.concat_tables([changed, in_rome("o", city="oslo")]).to_batches()
 
-    slow.upsert(pa.RecordBatchReader.from_batches(SCHEMA, batches()))
+    slow.upsert(pa.RecordBatchReader.from_batches(CITIES, batches()))
     report = validate(client_of(path))
     assert report.is_valid, report.findings
     assert report.checked["record_index"] == 6
     assert report.checked.get("secondary_index_ts", 6) == 6
-    hudi.Table.open(str(path), indexed).delete(rows("a", "n"))
+    hudi.Table.open(str(path), indexed).delete(in_rome("a", "n"))
     assert validate(client_of(path)).is_valid
 
 
@@ -424,13 +424,13 @@ OPTIONS = {
 
 
 def removed_rows(ids: str, city: str, ts: int = 1) -> pa.Table:
-    return pa.table({"id": list(ids), "city": [city] * len(ids), "ts": [ts] * len(ids)}, SCHEMA)
+    return pa.table({"id": list(ids), "city": [city] * len(ids), "ts": [ts] * len(ids)}, CITIES)
 
 
 @pytest.fixture
 def removed_path(tmp_path: Path) -> Path:
     path = tmp_path / "t"
-    table = new_table(path, SCHEMA, OPTIONS, ordering_field=None)
+    table = new_table(path, CITIES, OPTIONS, ordering_field=None)
     table.upsert(removed_rows("abc", "rome"))
     table.upsert(removed_rows("xyz", "oslo"))
     table.upsert(removed_rows("ab", "rome", 2))
@@ -465,7 +465,7 @@ def clean(path: Path, files: dict[str, list[str]], dropped: tuple[str, ...] = ()
     complete_clean(client, work, clock.next_time(), metadata)
 
 
-def base_files(path: Path, partition: str) -> list[str]:
+def files_of(path: Path, partition: str) -> list[str]:
     """Return the names of a partition's files, the oldest first."""
     return sorted(
         (one.name for one in (path / partition).glob("*.parquet")),
@@ -480,9 +480,9 @@ def read(path: Path) -> list[str]:
 
 
 def test_a_clean_takes_its_files_out_of_every_partition(removed_path: Path) -> None:
-    old, new = base_files(removed_path, "rome")
+    old, new = files_of(removed_path, "rome")
     clean(removed_path, {"rome": [old]})
-    assert base_files(removed_path, "rome") == [new]
+    assert files_of(removed_path, "rome") == [new]
     check_metadata(removed_path, must=True, columns=COLUMNS)
     assert validate(client_of(removed_path)).is_valid
     assert read(removed_path) == ["a", "b", "c"]
@@ -491,7 +491,7 @@ def test_a_clean_takes_its_files_out_of_every_partition(removed_path: Path) -> N
 
 
 def test_a_clean_that_drops_a_partition(removed_path: Path) -> None:
-    (gone,) = base_files(removed_path, "oslo")
+    (gone,) = files_of(removed_path, "oslo")
     clean(removed_path, {"oslo": [gone]}, ("oslo",))
     assert not (removed_path / "oslo" / ".hoodie_partition_metadata").exists()
     (listed,) = [
@@ -511,9 +511,7 @@ def test_a_clean_that_drops_a_partition(removed_path: Path) -> None:
     assert read(removed_path) == ["a", "b", "c", "x"]
 
 
-# --- undoing --------------------------------------------------------------------------------------
-
-
+# --- undoing
 def time(second: int) -> InstantTime:
     return InstantTime(f"202611211200{second:02d}000")
 
@@ -549,9 +547,7 @@ def test_what_is_not_complete_is_in_no_compaction() -> None:
     assert not is_compacted(Timeline.of([completed(4, 9, Action.COMMIT)]), time(1))
 
 
-# --- what commits say of the records --------------------------------------------------------------
-
-
+# --- what commits say of the records
 def fields(metadata: TableMetaClient) -> dict[str, set[tuple[str, ...]]]:
     """Return the fields that the schemas of a table's commits name, by operation."""
     found: dict[str, set[tuple[str, ...]]] = {}
@@ -571,7 +567,7 @@ def test_commits_keep_the_schema_that_those_of_hudi_keep(
     theirs = fields(metadata_client(client_of(real_tables(name))))
     table = new_table(
         tmp_path / "ours",
-        SCHEMA,
+        CITIES,
         {
             **OPTIONS,
             "hoodie.write.table.version": version,

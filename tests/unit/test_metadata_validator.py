@@ -32,7 +32,7 @@ from hudi_core.errors import (
 )
 from hudi_core.log_format import BlockType, find_log_blocks
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.log import recorded
+from hudi_core.metadata.log import completeness
 from hudi_core.metadata.log.completeness import require_complete
 from hudi_core.metadata.log.groups import GroupFile, ListedGroup
 from hudi_core.metadata.log.records import (
@@ -81,9 +81,8 @@ from hudi_core.txn.heartbeat import Heartbeat, heartbeat_path
 from hudi_core.txn.table_lock import table_lock
 from tests.foreign import by_hudi_rs
 from tests.hudi_tables import TRIPS, TXNS
-from tests.tables import new_table
+from tests.tables import SCHEMA, new_table
 
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 OPTIONS = {
     "hoodie.metadata.enable": "true",
     "hoodie.metadata.global.record.level.index.enable": "true",
@@ -92,7 +91,7 @@ OPTIONS = {
 SECONDARY = "secondary_index_of_ts"
 
 
-def rows(*parts: str, ts: int = 1) -> pa.Table:
+def part_rows(*parts: str, ts: int = 1) -> pa.Table:
     found = [{"id": f"{part}{n}", "part": part, "ts": ts + n} for part in parts for n in range(3)]
     return pa.Table.from_pylist(found, SCHEMA)
 
@@ -107,9 +106,9 @@ def operator(path: Path) -> MetadataOperator:
 def path(tmp_path: Path) -> Path:
     """Give a table with every partition a metadata table can have here, of two commits."""
     table = new_table(tmp_path / "t", SCHEMA, OPTIONS)
-    table.upsert(rows("x", "y"))
+    table.upsert(part_rows("x", "y"))
     operator(tmp_path / "t").index(SECONDARY, "ts")
-    table.upsert(rows("x", ts=5))
+    table.upsert(part_rows("x", ts=5))
     return tmp_path / "t"
 
 
@@ -330,14 +329,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rollback, and every partition that a metadata table can have."""
     path = tmp_path_factory.mktemp("made") / "t"
     table = new_table(path, SCHEMA, ALL_ON)
-    table.upsert(rows("x", "y", "z"))
+    table.upsert(part_rows("x", "y", "z"))
     operator(path).index(SECONDARY, "ts")
-    table.upsert(rows("x", ts=5))
-    table.delete(rows("y").slice(0, 1))
-    table.insert_overwrite(rows("z", ts=7))
-    table.insert(rows("w"))
+    table.upsert(part_rows("x", ts=5))
+    table.delete(part_rows("y").slice(0, 1))
+    table.insert_overwrite(part_rows("z", ts=7))
+    table.insert(part_rows("w"))
     table.cluster(sort_by="ts", partitions=["x"])
-    table.upsert(rows("w", ts=9))
+    table.upsert(part_rows("w", ts=9))
     table.rollback(table.timeline.completed_writes()[-1])
     return path
 
@@ -379,18 +378,16 @@ def contents(path: Path) -> dict[str, bytes]:
     }
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
+def read_rows(path: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = opened(path).to_arrow(["id", "part", "ts"]).to_pylist()
     return sorted(found, key=str)
 
 
-# --- equal answers ---------------------------------------------------------------------------
-
-
+# --- equal answers
 @pytest.mark.parametrize("engine", [LocalEngine(1), LocalEngine(4)], ids=["one", "threads"])
 @pytest.mark.parametrize("is_there", [True, False], ids=["in place", "moved away"])
 def test_a_repair_gives_equal_answers(copied: Path, is_there: bool, engine: LocalEngine) -> None:
-    before, seen = answers(copied), rows_of(copied)
+    before, seen = answers(copied), read_rows(copied)
     timeline = opened(copied).timeline.instants
     if not is_there:
         shutil.move(copied / METADATA_FOLDER, copied.parent / "elsewhere")
@@ -406,11 +403,11 @@ def test_a_repair_gives_equal_answers(copied: Path, is_there: bool, engine: Loca
     assert validate(client_of(copied)).is_valid
     assert not (copied / BESIDE_FOLDER).exists()
     assert opened(copied).timeline.instants == timeline
-    assert rows_of(copied) == seen
+    assert read_rows(copied) == seen
     by_others = [{name: row[name] for name in SCHEMA.names} for row in by_hudi_rs(copied)]
     assert sorted(by_others, key=str) == seen
     # and it is kept from there on
-    opened(copied).upsert(rows("x", "y", ts=20))
+    opened(copied).upsert(part_rows("x", "y", ts=20))
     assert validate(client_of(copied)).is_valid
 
 
@@ -459,20 +456,18 @@ def test_the_command_shows_what_it_did(copied: Path) -> None:
 @pytest.mark.parametrize("table_format", ["iceberg", "delta"])
 def test_tables_of_every_format_are_repaired_alike(tmp_path: Path, table_format: str) -> None:
     table = new_table(tmp_path / "t", SCHEMA, ALL_ON, ordering_field=None, format=table_format)
-    table.upsert(rows("x", "y"))
-    table.insert_overwrite(rows("y", ts=3))
+    table.upsert(part_rows("x", "y"))
+    table.insert_overwrite(part_rows("y", ts=3))
     before, version = answers(tmp_path / "t"), table.history().num_rows
     shutil.rmtree(tmp_path / "t" / METADATA_FOLDER)
     table.repair_metadata()
     assert answers(tmp_path / "t") == before
     assert table.history().num_rows == version
-    table.upsert(rows("y", ts=9))
+    table.upsert(part_rows("y", ts=9))
     assert table.validate().is_valid
 
 
-# --- wrong listings --------------------------------------------------------------------------
-
-
+# --- wrong listings
 class LateStorage(PosixStorage):
     """A store that lists late: some files exist and are not listed yet."""
 
@@ -526,7 +521,7 @@ def test_files_of_archived_writes_are_missed_as_well(
 ) -> None:
     table = opened(copied)
     for ts in range(30, 36):
-        table.upsert(rows("x", ts=ts))
+        table.upsert(part_rows("x", ts=ts))
     table.clean(options={"hoodie.cleaner.commits.retained": "1"})
     table.archive(options={"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
     writes = {one.requested_time for one in table.timeline.completed_writes()}
@@ -567,7 +562,7 @@ def test_a_damaged_data_file_is_refused_and_the_one_in_use_stays(copied: Path) -
 @pytest.mark.parametrize("is_new_group", [True, False])
 def test_a_file_that_no_write_names_is_not_listed(copied: Path, is_new_group: bool) -> None:
     """A task that was given up closed its file after the write was complete."""
-    before, seen = answers(copied), rows_of(copied)
+    before, seen = answers(copied), read_rows(copied)
     live = next(one.base_file for one in opened(copied).file_slices() if one.base_file)
     name = live.name
     stray = (
@@ -584,13 +579,11 @@ def test_a_file_that_no_write_names_is_not_listed(copied: Path, is_new_group: bo
     assert done.rebuilt is not None
     assert done.rebuilt.orphans == (f"{folder}/{stray}",)
     assert answers(copied) == before
-    assert rows_of(copied) == seen
+    assert read_rows(copied) == seen
     assert validate(client_of(copied)).is_valid
 
 
-# --- beside others ---------------------------------------------------------------------------
-
-
+# --- beside others
 def pending(path: Path) -> tuple[TableMetaClient, Instant]:
     client = client_of(path)
     time = client.clock.next_time(client.timeline())
@@ -628,7 +621,7 @@ def test_what_a_dead_writer_left_is_not_listed_and_left_to_the_next_write(copied
     assert [one.requested_time for one in client_of(copied).timeline().pending()] == [
         instant.requested_time
     ]
-    opened(copied).upsert(rows("x", ts=50))
+    opened(copied).upsert(part_rows("x", ts=50))
     assert not list(client_of(copied).timeline().pending())
     assert validate(client_of(copied)).is_valid
 
@@ -636,9 +629,9 @@ def test_what_a_dead_writer_left_is_not_listed_and_left_to_the_next_write(copied
 def test_a_lost_completed_file_is_refused(copied: Path) -> None:
     """Without it the files of a commit that others have seen would not be listed."""
     table = opened(copied)
-    table.upsert(rows("x", ts=60))
+    table.upsert(part_rows("x", ts=60))
     lost = table.timeline.completed_writes()[-1]
-    table.upsert(rows("x", ts=61))
+    table.upsert(part_rows("x", ts=61))
     (copied / client_of(copied).active.path(lost)).unlink()
     shutil.rmtree(copied / METADATA_FOLDER)
     for dry_run in (True, False):
@@ -670,7 +663,7 @@ ELSEWHERE = [key for key in KEYS if key not in IN_LAST]
 @pytest.fixture(autouse=True)
 def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every test read what instants recorded, as a process does that just began."""
-    monkeypatch.setattr(recorded, "_known", {})
+    monkeypatch.setattr(completeness, "_known", {})
 
 
 def keyed(keys: list[str]) -> pa.Table:
@@ -752,7 +745,7 @@ def stated(path: Path, action: Action) -> list[dict[str, dict[str, int]]]:
     metadata = metadata_client(client_of(path))
     writes = metadata.timeline().completed().of_actions(action)
     bodies = [metadata.read_commit(one).extra_metadata for one in writes]
-    return [json.loads(body[recorded.SHARDS]) for body in bodies if recorded.SHARDS in body]
+    return [json.loads(body[completeness.SHARDS]) for body in bodies if completeness.SHARDS in body]
 
 
 def test_builds_and_compactions_state_all_file_groups(tmp_path: Path) -> None:
@@ -813,11 +806,11 @@ def test_a_table_without_statements(tmp_path: Path) -> None:
     """As earlier releases and other engines write them: what commits wrote must be there."""
     path = tmp_path / "t"
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(recorded, "SHARDS", "nobody.knows")
+        patched.setattr(completeness, "SHARDS", "nobody.knows")
         create(path, KEYS, COMPACTED)
         for number in range(4):
             hudi.Table.open(str(path), COMPACTED).upsert(keyed([ELSEWHERE[number], f"n{number}"]))
-    recorded._known.clear()
+    completeness._known.clear()
     assert not stated(path, Action.COMMIT)
     shutil.copytree(path, tmp_path / "kept")
     assert len(look_up_keys(client_of(path), KEYS)) == 60
@@ -826,7 +819,7 @@ def test_a_table_without_statements(tmp_path: Path) -> None:
 
     shutil.rmtree(path)
     shutil.copytree(tmp_path / "kept", path)
-    recorded._known.clear()
+    completeness._known.clear()
     for _ in range(2):
         hudi.Table.open(str(path), COMPACTED).upsert(keyed(["later", *KEYS[:20]]))
     assert stated(path, Action.COMMIT)
@@ -893,7 +886,7 @@ def test_a_partition_built_anew_is_not_what_was_before(is_built_anew: bool) -> N
     times = [InstantTime("20260101000000000"), InstantTime("20260102000000000")]
     path = f"{RECORD_INDEX}/.record-index-a-0000-0_{times[0]}.log.1_0-0-0"
     stat = WriteStat(FileId("record-index-a-0000-0"), path, partition_path=RECORD_INDEX)
-    anew = recorded.BULK_INSERT if is_built_anew else "UPSERT_PREPPED"
+    anew = completeness.BULK_INSERT if is_built_anew else "UPSERT_PREPPED"
     bodies = {
         times[0]: CommitMetadata({RECORD_INDEX: (stat,)}, operation_type="UPSERT_PREPPED"),
         times[1]: CommitMetadata(operation_type=anew),
@@ -903,7 +896,7 @@ def test_a_partition_built_anew_is_not_what_was_before(is_built_anew: bool) -> N
     )
 
     def refuse(counted: set[InstantTime]) -> None:
-        records = recorded.CommitRecords(
+        records = completeness.CommitRecords(
             f"root-{is_built_anew}",
             timeline,
             counted.__contains__,
@@ -938,7 +931,7 @@ def test_compactions_of_hudi_before_version_8_merge_what_was_requested_before(su
             Instant(merged, Action.COMMIT, State.COMPLETED, InstantTime("20260101000008000")),
         )
     )
-    records = recorded.CommitRecords(
+    records = completeness.CommitRecords(
         f"root-{suffix}", timeline, lambda _: True, lambda write: bodies[write.requested_time]
     )
     name = BaseFileName.parse(made.rpartition("/")[2])
@@ -949,10 +942,10 @@ def test_compactions_of_hudi_before_version_8_merge_what_was_requested_before(su
         require_complete(RECORD_INDEX, [ListedGroup(RECORD_INDEX, group, {})], records)
 
 
-class Forgetful(dict[tuple[str, str, str], recorded.RecordedFiles]):
+class Forgetful(dict[tuple[str, str, str], completeness.RecordedFiles]):
     """What is known while other threads make room in it."""
 
-    def __setitem__(self, key: tuple[str, str, str], value: recorded.RecordedFiles) -> None:
+    def __setitem__(self, key: tuple[str, str, str], value: completeness.RecordedFiles) -> None:
         super().__setitem__(key, value)
         self.clear()
 
@@ -960,7 +953,7 @@ class Forgetful(dict[tuple[str, str, str], recorded.RecordedFiles]):
 def test_what_another_thread_forgets_is_known_to_who_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorded, "_known", Forgetful())
+    monkeypatch.setattr(completeness, "_known", Forgetful())
     path = tmp_path / "t"
     create(path, KEYS)
     assert IN_LAST[0] in look_up_keys(client_of(path), IN_LAST[:1])

@@ -25,7 +25,7 @@ from hudi_core.metrics import PrometheusMeter, meter_of, metric_name
 from hudi_core.model.metering import NO_METER, Metric
 from tests.tables import new_table
 
-SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string())])
+KEYS_AND_CITIES = pa.schema([("id", pa.string()), ("city", pa.string())])
 ON = {"hoodie.metrics.on": "true", "hoodie.metrics.reporter.type": "INMEMORY"}
 RFC_15 = {
     *(f"HoodieMetadata.{name}.duration" for name in ("initialize", "sync", "scan")),
@@ -59,12 +59,12 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
         REGISTRY.register(gauge)
 
 
-def rows(*ids: str) -> pa.Table:
-    return pa.table({"id": ids, "city": [f"c{len(ids)}"] * len(ids)}, SCHEMA)
+def cities(*ids: str) -> pa.Table:
+    return pa.table({"id": ids, "city": [f"c{len(ids)}"] * len(ids)}, KEYS_AND_CITIES)
 
 
 def create(path: Path, options: dict[str, str]) -> hudi.Table:
-    return new_table(path, SCHEMA, options)
+    return new_table(path, KEYS_AND_CITIES, options)
 
 
 def value(path: Path, name: str, prefix: str = "") -> float | None:
@@ -83,10 +83,10 @@ def free_port() -> int:
 def test_everything_that_the_rfc_names_is_measured(tmp_path: Path) -> None:
     path = tmp_path / "t"
     table = create(path, ON)
-    table.upsert(rows("a", "b"))
+    table.upsert(cities("a", "b"))
     (first,) = (path / "c2").glob("*.parquet")
-    table.upsert(rows("a", "b"))
-    table.upsert(rows("a"))
+    table.upsert(cities("a", "b"))
+    table.upsert(cities("a"))
     assert value(path, "HoodieMetadata.initialize.count") == 1
     assert value(path, "HoodieMetadata.sync.count") == 3
     # the metadata table says that it is there
@@ -103,7 +103,7 @@ def test_everything_that_the_rfc_names_is_measured(tmp_path: Path) -> None:
 
 def test_counts_count_and_durations_are_milliseconds(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    create(path, ON).upsert(rows("a", "b"))
+    create(path, ON).upsert(cities("a", "b"))
     looked, scanned = (
         value(path, f"HoodieMetadata.{name}.count") or 0 for name in ("lookup_files", "scan")
     )
@@ -128,14 +128,14 @@ def test_nothing_is_measured_unless_it_is_asked_for(tmp_path: Path) -> None:
         ]
     ):
         table = create(tmp_path / str(number), options)
-        table.upsert(rows("a"))
+        table.upsert(cities("a"))
         assert table._session.opened.client.meter is NO_METER
     assert metrics._gauges == {}
 
 
 def test_names_begin_with_the_prefix(tmp_path: Path) -> None:
     path = tmp_path / "t"
-    create(path, {**ON, "hoodie.metrics.reporter.metricsname.prefix": "lake.9"}).upsert(rows("a"))
+    create(path, {**ON, "hoodie.metrics.reporter.metricsname.prefix": "lake.9"}).upsert(cities("a"))
     assert value(path, "HoodieMetadata.sync.count", "lake_9_") == 1
     assert metric_name("", Metric.SCAN, "duration") == "HoodieMetadata_scan_duration"
 
@@ -149,7 +149,7 @@ def test_prometheus_is_answered(tmp_path: Path) -> None:
     }
     paths = [tmp_path / name for name in ("one", "two")]
     for path in paths:
-        create(path, options).upsert(rows("a"))
+        create(path, options).upsert(cities("a"))
     assert len(metrics._servers) == 1
     (server, _) = metrics._servers["127.0.0.1", port]
     assert server.server_address[0] == "127.0.0.1"

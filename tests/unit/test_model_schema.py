@@ -18,7 +18,7 @@ from hudi_core.errors import SchemaError
 from hudi_core.plugin.host import FormatHost
 from hudi_core.plugin.registry import FormatRegistry
 from hudi_core.schema.arrow_types import leaves, normalise_type, walk
-from hudi_core.schema.promotions import PROMOTIONS, Promotion, can_promote
+from hudi_core.schema.casting import PROMOTIONS, Promotion, can_promote
 from hudi_core.schema.table_schema import META_COLUMNS, TableSchema
 
 NESTED = pa.schema(
@@ -66,9 +66,7 @@ def without_ids(node: Any) -> Any:
     return [without_ids(each) for each in node] if isinstance(node, list) else node
 
 
-# --- ids -----------------------------------------------------------------------
-
-
+# --- ids
 def test_ids_are_given_depth_first_after_the_meta_columns() -> None:
     schema = TableSchema.create(NESTED)
     assert schema.field_ids() == IDS
@@ -115,9 +113,7 @@ def test_equality_sees_ids() -> None:
     assert hash(schema) == hash(pickle.loads(pickle.dumps(schema)))
 
 
-# --- creation ------------------------------------------------------------------
-
-
+# --- creation
 def test_meta_columns_of_another_table_are_left_out() -> None:
     given = pa.schema([(name, pa.string()) for name in META_COLUMNS] + [("a", pa.int32())])
     assert TableSchema.create(given).names == ["a"]
@@ -148,9 +144,7 @@ def test_fields_are_found_by_path() -> None:
     assert schema.field("address.street") is None
 
 
-# --- Avro ----------------------------------------------------------------------
-
-
+# --- Avro
 def optional(name: str, kind: Any) -> dict[str, Any]:
     return {"name": name, "type": ["null", kind], "default": None}
 

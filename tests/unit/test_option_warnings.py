@@ -87,9 +87,7 @@ def _warned(options: Mapping[str, str]) -> list[str]:
     return said
 
 
-# --- names that are not known --------------------------------------------------------------------
-
-
+# --- names that are not known
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -173,9 +171,7 @@ def test_a_filter_that_makes_errors_of_warnings_does_so_every_time() -> None:
     assert not WARNED
 
 
-# --- what Hudi does and this release does not ----------------------------------------------------
-
-
+# --- what Hudi does and this release does not
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -212,9 +208,7 @@ def test_what_is_not_built_yet_is_warned_of_where_it_is_asked_for(
     assert _warned(options) == []
 
 
-# --- whole jobs ----------------------------------------------------------------------------------
-
-
+# --- whole jobs
 METRICS = "hoodie.metrics."
 LACKING = "Options without effect, as this release does not have it: "
 
@@ -259,9 +253,7 @@ def test_a_job_that_syncs_works_unchanged(metastore: HiveMetastore, tmp_path: Pa
         assert sum(connector.read(split).read_all().num_rows for split in source) == 2
 
 
-# --- where it is said ----------------------------------------------------------------------------
-
-
+# --- where it is said
 def test_every_door_points_at_its_caller(tmp_path: Path) -> None:
     options = {"hoodie.xyz": "1"}
 

@@ -42,13 +42,12 @@ from tests.unit.partitioned_index_tables import (
     check,
     create,
     group_ids,
+    keyed,
     operator,
-    rows,
 )
 
-# --- file groups ----------------------------------------------------------------------------------
 
-
+# --- file groups
 @pytest.mark.parametrize(
     ("path", "spelled"),
     [
@@ -83,14 +82,12 @@ def test_file_groups_of_the_whole_table_belong_to_no_partition() -> None:
     assert group_place("column_stats", FileId("col-stats-0001-0")) == GroupPlace(None, 1)
 
 
-# --- writes ---------------------------------------------------------------------------------------
-
-
+# --- writes
 def test_a_table_without_partitions_has_one_set_of_file_groups(tmp_path: Path) -> None:
     table = create(tmp_path, ON, None)
     assert group_ids_or_none(table) == set()
-    table.upsert(rows(range(5), "rome"))
-    result = table.upsert(rows(range(3, 8), "oslo", 2))
+    table.upsert(keyed(range(5), "rome"))
+    result = table.upsert(keyed(range(3, 8), "oslo", 2))
     assert (result.inserted, result.updated) == (3, 2)
     assert group_ids(table) == {"record-index--0000-0"}
     check(table)
@@ -103,10 +100,10 @@ def group_ids_or_none(table: hudi.Table) -> set[str]:
 
 def test_an_index_of_an_empty_table_has_no_file_group(tmp_path: Path) -> None:
     table = create(tmp_path, ON)
-    table.upsert(rows([], "rome"))
+    table.upsert(keyed([], "rome"))
     assert group_ids(table) == set()
     assert table.metadata("record_index").num_rows == 0
-    table.upsert(rows(range(5), "rome"))
+    table.upsert(keyed(range(5), "rome"))
     check(table)
 
 
@@ -115,10 +112,10 @@ def test_a_lookup_asks_the_partitions_of_the_rows_only(
 ) -> None:
     table = create(tmp_path, {**ON, MIN: "2"})
     for city in ("rome", "oslo", "lima"):
-        table.bulk_insert(rows(range(20), city))
+        table.bulk_insert(keyed(range(20), city))
     found = calls_of(monkeypatch, ShardLookup, "find")
     result = table.upsert(
-        pa.concat_tables([rows([1, 90], "oslo", 2), rows([1, 2], "lima"), rows([1], "new")])
+        pa.concat_tables([keyed([1, 90], "oslo", 2), keyed([1, 2], "lima"), keyed([1], "new")])
     )
     assert (result.inserted, result.updated) == (2, 3)
     asked = [[str(one.slice.file_id) for one in lookup.shards.values()] for lookup, _ in found]
@@ -135,7 +132,7 @@ def test_file_groups_outlive_the_write_that_made_them(tmp_path: Path) -> None:
         "hoodie.write.lock.provider": "in_process",
     }
     table = create(tmp_path, {**both, MIN: "3"})
-    table.upsert(rows(range(4), "rome"))
+    table.upsert(keyed(range(4), "rome"))
     begun: list[Transaction] = []
 
     def forsaken(transaction: Transaction) -> None:
@@ -152,24 +149,24 @@ def test_file_groups_outlive_the_write_that_made_them(tmp_path: Path) -> None:
         patched.setattr(PosixStorage, "put_if_absent", dying)
         patched.setattr(Transaction, "abort", forsaken)
         with pytest.raises(KeyboardInterrupt):
-            table.upsert(rows(range(10), "oslo"))
+            table.upsert(keyed(range(10), "oslo"))
     # the one shard that has the key, and the two that have none: all are there without the first
     other = hudi.Table.open(table.path, options={**both, MIN: "1"})
-    other.upsert(rows([7], "oslo", 2))
+    other.upsert(keyed([7], "oslo", 2))
     begun[0].heartbeat.stop()
-    other.upsert(rows([7, 8], "oslo", 3))
+    other.upsert(keyed([7, 8], "oslo", 3))
     assert {one for one in group_ids(table) if "oslo" in one} == {
         f"record-index-oslo-{shard:04d}-0" for shard in range(3)
     }
     check(table, 3)
-    assert table.upsert(rows(range(10), "oslo", 4)).updated == 2
+    assert table.upsert(keyed(range(10), "oslo", 4)).updated == 2
     check(table, 3)
 
 
 def test_names_that_other_writers_gave_are_kept(tmp_path: Path) -> None:
     """What they escape more than we do means the same partition."""
     table = create(tmp_path, ON)
-    table.upsert(rows(range(4), "a.b"))
+    table.upsert(keyed(range(4), "a.b"))
     folder = Path(table.path, ".hoodie/metadata/record_index")
     (log,) = folder.glob(".record-index-a.b-*")
     renamed = log.name.replace("a.b", "a%2Eb")
@@ -180,7 +177,7 @@ def test_names_that_other_writers_gave_are_kept(tmp_path: Path) -> None:
         if log.name.encode() in data:
             # names one letter longer would need another length: the instant tells no files then
             _without_index_files(instant)
-    table.upsert(rows(range(2, 6), "a.b", 2))
+    table.upsert(keyed(range(2, 6), "a.b", 2))
     assert group_ids(table) == {"record-index-a%2Eb-0000-0"}
     assert indexed(table, 1) == stored(table)
 
@@ -203,13 +200,11 @@ def _without_index_files(path: Path) -> None:
 
 
 # --- A record index that is kept by partitions: built, dropped, damaged, asked by tools, cut
-# --- building and dropping ------------------------------------------------------------------------
-
-
+# --- building and dropping
 def test_it_is_built_and_dropped_like_any_partition(tmp_path: Path) -> None:
     table = create(tmp_path, {**PLAIN, "hoodie.metadata.enable": "true"})
     for city in ("rome", "a/b", "oslo"):
-        table.insert(rows(range(6), city))
+        table.insert(keyed(range(6), city))
     table.delete_partitions(["oslo"])
     operator(table, ON).index("record_index")
     client = hudi.Table.open(table.path)._session.opened.client
@@ -221,21 +216,21 @@ def test_it_is_built_and_dropped_like_any_partition(tmp_path: Path) -> None:
     assert group_ids(table) == {f"record-index-{path}-0000-0" for path in ("rome", "a%2Fb", "oslo")}
     check(table)
     table = hudi.Table.open(table.path, options=ON)
-    assert table.upsert(rows(range(3, 9), "a/b", 2)).updated == 3
+    assert table.upsert(keyed(range(3, 9), "a/b", 2)).updated == 3
     check(table)
     operator(table, PLAIN).drop("record_index")
     assert not Path(table.path, ".hoodie/metadata/record_index").exists()
     client = hudi.Table.open(table.path)._session.opened.client
     assert "record_index" not in read_definitions(client.storage, client.config).raw
     # the next write that asks for it builds it
-    table.upsert(rows([1], "rome", 3))
+    table.upsert(keyed([1], "rome", 3))
     check(table)
 
 
 def test_the_number_of_file_groups_follows_the_rows_of_a_partition(tmp_path: Path) -> None:
     table = create(tmp_path, {**PLAIN, "hoodie.metadata.enable": "false"})
-    table.insert(rows(range(100), "big"))
-    table.insert(rows(range(2), "small"))
+    table.insert(keyed(range(100), "big"))
+    table.insert(keyed(range(2), "small"))
     options = {
         **ON,
         "hoodie.metadata.record.index.max.filegroup.size": "2000",
@@ -248,7 +243,7 @@ def test_the_number_of_file_groups_follows_the_rows_of_a_partition(tmp_path: Pat
         "record-index-small-0000-0",
     ]
     table = hudi.Table.open(table.path, options=ON)
-    assert table.upsert(rows(range(50, 150), "big", 2)).updated == 50
+    assert table.upsert(keyed(range(50, 150), "big", 2)).updated == 50
 
 
 @pytest.mark.parametrize(
@@ -262,14 +257,14 @@ def test_the_other_kind_of_record_index_does_not_do(
     tmp_path: Path, have: dict[str, str], index: str, refusal: str
 ) -> None:
     table = create(tmp_path, have)
-    table.insert(rows(range(4), "rome"))
+    table.insert(keyed(range(4), "rome"))
     table = hudi.Table.open(table.path, options={**PLAIN, "hoodie.index.type": index})
     for upsert in (partial(table.plan, "upsert"), table.upsert):
         with pytest.raises(InvalidOptionError, match=refusal):
-            upsert(rows([1], "rome"))
+            upsert(keyed([1], "rome"))
     # what reads the files does, and keeps the index
     simple = hudi.Table.open(table.path, options={**PLAIN, "hoodie.index.type": "SIMPLE"})
-    assert simple.upsert(rows([1, 9], "rome", 2)).updated == 1
+    assert simple.upsert(keyed([1, 9], "rome", 2)).updated == 1
     assert validate(hudi.Table.open(table.path)._session.opened.client).is_valid
 
 
@@ -278,33 +273,31 @@ def test_asking_for_the_other_kind_names_both(
     tmp_path: Path, have: dict[str, str], asked: dict[str, str]
 ) -> None:
     table = create(tmp_path, have)
-    table.insert(rows(range(4), "rome"))
+    table.insert(keyed(range(4), "rome"))
     with pytest.raises(InvalidOptionError, match="hudi metadata drop"):
-        hudi.Table.open(table.path, options=asked).insert(rows([9], "rome"))
+        hudi.Table.open(table.path, options=asked).insert(keyed([9], "rome"))
     assert table.to_arrow().num_rows == 4
 
 
 def test_without_the_index_a_write_is_refused(tmp_path: Path) -> None:
     table = create(tmp_path, {**PLAIN, "hoodie.index.type": "RECORD_LEVEL_INDEX"})
     with pytest.raises(InvalidOptionError, match="has no record index") as caught:
-        table.upsert(rows([1], "rome"))
+        table.upsert(keyed([1], "rome"))
     assert "hoodie.metadata.record.level.index.enable=true" in str(caught.value)
     assert not list(Path(table.path).rglob("*.parquet"))
 
 
-# --- damage and tools -----------------------------------------------------------------------------
-
-
+# --- damage and tools
 def test_a_lost_file_group_is_named(tmp_path: Path) -> None:
     table = create(tmp_path, {**ON, MIN: "2"})
-    table.upsert(rows(range(9), "rome"))
-    table.upsert(rows(range(9), "oslo"))
+    table.upsert(keyed(range(9), "rome"))
+    table.upsert(keyed(range(9), "oslo"))
     for lost in ("record-index-rome-0000-0", "record-index-oslo-0001-0"):
         (log,) = Path(table.path, ".hoodie/metadata/record_index").glob(f".{lost}*")
         content = log.read_bytes()
         log.unlink()
         with pytest.raises(CorruptMetadataError, match="missing"):
-            table.upsert(rows([1], "rome", 2))
+            table.upsert(keyed([1], "rome", 2))
         log.write_bytes(content)
     check(table, 2)
 
@@ -313,11 +306,11 @@ def test_an_index_without_rows_is_no_damage_to_a_compaction(
     tmp_path: Path, own_messages: Callable[[], list[str]]
 ) -> None:
     table = create(tmp_path, {**ON, "hoodie.metadata.compact.max.delta.commits": "1"})
-    table.upsert(rows([], "rome"))
+    table.upsert(keyed([], "rome"))
     folder = Path(table.path, ".hoodie/metadata/.hoodie/timeline")
     assert [*folder.glob("*.commit")]
     assert own_messages() == []
-    table.upsert(rows([1], "rome"))
+    table.upsert(keyed([1], "rome"))
     check(table)
 
 
@@ -326,20 +319,20 @@ def test_an_index_that_lost_all_is_not_taken_for_an_empty_one(tmp_path: Path, in
     table = create(tmp_path, ON)
     folder = Path(table.path, ".hoodie/metadata/record_index")
     for city in ("rome", "oslo"):
-        table.upsert(rows(range(3), city))
+        table.upsert(keyed(range(3), city))
     for file in folder.glob("*record-index-*"):
         file.unlink()
     with pytest.raises(
         CorruptMetadataError, match=r"record-index-oslo.* is missing.*repair --metadata"
     ):
-        hudi.Table.open(table.path, {**ON, "hoodie.index.type": index}).upsert(rows([9], "rome"))
+        hudi.Table.open(table.path, {**ON, "hoodie.index.type": index}).upsert(keyed([9], "rome"))
     with pytest.raises(CorruptMetadataError, match=r"record-index-oslo.* is missing"):
         look_up_keys(hudi.Table.open(table.path)._session.opened.client, ["k000001"])
     assert not [*folder.glob("*record-index-*")]
     assert table.to_arrow().num_rows == 6
     repaired = hudi.Table.open(table.path, ON)
     repaired.repair_metadata()
-    repaired.upsert(rows([9], "rome"))
+    repaired.upsert(keyed([9], "rome"))
     check(repaired)
     assert repaired.count() == 7
 
@@ -350,7 +343,7 @@ def test_an_index_built_anew_without_partitions_has_lost_nothing(tmp_path: Path)
     tools.drop("record_index")
     tools.index("record_index")
     assert group_ids(table) == set()
-    hudi.Table.open(table.path, ON).upsert(rows([1], "rome"))
+    hudi.Table.open(table.path, ON).upsert(keyed([1], "rome"))
     check(table)
 
 
@@ -358,8 +351,8 @@ def test_validation_tells_wrong_places(tmp_path: Path, monkeypatch: pytest.Monke
     # compressed, the two may differ in size, which would be noticed first
     monkeypatch.setattr(completeness, "_recorded", lambda *_: ())
     table = create(tmp_path, ON)
-    table.upsert(rows(range(3), "rome"))
-    table.upsert(rows(range(3), "oslo"))
+    table.upsert(keyed(range(3), "rome"))
+    table.upsert(keyed(range(3), "oslo"))
     folder = Path(table.path, ".hoodie/metadata/record_index")
     (rome,), (oslo,) = folder.glob(".record-index-rome*"), folder.glob(".record-index-oslo*")
     # each has the keys of the other, under its own name
@@ -379,8 +372,8 @@ def test_validation_tells_wrong_places(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_keys_are_looked_up_in_one_partition_or_in_all(tmp_path: Path) -> None:
     table = create(tmp_path, ON)
-    table.upsert(rows([1, 2], "rome"))
-    table.upsert(rows([2, 3], "oslo"))
+    table.upsert(keyed([1, 2], "rome"))
+    table.upsert(keyed([2, 3], "oslo"))
     client = hudi.Table.open(table.path)._session.opened.client
     found = look_up_keys(client, ["k000002", "k000003", "none"])
     assert {key: sorted(one.partition_name for one in some) for key, some in found.items()} == {
@@ -402,29 +395,27 @@ def test_keys_are_looked_up_in_one_partition_or_in_all(tmp_path: Path) -> None:
 
 def test_a_secondary_index_beside_it_is_kept_and_not_relied_on(tmp_path: Path) -> None:
     table = create(tmp_path, ON)
-    table.upsert(rows(range(4), "rome"))
+    table.upsert(keyed(range(4), "rome"))
     operator(table, ON).index("secondary_index_value", "value")
-    table.upsert(rows(range(2, 8), "rome", 5))
-    table.upsert(rows(range(3), "oslo", 5))
+    table.upsert(keyed(range(2, 8), "rome", 5))
+    table.upsert(keyed(range(3), "oslo", 5))
     check(table)
     assert table.to_arrow(filter=[("value", "=", 5)]).num_rows == 9
 
 
-# --- crashes --------------------------------------------------------------------------------------
-
-
+# --- crashes
 def bring_a_partition(path: str, fault: Fault | None = None) -> int:
     """Write to a new partition and to an old one; return how many steps that takes."""
     table = hudi.Table.open(path, options={**ON, MIN: "2"})
     with CountedSteps(fault) as steps:
-        table.upsert(pa.concat_tables([rows(range(6), "oslo", 2), rows([3, 9], "rome", 2)]))
+        table.upsert(pa.concat_tables([keyed(range(6), "oslo", 2), keyed([3, 9], "rome", 2)]))
     return len(steps.names)
 
 
 @pytest.mark.slow
 def test_a_writer_may_die_while_it_brings_a_partition(tmp_path: Path) -> None:
     template = create(tmp_path / "template", {**ON, MIN: "2"})
-    template.upsert(rows(range(4), "rome"))
+    template.upsert(keyed(range(4), "rome"))
     shutil.copytree(template.path, tmp_path / "whole")
     total = bring_a_partition(str(tmp_path / "whole"))
     assert total > 20
@@ -440,7 +431,7 @@ def test_a_writer_may_die_while_it_brings_a_partition(tmp_path: Path) -> None:
         assert before in (4, 11)  # none of it, or all
         check(table, 2)
         # with another number of file groups than those that are left may have been made for
-        result = hudi.Table.open(path, options={**ON, MIN: "1"}).upsert(rows(range(5), "oslo", 3))
+        result = hudi.Table.open(path, options={**ON, MIN: "1"}).upsert(keyed(range(5), "oslo", 3))
         assert result.updated == (5 if before == 11 else 0)
         groups = len([one for one in group_ids(table) if "oslo" in one])
         assert groups == (2 if before == 11 else 1)

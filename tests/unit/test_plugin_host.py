@@ -182,9 +182,7 @@ def test_the_native_format_is_found_and_loaded_like_any_other() -> None:
     assert Capability.COPY_ON_WRITE in host.capabilities
 
 
-# --- contract at load --------------------------------------------------------------------------
-
-
+# --- contract at load
 def test_a_method_needs_no_marker() -> None:
     class Own(NativeTableFormat):
         def complete_clean(self, instant: Instant, **_: Any) -> FormatCommit:
@@ -328,9 +326,7 @@ def test_a_hook_of_a_later_contract_may_be_marked_optional() -> None:
     assert host_of(Ahead()).name == "test"
 
 
-# --- contract at each call ---------------------------------------------------------------------
-
-
+# --- contract at each call
 @pytest.mark.parametrize(
     ("answer", "said"),
     [

@@ -64,9 +64,7 @@ def loaded(plugin: object) -> tuple[FormatHost, list[str]]:
     return hosts[0], [str(one.message) for one in found]
 
 
-# --- older ---------------------------------------------------------------------------------------
-
-
+# --- older
 class Former:
     """A format as it was written for the contract that had no version: the toy format's state."""
 
@@ -220,9 +218,7 @@ def test_an_argument_of_its_own_was_no_error() -> None:
     assert len(told) == 1
 
 
-# --- later ---------------------------------------------------------------------------------------
-
-
+# --- later
 class Later(NativeTableFormat):
     """Written for a contract with more hooks, arguments and abilities."""
 

@@ -45,7 +45,7 @@ from tests.tables import new_table
 MODES = ("DATA_BEFORE", "DATA_BEFORE_AFTER")
 UNCLEANED = {"hoodie.clean.automatic": "false"}
 FEW = {"hoodie.clean.commits.retained": "1"}
-SCHEMA = pa.schema(
+TYPED_COLUMNS = pa.schema(
     [
         ("id", pa.int64()),
         ("city", pa.string()),
@@ -95,8 +95,8 @@ def values(draw: random.Random, number: int) -> dict[str, Any]:
     return {"id": number, "city": "rome" if number % 3 else "oslo", **present}
 
 
-def rows_of(draw: random.Random, ids: Any) -> pa.Table:
-    return pa.Table.from_pylist([values(draw, number) for number in ids], SCHEMA)
+def drawn_rows(draw: random.Random, ids: Any) -> pa.Table:
+    return pa.Table.from_pylist([values(draw, number) for number in ids], TYPED_COLUMNS)
 
 
 def assert_same(found: list[pa.Table], wanted: list[pa.Table]) -> None:
@@ -106,7 +106,7 @@ def assert_same(found: list[pa.Table], wanted: list[pa.Table]) -> None:
         assert str(one.to_pylist()) == str(other.to_pylist())
 
 
-def create(path: Path, mode: str, schema: pa.Schema = SCHEMA, **more: Any) -> hudi.Table:
+def create(path: Path, mode: str, schema: pa.Schema = TYPED_COLUMNS, **more: Any) -> hudi.Table:
     options = {
         **UNCLEANED,
         "hoodie.table.cdc.enabled": "true",
@@ -167,14 +167,14 @@ def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_a_history_of_all_types(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(7)
     table = create(tmp_path / "t", mode)
-    table.insert(rows_of(draw, range(40)))
+    table.insert(drawn_rows(draw, range(40)))
     begin = table.timeline.completed_writes()[-1]
     ends = []
     for step in range(4):
         some = draw.sample(range(60), 15)
         write = table.delete if step == 2 else table.upsert
-        ends.append(write(rows_of(draw, some)).instant)
-    table.upsert(rows_of(draw, [1, 3]))
+        ends.append(write(drawn_rows(draw, some)).instant)
+    table.upsert(drawn_rows(draw, [1, 3]))
     asked: list[dict[str, Any]] = [
         {},
         {"images": "struct"},
@@ -578,16 +578,16 @@ FEED = {
 }
 
 
-def rows(*ids: int, value: str = "a") -> pa.Table:
+def in_rome(*ids: int, value: str = "a") -> pa.Table:
     return pa.table({"id": list(ids), "city": ["rome"] * len(ids), "value": [value] * len(ids)})
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
-    made = hudi.Table.create(tmp_path / "t", rows(1), record_key="id", partition_by="city")
-    made.insert(rows(1, 2))
-    made.upsert(rows(2, 3, value="b"))
-    made.delete(rows(1))
+    made = hudi.Table.create(tmp_path / "t", in_rome(1), record_key="id", partition_by="city")
+    made.insert(in_rome(1, 2))
+    made.upsert(in_rome(2, 3, value="b"))
+    made.delete(in_rome(1))
     return made
 
 

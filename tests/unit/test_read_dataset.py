@@ -27,19 +27,19 @@ from hudi_core.read import known_state
 from hudi_core.read.query import SnapshotQuery
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system import FileSystemView
-from tests.tables import new_table
+from tests.tables import FORMATS, new_table
 
 
-def rows(*numbers: int, city: str) -> pa.Table:
+def halves(*numbers: int, city: str) -> pa.Table:
     return pa.table(
         {"id": [*numbers], "city": [city] * len(numbers), "v": [n / 2 for n in numbers]}
     )
 
 
 def make(path: Path) -> hudi.Table:
-    made = new_table(path, rows(1, city="").schema)
-    made.insert(pa.concat_tables([rows(1, 2, city="oslo"), rows(3, 4, city="rome")]))
-    made.bulk_insert(rows(5, 6, city="rome"))
+    made = new_table(path, halves(1, city="").schema)
+    made.insert(pa.concat_tables([halves(1, 2, city="oslo"), halves(3, 4, city="rome")]))
+    made.bulk_insert(halves(5, 6, city="rome"))
     return made
 
 
@@ -223,7 +223,6 @@ def test_unknown_columns_and_what_would_pass_by_our_reader_are_refused(
 
 
 # --- tables and datasets that stay open and are read again: what they plan anew, and what they
-FORMATS = ("native", "iceberg", "delta")
 UPSERT = """
 import sys
 import pyarrow as pa
@@ -235,9 +234,9 @@ hudi.Table.open(sys.argv[1], {}).upsert(rows)
 
 
 def again_make(path: Path, format_name: str, **options: Any) -> hudi.Table:
-    made = new_table(path, rows(1, city="").schema, options, format=format_name)
-    made.insert(pa.concat_tables([rows(1, 2, city="oslo"), rows(3, 4, city="rome")]))
-    made.bulk_insert(rows(5, 6, city="rome"))
+    made = new_table(path, halves(1, city="").schema, options, format=format_name)
+    made.insert(pa.concat_tables([halves(1, 2, city="oslo"), halves(3, 4, city="rome")]))
+    made.bulk_insert(halves(5, 6, city="rome"))
     return made
 
 
@@ -324,12 +323,12 @@ def test_rollbacks_and_replacements_are_seen(tmp_path: Path, format_name: str) -
     made = again_make(tmp_path / "t", format_name)
     table = hudi.Table.open(made.path)
     assert table.count() == 6
-    last = made.delete(rows(5, 6, city="rome"))
+    last = made.delete(halves(5, 6, city="rome"))
     assert table.count() == 4
     made.rollback(last.instant)
     assert table.count() == 6
     assert table.to_arrow(["id"]).num_rows == 6
-    made.insert_overwrite(rows(7, city="rome"))
+    made.insert_overwrite(halves(7, city="rome"))
     assert sorted(table.to_arrow(["id"])["id"].to_pylist()) == [1, 2, 7]
     before = table.scan()
     made.alter(add_columns={"w": pa.int64()})
@@ -343,8 +342,8 @@ def test_a_refreshed_dataset_keeps_its_filter_and_its_past_state(tmp_path: Path)
     first = table.timeline.completed_writes()[0]
     few = table.scan([("city", "=", "rome")]).filter(pc.field("id") > 3)
     past = table.scan(as_of=first)
-    table.upsert(rows(9, city="rome"))
-    table.upsert(rows(10, city="oslo"))
+    table.upsert(halves(9, city="rome"))
+    table.upsert(halves(10, city="oslo"))
 
     assert sorted(few.to_table(["id"])["id"].to_pylist()) == [4, 5, 6]
     assert sorted(few.refreshed().to_table(["id"])["id"].to_pylist()) == [4, 5, 6, 9]
@@ -395,7 +394,7 @@ def test_a_state_that_another_thread_has_found_is_not_taken_for_the_own(tmp_path
     assert table.count() == 6
     # a copy, for what is the very same object is not compared
     opened = table._session.opened.seeing(copy(table._session.opened.client.timeline()))
-    made.upsert(rows(9, city="rome"))
+    made.upsert(halves(9, city="rome"))
     latest, plain = table._session.latest, Timeline.__eq__
     newer = table._session.opened.client.timeline()
     others: list[SnapshotQuery] = []

@@ -29,7 +29,7 @@ from hudi_core.services.metadata import MetadataOperator
 from hudi_core.txn.table_lock import table_lock
 from tests.tables import new_table
 
-SCHEMA = pa.schema(
+FILTERED = pa.schema(
     [
         ("id", pa.int32()),
         ("name", pa.string()),
@@ -54,12 +54,12 @@ ROWS = pa.Table.from_pylist(
         }
         for n, name in ((1, "a"), (2, "b"), (3, None), (4, "d'; DROP TABLE t --"))
     ],
-    SCHEMA,
+    FILTERED,
 )
 
 
 def ids(row_filter: Any) -> list[int]:
-    wanted = to_filter(row_filter, SCHEMA)
+    wanted = to_filter(row_filter, FILTERED)
     assert wanted is not None
     found: list[int] = ROWS.filter(wanted.expression)["id"].to_pylist()
     return found
@@ -108,7 +108,7 @@ def test_an_expression_is_taken_as_it_is() -> None:
 
 @pytest.mark.parametrize("nothing", [None, [], ()])
 def test_no_filter(nothing: Any) -> None:
-    assert to_filter(nothing, SCHEMA) is None
+    assert to_filter(nothing, FILTERED) is None
 
 
 @pytest.mark.parametrize(
@@ -143,23 +143,23 @@ def test_no_filter(nothing: Any) -> None:
 )
 def test_what_does_not_fit_is_refused_by_name(row_filter: Any, named: str) -> None:
     with pytest.raises(SchemaError, match=named):
-        to_filter(row_filter, SCHEMA)
+        to_filter(row_filter, FILTERED)
 
 
 def test_unknown_columns_are_named() -> None:
-    require_columns(["id", "name"], SCHEMA)
-    require_columns(None, SCHEMA)
+    require_columns(["id", "name"], FILTERED)
+    require_columns(None, FILTERED)
     for asked, said in (
         (["x", "id", "y"], r"no column 'x', 'y'.*id, name"),
         (["id", "name", "id"], "'id' are asked for twice"),
     ):
         with pytest.raises(SchemaError, match=said):
-            require_columns(asked, SCHEMA)
+            require_columns(asked, FILTERED)
 
 
 def test_operators_are_listed() -> None:
     with pytest.raises(SchemaError) as caught:
-        to_filter([("id", "~", 1)], SCHEMA)
+        to_filter([("id", "~", 1)], FILTERED)
     assert all(operator in str(caught.value) for operator in OPERATORS)
 
 
@@ -417,7 +417,7 @@ OPTIONS = {
 Names = set[str]
 
 
-def rows(
+def rides(
     keys: Sequence[int], rider: Callable[[int], str | None], ts: int = 1, shift: int = 0
 ) -> pa.Table:
     return pa.table(
@@ -460,7 +460,7 @@ def found_ids(table: hudi.Table, row_filter: Any) -> list[str]:
 @pytest.mark.parametrize("version", [8, 9])
 def test_equality_reads_the_files_of_the_value(tmp_path: Path, version: int) -> None:
     table = create(tmp_path, version)
-    table.upsert(rows(range(16), by_number))
+    table.upsert(rides(range(16), by_number))
     table = add_index(table, "rider")
     rider = pc.field("rider")
     assert planned(table, rider == "r$\\3") == {"c3"}
@@ -482,13 +482,13 @@ def test_equality_reads_the_files_of_the_value(tmp_path: Path, version: int) -> 
 
 def test_the_index_follows_writes(tmp_path: Path) -> None:
     table = create(tmp_path)
-    table.upsert(rows(range(16), by_number))
+    table.upsert(rides(range(16), by_number))
     table = add_index(table, "rider")
     # new values, the same ones elsewhere, rows that go
-    table.upsert(rows([1], lambda _: "new", 2))
-    table.upsert(rows([2], by_number, 2, shift=3))
-    table.delete(rows([3], by_number))
-    table.insert_overwrite(rows([100], lambda _: "only", 1))
+    table.upsert(rides([1], lambda _: "new", 2))
+    table.upsert(rides([2], by_number, 2, shift=3))
+    table.delete(rides([3], by_number))
+    table.insert_overwrite(rides([100], lambda _: "only", 1))
     table = hudi.Table.open(table.path, options=OPTIONS)
     rider = pc.field("rider")
     assert planned(table, rider == "new") == {"c1"}
@@ -506,7 +506,7 @@ def test_the_index_follows_writes(tmp_path: Path) -> None:
 
 def test_numbers_are_found_by_their_text(tmp_path: Path) -> None:
     table = create(tmp_path)
-    table.upsert(rows([0, 1, 2, 10, 11], by_number))
+    table.upsert(rides([0, 1, 2, 10, 11], by_number))
     table = add_index(table, "code")
     assert planned(table, pc.field("code") == 1) == {"c1", "c3"}
     assert found_ids(table, pc.field("code") == 1) == ["k1", "k11"]
@@ -520,14 +520,14 @@ def test_numbers_are_found_by_their_text(tmp_path: Path) -> None:
 def test_keys_in_several_file_groups_are_all_found(tmp_path: Path, before: bool) -> None:
     """Inserts look nothing up; the record index knows one place of each key."""
     table = create(tmp_path)
-    table.upsert(rows(range(16), by_number))
-    twice = rows([3], by_number, 1, shift=1)
+    table.upsert(rides(range(16), by_number))
+    twice = rides([3], by_number, 1, shift=1)
     if before:
         table.insert(twice)
     table = add_index(table, "rider")
     if not before:
         assert len(planned(table, pc.field("rider") == "r$\\3")) == 1
-        table.upsert(rows([4], by_number, 2, shift=3))
+        table.upsert(rides([4], by_number, 2, shift=3))
         opened = hudi.Table.open(table.path)._session.opened.client
         # what moves is in one place
         assert not has_repeated_keys(read_definitions(opened.storage, opened.config))
@@ -538,9 +538,9 @@ def test_keys_in_several_file_groups_are_all_found(tmp_path: Path, before: bool)
 
 def test_past_states_and_sessions_without_it_are_read_without_it(tmp_path: Path) -> None:
     table = create(tmp_path)
-    first = table.upsert(rows(range(16), by_number)).instant.requested_time
+    first = table.upsert(rides(range(16), by_number)).instant.requested_time
     table = add_index(table, "rider")
-    table.upsert(rows([1], lambda _: "new", 2))
+    table.upsert(rides([1], lambda _: "new", 2))
     table = hudi.Table.open(table.path, options=OPTIONS)
     found = table.to_arrow(filter=pc.field("rider") == "r$\\1", as_of=first)
     assert found.column("id").to_pylist() == ["k1"]
@@ -553,7 +553,7 @@ def test_an_index_made_again_on_another_column_loses_no_row_of_an_open_dataset(
     tmp_path: Path,
 ) -> None:
     table = new_table(tmp_path / "t", RIDES, OPTIONS, partition_by=None, ordering_field=None)
-    whole = rows(range(6), by_number).set_column(1, "city", pa.array([f"c{n}" for n in range(6)]))
+    whole = rides(range(6), by_number).set_column(1, "city", pa.array([f"c{n}" for n in range(6)]))
     for number in range(6):
         table.insert(whole.slice(number, 1), options={"hoodie.parquet.small.file.limit": "0"})
     table.create_index("secondary_index_x", "rider")
@@ -570,7 +570,7 @@ def test_an_index_made_again_on_another_column_loses_no_row_of_an_open_dataset(
 def test_an_index_of_the_record_key_is_the_record_index(tmp_path: Path, using: str | None) -> None:
     options = {key: value for key, value in OPTIONS.items() if "record" not in key.lower()}
     options["hoodie.index.type"] = "SIMPLE"
-    table = new_table(tmp_path / "t", rows(range(4), by_number), options, partition_by=None)
+    table = new_table(tmp_path / "t", rides(range(4), by_number), options, partition_by=None)
     with pytest.raises(TableServiceError, match="record index is of the record key, and not of"):
         table.create_index("of_keys", "city", using="record_index")
     with pytest.raises(TableServiceError, match="would be of 2 columns: id, city"):
@@ -586,7 +586,7 @@ def test_an_index_of_the_record_key_is_the_record_index(tmp_path: Path, using: s
 
 def test_the_record_index_takes_those_that_need_it_along_when_asked(tmp_path: Path) -> None:
     table = create(tmp_path)
-    table.insert(rows(range(4), by_number))
+    table.insert(rides(range(4), by_number))
     table.create_index("of_rider", "rider")
     with pytest.raises(TableServiceError, match="secondary_index_of_rider go through the record"):
         table.drop_index("record_index")

@@ -34,9 +34,8 @@ from hudi_core.model.actions import CleanMetadata, CleanPartitionMetadata
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from hudi_core.model.files import BasePath, FileId, PartitionPath
 from hudi_core.model.instant import Action, Instant, State
-from hudi_core.model.instant_time import InstantTime, parse_query_time, to_datetime
+from hudi_core.model.instant_time import UTC_TIMELINE, InstantTime, parse_query_time, to_datetime
 from hudi_core.model.protocols import TimelineView
-from hudi_core.model.timeline_zone import UTC_TIMELINE
 from hudi_core.read.changes.incremental import IncrementalQuery
 from hudi_core.read.file_reader import can_push_down
 from hudi_core.read.filters import Filter, to_filter
@@ -49,7 +48,7 @@ from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.serde import encode
 from tests.tables import new_table
 
-SCHEMA = TableSchema.create(pa.schema([("id", pa.int64()), ("region", pa.string())]))
+REGIONS = TableSchema.create(pa.schema([("id", pa.int64()), ("region", pa.string())]))
 
 
 def at(n: int) -> InstantTime:
@@ -72,7 +71,7 @@ class Builder:
             name="t",
             record_key_fields=("id",),
             partition_fields=("region",),
-            create_schema=SCHEMA.to_avro("t"),
+            create_schema=REGIONS.to_avro("t"),
         )
         storage = PosixStorage(str(root), fsync=False)
         self.client = TableMetaClient(BasePath(str(root)), storage, self.config, StorageOptions())
@@ -180,7 +179,7 @@ class Builder:
         return sorted((row["ts_ms"], row["op"]) for row in rows)
 
     def _base_file(self, path: str, partition: str, rows: Mapping[int, int]) -> None:
-        schema = SCHEMA.with_meta()
+        schema = REGIONS.with_meta()
         table = pa.Table.from_pylist(
             [
                 {

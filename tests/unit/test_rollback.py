@@ -27,27 +27,24 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.table_handle import OpenTable
-from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.active import ActiveTimeline, late_writes
 from hudi_core.timeline.clock import TimelineClock
-from hudi_core.timeline.late_writes import late_writes
 from hudi_core.timeline.serde import encode
 from hudi_core.txn.recovery import rollback
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from tests.foreign import by_hudi_rs
-from tests.tables import new_table
-
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
+from tests.tables import SCHEMA, new_table
 
 
-def rows(*ids: str, ts: int = 1) -> pa.Table:
+def x_rows(*ids: str, ts: int = 1) -> pa.Table:
     return pa.table({"id": list(ids), "part": ["x"] * len(ids), "ts": [ts] * len(ids)}, SCHEMA)
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
     """Give a table with two rows."""
-    return new_table(tmp_path / "t", rows("a", "b"), ordering_field=None)
+    return new_table(tmp_path / "t", x_rows("a", "b"), ordering_field=None)
 
 
 def opened(table: hudi.Table) -> OpenTable:
@@ -59,7 +56,7 @@ def content(table: hudi.Table) -> list[tuple[str, int]]:
     return sorted(zip(found["id"].to_pylist(), found["ts"].to_pylist(), strict=True))
 
 
-def base_files(table: hudi.Table) -> set[Path]:
+def x_files(table: hudi.Table) -> set[Path]:
     return set(Path(table.path).glob("x/*.parquet"))
 
 
@@ -68,16 +65,16 @@ def base_files(table: hudi.Table) -> set[Path]:
 
 
 def test_a_savepoint_holds_its_write(table: hudi.Table) -> None:
-    result = table.upsert(rows("a", ts=2))
+    result = table.upsert(x_rows("a", ts=2))
     assert result.instant is not None
     active = opened(table).client.active
     saved = Instant(result.instant.requested_time, Action.SAVEPOINT, State.INFLIGHT)
     active.to_inflight(saved)
     completed = active.complete(saved, TimelineClock(active).next_time(), b"x")
-    before = base_files(table)
+    before = x_files(table)
     with pytest.raises(TableServiceError, match=r"savepoint holds it.*Delete the savepoint"):
         table.rollback(result.instant)
-    assert base_files(table) == before
+    assert x_files(table) == before
     assert content(table) == [("a", 2), ("b", 1)]
 
     for state in (State.COMPLETED, State.INFLIGHT):
@@ -87,8 +84,6 @@ def test_a_savepoint_holds_its_write(table: hudi.Table) -> None:
 
 
 # --- progress
-
-
 def test_progress_counts_the_files_that_go(table: hudi.Table) -> None:
     many = pa.concat_tables(
         pa.table({"id": [part], "part": [part], "ts": [1]}, SCHEMA) for part in "xyz"
@@ -135,8 +130,8 @@ def test_a_write_over_cleaned_files_stays(
 ) -> None:
     if not named:
         without_names(monkeypatch)
-    (first,) = base_files(table)
-    result = table.upsert(rows("a", ts=2))
+    (first,) = x_files(table)
+    result = table.upsert(x_rows("a", ts=2))
     assert result.instant is not None
     whole = first.read_bytes()
     first.unlink()
@@ -153,12 +148,15 @@ def test_a_write_over_cleaned_files_stays(
 
 @pytest.mark.parametrize(
     "replacing",
-    [lambda table: table.delete_partitions(["x"]), lambda table: table.insert_overwrite(rows("c"))],
+    [
+        lambda table: table.delete_partitions(["x"]),
+        lambda table: table.insert_overwrite(x_rows("c")),
+    ],
 )
 def test_replaced_groups_must_be_there(
     replacing: Callable[[hudi.Table], hudi.CommitResult], table: hudi.Table
 ) -> None:
-    (first,) = base_files(table)
+    (first,) = x_files(table)
     result = replacing(table)
     assert result.instant is not None
     whole, now = first.read_bytes(), content(table)
@@ -179,7 +177,7 @@ def test_replaced_groups_must_be_there(
 def half_done(table: hudi.Table, target: Instant, state: State) -> InstantTime:
     """Leave what a rollback leaves that died before it deleted a file."""
     client = opened(table).client
-    names = [path.name for path in base_files(table) if target.requested_time in path.name]
+    names = [path.name for path in x_files(table) if target.requested_time in path.name]
     plan = make_plan(client.storage.root, target, {PartitionPath("x"): names})
     requested = Instant(TimelineClock(client.active).next_time(), Action.ROLLBACK, State.REQUESTED)
     client.active.create_requested(requested, encode(plan))
@@ -196,19 +194,19 @@ def rollbacks(table: hudi.Table) -> list[tuple[str, State]]:
 
 @pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
 def test_a_rollback_of_the_same_write_is_finished(state: State, table: hudi.Table) -> None:
-    result = table.upsert(rows("a", ts=2))
+    result = table.upsert(x_rows("a", ts=2))
     assert result.instant is not None
     begun = half_done(table, result.instant, state)
     done = table.rollback(result.instant)
     assert (done.requested_time, done.state) == (begun, State.COMPLETED)
     assert rollbacks(table) == [(begun, State.COMPLETED)]
     assert content(table) == [("a", 1), ("b", 1)]
-    assert len(base_files(table)) == 1
+    assert len(x_files(table)) == 1
 
 
 def test_a_rollback_of_another_write_is_finished_first(table: hudi.Table) -> None:
-    middle = table.upsert(rows("a", ts=2)).instant
-    last = table.upsert(rows("a", ts=3)).instant
+    middle = table.upsert(x_rows("a", ts=2)).instant
+    last = table.upsert(x_rows("a", ts=3)).instant
     assert middle is not None
     assert last is not None
     begun = half_done(table, last, State.REQUESTED)
@@ -221,7 +219,7 @@ def test_a_rollback_of_another_write_is_finished_first(table: hudi.Table) -> Non
 def test_a_rollback_that_is_complete_is_not_made_again(
     table: hudi.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = table.upsert(rows("a", ts=2))
+    result = table.upsert(x_rows("a", ts=2))
     assert result.instant is not None
 
     def killed(*_: object) -> None:
@@ -255,8 +253,8 @@ def clean(_: hudi.Table, __: Instant, first: Path) -> None:
 def test_a_rollback_is_given_up_when_it_may_not_be_any_more(
     by: str, meanwhile: Callable[[hudi.Table, Instant, Path], None], table: hudi.Table
 ) -> None:
-    (first,) = base_files(table)
-    written = table.upsert(rows("a", ts=2)).instant
+    (first,) = x_files(table)
+    written = table.upsert(x_rows("a", ts=2)).instant
     assert written is not None
     half_done(table, written, State.REQUESTED)
     meanwhile(table, written, first)
@@ -264,21 +262,21 @@ def test_a_rollback_is_given_up_when_it_may_not_be_any_more(
     if by == "operator":
         with pytest.raises((HistoryExpiredError, TableServiceError), match="cannot be rolled back"):
             table.rollback(written)
-    table.upsert(rows("b", ts=5))
+    table.upsert(x_rows("b", ts=5))
 
     assert rollbacks(table) == []
     assert content(table) == [("a", 2), ("b", 5)]
 
 
 def test_a_rollback_that_has_deleted_goes_on_whatever_came_since(table: hudi.Table) -> None:
-    written = table.upsert(rows("a", ts=2)).instant
+    written = table.upsert(x_rows("a", ts=2)).instant
     assert written is not None
     begun = half_done(table, written, State.REQUESTED)
-    (newest,) = (path for path in base_files(table) if written.requested_time in path.name)
+    (newest,) = (path for path in x_files(table) if written.requested_time in path.name)
     newest.unlink()
     save(table, written, newest)
 
-    table.upsert(rows("b", ts=5))
+    table.upsert(x_rows("b", ts=5))
 
     assert rollbacks(table) == [(begun, State.COMPLETED)]
     assert content(table) == [("a", 1), ("b", 5)]

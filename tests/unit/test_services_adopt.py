@@ -161,8 +161,7 @@ def test_fields_keep_the_ids_that_they_carry() -> None:
         TableSchema.adopt(pa.schema([field("a", 7), field("b", 7)]))
 
 
-# --- the record ----------------------------------------------------------------------------------
-
+# --- the record
 TIME = InstantTime("20240101000000000")
 NAME = BaseFileName.parse(f"f-0_0-0-0_{TIME}.parquet")
 
@@ -207,9 +206,7 @@ def test_a_damaged_record_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> N
         AdoptionRecord.load(storage)
 
 
-# --- second names --------------------------------------------------------------------------------
-
-
+# --- second names
 def test_a_file_gets_a_second_name(tmp_path: Path) -> None:
     storage = PosixStorage(str(tmp_path))
     storage.put("a", b"1")

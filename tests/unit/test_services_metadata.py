@@ -44,10 +44,9 @@ from hudi_core.txn.table_lock import lock_at
 from tests.foreign import by_hudi_rs
 from tests.hudi_tables import VERSION_6
 from tests.samples import IS_WHOLE
-from tests.tables import new_table
+from tests.tables import SCHEMA, new_table
 from tests.unit.mortal_tables import deaths
 
-SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string()), ("ts", pa.int64())])
 OPTIONS = {
     "hoodie.metadata.enable": "false",
     "hoodie.metadata.index.column.stats.file.group.count": "1",
@@ -56,15 +55,15 @@ OPTIONS = {
 ENABLED = {**OPTIONS, "hoodie.metadata.enable": "true"}
 
 
-def rows(*parts: str, ts: int = 1) -> pa.Table:
+def part_rows(*parts: str, ts: int = 1) -> pa.Table:
     found = [{"id": f"{part}{n}", "part": part, "ts": ts + n} for part in parts for n in range(2)]
     return pa.Table.from_pylist(found, SCHEMA)
 
 
 def made_table(path: Path, options: dict[str, str] = OPTIONS) -> hudi.Table:
     table = new_table(path, SCHEMA, options)
-    table.upsert(rows("x", "y"))
-    table.upsert(rows("x", ts=5))
+    table.upsert(part_rows("x", "y"))
+    table.upsert(part_rows("x", ts=5))
     return table
 
 
@@ -125,7 +124,7 @@ def test_a_deliberate_lie_shows_who_lists_from_it(tmp_path: Path) -> None:
     path = tmp_path / "t"
     made_table(path)
     operator(opened(path)).create()
-    hudi.Table.open(str(path), OPTIONS).upsert(rows("z"))
+    hudi.Table.open(str(path), OPTIONS).upsert(part_rows("z"))
     last = metadata_client(opened(path)).timeline().completed_writes()[-1]
     [log] = (path / ".hoodie/metadata/files").glob(f".*{last.requested_time}*")
     log.unlink()
@@ -184,7 +183,7 @@ def test_a_partition_comes_and_goes_without_the_others(tmp_path: Path) -> None:
     assert (report.is_valid, report.checked[BLOOM_FILTERS]) == (True, 3)
     with pytest.raises(TableServiceError, match="already"):
         operator(client).index(BLOOM_FILTERS)
-    hudi.Table.open(str(path), OPTIONS).upsert(rows("x", ts=5))
+    hudi.Table.open(str(path), OPTIONS).upsert(part_rows("x", ts=5))
     assert validate(opened(path)).checked[BLOOM_FILTERS] == 4
     operator(opened(path)).drop(BLOOM_FILTERS)
     assert BLOOM_FILTERS not in StoredPartitions.of(opened(path).config).complete
@@ -207,9 +206,9 @@ def test_a_dropped_partition_comes_back_with_the_next_write_that_asks_for_it(
     made_table(path, ENABLED)
     operator(opened(path)).drop(COLUMN_STATS)
     assert COLUMN_STATS not in read_definitions(opened(path).storage, opened(path).config).raw
-    hudi.Table.open(str(path), OPTIONS).upsert(rows("x", ts=5))
+    hudi.Table.open(str(path), OPTIONS).upsert(part_rows("x", ts=5))
     assert COLUMN_STATS not in StoredPartitions.of(opened(path).config).complete
-    hudi.Table.open(str(path), ENABLED).upsert(rows("x", ts=5))
+    hudi.Table.open(str(path), ENABLED).upsert(part_rows("x", ts=5))
     assert validate(opened(path)).checked[COLUMN_STATS] > 0
     assert validate(opened(path)).is_valid
     require_right(path)
@@ -247,7 +246,7 @@ def test_another_engines_indexing_is_left_to_it(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedTableError, match="indexing"):
         operator(client).index(BLOOM_FILTERS)
     with pytest.raises(UnsupportedTableError, match="indexing"):
-        hudi.Table.open(str(path), OPTIONS).upsert(rows("x", ts=5))
+        hudi.Table.open(str(path), OPTIONS).upsert(part_rows("x", ts=5))
 
 
 def test_an_indexing_of_what_is_no_index_is_refused(tmp_path: Path) -> None:
@@ -260,7 +259,7 @@ def test_an_indexing_of_what_is_no_index_is_refused(tmp_path: Path) -> None:
         forged = Instant(time, Action.INDEXING, State.REQUESTED)
         client.active.create_requested(forged, encode(IndexPlan(index_partition_infos=(info,))))
         with pytest.raises(CorruptMetadataError, match="Nothing was changed"):
-            hudi.Table.open(str(path), OPTIONS).upsert(rows("x", ts=5))
+            hudi.Table.open(str(path), OPTIONS).upsert(part_rows("x", ts=5))
         client.active.delete(forged)
     require_right(path)
 
@@ -294,7 +293,7 @@ def test_looking(tmp_path: Path) -> None:
     assert f"{located['x0'][0].file_id}_" in listed[0].name
     assert look_up_keys(opened(path), ["x0"], "x") == located
     assert look_up_keys(opened(path), ["x0"], "y") == {}
-    hudi.Table.open(str(path), OPTIONS).upsert(rows("y"))
+    hudi.Table.open(str(path), OPTIONS).upsert(part_rows("y"))
     metadata = metadata_client(opened(path))
     metadata.active.delete(metadata.timeline().completed_writes()[-1])
     stale = metadata_stats(opened(path))
@@ -318,8 +317,7 @@ def test_metadata_tables_of_old_tables_are_not_asked(real_tables: Callable[[str]
     assert validation.is_valid
 
 
-# --- dying ------------------------------------------------------------------
-
+# --- dying
 APART = 1 if IS_WHOLE else 7
 """How many steps lie between two deaths of one way; odd, as every other death is tried again."""
 
@@ -360,7 +358,7 @@ def test_a_death_at_any_step_is_made_good(
             # an operator tries again
             act(opened(path))
         # or the next writer comes along
-        hudi.Table.open(str(path), OPTIONS).upsert(rows("x", ts=5))
+        hudi.Table.open(str(path), OPTIONS).upsert(part_rows("x", ts=5))
         require_right(path)
         client = opened(path)
         assert not client.timeline().pending().instants

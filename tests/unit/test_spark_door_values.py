@@ -22,7 +22,7 @@ from pyspark_hudi import DefaultSource
 from pyspark_hudi.options import SourceOptions
 from pyspark_hudi.reader import HudiReader
 
-SCHEMA = pa.schema(
+DOOR_COLUMNS = pa.schema(
     [
         ("s", pa.string()),
         ("n", pa.int32()),

@@ -25,7 +25,7 @@ from hudi_core.services import create
 from hudi_core.services.placement import with_placement
 from hudi_core.storage.claims import Claim, claims_of, put_claim, release_claim
 from hudi_core.storage.posix import PosixStorage
-from tests.federated_tables import Store, is_data, many, new_table, ordered
+from tests.federated_tables import Store, is_data, many, ordered, placed_table
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def files(root: str) -> list[str]:
 @pytest.mark.parametrize("table_format", ["native", "iceberg"])
 def test_tables_share_a_storage_path(store: Store, table_format: str) -> None:
     root = store.new()
-    one = new_table(store, table_format, root=root, name="one")
-    two = new_table(store, "native", root=root, name="two")
+    one = placed_table(store, table_format, root=root, name="one")
+    two = placed_table(store, "native", root=root, name="two")
     one.table.insert(many(range(12), 1))
     two.table.insert(many(range(5), 2))
     one.table.upsert(many(range(12), 3))
@@ -58,16 +58,16 @@ def test_tables_share_a_storage_path(store: Store, table_format: str) -> None:
 
 def test_one_name_is_taken_once(store: Store) -> None:
     root = store.new()
-    first = new_table(store, root=root)
+    first = placed_table(store, root=root)
     first.table.insert(many(range(3), 1))
     base = store.new("other")
     with pytest.raises(StoragePathTakenError, match=f"{first.base} has the name trips"):
-        new_table(store, root=root, base=base)
+        placed_table(store, root=root, base=base)
     assert files(base) == []
     # in another one it is free, and here once the first is gone
-    new_table(store, base=base).table.insert(many(range(2), 1))
+    placed_table(store, base=base).table.insert(many(range(2), 1))
     first.table.drop()
-    again = new_table(store, root=root)
+    again = placed_table(store, root=root)
     again.table.insert(many(range(2), 1))
     assert ordered(again.table.to_arrow()) == ordered(many(range(2), 1))
 
@@ -77,11 +77,11 @@ def test_a_table_whose_log_is_in_the_storage_path_is_alone(
     store: Store, formats: tuple[str, str]
 ) -> None:
     root = store.new()
-    first = new_table(store, formats[0], root=root, name="first")
+    first = placed_table(store, formats[0], root=root, name="first")
     first.table.insert(many(range(6), 1))
     base = store.new("second")
     with pytest.raises(StoragePathTakenError, match=r"the table first at .*delta format"):
-        new_table(store, formats[1], root=root, base=base, name="second")
+        placed_table(store, formats[1], root=root, base=base, name="second")
     assert files(base) == []
     assert [one.table for one in claims_of(PosixStorage(root))] == ["first"]
     assert ordered(first.table.to_arrow()) == ordered(many(range(6), 1))
@@ -92,17 +92,17 @@ def test_what_lies_in_the_storage_path_already_is_left_alone(store: Store) -> No
     root = store.new()
     store.put(root, "_delta_log/00000000000000000000.json", b"{}\n")
     with pytest.raises(StoragePathTakenError, match="_delta_log is there already"):
-        new_table(store, "delta", root=root)
+        placed_table(store, "delta", root=root)
     assert store.files(root) == ["_delta_log/00000000000000000000.json"]
     root = store.new()
     store.put(root, "0a/trips/left.parquet", b"")
     with pytest.raises(StoragePathTakenError, match="folder of the table's name"):
-        new_table(store, root=root)
+        placed_table(store, root=root)
     assert store.files(root) == ["0a/trips/left.parquet"]
 
 
 def test_overwriting_a_table_takes_its_files_along(store: Store) -> None:
-    federated = new_table(store)
+    federated = placed_table(store)
     federated.table.insert(many(range(9), 1))
     given = {
         "hoodie.table.name": "trips",
@@ -131,9 +131,9 @@ def test_a_creation_that_died_is_made_again(store: Store, monkeypatch: Any) -> N
         with monkeypatch.context() as patched:
             patched.setattr(create, "_put_properties", _die)
             with pytest.raises(_DiedError):
-                new_table(store, table_format, root=root, base=base)
+                placed_table(store, table_format, root=root, base=base)
         assert [one.table for one in claims_of(PosixStorage(root))] == ["trips"]
-        made = new_table(store, table_format, root=root, base=base)
+        made = placed_table(store, table_format, root=root, base=base)
         made.table.insert(many(range(3), 1))
         assert ordered(made.table.to_arrow()) == ordered(many(range(3), 1))
         made.table.drop()
@@ -162,15 +162,15 @@ def test_storage_paths_that_would_meet_are_refused(store: Store, path: str, reas
     more = {"hoodie.storage.path.partitions": f"city=a* -> {text.split(',')[-1]}"}
     options = more if "," in text else {}
     with pytest.raises(InvalidOptionError, match=reason):
-        new_table(store, base=base, root=text, options=options)
+        placed_table(store, base=base, root=text, options=options)
     assert files(base) == []
 
 
 def test_the_folder_of_a_delta_table_is_not_below_its_log(store: Store) -> None:
     root = store.new()
     with pytest.raises(InvalidOptionError, match="table's folder is below it"):
-        new_table(store, "delta", root=root, base=f"{root}/tables/one")
-    inside = new_table(store, "iceberg", root=root, base=f"{root}/tables/one")
+        placed_table(store, "delta", root=root, base=f"{root}/tables/one")
+    inside = placed_table(store, "iceberg", root=root, base=f"{root}/tables/one")
     inside.table.insert(many(range(3), 1))
     inside.require_placed()
     assert inside.table.validate().orphans == ()
@@ -179,13 +179,13 @@ def test_the_folder_of_a_delta_table_is_not_below_its_log(store: Store) -> None:
 @pytest.mark.parametrize("name", ["a/b", ".trips", "_trips", "x" * 201])
 def test_a_name_that_is_no_folder_is_refused(store: Store, name: str) -> None:
     with pytest.raises(InvalidOptionError, match="name of folders"):
-        new_table(store, name=name)
+        placed_table(store, name=name)
 
 
 def test_delta_takes_one_storage_path_only(store: Store) -> None:
     two = {"hoodie.storage.path.partitions": f"a -> {store.folder}/b"}
     with pytest.raises(UnsupportedCapabilityError, match="several storage paths"):
-        new_table(store, "delta", root=f"{store.folder}/a,{store.folder}/b", options=two)
+        placed_table(store, "delta", root=f"{store.folder}/a,{store.folder}/b", options=two)
     assert files(str(store.folder)) == []
 
 
@@ -193,7 +193,7 @@ def test_a_folder_of_a_bucket_is_warned_of(caplog: pytest.LogCaptureFixture, sto
     host = FormatHost.load(FormatRegistry(), "native")
     for path, warnings in (("s3://bucket/folder", 1), ("s3://bucket", 0), ("/mnt/disk", 0)):
         caplog.clear()
-        config = new_table(store, base=store.new("t"), plain=True).table.config
+        config = placed_table(store, base=store.new("t"), plain=True).table.config
         placed = replace(config, placement=Placement("object_store", (path,)))
         with caplog.at_level(logging.WARNING, "hudi_core.services.placement"):
             placed_config = with_placement(placed, "s3://tables/t", host)

@@ -17,7 +17,7 @@ import pyarrow.fs as pafs
 import pytest
 
 import hudi_core as hudi
-from hudi_core.config.key import Secret
+from hudi_core.config.options import Secret
 from hudi_core.config.placement import Placement, placement_of
 from hudi_core.errors import (
     InvalidOptionError,
@@ -35,7 +35,8 @@ from hudi_core.storage.open import open_storage
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.partition_path import PartitionPathCodec, require_not_nested
 from hudi_core.storage.posix import PosixStorage
-from tests.federated_tables import FORMATS, Store, is_data, many, new_table, ordered, states
+from tests.federated_tables import Store, is_data, many, ordered, placed_table, states
+from tests.tables import FORMATS
 
 BASE = "s3://tables/trips"
 ROOT = "s3://data"
@@ -862,7 +863,7 @@ def test_nobody_looks_for_a_data_file_in_the_tables_folder(
     store, base = Store("disk", tmp_path), tmp_path / "table"
     logs = {"hoodie.table.cdc.enabled": "true", "hoodie.metadata.record.index.enable": "true"}
     spy = Spy(monkeypatch, base)
-    federated = new_table(store, table_format, base=str(base), options=logs)
+    federated = placed_table(store, table_format, base=str(base), options=logs)
     table = federated.table
     for done in states(table, lambda data: data):
         if done == "upsert":
@@ -891,7 +892,7 @@ def test_the_spy_sees_who_goes_past_the_layout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spy = Spy(monkeypatch, tmp_path / "table")
-    federated = new_table(Store("disk", tmp_path), base=str(tmp_path / "table"))
+    federated = placed_table(Store("disk", tmp_path), base=str(tmp_path / "table"))
     name = "b/8bb5f7be-b1bf-5a75-9ee1-6c26dbe44676-0_1-2-0_20260101000000000.parquet"
     assert federated.table._session.opened.client.storage.head(name) is None
     assert spy.wrong == [f"{tmp_path}/table/{name}"]

@@ -45,13 +45,13 @@ IDENTIFIER = "hoodie.datasource.write.streaming.checkpoint.identifier"
 QUERY = "6d9c1d4e-query"
 
 
-def rows(*ids: int) -> pa.Table:
+def unordered_rows(*ids: int) -> pa.Table:
     return pa.table({"id": list(ids), "ts": [0] * len(ids)})
 
 
 def put(path: Path, number: int, *ids: int, query: str = QUERY, **more: str) -> Any:
     batch = StreamBatch(query, number)
-    return write_batch(lambda: rows(*ids), str(path), {**OPTIONS, **more}, batch)
+    return write_batch(lambda: unordered_rows(*ids), str(path), {**OPTIONS, **more}, batch)
 
 
 def ids(path: Path) -> list[int]:
@@ -102,7 +102,7 @@ def test_commits_say_the_batch_as_those_of_hudi(tmp_path: Path) -> None:
 
 def of_hudi(path: Path, last: int, name: str = "default_single_writer") -> None:
     write(
-        rows(last),
+        unordered_rows(last),
         path,
         options=OPTIONS,
         extra_metadata={SINK_CHECKPOINT: json.dumps({name: str(last)})},
@@ -147,7 +147,7 @@ def test_batches_of_another_query_are_not_those_of_hudis_sink(tmp_path: Path) ->
 def test_names_and_texts_of_hudis_checkpoints_that_say_nothing(tmp_path: Path) -> None:
     path = tmp_path / "t"
     of_hudi(path, 3, "another")
-    write(rows(5), path, options=OPTIONS, extra_metadata={SINK_CHECKPOINT: "[]"})
+    write(unordered_rows(5), path, options=OPTIONS, extra_metadata={SINK_CHECKPOINT: "[]"})
     assert put(path, 0, 7).inserted == 1
 
 
@@ -160,7 +160,7 @@ class Failing:
         if self.left:
             self.left -= 1
             raise self.error
-        return rows(1)
+        return unordered_rows(1)
 
 
 BUSY = ConcurrentWriterError("t", "20260101000000000")
@@ -226,7 +226,7 @@ def test_options_that_no_sink_takes(options: dict[str, str]) -> None:
 
 def test_the_function_wants_a_batch_of_a_query(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="a DataFrame, not Table"):
-        stream_sink(tmp_path / "t")(rows(1), 0)
+        stream_sink(tmp_path / "t")(unordered_rows(1), 0)
 
 
 def test_nothing_is_written_before_of_a_table_that_is_not_there(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_nothing_is_written_before_of_a_table_that_is_not_there(tmp_path: Path) 
 @pytest.fixture
 def followed(tmp_path: Path) -> OpenTable:
     for number in range(4):
-        write(rows(number, number + 100), tmp_path / "t", options=OPTIONS)
+        write(unordered_rows(number, number + 100), tmp_path / "t", options=OPTIONS)
     return open_table(str(tmp_path / "t"), {})
 
 

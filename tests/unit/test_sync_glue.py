@@ -29,7 +29,7 @@ from tests.moto_s3 import S3Service
 from tests.tables import new_table
 
 GLUE_TOOL = "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool"
-SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])
+DAYS = pa.schema([("id", pa.int64()), ("day", pa.string())])
 
 
 @dataclass
@@ -94,13 +94,13 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
 
 def made_table(path: str | Path, days: list[str], options: dict[str, Any]) -> hudi.Table:
-    table = new_table(path, SCHEMA, options)
+    table = new_table(path, DAYS, options)
     table.bulk_insert(trips(range(len(days)), days))
     return table
 
 
 def trips(ids: Any, days: list[str]) -> pa.Table:
-    return pa.table({"id": list(ids), "day": days}, SCHEMA)
+    return pa.table({"id": list(ids), "day": days}, DAYS)
 
 
 def names(columns: Any) -> list[tuple[str, str]]:

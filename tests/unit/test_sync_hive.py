@@ -111,9 +111,7 @@ BASE_FILES = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 REAL_TIME = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
 
 
-# --- entries -------------------------------------------------------------------------------------
-
-
+# --- entries
 @pytest.fixture
 def table(lake: Lake, tmp_path: Path) -> hudi.Table:
     """A table that was synced with its two partitions."""
@@ -254,9 +252,7 @@ def test_a_table_with_logs_has_an_entry_for_each_query(
         assert (kind is QueryKind.READ_OPTIMIZED) is (input_format == BASE_FILES)
 
 
-# --- entries that are there ----------------------------------------------------------------------
-
-
+# --- entries that are there
 def test_columns_change_as_readers_can_follow(lake: Lake, table: hudi.Table) -> None:
     table.alter(promote={"Fare": pa.float64()})
     assert lake.sync(table).entries[0].columns == ("fare float becomes double",)
@@ -394,9 +390,7 @@ def test_hidden_data_files_are_registered_on_request_only(lake: Lake, tmp_path: 
     assert lake.ids("trips") == [0, 1]
 
 
-# --- after commits -------------------------------------------------------------------------------
-
-
+# --- after commits
 @pytest.mark.parametrize("switch", [SyncConfig.enabled.key, SyncConfig.hive_enabled.key])
 def test_commits_are_followed_by_syncs(lake: Lake, tmp_path: Path, switch: str) -> None:
     options: dict[str, Any] = {**lake.options, switch: True}
@@ -452,9 +446,7 @@ def test_a_rollback_is_synced_by_the_tables_options(lake: Lake, tmp_path: Path) 
     assert sorted(lake.partitions("trips")) == ["day=a", "day=b"]
 
 
-# --- partitions ----------------------------------------------------------------------------------
-
-
+# --- partitions
 @pytest.mark.parametrize(
     ("count", "sizes"),
     sampled([(260, [10, 20, 40, 80, 100, 10]), (1000, [10, 20, 40, 80, *[100] * 8, 50])], 2),

@@ -30,7 +30,6 @@ from hudi_core.model.actions import (
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from hudi_core.timeline import serde
 from hudi_core.timeline.serde import (
-    container,
     decode_commit,
     decode_record,
     decode_replace_commit,
@@ -38,9 +37,9 @@ from hudi_core.timeline.serde import (
     decode_rollback,
     decode_rollback_plan,
     encode,
+    records,
 )
-from hudi_core.timeline.serde.container import write_container
-from hudi_core.timeline.serde.schemas import schema_of
+from hudi_core.timeline.serde.records import schema_of, write_container
 
 PATH = "/table/.hoodie/timeline/x.commit"
 COMMIT = CommitMetadata(
@@ -323,10 +322,10 @@ def test_the_schemas_of_instant_files_stay() -> None:
 
 def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     data = encode(COMMIT)
-    monkeypatch.setattr(container, "MAX_SCHEMA_BYTES", 100)
+    monkeypatch.setattr(records, "MAX_SCHEMA_BYTES", 100)
     with pytest.raises(CorruptMetadataError, match="its schema has"):
         decode_commit(data, PATH)
-    monkeypatch.setattr(container, "MAX_INSTANT_BYTES", len(data) - 1)
+    monkeypatch.setattr(records, "MAX_INSTANT_BYTES", len(data) - 1)
     with pytest.raises(CorruptMetadataError, match="are more than"):
         decode_commit(data, PATH)
     monkeypatch.setattr(serde, "MAX_INSTANT_BYTES", 10)

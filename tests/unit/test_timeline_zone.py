@@ -20,8 +20,7 @@ from hudi_core.config.time_zone import process_zone
 from hudi_core.errors import OptionConflictError, TimelineError, TimeOutOfRangeError
 from hudi_core.metadata.key_index.key_records import index_millis
 from hudi_core.model.instant import Action, Instant, State, file_name_v2
-from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.timeline_zone import UTC_TIMELINE, TimelineZone
+from hudi_core.model.instant_time import UTC_TIMELINE, InstantTime, TimelineZone
 from hudi_core.services.opening import open_table
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.timeline.active import ActiveTimeline
@@ -40,9 +39,7 @@ def local(zone: str, moment: datetime) -> InstantTime:
     return TimelineZone(zone).digits(moment)
 
 
-# --- digits and times ----------------------------------------------------------------------------
-
-
+# --- digits and times
 @pytest.mark.parametrize(
     ("zone", "digits"),
     [
@@ -118,9 +115,7 @@ def test_a_clean_by_hours_counts_them_in_the_zone_of_the_timeline() -> None:
     assert found.requested_time == commits[1]
 
 
-# --- the clock -----------------------------------------------------------------------------------
-
-
+# --- the clock
 @pytest.fixture
 def active(tmp_path: Path) -> ActiveTimeline:
     return ActiveTimeline(PosixStorage(str(tmp_path), fsync=False), ".hoodie/timeline")
@@ -176,8 +171,7 @@ def test_the_newest_time_may_be_two_hours_ahead_and_no_more(active: ActiveTimeli
         TimelineClock(active, lambda: now - 2 * MINUTES, zone).next_time()
 
 
-# --- what files show of their writer's zone ------------------------------------------------------
-
+# --- what files show of their writer's zone
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 
 
@@ -239,8 +233,7 @@ def test_one_quick_commit_alone_says_nothing(active: ActiveTimeline) -> None:
         require_same_zone(active, TimelineZone(WEST))
 
 
-# --- tables --------------------------------------------------------------------------------------
-
+# --- tables
 ROWS = pa.table({"id": ["a", "b"], "v": [1, 2]})
 
 

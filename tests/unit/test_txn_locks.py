@@ -555,9 +555,7 @@ def test_names_and_places(tmp_path: Path) -> None:
         assert caught.value.value in ("lock_file", "gs://locks")
 
 
-# --- writers -------------------------------------------------------------------------------------
-
-
+# --- writers
 def test_writers_wait_for_the_file(tmp_path: Path) -> None:
     path = tmp_path / "table"
     table = new_table(path, ROWS.schema, OPTIONS)

@@ -17,8 +17,7 @@ import pytest
 
 import hudi_core as hudi
 from hudi_core.base_file.writer import BaseFileWriter
-from hudi_core.engine.base import TaskContext
-from hudi_core.engine.threads import thread_pool
+from hudi_core.engine.base import TaskContext, thread_pool
 from hudi_core.errors import (
     ConfigError,
     CorruptMetadataError,
@@ -42,11 +41,11 @@ from tests.foreign import by_hudi_rs
 from tests.tables import new_table
 from tests.unit.refusals import files
 
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+KEYS_AND_TIMES = pa.schema([("id", pa.string()), ("ts", pa.int64())])
 
 
-def rows(*keys: str) -> pa.Table:
-    return pa.table({"id": list(keys), "ts": [1] * len(keys)}, SCHEMA)
+def keyed_rows(*keys: str) -> pa.Table:
+    return pa.table({"id": list(keys), "ts": [1] * len(keys)}, KEYS_AND_TIMES)
 
 
 class Speculative(hudi.LocalEngine):
@@ -84,42 +83,42 @@ def data_files(table: hudi.Table) -> int:
 
 
 def test_an_attempt_that_ends_after_the_commit_removes_its_file(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", SCHEMA, ordering_field=None)
+    table = new_table(tmp_path / "t", KEYS_AND_TIMES, ordering_field=None)
     engine = Speculative()
-    table.upsert(rows("a", "b"), engine=engine)
+    table.upsert(keyed_rows("a", "b"), engine=engine)
     engine.finish_late()
     assert data_files(table) == 1
     assert foreign_keys(table) == ["a", "b"]
-    table.upsert(rows("c"))
+    table.upsert(keyed_rows("c"))
     assert foreign_keys(table) == ["a", "b", "c"]
     temp = Path(table.path, ".hoodie", ".temp")
     assert not temp.exists() or not list(temp.rglob("*.marker.*"))
 
 
 def test_an_attempt_that_outlives_a_failed_write_removes_its_file(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", SCHEMA, ordering_field=None)
+    table = new_table(tmp_path / "t", KEYS_AND_TIMES, ordering_field=None)
     engine = Speculative(fails=True)
     with pytest.raises(OSError, match="a task failed"):
-        table.upsert(rows("a", "b"), engine=engine)
+        table.upsert(keyed_rows("a", "b"), engine=engine)
     engine.finish_late()
     assert data_files(table) == 0
-    table.insert(rows("c"))
+    table.insert(keyed_rows("c"))
     assert foreign_keys(table) == ["c"]
     assert [row["id"] for row in table.to_arrow().to_pylist()] == ["c"]
 
 
 def test_the_next_writer_deletes_what_a_killed_attempt_left(tmp_path: Path) -> None:
-    table = new_table(tmp_path / "t", SCHEMA, ordering_field=None)
+    table = new_table(tmp_path / "t", KEYS_AND_TIMES, ordering_field=None)
     engine = Speculative(fails=True)
     with pytest.raises(OSError, match="a task failed"):
-        table.upsert(rows("a", "b"), engine=engine)
+        table.upsert(keyed_rows("a", "b"), engine=engine)
     # killed between closing its file and looking for the seal: the marker and the file stay
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hudi_core.txn.attempts.LocalAttempts.is_open", lambda *_: True)
+        patch.setattr("hudi_core.txn.markers.LocalAttempts.is_open", lambda *_: True)
         function, context, task = engine.late[0]
         function(context, task)
     assert data_files(table) == 1
-    table.insert(rows("c"))
+    table.insert(keyed_rows("c"))
     assert data_files(table) == 1
     assert foreign_keys(table) == ["c"]
 
@@ -154,7 +153,7 @@ def killed_amid_files(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 def test_an_attempt_begins_no_file_once_the_commit_has_looked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_amid_files: Callable[[], None]
 ) -> None:
-    table = new_table(tmp_path / "t", SCHEMA, ordering_field=None)
+    table = new_table(tmp_path / "t", KEYS_AND_TIMES, ordering_field=None)
     engine = Elsewhere()
     plain = Markers.list
 
@@ -167,9 +166,9 @@ def test_an_attempt_begins_no_file_once_the_commit_has_looked(
         return found
 
     monkeypatch.setattr(Markers, "list", look)
-    table.upsert(rows("a", "b"), engine=engine)
+    table.upsert(keyed_rows("a", "b"), engine=engine)
     monkeypatch.undo()
-    table.upsert(rows("c"))
+    table.upsert(keyed_rows("c"))
     assert foreign_keys(table) == ["a", "b", "c"]
     assert {path.name for path in Path(table.path).glob("*.parquet")} == named(table)
 
@@ -178,7 +177,7 @@ def test_an_attempt_begins_no_file_once_the_commit_has_looked(
 def test_a_write_stays_closed_when_its_markers_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
 ) -> None:
-    table = new_table(tmp_path / "t", SCHEMA, ordering_field=None)
+    table = new_table(tmp_path / "t", KEYS_AND_TIMES, ordering_field=None)
     plain, closed = Markers.delete_all, list[bool]()
 
     def delete_all(markers: Markers) -> None:
@@ -189,7 +188,7 @@ def test_a_write_stays_closed_when_its_markers_go(
     if fails:
         monkeypatch.setattr(Transaction, "commit", interrupted)
     with pytest.raises(KeyboardInterrupt) if fails else contextlib.nullcontext():
-        table.upsert(rows("a", "b"), engine=Elsewhere())
+        table.upsert(keyed_rows("a", "b"), engine=Elsewhere())
     assert closed
     assert all(closed)
     assert data_files(table) == (0 if fails else 1)
@@ -211,8 +210,8 @@ def named(table: hudi.Table) -> set[str]:
 def test_an_attempt_ends_no_file_once_a_rollback_has_looked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = new_table(tmp_path / "t", SCHEMA, ordering_field=None)
-    table.upsert(rows("a"))
+    table = new_table(tmp_path / "t", KEYS_AND_TIMES, ordering_field=None)
+    table.upsert(keyed_rows("a"))
     engine = RolledBackElsewhere(table.path)
     plain, late = rollback.files_written, list[bool]()
 
@@ -227,10 +226,10 @@ def test_an_attempt_ends_no_file_once_a_rollback_has_looked(
     monkeypatch.setattr(rollback, "files_written", look)
     # or what was staged for it is gone already
     with pytest.raises((IncompleteCommitError, FileNotFoundError)):
-        table.upsert(rows("a", "b"), engine=engine)
+        table.upsert(keyed_rows("a", "b"), engine=engine)
     assert late
     assert data_files(table) == 1
-    table.upsert(rows("c"))
+    table.upsert(keyed_rows("c"))
     assert foreign_keys(table) == ["a", "c"]
 
 
@@ -251,11 +250,11 @@ class OnAnotherMachine(Elsewhere):
 
 @pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])
 def test_a_disk_that_only_the_driver_has_is_refused(tmp_path: Path, operation: str) -> None:
-    table = new_table(tmp_path / "t", SCHEMA, ordering_field=None)
+    table = new_table(tmp_path / "t", KEYS_AND_TIMES, ordering_field=None)
     with pytest.raises(ConfigError, match="all executors find it under one path"):
-        getattr(table, operation)(rows("a"), engine=OnAnotherMachine())
+        getattr(table, operation)(keyed_rows("a"), engine=OnAnotherMachine())
     assert not (tmp_path / "t-there").exists()
-    table.insert(rows("c"))
+    table.insert(keyed_rows("c"))
     assert foreign_keys(table) == ["c"]
 
 
@@ -309,12 +308,12 @@ class RolledBackAndFailing(RolledBack):
 def test_a_writer_that_was_taken_for_dead_removes_its_files(
     tmp_path: Path, engine: type[RolledBack], error: type[BaseException]
 ) -> None:
-    table = new_table(tmp_path / "t", rows("a"))
+    table = new_table(tmp_path / "t", keyed_rows("a"))
     with pytest.raises(error, match="rolled back" if engine is RolledBack else None):
-        table.upsert(rows("a", "b"), engine=engine(table.path))
+        table.upsert(keyed_rows("a", "b"), engine=engine(table.path))
     assert data_files(table) == 1
     assert foreign_keys(table) == ["a"]
-    table.upsert(rows("c"))
+    table.upsert(keyed_rows("c"))
     assert foreign_keys(table) == ["a", "c"]
 
 

@@ -22,8 +22,8 @@ from hudi_core.errors import (
     UnsupportedCapabilityError,
 )
 from hudi_core.schema.arrow_types import field_id
+from hudi_core.schema.casting import BY_OPTION
 from hudi_core.schema.java_float import float_text
-from hudi_core.schema.promotions import BY_OPTION
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.properties_file import read_properties
 from tests.tables import new_table
@@ -32,7 +32,9 @@ from tests.unit.refusals import refused
 WIDELY = {BY_OPTION: "true", "hoodie.parquet.small.file.limit": "0"}
 
 
-def rows(ids: Sequence[str], values: Sequence[Any], kind: pa.DataType, ts: int = 1) -> pa.Table:
+def nested_in(
+    ids: Sequence[str], values: Sequence[Any], kind: pa.DataType, ts: int = 1
+) -> pa.Table:
     return pa.table(
         {
             "id": pa.array(ids, pa.string()),
@@ -89,9 +91,9 @@ def test_rows_of_a_wider_type_retype_a_column(
     wide: list[Any],
     read: list[Any],
 ) -> None:
-    table = created(tmp_path, rows([], [], stored))
-    table.insert(rows(["a", "b"], values, stored))
-    table.insert(rows(["c"], wide, wanted))
+    table = created(tmp_path, nested_in([], [], stored))
+    table.insert(nested_in(["a", "b"], values, stored))
+    table.insert(nested_in(["c"], wide, wanted))
     assert table.schema.field("n").type == wanted
     expected = dict(zip(["a", "b", "c"], [*read, *wide], strict=True))
     assert found(table) == expected
@@ -103,7 +105,7 @@ def test_rows_of_a_wider_type_retype_a_column(
             kept = {one for one, other in expected.items() if _compare(compare, other, value)}
             assert set(table.to_arrow(["id"], filter=condition)["id"].to_pylist()) == kept, key
     # rows of the narrower type are welcome, and what is merged keeps its value
-    table.upsert(rows(["b", "d"], values, stored, 2))
+    table.upsert(nested_in(["b", "d"], values, stored, 2))
     assert found(table) == expected | {"b": read[0], "d": read[1]}
     assert by_hudi_rs(table) == found(table)
     assert table.validate().differences == ()
@@ -118,11 +120,11 @@ def _compare(compare: Any, one: Any, other: Any) -> bool:
 def test_no_column_is_retyped_unasked(
     tmp_path: Path, stored: pa.DataType, wanted: pa.DataType, values: Any, wide: Any, read: Any
 ) -> None:
-    table = created(tmp_path, rows([], [], stored), **{BY_OPTION: "false"})
-    table.insert(rows(["a", "b"], values, stored))
+    table = created(tmp_path, nested_in([], [], stored), **{BY_OPTION: "false"})
+    table.insert(nested_in(["a", "b"], values, stored))
     folder = tmp_path / "table"
     with refused(folder, SchemaError, "Column n", f"{BY_OPTION}=true"):
-        table.insert(rows(["c"], wide, wanted))
+        table.insert(nested_in(["c"], wide, wanted))
     if read[1] == values[1] or wanted == pa.string():
         return
     with refused(folder, SchemaError, f"{BY_OPTION}=true"):
@@ -133,39 +135,39 @@ def test_no_column_is_retyped_unasked(
 
 @pytest.mark.parametrize("engine", ["iceberg", "delta"])
 def test_other_formats_refuse_it_by_name(tmp_path: Path, engine: str) -> None:
-    table = created(tmp_path, rows([], [], pa.int32()), **{"hoodie.table.format": engine})
-    table.insert(rows(["a"], [1], pa.int32()))
+    table = created(tmp_path, nested_in([], [], pa.int32()), **{"hoodie.table.format": engine})
+    table.insert(nested_in(["a"], [1], pa.int32()))
     for wide, kind in (([2.5], pa.float64()), (["x"], pa.string())):
         with refused(tmp_path / "table", UnsupportedCapabilityError, engine, "int32"):
-            table.insert(rows(["b"], wide, kind))
+            table.insert(nested_in(["b"], wide, kind))
     assert found(table) == {"a": 1}
 
 
 def test_columns_of_keys_keep_their_type(tmp_path: Path) -> None:
-    table = created(tmp_path, rows([], [], pa.int32()))
+    table = created(tmp_path, nested_in([], [], pa.int32()))
     numbers = pa.table({"id": [7], "city": ["A"], "n": [1], "inner": [{"list": [1]}], "ts": [1]})
     # numbers as texts are the keys that Hudi makes of them
     table.upsert(numbers)
     assert table.schema.field("id").type == pa.string()
     assert found(table) == {"7": 1}
     with pytest.raises(SchemaError, match="ts"):
-        table.upsert(rows(["a"], [1], pa.int32()).set_column(4, "ts", pa.array(["x"])))
+        table.upsert(nested_in(["a"], [1], pa.int32()).set_column(4, "ts", pa.array(["x"])))
 
 
 def test_values_that_no_digits_tell_apart(tmp_path: Path) -> None:
-    table = created(tmp_path, rows([], [], pa.float64()))
+    table = created(tmp_path, nested_in([], [], pa.float64()))
     values = [math.nan, math.inf, float(float_text(pa.scalar(3.4e38, pa.float32()).as_py()))]
-    table.insert(rows(["a", "b", "c"], values, pa.float64()))
-    table.insert(rows(["d"], [None], pa.string()))
+    table.insert(nested_in(["a", "b", "c"], values, pa.float64()))
+    table.insert(nested_in(["d"], [None], pa.string()))
     assert found(table) == {"a": "NaN", "b": "Infinity", "c": "3.4E38", "d": None}
 
 
 def test_ranges_of_files_from_before_replace_the_stored_ones(tmp_path: Path) -> None:
     """Readers merge a range that is not tight with the older one of its file, of another type."""
-    first = rows(["a", "b"], [1, 2], pa.int32())
+    first = nested_in(["a", "b"], [1, 2], pa.int32())
     table = created(tmp_path, first, **{"hoodie.write.table.version": "9"})
     table.insert(first)
-    table.insert(rows(["c"], [2.5], pa.float64()))
+    table.insert(nested_in(["c"], [2.5], pa.float64()))
     ranges = table.metadata("column_stats").to_pylist()
     kept = [one for one in ranges if one["column_name"] == "n"]
     assert sorted((one["value_count"], one["is_tight_bound"]) for one in kept) == [
@@ -189,7 +191,7 @@ def test_an_option_is_named_where_it_would_help(tmp_path: Path) -> None:
 
 
 # --- columns that rows bring or lack, ids that are given out once, and writers that meet
-SCHEMA = pa.schema(
+REQUIRED = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
         ("n", pa.int32()),
@@ -203,7 +205,7 @@ OCC = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
 
 def evolved_rows(*records: dict[str, Any], **columns: pa.DataType) -> pa.Table:
     """Return rows of the table's columns and further ones."""
-    known = [field for field in SCHEMA if field.name in records[0]]
+    known = [field for field in REQUIRED if field.name in records[0]]
     return pa.Table.from_pylist(list(records), pa.schema([*known, *columns.items()]))
 
 
@@ -236,9 +238,7 @@ class Meddling(LocalEngine):
         return super().map_input(*arguments)
 
 
-# --- columns that rows lack ------------------------------------------------------------------
-
-
+# --- columns that rows lack
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert", "upsert"])
 @pytest.mark.parametrize("key", ["set.null", "reconcile"])
 def test_missing_columns_become_null_when_asked_to(
@@ -268,7 +268,7 @@ def test_a_required_column_must_be_there(table: hudi.Table) -> None:
 
 def test_missing_nested_columns(table: hudi.Table) -> None:
     half = pa.Table.from_pylist(
-        [{**ROW, "s": {"x": 2}}], SCHEMA.set(3, pa.field("s", pa.struct([("x", pa.int32())])))
+        [{**ROW, "s": {"x": 2}}], REQUIRED.set(3, pa.field("s", pa.struct([("x", pa.int32())])))
     )
     with pytest.raises(SchemaError, match=r"s\.y") as caught:
         table.upsert(half)
@@ -284,9 +284,7 @@ def test_the_view_of_the_options() -> None:
     assert SchemaConfig.from_options(given) == SchemaConfig(truncate_nanoseconds=True)
 
 
-# --- columns that rows bring -----------------------------------------------------------------
-
-
+# --- columns that rows bring
 def test_new_columns_may_be_null_whatever_the_rows_say(table: hudi.Table) -> None:
     more = evolved_rows({**ROW, "id": "2", "new": 5}, new=pa.int8())
     required = more.cast(more.schema.set(4, pa.field("new", pa.int8(), nullable=False)))
@@ -328,9 +326,7 @@ def test_every_operation_takes_new_columns(tmp_path: Path) -> None:
         assert table.schema.names == ["id", "p", "c"]
 
 
-# --- ids -------------------------------------------------------------------------------------
-
-
+# --- ids
 def test_an_id_is_never_given_out_again(table: hudi.Table) -> None:
     def add(name: str) -> int:
         table.alter(add_columns={name: pa.int64()})
@@ -355,9 +351,7 @@ def test_another_handle_does_not_give_out_ids_again(table: hudi.Table) -> None:
     assert last_id(table) == (table.config.last_column_id or 0) + 1
 
 
-# --- writers that meet -----------------------------------------------------------------------
-
-
+# --- writers that meet
 def test_a_write_gives_up_when_columns_changed_meanwhile(table: hudi.Table) -> None:
     other = hudi.Table.open(table.path, OCC)
     for change in (

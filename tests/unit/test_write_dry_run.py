@@ -20,14 +20,14 @@ from hudi_core.storage.posix import PosixStorage
 from hudi_core.txn.table_lock import TableLock
 from tests.tables import new_table
 
-SCHEMA = pa.schema(
+NOTED = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("text", pa.string())]
 )
 FAST = {"hoodie.metadata.enable": "false"}
 INDEXED = {**FAST, "hoodie.metadata.enable": "true"}
 
 
-def rows(count: int, cities: tuple[str, ...] = ("rome", "oslo"), first: int = 0) -> pa.Table:
+def notes(count: int, cities: tuple[str, ...] = ("rome", "oslo"), first: int = 0) -> pa.Table:
     made = [
         {
             "id": f"{city}{number}",
@@ -38,12 +38,12 @@ def rows(count: int, cities: tuple[str, ...] = ("rome", "oslo"), first: int = 0)
         for city in cities
         for number in range(first, first + count)
     ]
-    return pa.Table.from_pylist(made, SCHEMA)
+    return pa.Table.from_pylist(made, NOTED)
 
 
 def made_table(path: Path, options: dict[str, str]) -> hudi.Table:
-    made = new_table(path, SCHEMA, options, ordering_field=None)
-    made.bulk_insert(rows(2000))
+    made = new_table(path, NOTED, options, ordering_field=None)
+    made.bulk_insert(notes(2000))
     return made
 
 
@@ -68,13 +68,13 @@ class Call:
 
 
 CALLS = {
-    "insert": Call("insert", lambda: rows(500, first=5000)),
-    "insert-new": Call("insert", lambda: rows(500, ("bari",))),
-    "bulk_insert": Call("bulk_insert", lambda: rows(500, first=5000)),
-    "upsert": Call("upsert", lambda: rows(1000, ("rome",), first=1500)),
-    "delete": Call("delete", lambda: rows(700).select(["id", "city"])),
-    "insert_overwrite": Call("insert_overwrite", lambda: rows(9)),
-    "insert_overwrite_table": Call("insert_overwrite_table", lambda: rows(1000, ("bari",))),
+    "insert": Call("insert", lambda: notes(500, first=5000)),
+    "insert-new": Call("insert", lambda: notes(500, ("bari",))),
+    "bulk_insert": Call("bulk_insert", lambda: notes(500, first=5000)),
+    "upsert": Call("upsert", lambda: notes(1000, ("rome",), first=1500)),
+    "delete": Call("delete", lambda: notes(700).select(["id", "city"])),
+    "insert_overwrite": Call("insert_overwrite", lambda: notes(9)),
+    "insert_overwrite_table": Call("insert_overwrite_table", lambda: notes(1000, ("bari",))),
     "delete_partitions": Call("delete_partitions", lambda: ["oslo"]),
 }
 EACH = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
@@ -163,11 +163,11 @@ def test_those_for_the_metadata_table_come_on_top(
 def test_building_a_metadata_table_is_charged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = new_table(tmp_path / "t", SCHEMA, INDEXED, ordering_field=None)
-    dry = table.plan("insert", rows(20))
+    table = new_table(tmp_path / "t", NOTED, INDEXED, ordering_field=None)
+    dry = table.plan("insert", notes(20))
     counted = count_requests(monkeypatch)
 
-    result = table.insert(rows(20))
+    result = table.insert(notes(20))
 
     assert dry.requests.writes == pytest.approx(counted["writes"] + result.files, abs=6)
 
@@ -196,7 +196,7 @@ def count_requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def test_a_file_is_named_with_what_becomes_of_it(table: hudi.Table) -> None:
-    flagged = rows(3, ("rome",), first=1999)
+    flagged = notes(3, ("rome",), first=1999)
     flagged = flagged.append_column("_hoodie_is_deleted", pa.array([True, False, None]))
 
     dry = table.plan("upsert", pa.concat_tables([flagged]))
@@ -214,7 +214,7 @@ def test_a_file_is_named_with_what_becomes_of_it(table: hudi.Table) -> None:
 
 
 def test_a_replaced_file_is_named_and_costs_nothing(table: hudi.Table) -> None:
-    dry = table.plan("insert_overwrite", rows(5, ("rome",)))
+    dry = table.plan("insert_overwrite", notes(5, ("rome",)))
 
     changes = {file.change: file for file in dry.files}
     replaced, created = changes[FileChange.REPLACE], changes[FileChange.CREATE]
@@ -227,8 +227,8 @@ def test_large_writes_are_cut_as_the_write_cuts_them(table: hudi.Table) -> None:
     options = {"hoodie.parquet.max.file.size": 50_000, "hoodie.parquet.small.file.limit": 0}
     sized = {"hoodie.copyonwrite.record.size.estimate": 100, **options}
 
-    dry = table.plan("insert", rows(1500, ("bari",)), options=sized)
-    result = table.insert(rows(1500, ("bari",)), options=sized)
+    dry = table.plan("insert", notes(1500, ("bari",)), options=sized)
+    result = table.insert(notes(1500, ("bari",)), options=sized)
 
     assert len(dry.files) == result.files > 1
 
@@ -237,7 +237,7 @@ def test_rows_that_do_not_fit_are_refused_all_the_same(table: hudi.Table) -> Non
     before = tree(table.path)
 
     with pytest.raises(SchemaError, match="lack the column 'text'"):
-        table.plan("upsert", rows(1).drop_columns("text"))
+        table.plan("upsert", notes(1).drop_columns("text"))
     with pytest.raises(UnknownPartitionError):
         table.plan("delete_partitions", ["nowhere"])
 
@@ -245,15 +245,15 @@ def test_rows_that_do_not_fit_are_refused_all_the_same(table: hudi.Table) -> Non
 
 
 def test_no_rows_touch_nothing(table: hudi.Table) -> None:
-    dry = table.plan("upsert", rows(0))
+    dry = table.plan("upsert", notes(0))
 
     assert dry.files == ()
     assert (dry.bytes_written, dry.inserted) == (0, 0)
 
 
 def test_a_stream_is_rehearsed_too(table: hudi.Table) -> None:
-    data = rows(300, ("bari",))
-    stream = pa.RecordBatchReader.from_batches(SCHEMA, data.to_batches(50))
+    data = notes(300, ("bari",))
+    stream = pa.RecordBatchReader.from_batches(NOTED, data.to_batches(50))
 
     assert table.plan("bulk_insert", stream).inserted == 300
 
@@ -263,7 +263,7 @@ def test_what_a_dead_writer_left_is_left(table: hudi.Table) -> None:
     LocalFileSystem().open_output_stream(str(stray)).close()
     before = tree(table.path)
 
-    table.plan("upsert", rows(1))
+    table.plan("upsert", notes(1))
 
     assert tree(table.path) == before
 
@@ -275,7 +275,7 @@ def test_a_dry_run_on_spark_says_the_same(
 ) -> None:
     here = call.plan(table)
     before = tree(table.path)
-    plain = rows
+    plain = notes
 
     def distributed(*arguments: Any, **named: Any) -> Any:
         return spark.createDataFrame(plain(*arguments, **named)).coalesce(1)
@@ -289,6 +289,6 @@ def test_a_dry_run_on_spark_says_the_same(
 
 def test_operations_have_the_names_of_methods_and_those_of_options(table: hudi.Table) -> None:
     assert table.plan("delete_partitions", ["oslo"]) == table.plan("delete_partition", ["oslo"])
-    assert table.plan("UPSERT", rows(1)) == table.plan("upsert", rows(1))
+    assert table.plan("UPSERT", notes(1)) == table.plan("upsert", notes(1))
     with pytest.raises(InvalidOptionError, match=r"there is none.*Use one of upsert, insert, "):
-        table.plan("merge", rows(1))
+        table.plan("merge", notes(1))

@@ -31,7 +31,7 @@ from hudi_core.services.opening import open_table
 from tests.tables import base_files, new_table
 
 LOCAL = pafs.LocalFileSystem()
-SCHEMA = TableSchema.create(
+TYPED_COLUMNS = TableSchema.create(
     pa.schema(
         [
             pa.field("id", pa.int64(), nullable=False),
@@ -82,7 +82,7 @@ FULL: list[dict[str, Any]] = [
 ]
 
 
-def with_meta(rows: list[dict[str, Any]], schema: TableSchema = SCHEMA) -> pa.RecordBatch:
+def with_meta(rows: list[dict[str, Any]], schema: TableSchema = TYPED_COLUMNS) -> pa.RecordBatch:
     meta = {
         "_hoodie_commit_time": "20260131000000000",
         "_hoodie_partition_path": "",
@@ -103,7 +103,7 @@ def with_meta(rows: list[dict[str, Any]], schema: TableSchema = SCHEMA) -> pa.Re
 def write(
     path: Path,
     batches: list[pa.RecordBatch],
-    schema: TableSchema = SCHEMA,
+    schema: TableSchema = TYPED_COLUMNS,
     options: BaseFileOptions | None = None,
 ) -> BaseFileResult:
     writer = BaseFileWriter(LOCAL, str(path), schema, "t", options)
@@ -127,27 +127,25 @@ def query(sql: str) -> list[tuple[Any, ...]]:
         return list(connection.execute(sql).fetchall())
 
 
-# --- the file ------------------------------------------------------------------
-
-
+# --- the file
 def test_three_readers_see_the_rows(path: Path) -> None:
     result = write(path, [with_meta(FULL[:2]), with_meta(FULL[2:])])
     assert (result.rows, result.size) == (3, path.stat().st_size)
     table = pq.read_table(path)
-    assert table.schema.equals(SCHEMA.with_meta())
-    assert repr(table.select(SCHEMA.names).to_pylist()) == repr(
-        pa.Table.from_pylist(FULL, SCHEMA.arrow).to_pylist()
+    assert table.schema.equals(TYPED_COLUMNS.with_meta())
+    assert repr(table.select(TYPED_COLUMNS.names).to_pylist()) == repr(
+        pa.Table.from_pylist(FULL, TYPED_COLUMNS.arrow).to_pylist()
     )
     assert query(f"select count(*), min(price) from '{path}'") == [(3, FULL[0]["price"])]
     frame = pl.read_parquet(path)
-    assert frame.columns == [*META_COLUMNS, *SCHEMA.names]
+    assert frame.columns == [*META_COLUMNS, *TYPED_COLUMNS.names]
     assert frame["tags"].to_list() == [["z", None], [], ["a"]]
 
 
 def test_ids_are_in_the_file_at_every_depth(path: Path) -> None:
     write(path, [with_meta(FULL)])
     seen = query(f"select name, field_id from parquet_schema('{path}') where field_id is not null")
-    ids = SCHEMA.field_ids()
+    ids = TYPED_COLUMNS.field_ids()
     assert seen == [(name.rsplit(".", 1)[-1], number) for name, number in ids.items()]
     read = pq.read_schema(path)
     assert read.field("tags").type.value_field.metadata[b"PARQUET:field_id"] == b"18"
@@ -184,7 +182,7 @@ def test_footers(path: Path) -> None:
     assert found["hoodie_max_record_key"] == "z"
     assert found["hoodie_bloom_filter_type_code"] == "DYNAMIC_V0"
     assert found["writer.model.name"] == "avro"
-    assert TableSchema.from_avro(found["parquet.avro.schema"]) == SCHEMA
+    assert TableSchema.from_avro(found["parquet.avro.schema"]) == TYPED_COLUMNS
     bloom = DynamicBloom.parse(found["org.apache.hudi.bloomfilter"], str(path))
     assert bloom.entries == 4
     assert bloom.might_contain(pa.array([*keys, "c"])).to_pylist() == [True] * 4 + [False]
@@ -218,12 +216,12 @@ def test_keys_are_ordered_as_by_java(path: Path) -> None:
 
 
 def test_a_file_without_meta_columns(path: Path) -> None:
-    writer = BaseFileWriter(LOCAL, str(path), SCHEMA, "t", meta_columns=())
-    writer.write(pa.Table.from_pylist(FULL, SCHEMA.arrow))
+    writer = BaseFileWriter(LOCAL, str(path), TYPED_COLUMNS, "t", meta_columns=())
+    writer.write(pa.Table.from_pylist(FULL, TYPED_COLUMNS.arrow))
     result = writer.close()
     assert (result.rows, result.min_key) == (3, None)
     assert sorted(footers(path)) == ["hudi.bounds", "parquet.avro.schema", "writer.model.name"]
-    assert pq.read_schema(path).names == SCHEMA.names
+    assert pq.read_schema(path).names == TYPED_COLUMNS.names
 
 
 def test_a_file_without_rows(path: Path) -> None:
@@ -279,7 +277,7 @@ def test_row_groups_have_the_size_asked_for(path: Path) -> None:
 def test_bytes_written_grow_with_row_groups(path: Path) -> None:
     batch = with_meta(FULL)
     writer = BaseFileWriter(
-        LOCAL, str(path), SCHEMA, "t", BaseFileOptions(row_group_bytes=batch.nbytes)
+        LOCAL, str(path), TYPED_COLUMNS, "t", BaseFileOptions(row_group_bytes=batch.nbytes)
     )
     assert writer.bytes_written == 0
     writer.write(batch)
@@ -288,15 +286,15 @@ def test_bytes_written_grow_with_row_groups(path: Path) -> None:
     assert 0 < before < writer.close().size
 
 
-# --- failure -------------------------------------------------------------------
-
-
+# --- failure
 def test_an_aborted_file_is_gone(path: Path) -> None:
-    unbegun = BaseFileWriter(LOCAL, str(path), SCHEMA, "t")
+    unbegun = BaseFileWriter(LOCAL, str(path), TYPED_COLUMNS, "t")
     unbegun.write(with_meta(FULL))
     unbegun.abort()
     assert not path.parent.exists()
-    writer = BaseFileWriter(LOCAL, str(path), SCHEMA, "t", BaseFileOptions(row_group_bytes=1))
+    writer = BaseFileWriter(
+        LOCAL, str(path), TYPED_COLUMNS, "t", BaseFileOptions(row_group_bytes=1)
+    )
     writer.write(with_meta(FULL))
     assert path.exists()
     writer.abort()
@@ -305,7 +303,9 @@ def test_an_aborted_file_is_gone(path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_deleted_hides_no_other_error(path: Path) -> None:
-    writer = BaseFileWriter(LOCAL, str(path), SCHEMA, "t", BaseFileOptions(row_group_bytes=1))
+    writer = BaseFileWriter(
+        LOCAL, str(path), TYPED_COLUMNS, "t", BaseFileOptions(row_group_bytes=1)
+    )
     writer.write(with_meta(FULL))
     path.parent.rename(path.parent.with_name("elsewhere"))
     path.parent.write_text("in the way")
@@ -324,7 +324,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("room", [0, 2, 100])
 def test_a_full_disk_is_named_wherever_it_is_met(path: Path, room: int) -> None:
-    writer = BaseFileWriter(LOCAL, str(path), SCHEMA, "t")
+    writer = BaseFileWriter(LOCAL, str(path), TYPED_COLUMNS, "t")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
     try:
@@ -344,9 +344,7 @@ def test_rows_of_another_schema_are_not_written(path: Path) -> None:
         write(path, [with_meta(FULL).drop_columns(["name"])])
 
 
-# --- statistics ----------------------------------------------------------------
-
-
+# --- statistics
 def test_statistics_of_every_type(path: Path) -> None:
     stats = write(path, [with_meta(FULL)]).stats
     assert list(stats) == [
@@ -558,7 +556,7 @@ def test_a_renamed_column_is_encoded_as_before(tmp_path: Path) -> None:
 STORED_SCHEMA = pa.schema([("id", pa.string()), ("part", pa.string())])
 
 
-def rows(*ids: str) -> pa.Table:
+def x_rows(*ids: str) -> pa.Table:
     return pa.table({"id": list(ids), "part": ["x"] * len(ids)}, STORED_SCHEMA)
 
 
@@ -571,24 +569,24 @@ def test_a_file_without_record_keys_is_named(tmp_path: Path, operation: str) -> 
         record_key=["id", "part"],
         partition_by=None,
     )
-    table.insert(rows("a", "b"))
+    table.insert(x_rows("a", "b"))
     [file] = base_files(table)
     pq.write_table(pq.read_table(file).drop_columns([RECORD_KEY]), file)
     with pytest.raises(DataFileError, match=f"{file.name} has no column {RECORD_KEY}"):
-        getattr(table, operation)(rows("c"))
+        getattr(table, operation)(x_rows("c"))
 
 
 def test_a_key_column_with_nulls_is_not_written_back(tmp_path: Path) -> None:
     """Another writer's keys may come from elsewhere: then the column does not say what they are."""
     table = new_table(tmp_path / "t", STORED_SCHEMA, partition_by=None)
-    table.insert(rows("a", "b"))
+    table.insert(x_rows("a", "b"))
     [file] = base_files(table)
     stored = pq.read_table(file)
     position = stored.schema.get_field_index("id")
     nulls = pa.array([None, "b"])
     pq.write_table(stored.set_column(position, stored.schema.field(position), nulls), file)
     with pytest.raises(DataFileError, match="rows without a id, the record key"):
-        table.upsert(rows("b"))
+        table.upsert(x_rows("b"))
 
 
 def test_a_column_is_encoded_once_it_has_values(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from hudi_core.index.bucket import bucket_numbers
 from hudi_core.index.locating import FileCandidates
 from hudi_core.index.record_index import Locations, RecordIndex, ShardLookup
 from hudi_core.metadata.hfile import HFileReader
-from hudi_core.metadata.hfile.layout import DATA_MAGIC
+from hudi_core.metadata.hfile.block import DATA_MAGIC
 from hudi_core.metadata.log.layers import RecordsFile
 from hudi_core.metadata.log.records import BloomFilterEntry, PartitionChange, RecordLocation
 from hudi_core.metadata.partitions import bloom_filters
@@ -52,7 +52,7 @@ from tests.calls import calls_of
 from tests.property.test_index_model import ApartEngine
 from tests.tables import new_table, pairs
 
-SCHEMA = pa.schema(
+INDEXED = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("value", pa.int64())]
 )
 WITHOUT = {"hoodie.index.type": "RECORD_INDEX"}
@@ -66,10 +66,10 @@ MOVES = {"hoodie.record.index.update.partition.path": "true"}
 
 
 def create(path: Path, options: dict[str, str]) -> hudi.Table:
-    return new_table(path / "table", SCHEMA, options)
+    return new_table(path / "table", INDEXED, options)
 
 
-def rows(keys: Sequence[int], cities: Sequence[str], ts: int = 1) -> pa.Table:
+def indexed_rows(keys: Sequence[int], cities: Sequence[str], ts: int = 1) -> pa.Table:
     return pa.table(
         {
             "id": [f"k{key:06d}" for key in keys],
@@ -77,7 +77,7 @@ def rows(keys: Sequence[int], cities: Sequence[str], ts: int = 1) -> pa.Table:
             "ts": [ts] * len(keys),
             "value": list(keys),
         },
-        schema=SCHEMA,
+        schema=INDEXED,
     )
 
 
@@ -113,22 +113,22 @@ def test_the_commit_reads_none_of_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = create(tmp_path, {**WITH, **MOVES})
-    table.upsert(rows(range(30), ["rome", "oslo"]))
+    table.upsert(indexed_rows(range(30), ["rome", "oslo"]))
 
     def refused(*_: Any) -> Any:
         raise AssertionError("a data file was read for the metadata table")
 
     monkeypatch.setattr(data_files, "opened_file", refused)
     for engine in (None, ApartEngine()):
-        table.upsert(rows(range(10, 50), ["oslo", "rome"], 2), engine=engine)
-        table.delete(rows(range(10), ["rome"]), engine=engine)
-        table.bulk_insert(rows(range(10), ["rome"]), engine=engine)
+        table.upsert(indexed_rows(range(10, 50), ["oslo", "rome"], 2), engine=engine)
+        table.delete(indexed_rows(range(10), ["rome"]), engine=engine)
+        table.bulk_insert(indexed_rows(range(10), ["rome"]), engine=engine)
     monkeypatch.undo()
     check(table, 50)
 
 
 def test_results_do_not_keep_the_keys(tmp_path: Path) -> None:
-    result = create(tmp_path, WITH).upsert(rows(range(30), ["rome"]))
+    result = create(tmp_path, WITH).upsert(indexed_rows(range(30), ["rome"]))
     assert [one.changed_keys for one in result.statuses] == [None]
 
 
@@ -137,7 +137,7 @@ def test_a_lookup_reads_the_blocks_it_touches(
 ) -> None:
     one_shard = {"hoodie.metadata.global.record.level.index.min.filegroup.count": "1"}
     table = create(tmp_path, {**WITH, **one_shard})
-    table.bulk_insert(rows(range(60_000), ["rome"]))
+    table.bulk_insert(indexed_rows(range(60_000), ["rome"]))
     opened = hudi.Table.open(table.path)._session.opened
     parts = calls_of(monkeypatch, HFileReader, "_content")
     calls = calls_of(monkeypatch, RecordsFile, "__call__")
@@ -159,20 +159,20 @@ def test_only_files_that_hold_a_key_are_read(
 ) -> None:
     table = create(tmp_path, WITH)
     for first in range(0, 80, 10):
-        table.bulk_insert(rows(range(first, first + 10), ["rome", "oslo"]))
+        table.bulk_insert(indexed_rows(range(first, first + 10), ["rome", "oslo"]))
     assert len(table.file_slices()) == 16
     read = calls_of(monkeypatch, locating, "read_record_keys")
-    result = table.upsert(rows([12, 33, 90], ["rome", "oslo"], 2))
+    result = table.upsert(indexed_rows([12, 33, 90], ["rome", "oslo"], 2))
     assert (result.inserted, result.updated) == (1, 2)
     assert len(read) == 2
 
 
 def test_many_keys_are_many_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = create(tmp_path, WITH)
-    table.bulk_insert(rows(range(500), ["rome", "oslo"]))
+    table.bulk_insert(indexed_rows(range(500), ["rome", "oslo"]))
     monkeypatch.setattr("hudi_core.index.record_index._KEYS_PER_TASK", 100)
     found = calls_of(monkeypatch, ShardLookup, "find")
-    result = table.upsert(rows(range(250, 750), ["rome", "oslo"], 2), engine=ApartEngine())
+    result = table.upsert(indexed_rows(range(250, 750), ["rome", "oslo"], 2), engine=ApartEngine())
     assert (result.inserted, result.updated) == (250, 250)
     looked = [set(lookup.shards) for lookup, _ in found]
     assert len(looked) == 5
@@ -183,8 +183,8 @@ def test_many_keys_are_many_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_row_stays_unless_it_is_to_move(tmp_path: Path) -> None:
     """Hudi's default, other than that of the other global indexes."""
     table = create(tmp_path, WITH)
-    table.upsert(rows([1], ["rome"]))
-    result = table.upsert(rows([1], ["oslo"], 2))
+    table.upsert(indexed_rows([1], ["rome"]))
+    result = table.upsert(indexed_rows([1], ["oslo"], 2))
     assert (result.inserted, result.updated, result.deleted) == (0, 1, 0)
     assert [one.partition_path for one in table.file_slices()] == ["rome"]
     assert table.to_arrow().column("city").to_pylist() == ["rome"]
@@ -196,20 +196,20 @@ def test_without_the_index_a_write_is_refused(tmp_path: Path, kind: str) -> None
     table = create(tmp_path, {**WITHOUT, "hoodie.index.type": kind})
     for upsert in (partial(table.plan, "upsert"), table.upsert):
         with pytest.raises(InvalidOptionError, match="has no record index") as caught:
-            upsert(rows([1], ["rome"]))
+            upsert(indexed_rows([1], ["rome"]))
         assert f"hudi metadata index {table.path} record_index" in str(caught.value)
     assert not list(Path(table.path).rglob("*.parquet"))
 
 
 def test_a_table_with_rows_gets_the_index_with_its_next_write(tmp_path: Path) -> None:
     table = create(tmp_path, {})
-    table.insert(rows(range(20), ["rome", "oslo"]))
-    batch = rows(range(10, 25), ["rome", "oslo"], 2)
+    table.insert(indexed_rows(range(20), ["rome", "oslo"]))
+    batch = indexed_rows(range(10, 25), ["rome", "oslo"], 2)
     told = table.plan("upsert", batch, options=WITH)
     result = table.upsert(batch, options=WITH)
     assert (told.inserted, told.updated) == (result.inserted, result.updated) == (5, 10)
     check(table, 25)
-    told = table.plan("upsert", rows(range(20, 30), ["rome", "oslo"], 3), options=WITH)
+    told = table.plan("upsert", indexed_rows(range(20, 30), ["rome", "oslo"], 3), options=WITH)
     assert (told.inserted, told.updated) == (5, 5)
 
 
@@ -218,12 +218,12 @@ def test_what_the_index_says_is_checked_at_the_file(
 ) -> None:
     """Keys that a rolled back write of another engine left."""
     table = create(tmp_path, WITH)
-    table.upsert(rows(range(4), ["rome"]))
+    table.upsert(indexed_rows(range(4), ["rome"]))
     (slice_,) = table.file_slices()
     groups = (FileGroupId(slice_.partition_path, slice_.file_id),)
     wrong = Locations(np.array([0, 1], np.int32), np.array([0, 0], np.int32), groups)
     monkeypatch.setattr(ShardLookup, "find", lambda *_: wrong)
-    result = table.upsert(rows([7, 8], ["rome"]))
+    result = table.upsert(indexed_rows([7, 8], ["rome"]))
     monkeypatch.undo()
     assert (result.inserted, result.updated) == (2, 0)
     check(table, 6)
@@ -238,18 +238,18 @@ def test_a_file_group_that_is_not_there_is_damage(
 ) -> None:
     """Or its keys would be taken for new ones, and be in the table twice."""
     table = create(tmp_path, WITH)
-    table.upsert(rows(range(4), ["rome", "oslo"]))
+    table.upsert(indexed_rows(range(4), ["rome", "oslo"]))
     files, expected = sorted(tmp_path.rglob("*.parquet")), stored(table)
     groups = (FileGroupId(PartitionPath(group[0]), group[1]),)
     wrong = Locations(np.array([0], np.int32), np.array([0], np.int32), groups)
     monkeypatch.setattr(ShardLookup, "find", lambda *_: wrong)
     for change in (table.upsert, table.delete):
         with pytest.raises(CorruptMetadataError, match=f"{GONE} of partition '{group[0]}'.*repair"):
-            change(rows([1], ["oslo"], 2))
+            change(indexed_rows([1], ["oslo"], 2))
     monkeypatch.undo()
     assert sorted(tmp_path.rglob("*.parquet")) == files
     table.repair()
-    assert table.upsert(rows([1], ["oslo"], 2)).updated == 1
+    assert table.upsert(indexed_rows([1], ["oslo"], 2)).updated == 1
     assert stored(table) == expected
 
 
@@ -264,12 +264,12 @@ def test_file_groups_without_a_number_are_found(
     for module in (planning, bulk_insert):
         monkeypatch.setattr(module, "derive_file_id", without_numbers)
     table = create(tmp_path, WITH)
-    table.upsert(rows(range(4), ["rome", "oslo"]))
-    table.bulk_insert(rows(range(4, 8), ["rome", "oslo"]))
+    table.upsert(indexed_rows(range(4), ["rome", "oslo"]))
+    table.bulk_insert(indexed_rows(range(4, 8), ["rome", "oslo"]))
     assert {len(one.file_id) for one in table.file_slices()} == {36}
-    result = table.upsert(rows(range(6), ["rome", "oslo"], 2))
+    result = table.upsert(indexed_rows(range(6), ["rome", "oslo"], 2))
     assert (result.inserted, result.updated) == (0, 6)
-    assert table.delete(rows([1, 5], ["rome", "oslo"])).deleted == 2
+    assert table.delete(indexed_rows([1, 5], ["rome", "oslo"])).deleted == 2
     check(table, 6)
     assert table.validate().differences == ()
 
@@ -277,22 +277,22 @@ def test_file_groups_without_a_number_are_found(
 def test_several_rows_of_a_key_that_become_one(tmp_path: Path) -> None:
     """Inserts look nothing up, and may leave a key several times in one file."""
     table = create(tmp_path, WITH)
-    table.insert(pa.concat_tables([rows([1, 2], ["rome"], ts) for ts in (1, 2, 3)]))
+    table.insert(pa.concat_tables([indexed_rows([1, 2], ["rome"], ts) for ts in (1, 2, 3)]))
     assert table.to_arrow().num_rows == 6
-    table.upsert(rows([1], ["rome"], 4))
+    table.upsert(indexed_rows([1], ["rome"], 4))
     assert indexed(table) == stored(table)
     # a late row takes the place of those that are older only: the key stays
-    table.upsert(rows([2], ["rome"], 2))
+    table.upsert(indexed_rows([2], ["rome"], 2))
     assert indexed(table) == stored(table)
     assert len(stored(table)) == 2
-    table.delete(rows([1, 2], ["rome"]))
+    table.delete(indexed_rows([1, 2], ["rome"]))
     assert indexed(table) == {}
 
 
 def test_a_key_that_comes_to_two_partitions_at_once(tmp_path: Path) -> None:
     """The index knows one of them, and says it once."""
     table = create(tmp_path, WITH)
-    table.insert(pa.concat_tables([rows([1, 2], ["rome"]), rows([1, 3], ["oslo"])]))
+    table.insert(pa.concat_tables([indexed_rows([1, 2], ["rome"]), indexed_rows([1, 3], ["oslo"])]))
     found = indexed(table)
     assert sorted(found) == ["k000001", "k000002", "k000003"]
     groups = {(one.partition_path, one.file_id) for one in table.file_slices()}

@@ -31,7 +31,7 @@ from hudi_core.model.commit import WriteStatus
 from hudi_core.model.files import FileId
 from hudi_core.schema import widening
 from hudi_core.schema.java_float import double_text
-from hudi_core.write import layout_proof, planning
+from hudi_core.write import key_proof, planning
 from hudi_core.write.key_proof import proven
 from tests.foreign import by_hudi_rs
 from tests.unit.refusals import refused
@@ -52,7 +52,7 @@ OURS = (
 """Properties that Apache Hudi does not store."""
 
 
-def rows(ids: Sequence[Any], v: Any = 1, **columns: Sequence[Any]) -> pa.Table:
+def valued(ids: Sequence[Any], v: Any = 1, **columns: Sequence[Any]) -> pa.Table:
     count = len(ids)
     return pa.table({"id": ids, **columns, "v": pa.array([v] * count, pa.int64())})
 
@@ -96,8 +96,7 @@ def keys(folder: Path) -> dict[str, int]:
     return dict(sorted(zip(*found.to_pydict().values(), strict=True)))
 
 
-# --- complex keys of one field -------------------------------------------------------------------
-
+# --- complex keys of one field
 CITIES = {"city": ["A", "B"], "day": ["1", "1"]}
 
 
@@ -113,14 +112,14 @@ def test_the_stored_form_of_a_complex_key_is_taken(
 ) -> None:
     """Hudi 1.0.0 to 1.0.2 made the bare value of one field, and stored nothing of it."""
     given = {**COMPLEX, NEW_ENCODING: str(bare).lower()}
-    folder = made_elsewhere(tmp_path, [rows(["1", "2"], **CITIES)], "id", "city,day", given)
+    folder = made_elsewhere(tmp_path, [valued(["1", "2"], **CITIES)], "id", "city,day", given)
     properties = folder / ".hoodie" / "hoodie.properties"
     if version == 9:
         changed = properties.read_text().replace("hoodie.table.version=8", "hoodie.table.version=9")
         properties.write_text(changed)
     table = hudi.Table.open(str(folder))
     fresh = operation in ("insert", "bulk_insert")
-    batch = rows(["3" if fresh else "2"], v=5, city=["B"], day=["1"])
+    batch = valued(["3" if fresh else "2"], v=5, city=["B"], day=["1"])
     getattr(table, operation)(batch)
     prefix = "" if bare else "id:"
     expected = {"upsert": {"1": 1, "2": 5}, "delete": {"1": 1}}.get(
@@ -133,20 +132,20 @@ def test_the_stored_form_of_a_complex_key_is_taken(
 
 def test_rows_that_replace_all_others_keep_their_form_of_keys(tmp_path: Path) -> None:
     given = {**COMPLEX, NEW_ENCODING: "true"}
-    folder = made_elsewhere(tmp_path, [rows(["1", "2"], **CITIES)], "id", "city,day", given)
-    hudi.Table.open(str(folder)).insert_overwrite_table(rows(["1", "3"], v=4, **CITIES))
+    folder = made_elsewhere(tmp_path, [valued(["1", "2"], **CITIES)], "id", "city,day", given)
+    hudi.Table.open(str(folder)).insert_overwrite_table(valued(["1", "3"], v=4, **CITIES))
     assert keys(folder) == {"1": 4, "3": 4}
     assert stored(folder)[ENCODING] == "VALUE_ONLY"
 
 
 def test_an_option_that_states_the_other_form_is_refused(tmp_path: Path) -> None:
     given = {**COMPLEX, NEW_ENCODING: "true"}
-    folder = made_elsewhere(tmp_path, [rows(["1", "2"], **CITIES)], "id", "city,day", given)
+    folder = made_elsewhere(tmp_path, [valued(["1", "2"], **CITIES)], "id", "city,day", given)
     with refused(folder, OptionConflictError, NEW_ENCODING):
-        hudi.Table.open(str(folder), options={NEW_ENCODING: "false"}).upsert(rows(["1"], **one()))
+        hudi.Table.open(str(folder), options={NEW_ENCODING: "false"}).upsert(valued(["1"], **one()))
     # validation is for what the rows do not tell
     table = hudi.Table.open(str(folder), options={VALIDATION: "false"})
-    assert table.upsert(rows(["1"], v=2, **one())).updated == 1
+    assert table.upsert(valued(["1"], v=2, **one())).updated == 1
 
 
 def one() -> dict[str, list[str]]:
@@ -154,37 +153,38 @@ def one() -> dict[str, list[str]]:
 
 
 def test_a_complex_key_without_rows_is_for_somebody_to_state(tmp_path: Path) -> None:
-    folder = made_elsewhere(tmp_path, [rows(["1"], **one()).slice(0, 0)], "id", "city,day", COMPLEX)
+    folder = made_elsewhere(
+        tmp_path, [valued(["1"], **one()).slice(0, 0)], "id", "city,day", COMPLEX
+    )
     with refused(folder, UnsupportedTableError, NEW_ENCODING, VALIDATION):
-        hudi.Table.open(str(folder)).upsert(rows(["1"], **one()))
-    hudi.Table.open(str(folder), options={VALIDATION: "false"}).upsert(rows(["1"], **one()))
+        hudi.Table.open(str(folder)).upsert(valued(["1"], **one()))
+    hudi.Table.open(str(folder), options={VALIDATION: "false"}).upsert(valued(["1"], **one()))
     assert keys(folder) == {"id:1": 1}
 
 
 def test_keys_of_both_forms_are_refused(tmp_path: Path) -> None:
     given = {**COMPLEX, NEW_ENCODING: "true"}
-    folder = made_elsewhere(tmp_path, [rows(["1", "2"], **CITIES)], "id", "city,day", given)
+    folder = made_elsewhere(tmp_path, [valued(["1", "2"], **CITIES)], "id", "city,day", given)
     with (folder / ".hoodie" / "hoodie.properties").open("a") as properties:
         properties.write(f"{ENCODING}=FIELD_PREFIXED\n{ManagedKeys.keys_proved.key}=true\n")
     small = {"hoodie.parquet.small.file.limit": "0"}
-    hudi.Table.open(str(folder), options=small).insert(rows(["3"], **one()))
+    hudi.Table.open(str(folder), options=small).insert(valued(["3"], **one()))
     forget(folder)
     assert set(keys(folder)) == {"1", "2", "id:3"}
     with refused(folder, UnsupportedTableError, "'id:3'", "'1'", "insert_overwrite_table"):
-        hudi.Table.open(str(folder)).upsert(rows(["1"], **one()))
+        hudi.Table.open(str(folder)).upsert(valued(["1"], **one()))
     hudi.Table.open(str(folder)).insert_overwrite_table(
-        rows(["1", "2", "3"], city=["A"] * 3, day=["1"] * 3)
+        valued(["1", "2", "3"], city=["A"] * 3, day=["1"] * 3)
     )
-    assert hudi.Table.open(str(folder)).upsert(rows(["1"], v=2, **one())).updated == 1
+    assert hudi.Table.open(str(folder)).upsert(valued(["1"], v=2, **one())).updated == 1
 
 
-# --- timestamps ----------------------------------------------------------------------------------
-
+# --- timestamps
 MOMENT = dt.datetime(2026, 7, 1, 0, 30, 0, 120_000, tzinfo=dt.UTC)
 
 
 def at(moment: dt.datetime, v: int = 1) -> pa.Table:
-    return rows(pa.array([moment], pa.timestamp("us", "UTC")), v)
+    return valued(pa.array([moment], pa.timestamp("us", "UTC")), v)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_the_stored_form_of_timestamps_is_taken(
 
 
 def test_partitions_that_values_name_have_the_stored_form(tmp_path: Path) -> None:
-    batch = rows(["1"], day=at(MOMENT)["id"])
+    batch = valued(["1"], day=at(MOMENT)["id"])
     given = {CONSISTENT: "true"}
     folder = made_elsewhere(tmp_path, [batch], partition_by="day", options=given)
     table = hudi.Table.open(str(folder))
@@ -264,8 +264,7 @@ def test_timestamps_of_a_table_of_ours(tmp_path: Path, consistent: str) -> None:
     assert written.metadata.stats[0].partition_path == text
 
 
-# --- floating-point numbers ----------------------------------------------------------------------
-
+# --- floating-point numbers
 TELLING, PLAIN = 4.73e21, 0.1
 
 
@@ -276,13 +275,13 @@ def test_the_stored_digits_of_numbers_are_taken(
     tmp_path: Path, java: str, key: str, kept: str
 ) -> None:
     # the key that tells is not among the first
-    batch = rows([*(float(one) for one in range(2000)), TELLING])
+    batch = valued([*(float(one) for one in range(2000)), TELLING])
     folder = made_elsewhere(tmp_path, [batch], options={JAVA: java})
-    assert hudi.Table.open(str(folder)).upsert(rows([TELLING], 2)).updated == 1
+    assert hudi.Table.open(str(folder)).upsert(valued([TELLING], 2)).updated == 1
     assert keys(folder)[key] == 2
     assert stored(folder)[JAVA] == kept
     same = {"17": "1.8", "21": "25"}[kept]
-    assert hudi.Table.open(str(folder), options={JAVA: same}).delete(rows([TELLING])).deleted == 1
+    assert hudi.Table.open(str(folder), options={JAVA: same}).delete(valued([TELLING])).deleted == 1
     with pytest.raises(OptionConflictError, match=JAVA):
         hudi.Table.open(str(folder), options={JAVA: "21" if kept == "17" else "8"})
 
@@ -290,7 +289,7 @@ def test_the_stored_digits_of_numbers_are_taken(
 def test_no_more_numbers_are_spelled_than_it_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    batch = rows([TELLING, *(float(one) for one in range(8000))])
+    batch = valued([TELLING, *(float(one) for one in range(8000))])
     folder = made_elsewhere(tmp_path, [batch], options={JAVA: "17"})
     count = 0
 
@@ -300,79 +299,77 @@ def test_no_more_numbers_are_spelled_than_it_takes(
         return double_text(value, old=old)
 
     monkeypatch.setattr(widening, "double_text", counted)
-    assert hudi.Table.open(str(folder)).plan("upsert", rows([TELLING], 2))
+    assert hudi.Table.open(str(folder)).plan("upsert", valued([TELLING], 2))
     assert count < 8000  # of the two forms together
 
 
 def test_digits_that_nothing_tells_are_for_somebody_to_state(tmp_path: Path) -> None:
-    folder = made_elsewhere(tmp_path, [rows([PLAIN])])
+    folder = made_elsewhere(tmp_path, [valued([PLAIN])])
     with refused(folder, UnsupportedTableError, "none of the keys", JAVA):
-        hudi.Table.open(str(folder)).upsert(rows([PLAIN]))
+        hudi.Table.open(str(folder)).upsert(valued([PLAIN]))
     table = hudi.Table.open(str(folder), options={JAVA: "17"})
-    assert table.upsert(rows([PLAIN, TELLING], 2)).updated == 1
+    assert table.upsert(valued([PLAIN, TELLING], 2)).updated == 1
     assert set(keys(folder)) == {"0.1", "4.729999999999999E21"}
-    assert hudi.Table.open(str(folder)).upsert(rows([TELLING], 3)).updated == 1
+    assert hudi.Table.open(str(folder)).upsert(valued([TELLING], 3)).updated == 1
 
 
 def test_a_table_of_ours_keeps_the_digits_it_was_made_with(tmp_path: Path) -> None:
-    table = hudi.Table.create(str(tmp_path / "t"), rows([PLAIN]).schema, record_key="id")
-    table.upsert(rows([TELLING]))
+    table = hudi.Table.create(str(tmp_path / "t"), valued([PLAIN]).schema, record_key="id")
+    table.upsert(valued([TELLING]))
     with pytest.raises(OptionConflictError, match=JAVA):
-        hudi.Table.open(str(tmp_path / "t"), options={JAVA: "17"}).upsert(rows([TELLING]))
+        hudi.Table.open(str(tmp_path / "t"), options={JAVA: "17"}).upsert(valued([TELLING]))
     other = hudi.Table.open(str(tmp_path / "t"), options={JAVA: "21"})
-    assert other.upsert(rows([TELLING])).updated == 1
+    assert other.upsert(valued([TELLING])).updated == 1
     # a table that has no such keys takes no notice
     texts = {JAVA: "17", CONSISTENT: "true"}
     plain = hudi.Table.create(
-        str(tmp_path / "p"), rows(["a"]).schema, record_key="id", options=texts
+        str(tmp_path / "p"), valued(["a"]).schema, record_key="id", options=texts
     )
-    plain.upsert(rows(["a"]))
+    plain.upsert(valued(["a"]))
     assert not {JAVA, CONSISTENT} & stored(tmp_path / "p").keys()
-    assert hudi.Table.open(str(tmp_path / "p"), options={JAVA: "21"}).upsert(rows(["a"])).updated
+    assert hudi.Table.open(str(tmp_path / "p"), options={JAVA: "21"}).upsert(valued(["a"])).updated
 
 
-# --- partitions, and what no generator makes -----------------------------------------------------
-
-
+# --- partitions, and what no generator makes
 def test_partitions_of_another_form_are_refused(tmp_path: Path) -> None:
     hive = "hoodie.datasource.write.hive_style_partitioning"
     folder = made_elsewhere(
-        tmp_path, [rows(["1"], city=["A"])], partition_by="city", options={hive: "true"}
+        tmp_path, [valued(["1"], city=["A"])], partition_by="city", options={hive: "true"}
     )
     properties = folder / ".hoodie" / "hoodie.properties"
     kept = [line for line in properties.read_text().splitlines() if not line.startswith(hive)]
     properties.write_text("\n".join(kept) + "\n")
     with refused(folder, UnsupportedTableError, "'city=A'", "makes 'A'"):
-        hudi.Table.open(str(folder)).upsert(rows(["1"], city=["A"]))
+        hudi.Table.open(str(folder)).upsert(valued(["1"], city=["A"]))
 
 
 def test_a_row_that_lies_elsewhere_says_nothing_of_the_others(tmp_path: Path) -> None:
     """A global index of Hudi's may leave a row in the partition it was in."""
     stays = {INDEX: "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "false"}
     folder = made_elsewhere(
-        tmp_path, [rows(["1", "2"], city=["A", "A"])], partition_by="city", options=stays
+        tmp_path, [valued(["1", "2"], city=["A", "A"])], partition_by="city", options=stays
     )
     rewrite(folder, "city", pa.array(["B", "A"]))
-    assert hudi.Table.open(str(folder)).upsert(rows(["2"], 2, city=["A"])).updated == 1
+    assert hudi.Table.open(str(folder)).upsert(valued(["2"], 2, city=["A"])).updated == 1
 
 
 def test_keys_that_no_generator_makes_are_shown(tmp_path: Path) -> None:
-    folder = made_elsewhere(tmp_path, [rows(["1"], other=["x"])], key="other")
+    folder = made_elsewhere(tmp_path, [valued(["1"], other=["x"])], key="other")
     properties = folder / ".hoodie" / "hoodie.properties"
     text = properties.read_text().replace("recordkey.fields=other", "recordkey.fields=id")
     properties.write_text(text)
     for operation in ("upsert", "delete", "insert"):
         with refused(folder, UnsupportedTableError, "'x' for a row", "makes '1'"):
-            getattr(hudi.Table.open(str(folder)), operation)(rows(["1"], other=["x"]))
+            getattr(hudi.Table.open(str(folder)), operation)(valued(["1"], other=["x"]))
     with pytest.raises(UnsupportedTableError, match="'x' for a row"):
-        hudi.Table.open(str(folder)).plan("upsert", rows(["1"], other=["x"]))
+        hudi.Table.open(str(folder)).plan("upsert", valued(["1"], other=["x"]))
 
 
 def test_a_column_that_was_widened_keeps_its_keys(tmp_path: Path) -> None:
-    folder = made_elsewhere(tmp_path, [rows([1.1])], options={JAVA: "17"})
+    folder = made_elsewhere(tmp_path, [valued([1.1])], options={JAVA: "17"})
     rewrite(folder, "id", pa.array([1.1], pa.float32()))
     table = hudi.Table.open(str(folder), options={JAVA: "17"})
-    assert table.upsert(rows([1.1], 2)).updated == 1
+    assert table.upsert(valued([1.1], 2)).updated == 1
 
 
 def rewrite(folder: Path, name: str, values: pa.Array) -> None:
@@ -385,9 +382,7 @@ def rewrite(folder: Path, name: str, values: pa.Array) -> None:
     pq.write_table(changed, path)
 
 
-# --- what it costs -------------------------------------------------------------------------------
-
-
+# --- what it costs
 def test_rows_are_looked_at_once_and_never_of_a_table_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -397,14 +392,14 @@ def test_rows_are_looked_at_once_and_never_of_a_table_of_ours(
         looks.append(given)
         return proven(*given)
 
-    monkeypatch.setattr(layout_proof, "proven", counting)
-    folder = made_elsewhere(tmp_path, [rows(["1"])])
+    monkeypatch.setattr(key_proof, "proven", counting)
+    folder = made_elsewhere(tmp_path, [valued(["1"])])
     assert looks == []
     changes: list[Callable[[hudi.Table], object]] = [
         lambda table: table.alter(add_columns={"w": pa.int64()}),  # changes no row
-        lambda table: table.upsert(rows(["1"], w=[1])),
-        lambda table: table.upsert(rows(["2"], w=[1])),
-        lambda table: table.delete(rows(["2"], w=[1])),
+        lambda table: table.upsert(valued(["1"], w=[1])),
+        lambda table: table.upsert(valued(["2"], w=[1])),
+        lambda table: table.delete(valued(["2"], w=[1])),
     ]
     for change in changes:
         change(hudi.Table.open(str(folder)))
@@ -427,12 +422,12 @@ def texts(numbers: Sequence[int]) -> list[str]:
 @pytest.mark.parametrize("wrong", [2, 3, 8, 256])
 def test_the_number_of_buckets_is_proved_before_it_is_stored(tmp_path: Path, wrong: int) -> None:
     ids = texts(range(40))
-    folder = made_elsewhere(tmp_path, [rows(ids)], options=buckets(4))
+    folder = made_elsewhere(tmp_path, [valued(ids)], options=buckets(4))
     with refused(folder, UnsupportedTableError, NUMBER):
-        hudi.Table.open(str(folder), options=buckets(wrong)).upsert(rows(ids, 2))
+        hudi.Table.open(str(folder), options=buckets(wrong)).upsert(valued(ids, 2))
     assert NUMBER not in stored(folder)
     table = hudi.Table.open(str(folder), options=buckets(4))
-    assert table.upsert(rows([*ids, "new"], 2)).updated == 40
+    assert table.upsert(valued([*ids, "new"], 2)).updated == 40
     assert stored(folder)[NUMBER] == "4"
     assert keys(folder) == dict.fromkeys([*ids, "new"], 2)
 
@@ -442,15 +437,15 @@ def test_a_multiple_that_few_keys_fit_by_their_groups_is_refused_by_them(tmp_pat
     ids = texts(range(200))
     hashes = key_hashes(pa.array(ids), ("id",))
     low = [one for one, value in zip(ids, hashes.tolist(), strict=True) if value % 8 < 4][:3]
-    folder = made_elsewhere(tmp_path, [rows(low)], options=buckets(8))
+    folder = made_elsewhere(tmp_path, [valued(low)], options=buckets(8))
     with refused(folder, UnsupportedTableError, "buckets"):
-        hudi.Table.open(str(folder), options=buckets(7)).upsert(rows(low, 2))
+        hudi.Table.open(str(folder), options=buckets(7)).upsert(valued(low, 2))
     # three keys fit four buckets as well as eight: nobody can know better than the user
-    assert hudi.Table.open(str(folder), options=buckets(8)).upsert(rows(low, 2)).updated == 3
+    assert hudi.Table.open(str(folder), options=buckets(8)).upsert(valued(low, 2)).updated == 3
 
 
 def test_the_fields_that_are_hashed_are_proved_as_well(tmp_path: Path) -> None:
-    batch = rows(texts(range(40)), other=texts(range(100, 140)))
+    batch = valued(texts(range(40)), other=texts(range(100, 140)))
     given = {**buckets(4), FIELDS: "other"}
     folder = made_elsewhere(tmp_path, [batch], "id,other", options=given)
     with refused(folder, UnsupportedTableError, FIELDS):
@@ -466,14 +461,14 @@ def test_the_fields_that_are_hashed_are_proved_as_well(tmp_path: Path) -> None:
 def test_another_index_adds_no_groups_to_a_bucket_table(
     tmp_path: Path, index: str, operation: str
 ) -> None:
-    folder = made_elsewhere(tmp_path, [rows(texts(range(20)))], options=buckets(4))
+    folder = made_elsewhere(tmp_path, [valued(texts(range(20)))], options=buckets(4))
     table = hudi.Table.open(str(folder), options={INDEX: index})
     with refused(folder, UnsupportedTableError, "has buckets, 4 of them", f"{INDEX}=BUCKET"):
-        getattr(table, operation)(rows(["new"]))
+        getattr(table, operation)(valued(["new"]))
     # what is new altogether is for the writer to lay out
-    result = table.insert_overwrite_table(rows(["new"]))
+    result = table.insert_overwrite_table(valued(["new"]))
     assert result.inserted == 1
-    assert table.upsert(rows(["new"], 2)).updated == 1
+    assert table.upsert(valued(["new"], 2)).updated == 1
 
 
 def test_a_file_group_that_looks_like_a_bucket_by_chance(
@@ -481,41 +476,41 @@ def test_a_file_group_that_looks_like_a_bucket_by_chance(
 ) -> None:
     name = FileId("00012345-52a8-4e70-9d7d-2d5b2a7f3a11-0")
     monkeypatch.setattr(planning, "derive_file_id", lambda *_: name)
-    folder = made_elsewhere(tmp_path, [rows(texts(range(20)))])
+    folder = made_elsewhere(tmp_path, [valued(texts(range(20)))])
     monkeypatch.undo()
-    assert hudi.Table.open(str(folder)).upsert(rows(["k1"], 2)).updated == 1
+    assert hudi.Table.open(str(folder)).upsert(valued(["k1"], 2)).updated == 1
 
 
 def test_numbers_of_buckets_by_partition_are_refused(tmp_path: Path) -> None:
-    folder = made_elsewhere(tmp_path, [rows(texts(range(20)))], options=buckets(4))
+    folder = made_elsewhere(tmp_path, [valued(texts(range(20)))], options=buckets(4))
     settings = folder / ".hoodie" / ".bucket_index" / "partition_bucket_index_meta"
     settings.mkdir(parents=True)
     (settings / "00000000000000.hashing_config").write_text("{}")
     with refused(folder, UnsupportedTableError, ".hoodie/.bucket_index"):
-        hudi.Table.open(str(folder), options=buckets(4)).upsert(rows(["k1"], 2))
+        hudi.Table.open(str(folder), options=buckets(4)).upsert(valued(["k1"], 2))
 
 
 def test_a_table_of_ours_is_not_asked_for_its_buckets(tmp_path: Path) -> None:
-    folder = made_elsewhere(tmp_path, [rows(texts(range(20)))], options=buckets(4))
-    hudi.Table.open(str(folder), options=buckets(4)).upsert(rows(["k1"], 2))
-    assert hudi.Table.open(str(folder)).upsert(rows(["k1"], 3)).updated == 1
+    folder = made_elsewhere(tmp_path, [valued(texts(range(20)))], options=buckets(4))
+    hudi.Table.open(str(folder), options=buckets(4)).upsert(valued(["k1"], 2))
+    assert hudi.Table.open(str(folder)).upsert(valued(["k1"], 3)).updated == 1
     forget(folder)
     with pytest.raises(UnsupportedTableError, match="4 of them"):
-        hudi.Table.open(str(folder)).upsert(rows(["k1"], 4))
+        hudi.Table.open(str(folder)).upsert(valued(["k1"], 4))
 
 
 # --- tables without a record key: generated keys, and what such tables refuse
-SCHEMA = pa.schema([("n", pa.int64()), ("city", pa.string())])
+N_CITY = pa.schema([("n", pa.int64()), ("city", pa.string())])
 
 
 def keyless_rows(*numbers: int, city: str = "rome") -> pa.Table:
-    return pa.table([pa.array(numbers, pa.int64()), [city] * len(numbers)], schema=SCHEMA)
+    return pa.table([pa.array(numbers, pa.int64()), [city] * len(numbers)], schema=N_CITY)
 
 
 def make(path: Path, partition_by: Any = "city", version: str = "8") -> hudi.Table:
     options = {"hoodie.write.table.version": version}
     return hudi.Table.create(
-        str(path / "t"), SCHEMA, name="t", partition_by=partition_by, options=options
+        str(path / "t"), N_CITY, name="t", partition_by=partition_by, options=options
     )
 
 
@@ -545,7 +540,7 @@ def test_rows_read_back_under_one_key_fill_each_other(tmp_path: Path, index: str
 
 def test_rows_read_back_of_which_none_is_stored_any_more(tmp_path: Path) -> None:
     options = {"hoodie.combine.before.upsert": "false"}
-    table = hudi.Table.create(str(tmp_path / "t"), SCHEMA, name="t", options=options)
+    table = hudi.Table.create(str(tmp_path / "t"), N_CITY, name="t", options=options)
     table.insert(keyless_rows(1, 2))
     read = table.to_arrow()
     table.delete(read.slice(1))
@@ -726,8 +721,7 @@ def test_rows_are_sorted_by_named_columns(tmp_path: Path) -> None:
     assert table.to_arrow(["n"]).column(0).to_pylist() == [1, 2, 3]
 
 
-# --- rows that were read from the table -----------------------------------------------------------
-
+# --- rows that were read from the table
 INDEXES: dict[str, dict[str, str]] = {
     "default": {},
     "simple": {"hoodie.index.type": "SIMPLE"},
@@ -741,7 +735,7 @@ INDEXES: dict[str, dict[str, str]] = {
 
 def with_numbers(rows: pa.Table, *numbers: int) -> pa.Table:
     """Return rows with another value of ``n`` in each."""
-    return rows.set_column(rows.schema.get_field_index("n"), SCHEMA.field("n"), [numbers])
+    return rows.set_column(rows.schema.get_field_index("n"), N_CITY.field("n"), [numbers])
 
 
 def where(path: str, number: int) -> pa.Table:

@@ -37,8 +37,8 @@ from hudi_core.services.mending.differences import Source
 from hudi_core.write.partial_rows import completed
 from tests.formats.service_tables import operator
 from tests.merging_histories import (
+    EVENTS,
     MARKER,
-    SCHEMA,
     UNAVAILABLE,
     Kind,
     batches,
@@ -55,7 +55,7 @@ PARTIAL = "hoodie.table.partial.update.mode"
 NINE = {"hoodie.write.table.version": "9"}
 
 
-def create(path: Path, kind: Kind, schema: pa.Schema = SCHEMA, **more: Any) -> hudi.Table:
+def create(path: Path, kind: Kind, schema: pa.Schema = EVENTS, **more: Any) -> hudi.Table:
     options = {"hoodie.metadata.enable": "false", **kind.options}
     return hudi.Table.create(
         str(path),
@@ -71,9 +71,7 @@ def without_times(rows: list[list[Any]]) -> list[list[Any]]:
     return [row[1:] for row in rows]
 
 
-# --- what Apache Hudi left ------------------------------------------------------------------------
-
-
+# --- what Apache Hudi left
 def test_every_kind_of_table_was_captured() -> None:
     assert [one["kind"] for one in captured()["tables"]] == list(KINDS)
 
@@ -106,13 +104,11 @@ def test_spark_merges_the_same_rows(spark: SparkSession, tmp_path: Path) -> None
         assert held(table) == by_hudi(name)
 
 
-# --- what Apache Hudi 1.2 fails on, by the word of its payload classes ----------------------------
-
-
+# --- what Apache Hudi 1.2 fails on, by the word of its payload classes
 def cdc(*rows: tuple[Any, ...]) -> pa.Table:
     """Rows of key, log sequence number, operation, a text and a number."""
     names = ("id", "_event_lsn", "_change_operation_type", "v", "b")
-    schema = pa.schema([SCHEMA.field(name) for name in names])
+    schema = pa.schema([EVENTS.field(name) for name in names])
     return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema)
 
 
@@ -158,9 +154,9 @@ def test_partial_updates_of_version_8_delete_whatever_the_time(tmp_path: Path) -
     (first, *_) = batches("living")
     table.upsert(first)
     late = first.set_column(
-        SCHEMA.get_field_index("ts"), "ts", pa.array([0] * len(first), pa.int64())
+        EVENTS.get_field_index("ts"), "ts", pa.array([0] * len(first), pa.int64())
     ).set_column(
-        SCHEMA.get_field_index("_hoodie_is_deleted"),
+        EVENTS.get_field_index("_hoodie_is_deleted"),
         "_hoodie_is_deleted",
         pa.array([key % 2 == 0 for key in first["id"].to_pylist()]),
     )
@@ -173,7 +169,7 @@ def test_mysql_of_version_8_needs_its_sequence(tmp_path: Path) -> None:
     table = create(tmp_path / "t", kind)
     (first, *_) = batches("two")
     broken = first.set_column(
-        SCHEMA.get_field_index("_event_seq"), "_event_seq", pa.array(["binlog.7"] * len(first))
+        EVENTS.get_field_index("_event_seq"), "_event_seq", pa.array(["binlog.7"] * len(first))
     )
     before = table.timeline.instants
     with pytest.raises(SchemaError, match=r"in _event_seq, but 'binlog\.7'"):
@@ -195,7 +191,7 @@ def test_mysql_of_version_8_needs_its_sequence(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_table_without_the_column_that_orders_it(kind: Kind, column: str, tmp_path: Path) -> None:
-    schema = pa.schema([field for field in SCHEMA if not field.name.startswith("_event")])
+    schema = pa.schema([field for field in EVENTS if not field.name.startswith("_event")])
     with pytest.raises(SchemaError, match=column):
         create(tmp_path / "t", kind, schema)
     assert not (tmp_path / "t").exists()
@@ -217,14 +213,12 @@ def test_a_table_without_its_ordering_column_takes_inserts(tmp_path: Path) -> No
     assert table.delete(batch).deleted == 2 * len(batch)
 
 
-# --- delete markers -------------------------------------------------------------------------------
-
-
+# --- delete markers
 def simple(*rows: tuple[Any, ...]) -> pa.Table:
     """Rows of key, time, operation, truth value, and a struct with a text."""
     names = ("id", "ts", "Op", "gone", "s")
     schema = pa.schema(
-        [*(SCHEMA.field(name) for name in names[:3]), ("gone", pa.bool_()), SCHEMA.field("s")]
+        [*(EVENTS.field(name) for name in names[:3]), ("gone", pa.bool_()), EVENTS.field("s")]
     )
     return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema)
 
@@ -298,9 +292,7 @@ def test_columns_that_decide_keep_their_names(tmp_path: Path) -> None:
             table.alter(drop=[column])
 
 
-# --- tables of others -----------------------------------------------------------------------------
-
-
+# --- tables of others
 def stored_as(path: Path, kind: Kind, **properties: str | None) -> hudi.Table:
     """A table whose properties another writer changed."""
     create(path, kind)
@@ -421,9 +413,7 @@ def test_options_repeat_what_the_table_is_or_are_refused(tmp_path: Path) -> None
         hudi.Table.open(str(path), {PARTIAL: "IGNORE_DEFAULTS"})
 
 
-# --- partial updates ------------------------------------------------------------------------------
-
-
+# --- partial updates
 def test_modes_of_partial_updates_by_option(tmp_path: Path) -> None:
     """They are those of the payload classes that stand for them."""
     text = {"hoodie.write.partial.update.unavailable.value": UNAVAILABLE}
@@ -444,7 +434,7 @@ def test_modes_of_partial_updates_by_option(tmp_path: Path) -> None:
         name = "_change_operation_type"
         for number, batch in enumerate(given):
             alive = batch.set_column(
-                SCHEMA.get_field_index(name), name, pa.array(["u"] * len(batch))
+                EVENTS.get_field_index(name), name, pa.array(["u"] * len(batch))
             )
             twin.upsert(alive)
             if not number:
@@ -483,7 +473,7 @@ def test_rows_that_move_cannot_take_values_with_them(tmp_path: Path) -> None:
 
 def test_a_row_is_where_its_partition_column_says(tmp_path: Path) -> None:
     kind, index = Kind(9, PayloadKind.PARTIAL_UPDATE, "ts"), {"hoodie.index.type": "GLOBAL_SIMPLE"}
-    schema = pa.schema([(name, SCHEMA.field(name).type) for name in ("id", "ts", "v", "Op")])
+    schema = pa.schema([(name, EVENTS.field(name).type) for name in ("id", "ts", "v", "Op")])
     table = create(tmp_path / "t", kind, schema, partition_by="v", options=index)
     stay = {"hoodie.simple.index.update.partition.path": "false"}
     both = {"id": 1, "ts": 1, "v": "a", "Op": "I"}, {"id": 1, "ts": 2, "v": None, "Op": None}
@@ -498,7 +488,7 @@ NAN = math.nan
 UNCOMBINED = {"hoodie.combine.before.upsert": "false"}
 
 
-def rows(*versions: tuple[str, float | None, str], kind: Any = None) -> pa.Table:
+def states(*versions: tuple[str, float | None, str], kind: Any = None) -> pa.Table:
     ids, times, values = zip(*versions, strict=True)
     return pa.table(
         {"id": list(ids), "ts": pa.array(times, kind or pa.float64()), "value": list(values)}
@@ -506,7 +496,7 @@ def rows(*versions: tuple[str, float | None, str], kind: Any = None) -> pa.Table
 
 
 def make(path: Path, kind: Any = None) -> hudi.Table:
-    return new_table(path / "t", rows(("a", 1, ""), kind=kind).schema)
+    return new_table(path / "t", states(("a", 1, ""), kind=kind).schema)
 
 
 def timed_values(table: hudi.Table) -> list[str]:
@@ -534,19 +524,19 @@ def test_floats_have_one_order_in_a_batch_and_against_stored_rows(
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
 def test_nan_is_the_latest_time_wherever_it_comes(tmp_path: Path, kind: Any) -> None:
     table = make(tmp_path, kind)
-    table.upsert(rows(("a", 5, "five"), ("a", NAN, "nan"), ("a", None, "null"), kind=kind))
+    table.upsert(states(("a", 5, "five"), ("a", NAN, "nan"), ("a", None, "null"), kind=kind))
     assert timed_values(table) == ["nan"]
-    assert table.upsert(rows(("a", math.inf, "inf"), kind=kind)).updated == 0
-    assert table.upsert(rows(("a", NAN, "nan again"), kind=kind)).updated == 1
+    assert table.upsert(states(("a", math.inf, "inf"), kind=kind)).updated == 0
+    assert table.upsert(states(("a", NAN, "nan again"), kind=kind)).updated == 1
     assert timed_values(table) == ["nan again"]
-    assert table.upsert(rows(("a", None, "null"), kind=kind)).updated == 1
+    assert table.upsert(states(("a", None, "null"), kind=kind)).updated == 1
     assert timed_values(table) == ["null"]
 
 
 @pytest.mark.spark
 def test_nan_is_the_latest_time_on_spark_too(tmp_path: Path, spark: Any) -> None:
     table, engine = make(tmp_path), SparkEngine(spark, tasks_on_driver=False)
-    for batch in (rows(("a", NAN, "nan"), ("a", 5, "five")), rows(("a", 6, "six"))):
+    for batch in (states(("a", NAN, "nan"), ("a", 5, "five")), states(("a", 6, "six"))):
         table.upsert(spark.createDataFrame(batch).coalesce(1), engine=engine)
         assert timed_values(table) == ["nan"]
 
@@ -554,8 +544,8 @@ def test_nan_is_the_latest_time_on_spark_too(tmp_path: Path, spark: Any) -> None
 def test_of_rows_that_are_not_combined_the_last_meets_the_stored_one(tmp_path: Path) -> None:
     for number, times in enumerate(itertools.permutations([9, 3, 5])):
         table = make(tmp_path / str(number))
-        table.insert(rows(("a", 4, "stored"), ("b", 1, "other")))
-        result = table.upsert(rows(*(("a", ts, str(ts)) for ts in times)), options=UNCOMBINED)
+        table.insert(states(("a", 4, "stored"), ("b", 1, "other")))
+        result = table.upsert(states(*(("a", ts, str(ts)) for ts in times)), options=UNCOMBINED)
         last = times[-1]
         assert (result.inserted, result.updated, result.deleted) == (0, int(last > 4), 0)
         assert timed_values(table) == sorted([str(last) if last > 4 else "stored", "other"])
@@ -564,14 +554,14 @@ def test_of_rows_that_are_not_combined_the_last_meets_the_stored_one(tmp_path: P
 def test_rows_that_are_not_combined_and_meet_no_stored_one_all_stay(tmp_path: Path) -> None:
     """Those that come to a file that is there are one, as in Hudi: the last."""
     table = make(tmp_path)
-    table.insert(rows(("b", 1, "other")))
-    batch = rows(("a", 9, "9"), ("a", 3, "3"), ("b", 2, "new"))
+    table.insert(states(("b", 1, "other")))
+    batch = states(("a", 9, "9"), ("a", 3, "3"), ("b", 2, "new"))
     result = table.upsert(batch, options={**UNCOMBINED, "hoodie.parquet.small.file.limit": "0"})
     assert (result.inserted, result.updated) == (2, 1)
     assert timed_values(table) == ["3", "9", "new"]
 
     table = make(tmp_path / "small")
-    table.insert(rows(("b", 1, "other")))
+    table.insert(states(("b", 1, "other")))
     result = table.upsert(batch, options=UNCOMBINED)
     assert (result.inserted, result.updated) == (1, 1)
     assert timed_values(table) == ["3", "new"]
@@ -579,13 +569,13 @@ def test_rows_that_are_not_combined_and_meet_no_stored_one_all_stay(tmp_path: Pa
 
 def stored_twice(path: Path) -> hudi.Table:
     table = make(path)
-    table.bulk_insert(rows(("a", 5, "newer"), ("a", 1, "older"), ("b", 1, "other")))
+    table.bulk_insert(states(("a", 5, "newer"), ("a", 1, "older"), ("b", 1, "other")))
     return table
 
 
 def test_a_dry_run_counts_keys_that_are_stored_twice_as_the_write_does(tmp_path: Path) -> None:
     table = stored_twice(tmp_path)
-    batch = rows(("a", 7, "in"), ("b", 7, "in"))
+    batch = states(("a", 7, "in"), ("b", 7, "in"))
     dry, result = table.plan("upsert", batch), table.upsert(batch)
     assert (dry.updated, dry.deleted) == (result.updated, result.deleted) == (3, 0)
     assert stored_twice(tmp_path / "other").delete(batch).deleted == 3
@@ -815,9 +805,7 @@ def test_spark_merges_each_stored_row_too(spark: SparkSession, tmp_path: Path) -
     assert repeated_held(table) == [("a", "x", 6, "n")] * 2 + [("a", "x", 7, "q"), OTHER]
 
 
-# --- telling of them ------------------------------------------------------------------------------
-
-
+# --- telling of them
 def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 

@@ -46,13 +46,13 @@ from hudi_core.write.steps import WriteSteps
 from tests.tables import new_table
 from tests.unit.refusals import refused
 
-SCHEMA = pa.schema(
+CITIES_AND_DAYS = pa.schema(
     [("id", pa.string()), ("city", pa.string()), ("day", pa.date32()), ("ts", pa.int64())]
 )
 WRITE_CLIENT = import_module("hudi_core.write.client")
 
 
-def rows(*keys: tuple[str, str | None], ts: int = 1, day: int = 20_000) -> pa.Table:
+def placed_rows(*keys: tuple[str, str | None], ts: int = 1, day: int = 20_000) -> pa.Table:
     return pa.table(
         [
             pa.array([key for key, _ in keys], pa.string()),
@@ -60,12 +60,12 @@ def rows(*keys: tuple[str, str | None], ts: int = 1, day: int = 20_000) -> pa.Ta
             pa.array([day] * len(keys), pa.int32()).cast(pa.date32()),
             pa.array([ts] * len(keys), pa.int64()),
         ],
-        schema=SCHEMA,
+        schema=CITIES_AND_DAYS,
     )
 
 
 def make(path: Path, partition_by: str | list[str] | None = "city") -> hudi.Table:
-    return new_table(path / "t", SCHEMA, partition_by=partition_by)
+    return new_table(path / "t", CITIES_AND_DAYS, partition_by=partition_by)
 
 
 def held(table: hudi.Table) -> set[tuple[str, str | None]]:
@@ -73,19 +73,19 @@ def held(table: hudi.Table) -> set[tuple[str, str | None]]:
 
 
 Change = Callable[[hudi.Table], object]
-WRITE: Change = lambda table: table.upsert(rows(("a", "rome"), ts=99))  # noqa: E731
+WRITE: Change = lambda table: table.upsert(placed_rows(("a", "rome"), ts=99))  # noqa: E731
 DELETION: Change = lambda table: table.delete_partitions(["rome"])  # noqa: E731
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> hudi.Table:
     made = make(tmp_path)
-    made.bulk_insert(rows(("a", "rome"), ("b", "rome"), ("c", "oslo"), ("d", None), ts=9))
+    made.bulk_insert(placed_rows(("a", "rome"), ("b", "rome"), ("c", "oslo"), ("d", None), ts=9))
     return made
 
 
 def test_an_overwrite_replaces_just_the_partitions_of_its_rows(table: hudi.Table) -> None:
-    result = table.insert_overwrite(rows(("b", "rome"), ("e", "lima")))
+    result = table.insert_overwrite(placed_rows(("b", "rome"), ("e", "lima")))
 
     assert held(table) == {("b", "rome"), ("e", "lima"), ("c", "oslo"), ("d", None)}
     assert result.action == "replacecommit"
@@ -97,7 +97,7 @@ def test_an_overwrite_replaces_just_the_partitions_of_its_rows(table: hudi.Table
 def test_an_overwrite_of_the_table_replaces_all_and_keeps_the_history(table: hudi.Table) -> None:
     before = table.timeline.completed_writes()[-1]
 
-    table.insert_overwrite_table(rows(("z", "bari")))
+    table.insert_overwrite_table(placed_rows(("z", "bari")))
 
     assert held(table) == {("z", "bari")}
     assert table.to_arrow(as_of=before).num_rows == 4
@@ -107,15 +107,15 @@ def test_an_overwrite_of_the_table_replaces_all_and_keeps_the_history(table: hud
     ("operation", "left"), [("insert_overwrite_table", 0), ("insert_overwrite", 4)]
 )
 def test_an_overwrite_without_rows(table: hudi.Table, operation: str, left: int) -> None:
-    getattr(table, operation)(rows())
+    getattr(table, operation)(placed_rows())
     assert len(held(table)) == left
 
 
 def test_a_table_without_partitions_is_overwritten_as_one(tmp_path: Path) -> None:
     made = make(tmp_path, None)
-    made.insert(rows(("a", "rome"), ("b", "oslo")))
+    made.insert(placed_rows(("a", "rome"), ("b", "oslo")))
 
-    made.insert_overwrite(rows(("c", "rome")))
+    made.insert_overwrite(placed_rows(("c", "rome")))
 
     assert held(made) == {("c", "rome")}
     with pytest.raises(PartitionValueError, match="has no partitions"):
@@ -123,7 +123,7 @@ def test_a_table_without_partitions_is_overwritten_as_one(tmp_path: Path) -> Non
 
 
 def test_rows_that_are_flagged_as_deleted_only_empty_their_partition(table: hudi.Table) -> None:
-    flagged = rows(("a", "rome")).append_column("_hoodie_is_deleted", pa.array([True]))
+    flagged = placed_rows(("a", "rome")).append_column("_hoodie_is_deleted", pa.array([True]))
 
     table.insert_overwrite(flagged)
 
@@ -158,8 +158,8 @@ def test_the_partition_of_null_is_deleted_by_its_value(table: hudi.Table) -> Non
 
 def test_partitions_of_several_columns_are_deleted_by_typed_values(tmp_path: Path) -> None:
     made = make(tmp_path, ["city", "day"])
-    made.insert(rows(("a", "rome"), day=20_000))
-    made.insert(rows(("b", "rome"), day=20_001))
+    made.insert(placed_rows(("a", "rome"), day=20_000))
+    made.insert(placed_rows(("b", "rome"), day=20_001))
 
     made.delete_partitions([{"city": "rome", "day": pa.scalar(20_001, pa.date32()).as_py()}])
 
@@ -182,7 +182,7 @@ def test_a_partition_is_not_named_by_a_value_that_would_change(tmp_path: Path, v
 
 def test_a_deleted_partition_takes_rows_again(table: hudi.Table) -> None:
     table.delete_partitions(["rome"])
-    table.upsert(rows(("a", "rome"), ("c", "oslo"), ts=0))
+    table.upsert(placed_rows(("a", "rome"), ("c", "oslo"), ts=0))
 
     assert held(table) == {("a", "rome"), ("c", "oslo"), ("d", None)}
     kept = table.to_arrow(["id", "ts"]).to_pylist()
@@ -191,7 +191,7 @@ def test_a_deleted_partition_takes_rows_again(table: hudi.Table) -> None:
 
 
 def test_the_timeline_tells_the_operation_before_it_is_complete(table: hudi.Table) -> None:
-    result = table.insert_overwrite(rows(("b", "rome")))
+    result = table.insert_overwrite(placed_rows(("b", "rome")))
 
     client = open_table(table.path, {}).client
     requested, inflight = (
@@ -205,9 +205,9 @@ def test_the_timeline_tells_the_operation_before_it_is_complete(table: hudi.Tabl
 @pytest.mark.parametrize(
     ("mine", "theirs"),
     [
-        (lambda table: table.insert_overwrite(rows(("x", "rome"))), WRITE),
+        (lambda table: table.insert_overwrite(placed_rows(("x", "rome"))), WRITE),
         (lambda table: table.delete_partitions(["rome"]), WRITE),
-        (lambda table: table.insert(rows(("x", "rome"))), DELETION),
+        (lambda table: table.insert(placed_rows(("x", "rome"))), DELETION),
     ],
 )
 def test_of_two_changes_of_a_group_one_of_which_replaces_it_the_later_is_refused(
@@ -248,7 +248,7 @@ def test_operations_by_their_words(
 ) -> None:
     options = {"hoodie.datasource.write.operation": operation}
 
-    result = hudi.write(rows(("x", "rome")), table.path, mode, options)
+    result = hudi.write(placed_rows(("x", "rome")), table.path, mode, options)
 
     assert result is not None
     assert result.operation is WriteOperation(operation.upper())
@@ -267,12 +267,12 @@ def test_a_format_that_cannot_replace_is_asked_before_anything_is_written(
     monkeypatch.setattr(FormatHost, "require", refuse)
 
     with pytest.raises(UnsupportedCapabilityError):
-        table.insert_overwrite(rows(("x", "rome")))
+        table.insert_overwrite(placed_rows(("x", "rome")))
     with pytest.raises(UnsupportedCapabilityError):
         table.delete_partitions(["rome"])
 
     assert table.timeline.instants == before
-    table.insert(rows(("x", "rome")))
+    table.insert(placed_rows(("x", "rome")))
 
 
 # --- partitions within partitions: refused, and at what cost in requests
@@ -484,9 +484,7 @@ def by_hudi_rs(table: hudi.Table, **options: Any) -> list[tuple[Any, ...]]:
     return sorted(zip(*found.to_pydict().values(), strict=True), key=repr)
 
 
-# --- generators ----------------------------------------------------------------------------------
-
-
+# --- generators
 @pytest.mark.parametrize(
     ("options", "kind", "keys"),
     [
@@ -521,9 +519,7 @@ def test_a_type_that_the_fields_contradict(tmp_path: Path) -> None:
         hudi.Table.open(table.path, options={PARTITION: "city"})
 
 
-# --- values of partitions ------------------------------------------------------------------------
-
-
+# --- values of partitions
 @pytest.mark.parametrize("hive", [{}, HIVE])
 def test_empty_values_share_the_partition_of_nulls(tmp_path: Path, hive: dict[str, str]) -> None:
     batch = taken_rows(["a", "b", "c"], ["", None, "Rome"])
@@ -604,9 +600,7 @@ def test_partitions_within_each_other_in_hive_style(
     assert places(table) == [("a", f"city={stored}")]
 
 
-# --- deletes by key alone ------------------------------------------------------------------------
-
-
+# --- deletes by key alone
 @pytest.mark.parametrize(
     ("index", "partition_by"),
     [("GLOBAL_SIMPLE", "city"), ("GLOBAL_BLOOM", "city,v"), ("RECORD_INDEX", "city")],

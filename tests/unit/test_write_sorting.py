@@ -17,7 +17,7 @@ from hudi_core.engine.arrangement import Arrangement, arranged
 from hudi_core.errors import SchemaError
 from tests.tables import base_files, new_table
 
-SCHEMA = pa.schema(
+SORTED_COLUMNS = pa.schema(
     [
         ("id", pa.int64()),
         ("city", pa.string()),
@@ -33,7 +33,7 @@ COLUMNS = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
 COMBINE = "hoodie.combine.before.insert"
 
 
-def rows() -> pa.Table:
+def shuffled_rows() -> pa.Table:
     draw = random.Random(7)
     numbers = list(range(COUNT))
     draw.shuffle(numbers)
@@ -47,13 +47,13 @@ def rows() -> pa.Table:
         }
         for number in numbers
     ]
-    return pa.Table.from_pylist(made, SCHEMA)
+    return pa.Table.from_pylist(made, SORTED_COLUMNS)
 
 
 def make(path: Path, partition_by: str | None = "city") -> hudi.Table:
     return new_table(
         path / "t",
-        SCHEMA,
+        SORTED_COLUMNS,
         {"hoodie.datasource.write.partitionpath.urlencode": "true"},
         partition_by=partition_by,
         ordering_field=None,
@@ -85,7 +85,7 @@ def keys(file: pa.Table) -> list[str]:
 
 
 def test_none_writes_rows_as_they_come(tmp_path: Path) -> None:
-    files = written(make(tmp_path), rows(), {MODE: "NONE"})
+    files = written(make(tmp_path), shuffled_rows(), {MODE: "NONE"})
 
     assert len(files) == 12
     assert all(keys(file) != sorted(keys(file)) for _, file in files)
@@ -96,7 +96,7 @@ def test_none_writes_rows_as_they_come(tmp_path: Path) -> None:
 def test_sorted_files_are_in_the_order_of_their_keys(
     tmp_path: Path, mode: str, combine: str
 ) -> None:
-    files = written(make(tmp_path), rows(), {MODE: mode, COMBINE: combine})
+    files = written(make(tmp_path), shuffled_rows(), {MODE: mode, COMBINE: combine})
 
     assert all(keys(file) == sorted(keys(file)) for _, file in files)
     if combine == "false":
@@ -107,7 +107,7 @@ def test_sorted_files_are_in_the_order_of_their_keys(
 def test_a_global_sort_gives_files_whose_keys_do_not_overlap(
     tmp_path: Path, partition_by: str | None
 ) -> None:
-    files = written(make(tmp_path, partition_by), rows(), {MODE: "GLOBAL_SORT"})
+    files = written(make(tmp_path, partition_by), shuffled_rows(), {MODE: "GLOBAL_SORT"})
 
     for path in {path for path, _ in files}:
         ranges = sorted(
@@ -124,10 +124,10 @@ def test_rows_are_sorted_by_the_columns_that_are_named(
 ) -> None:
     options = {MODE: "GLOBAL_SORT", COLUMNS: "size.w,ts", COMBINE: combine}
     table = make(tmp_path)
-    data = rows()
+    data = shuffled_rows()
     if source == "stream":
         table.bulk_insert(
-            pa.RecordBatchReader.from_batches(SCHEMA, data.to_batches(100)), options=options
+            pa.RecordBatchReader.from_batches(SORTED_COLUMNS, data.to_batches(100)), options=options
         )
         files = [(str(file.parent), pq.ParquetFile(file).read()) for file in base_files(table)]
         assert len(files) == len(CITIES)
@@ -146,10 +146,10 @@ def test_rows_are_sorted_by_the_columns_that_are_named(
     "mode", ["PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_AND_SORT"]
 )
 def test_one_task_writes_all_rows_of_a_partition(tmp_path: Path, mode: str) -> None:
-    files = written(make(tmp_path), rows(), {MODE: mode})
+    files = written(make(tmp_path), shuffled_rows(), {MODE: mode})
 
     assert len(files) == len({path for path, _ in files}) == len(CITIES)
-    files = written(make(tmp_path / "flat", None), rows(), {MODE: mode})
+    files = written(make(tmp_path / "flat", None), shuffled_rows(), {MODE: mode})
     assert len(files) == 3  # without partitions one task is no faster
 
 
@@ -158,7 +158,7 @@ def test_columns_without_an_order_are_refused(tmp_path: Path, column: str) -> No
     table = make(tmp_path)
 
     with pytest.raises(SchemaError, match=f"names '{column}', which"):
-        table.bulk_insert(rows(), options={MODE: "GLOBAL_SORT", COLUMNS: column})
+        table.bulk_insert(shuffled_rows(), options={MODE: "GLOBAL_SORT", COLUMNS: column})
 
     assert not table.timeline.instants
 
@@ -192,7 +192,7 @@ def test_texts_are_ordered_as_record_keys_are() -> None:
 @pytest.mark.parametrize("mode", ["PARTITION_SORT", "GLOBAL_SORT", "PARTITION_PATH_REPARTITION"])
 def test_spark_spreads_and_sorts_alike(tmp_path: Path, mode: str, spark: Any) -> None:
     table = make(tmp_path)
-    frame = spark.createDataFrame(rows()).repartition(3)
+    frame = spark.createDataFrame(shuffled_rows()).repartition(3)
 
     result = table.bulk_insert(
         frame, options={MODE: mode, "hoodie.bulkinsert.shuffle.parallelism": 2}

@@ -207,8 +207,7 @@ def test_what_others_say_of_an_index_is_not_trusted(stated: bytes) -> None:
     assert without_row_numbers(table) is table
 
 
-# --- pandas ---------------------------------------------------------------------------------------
-
+# --- pandas
 FRAME = pd.DataFrame({"id": [1, 2, 3], "qty": [10, 20, 30]})
 
 

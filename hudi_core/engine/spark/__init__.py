@@ -4,7 +4,6 @@ File lists as DataFrames are here, too.
 """
 
 from hudi_core.engine.spark.catalog import NOTE, SessionCatalog, noted
-from hudi_core.engine.spark.columns import quoted, to_arrow
 from hudi_core.engine.spark.conditional import (
     bounds_of,
     changed_frame,
@@ -16,8 +15,10 @@ from hudi_core.engine.spark.conditional import (
 from hudi_core.engine.spark.engine import SparkEngine
 from hudi_core.engine.spark.scan import (
     connected_scheme,
+    quoted,
     read_batches,
     read_files,
+    to_arrow,
     where,
 )
 

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.sql_formatter import SQLStringFormatter
 from pyspark.sql.types import StructField, StructType
 
-from hudi_core.engine.spark.columns import quoted_name, to_arrow
+from hudi_core.engine.spark.scan import quoted_name, to_arrow
 from hudi_core.errors import SchemaError
 from hudi_core.model.catalog_entry import SparkCatalogEntry
 from hudi_core.schema.arrow_types import DOC

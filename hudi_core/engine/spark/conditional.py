@@ -20,9 +20,8 @@ from pyspark.sql.types import (
 )
 
 from hudi_core.engine.base import Engine
-from hudi_core.engine.spark.columns import quoted, quoted_name, to_arrow
 from hudi_core.engine.spark.engine import SparkEngine
-from hudi_core.engine.spark.scan import read_batches
+from hudi_core.engine.spark.scan import quoted, quoted_name, read_batches, to_arrow
 from hudi_core.errors import SchemaError
 
 T = TypeVar("T")

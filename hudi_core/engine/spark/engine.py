@@ -21,7 +21,7 @@ from hudi_core.config.foreign import OptionTreatment, foreign_options
 from hudi_core.engine.arrangement import Arrangement
 from hudi_core.engine.base import InputFunction, TaskContext, TaskFunction, bins
 from hudi_core.engine.local import LocalEngine
-from hudi_core.engine.spark.columns import to_arrow
+from hudi_core.engine.spark.scan import to_arrow
 from hudi_core.engine.spark.shipping import guarded
 from hudi_core.errors import ConfigError, HudiError, SchemaError, TaskFailedError
 

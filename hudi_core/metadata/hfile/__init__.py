@@ -11,7 +11,7 @@ No Python package reads or writes HFiles: clients of HBase talk to its servers, 
 (hudi-rs) 0.5 reads those of a table inside and hands out neither keys nor blocks.
 """
 
-from hudi_core.metadata.hfile.layout import Codec
+from hudi_core.metadata.hfile.block import Codec
 from hudi_core.metadata.hfile.reader import HFileReader, ReadRange
 from hudi_core.metadata.hfile.writer import HFileOptions, write_hfile
 

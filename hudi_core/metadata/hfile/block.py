@@ -21,12 +21,46 @@ import struct
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from enum import IntEnum
 from itertools import islice
-from operator import le
+from operator import lt
 from typing import Final, NamedTuple
 
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.metadata.hfile.layout import KEY_TAIL, MAX_BLOCK_BYTES, Codec, damaged
+from hudi_core.metadata.damage import REBUILD
+
+# --- constants that the parts of an HFile share, and its error ------------------------------------
+
+
+DATA_MAGIC: Final = b"DATABLK*"
+META_MAGIC: Final = b"METABLKc"
+ROOT_INDEX_MAGIC: Final = b"IDXROOT2"
+MIDDLE_INDEX_MAGIC: Final = b"IDXINTE2"
+LEAF_INDEX_MAGIC: Final = b"IDXLEAF2"
+FILE_INFO_MAGIC: Final = b"FILEINF2"
+
+KEY_TAIL: Final = b"\x00" + b"\x7f" + b"\xff" * 7 + b"\x04"
+"""What follows the row in every key: no column family, the latest timestamp, type "put"."""
+MAX_KEY_BYTES: Final = 32767
+"""Longest row key: its length is an int16."""
+MAX_BLOCK_BYTES: Final = 512 * 1024 * 1024
+"""Largest block accepted, on disk or uncompressed; a block grows with its largest value only."""
+
+
+class Codec(IntEnum):
+    """Compression of every block of a file, by HBase's numbers."""
+
+    GZIP = 1
+    NONE = 2
+
+
+def damaged(path: str, reason: str) -> CorruptMetadataError:
+    """Return the error that says what is wrong with an HFile."""
+    return CorruptMetadataError(path, reason, REBUILD)
+
+
+# --- blocks ---------------------------------------------------------------------------------------
+
 
 # --- cells ---------------------------------------------------------------------------------------
 
@@ -96,7 +130,8 @@ def decode_cells(content: bytes, path: str) -> Cells:
             position = end + 1
     except (struct.error, IndexError) as error:
         raise _damaged_cell(position, path) from error
-    if not all(map(le, keys, islice(keys, 1, None))):
+    # strictly: a key that became its neighbour hides itself
+    if not all(map(lt, keys, islice(keys, 1, None))):
         raise damaged(path, "the keys of a data block are not in order")
     return Cells(content, keys, begins, ends)
 

@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.metadata.hfile.layout import KEY_TAIL, damaged
+from hudi_core.metadata.hfile.block import KEY_TAIL, damaged
 from hudi_core.protobuf import WireError, take
 
 _PLACE: Final = struct.Struct(">qi")

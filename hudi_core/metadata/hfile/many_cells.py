@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.metadata.hfile.layout import KEY_TAIL, damaged
+from hudi_core.metadata.hfile.block import KEY_TAIL, damaged
 
 Ints = npt.NDArray[np.int64]
 _HEAD_BYTES: Final = 10

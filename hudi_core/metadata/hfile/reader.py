@@ -12,16 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.errors import CorruptMetadataError
-from hudi_core.metadata.hfile import file_info
-from hudi_core.metadata.hfile.block import Cells, decode_block, decode_cells
-from hudi_core.metadata.hfile.index import (
-    IndexEntry,
-    decode_lower_index,
-    decode_root_index,
-    require_ordered_blocks,
-    row_of,
-)
-from hudi_core.metadata.hfile.layout import (
+from hudi_core.metadata.hfile.block import (
     DATA_MAGIC,
     FILE_INFO_MAGIC,
     LEAF_INDEX_MAGIC,
@@ -29,8 +20,18 @@ from hudi_core.metadata.hfile.layout import (
     META_MAGIC,
     MIDDLE_INDEX_MAGIC,
     ROOT_INDEX_MAGIC,
+    Cells,
     Codec,
     damaged,
+    decode_block,
+    decode_cells,
+)
+from hudi_core.metadata.hfile.index import (
+    IndexEntry,
+    decode_lower_index,
+    decode_root_index,
+    require_ordered_blocks,
+    row_of,
 )
 from hudi_core.metadata.hfile.many_cells import (
     CellPlaces,
@@ -40,7 +41,7 @@ from hudi_core.metadata.hfile.many_cells import (
     find_keys,
     first_key,
 )
-from hudi_core.metadata.hfile.trailer import TRAILER_BYTES, decode_trailer
+from hudi_core.metadata.hfile.trailer import TRAILER_BYTES, Info, decode_file_info, decode_trailer
 
 # --- sources of bytes ----------------------------------------------------------------------------
 
@@ -106,7 +107,8 @@ class HFileReader:
     It keeps no block, and holds nothing open.
 
     ``offset`` is 0, or where the content of a log block begins. Every method refuses a damaged
-    file; values that gzip does not protect (codec NONE) can be wrong without notice.
+    file. What gzip does not protect (codec NONE) can be wrong without notice: values, and keys that
+    are still between their neighbours.
     """
 
     def __init__(self, read: ReadRange, length: int, path: str, offset: int = 0) -> None:
@@ -122,7 +124,7 @@ class HFileReader:
         info = decode_block(
             section, self.trailer.file_info_offset - begin, FILE_INFO_MAGIC, codec, path
         )
-        self.info: Mapping[str, bytes] = file_info.decode_file_info(info.content, path)
+        self.info: Mapping[str, bytes] = decode_file_info(info.content, path)
         self._meta = {
             entry.key: entry
             for entry in decode_root_index(meta.content, self.trailer.meta_index_count, begin, path)
@@ -151,19 +153,19 @@ class HFileReader:
     def schema(self) -> str:
         """Avro schema of the values, as JSON."""
         try:
-            return self.info[file_info.SCHEMA].decode()
+            return self.info[Info.SCHEMA].decode()
         except (KeyError, UnicodeDecodeError) as error:
             raise damaged(self._path, "its file info has no schema") from error
 
     @property
     def min_key(self) -> bytes | None:
         """Least key, where the file says it: base files do."""
-        return self.info.get(file_info.MIN_KEY)
+        return self.info.get(Info.MIN_KEY)
 
     @property
     def max_key(self) -> bytes | None:
         """Greatest key, where the file says it."""
-        return self.info.get(file_info.MAX_KEY)
+        return self.info.get(Info.MAX_KEY)
 
     def meta_block(self, name: str) -> bytes | None:
         """Return the content of a meta block, or ``None``."""
@@ -278,15 +280,10 @@ class HFileReader:
         A number of keys other than the file says is refused after the last block.
         """
         count = 0
-        last = b""
         for _, cells in self._load(range(len(self._blocks))):
             count += len(cells.keys)
-            last = cells.keys[-1]
             yield cells
         self._require_count(count)
-        stated = self.info.get(file_info.LAST_KEY)
-        if count and stated and row_of(stated, self._path) != last:
-            raise damaged(self._path, "its last key is not the one it says")
 
     def _require_count(self, count: int) -> None:
         if count != self.entry_count:
@@ -330,6 +327,10 @@ class HFileReader:
             or (following and cells.keys[-1] >= following[0])
         ):
             raise self._denied()
+        if number + 1 == len(self._blocks):
+            stated = self.info.get(Info.LAST_KEY)
+            if stated and row_of(stated, self._path) != cells.keys[-1]:
+                raise damaged(self._path, "its last key is not the one it says")
         return cells
 
     def _many_cells(self, numbers: Sequence[int]) -> Iterator[CellPlaces]:

@@ -6,10 +6,12 @@ version; HBase puts a minor version into the first of these four bytes).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
-from hudi_core.metadata.hfile.layout import Codec, damaged
+from hudi_core.metadata.hfile.block import Codec, damaged
 from hudi_core.protobuf import (
     WireError,
     decode_delimited,
@@ -108,3 +110,56 @@ def _check(trailer: Trailer, end: int, path: str) -> None:
         raise damaged(path, "its trailer points outside the file")
     if min(counts) < 0 or not 0 <= trailer.index_levels <= _MAX_LEVELS:
         raise damaged(path, "its trailer has counts that are not possible")
+
+
+# --- file info: names and values ------------------------------------------------------------------
+# Content: ``PBUF`` and a protobuf message behind its length, ``{1: {1: name, 2: value}}`` repeated.
+
+
+class Info(StrEnum):
+    """Names of a file's info, in the order of Hudi's files; readers do not mind it."""
+
+    SCHEMA = "schema"
+    """Avro schema of the values, JSON."""
+    BLOOM_TYPE = "bloomFilterTypeCode"
+    LAST_KEY = "hfile.LASTKEY"
+    AVERAGE_VALUE = "hfile.AVG_VALUE_LEN"
+    MIN_KEY = "minRecordKey"
+    AVERAGE_KEY = "hfile.AVG_KEY_LEN"
+    MAX_KEY = "maxRecordKey"
+    VALUE_VERSION = "KEY_VALUE_VERSION"
+    MAX_MEMSTORE = "MAX_MEMSTORE_TS_KEY"
+    CREATE_TIME = "hfile.CREATE_TIME_TS"
+
+
+BLOOM_BLOCK: Final = "bloomFilter"
+"""Name of the meta block with the bloom filter of the keys, as base64 text."""
+
+_INFO_MAGIC: Final = b"PBUF"
+
+
+def encode_file_info(info: Mapping[str, bytes]) -> bytes:
+    """Return the content of the block, for the names of :class:`Info`."""
+    entries = [
+        encode_message([(1, name.encode()), (2, info[name])]) for name in Info if name in info
+    ]
+    return _INFO_MAGIC + encode_delimited(encode_message([(1, entry) for entry in entries]))
+
+
+def decode_file_info(content: bytes, path: str) -> dict[str, bytes]:
+    """Return the names and bytes of the block's content."""
+    if not content.startswith(_INFO_MAGIC):
+        raise damaged(path, "its file info is in a form before HFile version 3")
+    info: dict[str, bytes] = {}
+    try:
+        for entry in decode_fields(decode_delimited(content, len(_INFO_MAGIC))):
+            if entry.number != 1 or not isinstance(entry.value, bytes):
+                continue
+            parts = dict(decode_fields(entry.value))
+            name, value = parts.get(1), parts.get(2, b"")
+            if not isinstance(name, bytes) or not isinstance(value, bytes):
+                raise damaged(path, "an entry of its file info has no name")
+            info[name.decode()] = value
+    except (WireError, UnicodeDecodeError) as error:
+        raise damaged(path, f"its file info cannot be read ({error})") from error
+    return info

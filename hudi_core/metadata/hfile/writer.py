@@ -9,18 +9,24 @@ from typing import Final
 
 from hudi_core.errors import RecordKeyError
 from hudi_core.hashing.bloom import TYPE_CODE
-from hudi_core.metadata.hfile import file_info
-from hudi_core.metadata.hfile.block import encode_block, encode_cell
-from hudi_core.metadata.hfile.index import IndexEntry, encode_index, index_key
-from hudi_core.metadata.hfile.layout import (
+from hudi_core.metadata.hfile.block import (
     DATA_MAGIC,
     FILE_INFO_MAGIC,
     MAX_KEY_BYTES,
     META_MAGIC,
     ROOT_INDEX_MAGIC,
     Codec,
+    encode_block,
+    encode_cell,
 )
-from hudi_core.metadata.hfile.trailer import Trailer, encode_trailer
+from hudi_core.metadata.hfile.index import IndexEntry, encode_index, index_key
+from hudi_core.metadata.hfile.trailer import (
+    BLOOM_BLOCK,
+    Info,
+    Trailer,
+    encode_file_info,
+    encode_trailer,
+)
 
 BLOCK_BYTES: Final = 64 * 1024
 """Bytes of cells from which on a data block is full."""
@@ -113,20 +119,20 @@ class _Writer:
     ) -> dict[str, bytes]:
         full = self._options.full_keys
         overhead = 12 if full else 0
-        info = {
-            file_info.SCHEMA: self._options.schema.encode(),
-            file_info.VALUE_VERSION: struct.pack(">i", 1),
-            file_info.MAX_MEMSTORE: struct.pack(">q", 0),
-            file_info.LAST_KEY: index_key(last, full) if count else b"",
-            file_info.AVERAGE_KEY: struct.pack(">i", key_bytes // count + overhead if count else 0),
-            file_info.AVERAGE_VALUE: struct.pack(">i", value_bytes // count if count else 0),
-            file_info.CREATE_TIME: struct.pack(">q", self._options.create_time_ms),
+        info: dict[str, bytes] = {
+            Info.SCHEMA: self._options.schema.encode(),
+            Info.VALUE_VERSION: struct.pack(">i", 1),
+            Info.MAX_MEMSTORE: struct.pack(">q", 0),
+            Info.LAST_KEY: index_key(last, full) if count else b"",
+            Info.AVERAGE_KEY: struct.pack(">i", key_bytes // count + overhead if count else 0),
+            Info.AVERAGE_VALUE: struct.pack(">i", value_bytes // count if count else 0),
+            Info.CREATE_TIME: struct.pack(">q", self._options.create_time_ms),
         }
         if self._options.base_file:
-            info[file_info.MIN_KEY] = first
-            info[file_info.MAX_KEY] = last
+            info[Info.MIN_KEY] = first
+            info[Info.MAX_KEY] = last
             if self._options.bloom is not None:
-                info[file_info.BLOOM_TYPE] = TYPE_CODE.encode()
+                info[Info.BLOOM_TYPE] = TYPE_CODE.encode()
         return info
 
     def _finish(self, info: dict[str, bytes], count: int) -> bytes:
@@ -134,12 +140,12 @@ class _Writer:
         if self._options.bloom is not None:
             offset = self._size
             size = self._block(META_MAGIC, self._options.bloom.encode())
-            meta_index.append(IndexEntry(file_info.BLOOM_BLOCK.encode(), offset, size))
+            meta_index.append(IndexEntry(BLOOM_BLOCK.encode(), offset, size))
         load_on_open = self._size
         self._block(ROOT_INDEX_MAGIC, encode_index(self._index))
         self._block(ROOT_INDEX_MAGIC, encode_index(meta_index))
         info_offset = self._size
-        self._block(FILE_INFO_MAGIC, file_info.encode_file_info(info))
+        self._block(FILE_INFO_MAGIC, encode_file_info(info))
         trailer = Trailer(
             file_info_offset=info_offset,
             load_on_open_offset=load_on_open,

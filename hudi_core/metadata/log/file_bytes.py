@@ -17,7 +17,7 @@ from hudi_core.log_format import (
     encode_delete_content,
     encode_log_block,
 )
-from hudi_core.log_format.delete_block import NATURAL_ORDER
+from hudi_core.log_format.block import NATURAL_ORDER
 from hudi_core.metadata.hfile import Codec, HFileOptions, write_hfile
 from hudi_core.metadata.log.record_codec import RecordEncoder
 from hudi_core.metadata.log.records import AlikeRecords, MetadataRecord, PartitionChange

@@ -8,7 +8,7 @@ since its first commit.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -91,6 +91,11 @@ def in_shard_order(groups: Iterable[ListedGroup], path: str) -> Groups:
             path, "some of its file groups are of one partition, and some of all", REBUILD
         )
     return found
+
+
+def without_files(groups: Groups) -> Groups:
+    """The same file groups, without the files that they had when they were listed."""
+    return {owner: [replace(one, files={}) for one in some] for owner, some in groups.items()}
 
 
 def list_groups(metadata: TableMetaClient, partition: str, has_owners: bool) -> Groups:

@@ -15,16 +15,15 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from hudi_core.metadata.log.completeness import require_complete
+from hudi_core.metadata.log.completeness import WATCHED, CommitRecords, require_complete
 from hudi_core.metadata.log.file_bytes import encode_first_log_file, encode_log_file
-from hudi_core.metadata.log.groups import Groups, ListedGroup, list_all_groups
+from hudi_core.metadata.log.groups import Groups, ListedGroup, list_all_groups, without_files
 from hudi_core.metadata.log.record_codec import table_schema
-from hudi_core.metadata.log.recorded import WATCHED, CommitRecords
 from hudi_core.metadata.log.records import AlikeRecords, Changes, MetadataRecord, PartitionChange
 from hudi_core.metadata.log.undo import undo
 from hudi_core.metadata.log.visible_instants import VisibleInstants
 from hudi_core.metadata.partition_types import shard_file_id, shards_of
-from hudi_core.metadata.state import MetadataState
+from hudi_core.metadata.state import KnownGroups, MetadataState
 from hudi_core.model.commit import SCHEMA_KEY, CommitMetadata, WriteStat
 from hudi_core.model.files import FileId, LogFileName, join_path
 from hudi_core.model.instant import Action, Instant, State
@@ -77,12 +76,9 @@ def write_deltacommit(
     if tables.timeline.find(time, Action.DELTACOMMIT) is not None:
         tables = undo(tables, time)
     metadata, timeline = tables.metadata, tables.timeline
-    names = [name for name, change in changes.items() if change]
-    groups = list_all_groups(metadata, names, [name for name in names if changes[name].owned])
     counts = VisibleInstants.of(tables.data_timeline, timeline)
-    records = CommitRecords(metadata.storage.root, timeline, counts, metadata.read_commit)
-    for partition, found in groups.items():
-        require_complete(partition, [*chain(*found.values())], records, groups_only=True)
+    known = tables.groups.at(timeline)
+    groups = _groups_of(tables, changes, known, counts)
     now = tables.next_time()
     tables = begin_deltacommit(tables, time)
     files: list[NewFile] = []
@@ -110,7 +106,27 @@ def write_deltacommit(
                 num_deletes=len(part.deleted),
             )
             files.append(NewFile(join_path(partition, str(name)), data, stat))
-    return complete_deltacommit(tables, time, files, UPSERT)
+    tables = complete_deltacommit(tables, time, files, UPSERT)
+    # of an index that is kept by partitions a new one may have got its first
+    named = {name: without_files(some) for name, some in groups.items() if not changes[name].owned}
+    return replace(tables, groups=KnownGroups(tables.timeline.instants, {**known, **named}))
+
+
+def _groups_of(
+    tables: MetadataState,
+    changes: Changes,
+    known: Mapping[str, Groups],
+    counts: Callable[[InstantTime], bool],
+) -> dict[str, Groups]:
+    """The file groups of the partitions that change; one listing of each that is not known."""
+    metadata, names = tables.metadata, [name for name, change in changes.items() if change]
+    asked = [name for name in names if name not in known]
+    listed = list_all_groups(metadata, asked, [name for name in asked if changes[name].owned])
+    records = CommitRecords(metadata.storage.root, tables.timeline, counts, metadata.read_commit)
+    for partition, found in listed.items():
+        require_complete(partition, [*chain(*found.values())], records, groups_only=True)
+    both = {**known, **listed}
+    return {name: both[name] for name in names}
 
 
 def begin_deltacommit(tables: MetadataState, time: InstantTime) -> MetadataState:

@@ -27,18 +27,21 @@ from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.metadata.damage import REBUILD
-from hudi_core.metadata.log.completeness import require_complete_slices
+from hudi_core.metadata.log.completeness import (
+    CommitRecords,
+    Shards,
+    require_complete_slices,
+    shards_stated,
+)
 from hudi_core.metadata.log.file_bytes import encode_base_entries
-from hudi_core.metadata.log.group_reader import GroupReader
 from hudi_core.metadata.log.groups import ListedGroup
-from hudi_core.metadata.log.layers import BaseLayer, Entry
+from hudi_core.metadata.log.layers import BaseLayer, Entry, GroupReader
 from hudi_core.metadata.log.record_codec import (
     RecordDecoder,
     RecordEncoder,
     record_schema,
     table_schema,
 )
-from hudi_core.metadata.log.recorded import CommitRecords, Shards, shards_stated
 from hudi_core.metadata.log.records import MetadataRecord
 from hudi_core.metadata.log.visible_instants import VisibleInstants
 from hudi_core.metadata.merging import merge, present

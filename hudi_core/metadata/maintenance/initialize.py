@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from hudi_core.config.metadata_keys import MetadataConfig
+from hudi_core.metadata.log.completeness import BULK_INSERT, shards_stated
 from hudi_core.metadata.log.file_bytes import (
     encode_base_file,
     encode_first_log_file,
     encode_partition_mark,
 )
-from hudi_core.metadata.log.recorded import BULK_INSERT, shards_stated
 from hudi_core.metadata.log.records import MetadataRecord
 from hudi_core.metadata.log.writer import (
     NewFile,

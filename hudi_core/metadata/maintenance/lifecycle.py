@@ -13,12 +13,13 @@ from hudi_core.metadata.index_definitions import (
     read_definitions,
 )
 from hudi_core.metadata.log.undo import recover
-from hudi_core.metadata.maintenance.beside import discard_beside, put_in_place
-from hudi_core.metadata.maintenance.build_plan import (
+from hudi_core.metadata.maintenance.beside import (
     announce_rebuild,
     build_time,
+    discard_beside,
     new_builder,
     properties_in_use,
+    put_in_place,
     rebuild_plan,
 )
 from hudi_core.metadata.maintenance.compaction import require_no_backlog

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from hudi_core.errors import TableServiceError
-from hudi_core.metadata.file_lists import compare_files
 from hudi_core.metadata.keys import ALL_PARTITIONS, partition_name, partition_path
-from hudi_core.metadata.lister import MetadataLister
+from hudi_core.metadata.lister import MetadataLister, compare_files
 from hudi_core.metadata.log.records import (
     FileEntry,
     FileList,

@@ -35,7 +35,7 @@ from hudi_core.metadata.key_index.unique_keys import (
     without_note,
 )
 from hudi_core.metadata.keys import secondary_key
-from hudi_core.metadata.log.group_reader import GroupReader
+from hudi_core.metadata.log.layers import GroupReader
 from hudi_core.metadata.log.records import (
     MetadataRecord,
     PartitionChange,

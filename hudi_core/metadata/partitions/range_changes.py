@@ -28,13 +28,13 @@ from hudi_core.metadata.statistics.column_records import (
     partition_range_record,
     range_records,
     removed_partition_range,
+    updated_range,
 )
 from hudi_core.metadata.statistics.indexed_columns import IndexableColumns, IndexedColumns
-from hudi_core.metadata.statistics.merged_ranges import updated_range
 from hudi_core.metadata.table import has_value_types
 from hudi_core.model.files import PartitionPath
 from hudi_core.schema.avro_types import local_timestamps
-from hudi_core.schema.promotions import promotion
+from hudi_core.schema.casting import promotion
 from hudi_core.schema.table_schema import TableSchema
 
 

@@ -21,8 +21,8 @@ from hudi_core.metadata.partitions.base import MetadataPartition, Reading
 from hudi_core.metadata.partitions.comparison import RecordComparison
 from hudi_core.metadata.partitions.listed import ListedTable
 from hudi_core.metadata.partitions.work import Work
-from hudi_core.metadata.statistics.bound_arrays import bound_arrays
 from hudi_core.metadata.statistics.bound_forms import covers, has_type, in_form
+from hudi_core.metadata.statistics.bounds import bound_arrays
 from hudi_core.metadata.statistics.column_ranges import as_table
 from hudi_core.metadata.statistics.column_records import file_ranges, partition_record
 from hudi_core.metadata.statistics.indexed_columns import IndexableColumns, IndexedColumns

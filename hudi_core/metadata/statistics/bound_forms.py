@@ -21,12 +21,11 @@ from hudi_core.metadata.log.records import ColumnRange, ValueType
 from hudi_core.metadata.statistics.bounds import (
     DECIMAL_DIGITS,
     BoundType,
+    Encoding,
     bound_type,
-    is_stored_as_is,
-    kind_of,
-    unwrap_bound,
-    wrap_bound,
-    wrapper_of,
+    encoding,
+    stored_kind,
+    unwrapped,
 )
 from hudi_core.model.promoted_bounds import Bounds, promoted_bounds, widest_bounds
 from hudi_core.model.stats import ColumnStats, Scalar
@@ -48,17 +47,18 @@ class BoundForm:
     value_type: ValueType | None
 
     @cached_property
+    def _encoding(self) -> Encoding:
+        return encoding(self.kind, has_value_types=self.value_type is not None)
+
+    @property
     def wrapper(self) -> str:
         """Name of the wrapper."""
-        return wrapper_of(self.kind, has_value_types=self.value_type is not None)
+        return self._encoding[0]
 
     def wrap(self, value: Scalar) -> Wrapped:
         """A bound of the column, from its internal form."""
-        if is_stored_as_is(self.kind):
-            return Wrapped(self.wrapper, value)
-        found = wrap_bound(value, self.kind, has_value_types=self.value_type is not None)
-        assert found is not None  # noqa: S101 - a column whose values do not fit has no form
-        return found
+        wrapper, encode = self._encoding
+        return Wrapped(wrapper, value if encode is None else encode(value))
 
 
 def bound_form(
@@ -200,13 +200,12 @@ def is_nothing(low: Wrapped, high: Wrapped) -> bool:
 def _promoted(
     low: Wrapped, high: Wrapped, value_type: ValueType | None, wanted: pa.DataType
 ) -> Bounds | None:
-    stored = kind_of(low, value_type)
-    if stored is None or low.wrapper != high.wrapper:
+    if low.wrapper != high.wrapper:
         return None
-    is_of_version_1 = value_type is None or value_type.ordinal == BoundType.V1
-    if is_of_version_1 and pt.is_int64(stored) and pt.is_timestamp(wanted):
-        stored = wanted  # both have one wrapper there, and no column becomes a time from a number
-    first, last = (unwrap_bound(one, value_type, stored, "") for one in (low, high))
+    stored = stored_kind(low.wrapper, value_type, wanted, "")
+    if stored is None:
+        return None
+    first, last = (unwrapped(one.value, stored) for one in (low, high))
     if first is None or last is None:
         return None
     return promoted_bounds(first, last, stored, wanted)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, groupby
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,19 +16,17 @@ import pyarrow.compute as pc
 
 from hudi_core.avro import parse_writer_schema
 from hudi_core.avro.columns import Columns, decode_columns
-from hudi_core.avro.wrappers import Wrapped
 from hudi_core.errors import CorruptMetadataError
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
 from hudi_core.metadata.keys import id64, partition_name, partition_stats_key
-from hudi_core.metadata.log.group_reader import GroupReader
-from hudi_core.metadata.log.layers import BaseLayer, Entry, Layer
+from hudi_core.metadata.log.layers import BaseLayer, Entry, GroupReader, Layer
 from hudi_core.metadata.log.record_codec import schema_incompatibility
 from hudi_core.metadata.log.records import ColumnRange
 from hudi_core.metadata.merging import present
 from hudi_core.metadata.partition_types import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata.snapshot import MetadataSnapshot
-from hudi_core.metadata.statistics.bound_arrays import bound_arrays, in_one
-from hudi_core.metadata.statistics.merged_ranges import doubtful
+from hudi_core.metadata.statistics.bounds import WRAPPERS, bound_arrays, in_one
+from hudi_core.metadata.statistics.column_records import doubtful
 from hudi_core.metadata.statistics.range_cache import SHARED
 from hudi_core.model.file_columns import FileColumns
 from hudi_core.model.files import PartitionPath
@@ -40,17 +38,8 @@ from hudi_core.model.ranges import ValueRanges
 
 
 _STATS: Final = "ColumnStatsMetadata"
-INT_WRAPPERS: Final = (
-    "BooleanWrapper",
-    "IntWrapper",
-    "LongWrapper",
-    "DateWrapper",
-    "TimeMicrosWrapper",
-    "TimestampMicrosWrapper",
-    "LocalDateWrapper",
-)
-FLOAT_WRAPPERS: Final = ("FloatWrapper", "DoubleWrapper")
-_BYTES: Final = ("StringWrapper", "BytesWrapper", "DecimalWrapper")
+_CELLS: Final = {"int": pa.int64(), "float": pa.float64(), "bytes": pa.binary()}
+"""Columns that values of bounds are in, by their wrappers."""
 _COUNTS: Final = {
     "value_count": "valueCount",
     "null_count": "nullCount",
@@ -116,27 +105,23 @@ def _columns(found: Columns, deleted: pa.Array, path: str) -> dict[str, pa.Array
 
 
 def _bound(found: Columns, side: str, path: str) -> dict[str, pa.Array]:
-    prefix = f"{_STATS}.{side}Value"
     wrapper = np.full(len(found), None, object)
-    parts: dict[str, list[pa.Array]] = {"int": [], "float": [], "bytes": []}
-    for form, names in (("int", INT_WRAPPERS), ("float", FLOAT_WRAPPERS), ("bytes", _BYTES)):
-        for name in names:
-            where = f"{prefix}:{name}.value"
-            column = found.find(where)
-            if column is None:
-                continue
-            wrapper[column.rows] = name
-            if form == "bytes":
-                parts[form].append(found.texts(where, pa.binary(), path))
-            else:
-                kind = pa.int64() if form == "int" else pa.float64()
-                parts[form].append(found.numbers(where, kind))
-    kinds = {"int": pa.int64(), "float": pa.float64(), "bytes": pa.binary()}
+    cells: dict[str, list[pa.Array]] = {cell: [] for cell in _CELLS}
+    for name, (cell, _) in WRAPPERS.items():
+        where = f"{_STATS}.{side}Value:{name}.value"
+        column = found.find(where)
+        if column is None:
+            continue
+        wrapper[column.rows] = name
+        kind = _CELLS[cell]
+        is_text = cell == "bytes"
+        values = found.texts(where, kind, path) if is_text else found.numbers(where, kind)
+        cells[cell].append(values)
     return {
         f"{side}_wrapper": pa.array(wrapper, pa.string()),
         **{
-            f"{side}_{form}": pc.coalesce(*arrays) if arrays else pa.nulls(len(found), kinds[form])
-            for form, arrays in parts.items()
+            f"{side}_{cell}": pc.coalesce(*some) if some else pa.nulls(len(found), _CELLS[cell])
+            for cell, some in cells.items()
         },
     }
 
@@ -391,19 +376,16 @@ def as_table(ranges: Sequence[ColumnRange | None]) -> pa.Table:
     """Return statistics as :func:`decode_ranges` does."""
     columns: dict[str, pa.Array] = {}
     for side in ("min", "max"):
-        bounds: list[Wrapped | None] = [
-            None if one is None else (one.min_value if side == "min" else one.max_value)
-            for one in ranges
-        ]
+        bounds = [None if one is None else getattr(one, f"{side}_value") for one in ranges]
         wrappers = [None if bound is None else bound.wrapper for bound in bounds]
         columns[f"{side}_wrapper"] = pa.array(wrappers, pa.string())
-        columns[f"{side}_int"] = pa.array(
-            [int(b.value) if b and b.wrapper in INT_WRAPPERS else None for b in bounds], pa.int64()
-        )
-        columns[f"{side}_float"] = pa.array(
-            [b.value if b and b.wrapper in FLOAT_WRAPPERS else None for b in bounds], pa.float64()
-        )
-        columns[f"{side}_bytes"] = pa.array([_content(b) for b in bounds], pa.binary())
+        values: dict[str, list[Any]] = {cell: [None] * len(ranges) for cell in _CELLS}
+        for place, bound in enumerate(bounds):
+            if bound is not None and bound.wrapper in WRAPPERS:
+                cell, _ = WRAPPERS[bound.wrapper]
+                values[cell][place] = int(bound.value) if cell == "int" else bound.value
+        for cell, kind in _CELLS.items():
+            columns[f"{side}_{cell}"] = pa.array(values[cell], kind)
     kinds = [None if one is None else one.value_type for one in ranges]
     return pa.table(
         {
@@ -418,9 +400,3 @@ def as_table(ranges: Sequence[ColumnRange | None]) -> pa.Table:
             "type_info": pa.array([kind and kind.info for kind in kinds], pa.string()),
         }
     )
-
-
-def _content(bound: Wrapped | None) -> bytes | None:
-    if bound is None or isinstance(bound.value, int | float):
-        return None
-    return bound.value.encode() if isinstance(bound.value, str) else bytes(bound.value)

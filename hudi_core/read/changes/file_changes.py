@@ -27,8 +27,7 @@ from hudi_core.model.protocols import Storage, TimelineView
 from hudi_core.read.changes.window import WindowWrite
 from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.read.plan import PlannedSlice, planned_file, planned_slice
-from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import written_files
+from hudi_core.view.file_system import FileSystemView, written_files
 
 
 class ChangeSource(Enum):

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from hudi_core.avro import decode_datum, parse_writer_schema
-from hudi_core.avro.arrow_values import arrow_values
+from hudi_core.avro.columns import arrow_values
 from hudi_core.errors import CorruptMetadataError, SchemaError
 from hudi_core.log_format import BlockType, HeaderKey, decode_avro_content, find_log_blocks
 from hudi_core.model.files import FileStatus

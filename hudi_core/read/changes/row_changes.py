@@ -13,7 +13,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.engine.threads import thread_pool
+from hudi_core.engine.base import thread_pool
 from hudi_core.read.changes.file_changes import GroupChange
 from hudi_core.read.plan import PlannedSlice
 from hudi_core.read.scan import FileScan

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.config.table import TableConfig
-from hudi_core.engine.threads import thread_pool
+from hudi_core.engine.base import thread_pool
 from hudi_core.model.files import PartitionPath
 from hudi_core.read.changes.net_changes import CHANGE_TYPE, ChangeType
 from hudi_core.read.plan import PlannedSlice

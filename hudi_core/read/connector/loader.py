@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
-from hudi_core.engine.threads import start_thread
+from hudi_core.engine.base import start_thread
 from hudi_core.read.connector.listing import FileListing
 from hudi_core.read.connector.partitions import PartitionInfo, PartitionSource
 from hudi_core.read.connector.splits import Split, SplitFactory

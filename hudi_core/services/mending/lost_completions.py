@@ -66,8 +66,7 @@ from hudi_core.txn.recovery.rollback import files_written
 from hudi_core.txn.state import TableState
 from hudi_core.txn.table_lock import TableLock
 from hudi_core.txn.table_service import locked_for_service
-from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import replaced_groups, written_files
+from hudi_core.view.file_system import FileSystemView, replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
 from hudi_core.write.replacing import replaced_groups as groups_to_replace
 

@@ -41,7 +41,6 @@ from hudi_core.services.convert import (
     require_recoverable,
 )
 from hudi_core.services.mending.differences import Source, TableValidation
-from hudi_core.services.mending.foreign_changes import ForeignChanges, foreign_changes
 from hudi_core.services.mending.lost_completions import (
     LostCompletion,
     ReturnedGroup,
@@ -51,9 +50,11 @@ from hudi_core.services.mending.lost_completions import (
     put_back,
 )
 from hudi_core.services.mending.taking_in import (
+    ForeignChanges,
     TakeIn,
     can_take_in,
     finish_earlier,
+    foreign_changes,
     require_fit,
     take_in,
 )

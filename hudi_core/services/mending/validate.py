@@ -65,9 +65,8 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn.recovery.roll_forward import can_record
 from hudi_core.view.committed_files import CommittedFiles
-from hudi_core.view.file_system import FileSystemView
+from hudi_core.view.file_system import FileSystemView, replaced_groups, written_files
 from hudi_core.view.orphans import foreign_data_files, unnamed_files
-from hudi_core.view.replaced import replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
 
 _ATTEMPTS: Final = 5

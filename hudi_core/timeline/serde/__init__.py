@@ -28,14 +28,17 @@ from hudi_core.model.actions import (
     SavepointMetadata,
 )
 from hudi_core.model.commit import CommitMetadata, ReplaceCommitMetadata
-from hudi_core.timeline.serde.container import (
+from hudi_core.timeline.serde.records import (
     MAX_INSTANT_BYTES,
     MAX_SCHEMA_BYTES,
+    RecordMismatchError,
+    from_record,
     read_container,
+    schema_name,
+    schema_of,
+    to_record,
     write_container,
 )
-from hudi_core.timeline.serde.records import RecordMismatchError, from_record, to_record
-from hudi_core.timeline.serde.schemas import schema_name, schema_of
 
 T = TypeVar("T")
 

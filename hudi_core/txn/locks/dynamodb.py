@@ -28,10 +28,10 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from hudi_core.config.key import Secret
 from hudi_core.config.kinds import LockKind
 from hudi_core.config.lock import LockConfig
 from hudi_core.config.lock_servers import DynamoLockConfig
+from hudi_core.config.options import Secret
 from hudi_core.errors import LockError, ResourceLimitError
 from hudi_core.txn.locks.in_process import HeldLock, InProcessLock
 from hudi_core.txn.locks.place import LockPlace, required

@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
-from hudi_core.engine.threads import start_thread
+from hudi_core.engine.base import start_thread
 from hudi_core.errors import LockError
 from hudi_core.storage.location import parse_location
 from hudi_core.txn.locks.file import FileLock

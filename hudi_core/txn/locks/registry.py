@@ -18,7 +18,7 @@ from hudi_core.config.lock import LockConfig
 from hudi_core.config.optional_libraries import require_library
 from hudi_core.errors import InvalidOptionError
 from hudi_core.model.protocols import LockProvider
-from hudi_core.plugin.guarded import GuardedLock
+from hudi_core.plugin.guarded_index import GuardedLock
 from hudi_core.storage.location import parse_location
 from hudi_core.txn.locks.base import BaseLockProvider
 from hudi_core.txn.locks.file import FileLock

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from hudi_core.engine.threads import start_thread
+from hudi_core.engine.base import start_thread
 from hudi_core.errors import LockError, StorageError
 
 

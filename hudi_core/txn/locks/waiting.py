@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import Final, Self
 
-from hudi_core.engine.threads import start_thread
+from hudi_core.engine.base import start_thread
 from hudi_core.model.protocols import LockProvider, NamesOwner
 
 _FIRST_WORD_S: Final = 2.0

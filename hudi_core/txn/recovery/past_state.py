@@ -24,8 +24,7 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import WRITE_ACTIONS, Instant
 from hudi_core.model.instant_time import InstantTime, just_before
 from hudi_core.txn.state import TableState
-from hudi_core.view.file_system import FileSystemView
-from hudi_core.view.replaced import replaced_groups, written_files
+from hudi_core.view.file_system import FileSystemView, replaced_groups, written_files
 from hudi_core.view.storage_lister import StorageLister
 
 

@@ -9,6 +9,7 @@ going on over a compaction of another engine would lose rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from hudi_core.actions.rollback import unfinished
@@ -46,14 +47,17 @@ _CONTINUED: Final = frozenset({*RECORDED, *DROPPED, Action.RESTORE})
 """Actions that are finished, or dropped, whichever writer began them."""
 
 
-def recover(state: TableState, config: WriteConfig) -> TableState:
+def recover(
+    state: TableState, config: WriteConfig, heartbeats: Sequence[str] | None = None
+) -> TableState:
     """Recover the timeline for a new write; runs under the lock.
 
-    Where there is nothing to recover it costs one listing of the heartbeats and one of the
-    temporary folders. Refused are: a live writer that does not share the lock, a pending action
-    that this release can neither continue nor undo, and newest instants of another time zone.
+    ``heartbeats`` are the names of those that were listed under this hold, if any were. Where there
+    is nothing to recover it costs one listing of them and one of the temporary folders. Refused
+    are: a live writer that does not share the lock, a pending action that this release can neither
+    continue nor undo, and newest instants of another time zone.
     """
-    client = state.client
+    client, before = state.client, state.timeline.instants
     require_same_zone(client.active, client.config.zone)
     require_own_claims(state.table)
     state = continue_move(without_foreign_metadata(state))
@@ -80,7 +84,9 @@ def recover(state: TableState, config: WriteConfig) -> TableState:
         else:
             require_not_completed(state, pending)
             state, _ = rollback.roll_back(state, pending)  # guard takes-back
-    _expire_dead_writers(state.table, config, state.timeline)
+    if state.timeline.instants != before:
+        heartbeats = None  # that of a write that was rolled back has gone
+    _expire_dead_writers(state.table, config, state.timeline, heartbeats)
     return state
 
 
@@ -113,7 +119,12 @@ def is_writing(table: OpenTable, pending: Instant, config: WriteConfig) -> bool:
     )
 
 
-def _expire_dead_writers(table: OpenTable, config: WriteConfig, timeline: Timeline) -> None:
+def _expire_dead_writers(
+    table: OpenTable,
+    config: WriteConfig,
+    timeline: Timeline,
+    heartbeats: Sequence[str] | None,
+) -> None:
     """Delete heartbeats and temporary folders of dead writers.
 
     Of those without a pending instant.
@@ -128,9 +139,11 @@ def _expire_dead_writers(table: OpenTable, config: WriteConfig, timeline: Timeli
     def listed(folder: str) -> list[FileStatus]:
         return list(storage.list(folder, others=folders if folder == TEMP_FOLDER else None))
 
-    beats, probes = table.client.run_map(listed, (heartbeat.FOLDER, TEMP_FOLDER))
+    asked = (TEMP_FOLDER,) if heartbeats is not None else (TEMP_FOLDER, heartbeat.FOLDER)
+    probes, *beats = table.client.run_map(listed, asked)
     sweep(storage, probes)
-    left = {status.name for status in beats} | {path.rpartition("/")[2] for path in folders}
+    left = {path.rpartition("/")[2] for path in folders}
+    left.update(heartbeats or (), (status.name for some in beats for status in some))
     pending = {instant.requested_time for instant in timeline.pending()}
     for name in sorted(left):
         try:

@@ -30,7 +30,7 @@ from hudi_core.errors import (
     InstantNotFoundError,
 )
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.maintenance.build_plan import announce_rebuild
+from hudi_core.metadata.maintenance.beside import announce_rebuild
 from hudi_core.metadata.maintenance.lifecycle import ensure_metadata_table
 from hudi_core.metadata.session import MetadataSession, can_undo, record_rollback
 from hudi_core.metadata.table import StoredPartitions

@@ -3,7 +3,7 @@
 A write is published as long as nothing contradicts it by now: no write that completed later is in
 the format (its readers would find rows behind the point that they had read to), and none that
 completed since it began touched the same. Otherwise it is taken back; never by deleting alone, for
-the request of its writer may be on its way yet: see :mod:`hudi_core.txn.recovery.fenced_rollback`.
+the request of its writer may be on its way yet: see :mod:`hudi_core.txn.recovery.roll_forward`.
 The steps are taken in the order of completion, and no write completes while one of them is left.
 """
 
@@ -11,13 +11,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 
-from hudi_core.errors import CommitConflictError, IncompleteCommitError, UnpublishedCommitsError
+from hudi_core.errors import (
+    CommitConflictError,
+    HistoryExpiredError,
+    HudiError,
+    IncompleteCommitError,
+    TableServiceError,
+    UnpublishedCommitsError,
+)
 from hudi_core.model.actions import (
     CleanMetadata,
     RestorePlan,
@@ -27,7 +34,7 @@ from hudi_core.model.actions import (
 from hudi_core.model.capability import Capability
 from hudi_core.model.commit import CommitMetadata, WriteStatus
 from hudi_core.model.conflicts import completed_since
-from hudi_core.model.format import PARENT_KEY, FormatCommit
+from hudi_core.model.format import PARENT_KEY, FormatCommit, Publication
 from hudi_core.model.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.model.protocols import TimelineView
 from hudi_core.plugin.fenced import pending_publications
@@ -56,8 +63,8 @@ from hudi_core.txn.publication import (
     with_parent_version,
 )
 from hudi_core.txn.recovery import rollback
-from hudi_core.txn.recovery.fenced_rollback import fence_and_rollback
 from hudi_core.txn.recovery.refused_plan import asking_format
+from hudi_core.txn.recovery.rollback_checks import require_can_be_fenced
 from hudi_core.txn.state import TableState
 
 _log = logging.getLogger(__name__)
@@ -361,3 +368,50 @@ def _unrecordable(table: OpenTable, instant: Instant) -> IncompleteCommitError:
         f"Nothing was changed. {hint}",
         instant=instant.requested_time,
     )
+
+
+# --- rollback of a write that step 1 has completed, fenced ----------------------------------------
+# Step 2 must not take it any more.
+#
+# Its files cannot just be deleted: the request of its writer may be on its way, or its writer
+# asleep, and would make the format name files that are gone. So the format's head is moved first,
+# on which such a request fails, and is never taken afterwards either; then the format is asked once
+# more, for the request may have landed just before. Only what is still absent then is rolled back,
+# as any write is: planned, recorded on the timeline and in the metadata table. A crash in between
+# leaves a write that is fenced off and is taken back by the next writer.
+
+
+def fence_and_rollback(state: TableState, target: Instant, why: str) -> Publication | None:
+    """Undo a write that is pending publication; runs under the table's lock.
+
+    ``target`` is completed on the Hudi timeline, and the format does not hold it. ``None`` once it
+    is undone; otherwise how the format holds it after all.
+
+    :class:`IncompleteCommitError`: it can neither be published nor undone, as others build on it;
+    nothing has changed. :class:`CommitStateUnknownError`: it could not be fenced off and may still
+    be published; nothing was deleted.
+    """
+    state = state.reloaded()
+    table, client, host = state.table, state.client, state.table.host
+    try:
+        require_can_be_fenced(state, target)
+    except (HistoryExpiredError, TableServiceError) as kept:
+        raise IncompleteCommitError(
+            f"Instant {target.requested_time} is complete on the Hudi timeline, cannot be "
+            f"published in the {host.name} format ({why}) and cannot be undone ({kept.what})",
+            f"Nothing was deleted. `hudi table repair {client.base_path}` rebuilds the {host.name} "
+            "metadata, with this instant in it.",
+            instant=target.requested_time,
+        ) from kept
+    # step fence
+    try:
+        # whatever state the format is in by now: a request may just have landed
+        host.before_rollback(client, replace(target, state=State.INFLIGHT))
+        held = host.find_publication(client, target)
+    except HudiError as error:
+        raise unknown(table, target, error) from error
+    if held is not None:
+        return held
+    _log.warning("%s is rolled back: it cannot be published, for %s", target, why)
+    rollback.roll_back(state, target)
+    return None

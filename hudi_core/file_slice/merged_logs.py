@@ -42,7 +42,7 @@ class BaseRows:
 
 
 @dataclass(frozen=True, slots=True)
-class MergePlan:
+class MergedLogs:
     """The rows of a slice: its base file without ``dead``, and ``tail``.
 
     ``dead`` are positions in the base file, ascending.
@@ -52,15 +52,12 @@ class MergePlan:
     tail: pa.Table
 
 
-def merge_plan(
+def merged_logs(
     logs: LogRows, keys: pa.ChunkedArray | None, base: BaseRows | None, rules: MergeRules
-) -> MergePlan:
+) -> MergedLogs:
     """Merge the logs of a slice into its base file, if it has one.
 
-    Parameters
-    ----------
-    keys
-        Record keys of the log rows; ``None`` where these have positions.
+    ``keys`` are the record keys of the log rows, ``None`` where these have positions.
     """
     codes, uniques = _codes(logs, keys)
     tail, winner = _folded(logs, codes, rules)
@@ -75,7 +72,7 @@ def merge_plan(
         _require_whole(tail.filter(pa.array(lives)), "its file group")
         tail = tail.drop_columns(ABSENT)
     lives[met[late]] = False
-    return MergePlan(distinct(stored[~late]), tail.filter(pa.array(lives)))
+    return MergedLogs(distinct(stored[~late]), tail.filter(pa.array(lives)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +166,7 @@ def _late(tail: pa.Table, stored: Positions, base: BaseRows, rules: MergeRules) 
 
 def _completed(
     tail: pa.Table, lives: Mask, met: _Met, base: BaseRows, rules: MergeRules
-) -> MergePlan:
+) -> MergedLogs:
     """The plan where rows take what they lack from rows of the base file."""
     names = [name for name in tail.column_names if name != ABSENT]
     had = base.columns(names)
@@ -198,7 +195,7 @@ def _completed(
         if name in names:  # a stored row that is filled is still the stored row
             kept = had.column(name).take(pa.array(stored))
             rows = with_stored(rows, rows.schema.get_field_index(name), late, kept)
-    return MergePlan(distinct(met.stored[written]), rows.select(names))
+    return MergedLogs(distinct(met.stored[written]), rows.select(names))
 
 
 def _require_whole(rows: pa.Table, path: str) -> None:

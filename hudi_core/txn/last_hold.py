@@ -1,0 +1,103 @@
+"""What a process left of a table when it last gave its lock back, for its next write there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_core.metadata.state import MetadataState
+from hudi_core.model.client import HeldMetadata
+from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.files import FileStatus, PartitionPath
+from hudi_core.model.instant import Instant
+from hudi_core.model.instant_time import InstantTime
+from hudi_core.model.protocols import TimelineView
+from hudi_core.txn.state import ListedFiles, TableState
+
+_MOST_FILES: Final = 10_000
+"""Of more files none are kept; one has half a kilobyte."""
+
+
+class LastHold:
+    """What a process left of a table, as far as its next write need not look.
+
+    It counts only where that finds the properties and the timeline as they were then, with nothing
+    pending: whatever changes files of the table or its indexes shows there. An upsert of 1,000 rows
+    into four partitions makes 11 requests of a store less with it than without, of 43, and 12 of
+    57 in the Iceberg format (``tests/interop/test_s3_requests.py``).
+    """
+
+    def __init__(self) -> None:
+        self._left: _Left | None = None
+        self._held: HeldMetadata | None = None
+
+    def seen_in(self, state: TableState) -> TableState:
+        """A state with what is known of it, where it is the one that was left."""
+        left = self._left
+        if left is None or not left.is_of(state):
+            return state
+        return state.knowing(left.tables, left.files)
+
+    def held(self) -> HeldMetadata:
+        """Where a format keeps what it reads, with what it had read before.
+
+        That goes to one write: its reader moves on with what it reads.
+        """
+        held, self._held = self._held, None
+        return held or HeldMetadata()
+
+    def keep(self, state: TableState | None) -> None:
+        """Remember the state in which the table is left; ``None`` forgets."""
+        self._left = None if state is None else _left(state)
+        held = None if state is None else state.client.held
+        self._held = None if held is None else held.handed_on()
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """A state that a table was left in."""
+
+    properties: Mapping[str, str]
+    instants: tuple[Instant, ...]
+    tables: MetadataState | None
+    files: ListedFiles | None
+
+    def is_of(self, state: TableState) -> bool:
+        timeline = state.timeline
+        is_same = self.instants == timeline.instants and not timeline.unknown
+        return is_same and self.properties == state.client.config.raw
+
+
+def _left(state: TableState) -> _Left | None:
+    timeline = state.timeline
+    if settled(timeline) is None or timeline.unknown:
+        return None
+    files = state.files
+    if files is not None and sum(map(len, files.values())) > _MOST_FILES:
+        files = None
+    tables = state.known_metadata
+    at_rest = None if tables is None else tables.at_rest
+    return _Left(state.client.config.raw, timeline.instants, at_rest, files)
+
+
+def settled(timeline: TimelineView, but: InstantTime | None = None) -> tuple[Instant, ...] | None:
+    """The instants but that of a time, if all are complete."""
+    others = tuple(one for one in timeline.instants if one.requested_time != but)
+    return others if all(one.is_completed for one in others) else None
+
+
+def files_after(listed: ListedFiles, metadata: CommitMetadata) -> ListedFiles:
+    """Files of the partitions that were listed, once a write is complete."""
+    new: dict[PartitionPath, list[FileStatus]] = {}
+    for partition, stats in metadata.partition_to_write_stats.items():
+        found = new.setdefault(PartitionPath(partition), [])
+        for stat in stats:
+            if stat.path:
+                found.append(FileStatus(stat.path, stat.file_size_in_bytes or 0))
+            found += [FileStatus(path, size) for path, size in (stat.cdc_stats or {}).items()]
+    return {path: _joined(files, new.get(path, ())) for path, files in listed.items()}
+
+
+def _joined(files: Sequence[FileStatus], new: Iterable[FileStatus]) -> tuple[FileStatus, ...]:
+    return tuple({one.path: one for one in (*files, *new)}.values())
