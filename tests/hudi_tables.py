@@ -28,9 +28,28 @@ TXNS: Final = "cow__v9_txns_simple_meta"
 TRIPS: Final = "mor__avro__v8_trips_8i3u1d"
 ROLLBACK: Final = "mor__avro__v9_nonpartitioned_rollback"
 NO_METADATA: Final = "mor__avro__v9_txns_nonpart_nometa"
+LOGS_6: Final = "mor__avro__v6_types"
+LOGS_9: Final = "mor__avro__v9_types"
+PARQUET_LOGS: Final = "mor__parquet__v9_parquet_types"
+PARTIAL: Final = "mor__avro__v9_partial"
+BUCKETS: Final = "mor__avro__v9_buckets"
+COMMIT_TIME: Final = "mor__avro__v9_commit_time"
+LOG_COMPACTED: Final = "mor__avro__v9_log_compacted"
+EVOLVED: Final = "mor__avro__v8_evolved"
 VERSION_6: Final = ("cow__v6_nonpartitioned", "cow__v6_simplekeygen_nonhivestyle")
 COPY_ON_WRITE: Final = (*VERSION_6, COMPLEX, PLAIN, TIMESTAMP, TXNS)
 MERGE_ON_READ: Final = (TRIPS, ROLLBACK, NO_METADATA)
+OWN_LOGS: Final = (
+    LOGS_6,
+    LOGS_9,
+    PARQUET_LOGS,
+    PARTIAL,
+    BUCKETS,
+    COMMIT_TIME,
+    LOG_COMPACTED,
+    EVOLVED,
+)
+"""Tables with log files that hudi-rs has none of for its own tests."""
 ALL: Final = (*COPY_ON_WRITE, *MERGE_ON_READ)
 WITH_METADATA: Final = (TIMESTAMP, TXNS, TRIPS, ROLLBACK)
 """Those that have a metadata table."""

@@ -148,6 +148,13 @@ class QueryType(StrEnum):
     INCREMENTAL = "incremental"
 
 
+class MergeType(StrEnum):
+    """What a read makes of log files."""
+
+    COMBINED = "payload_combine"
+    SKIPPED = "skip_merge"
+
+
 class ChangeLogging(StrEnum):
     """What a log of changes holds of each."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Self
 
 from hudi_core.config.foreign import OptionTreatment, foreign_options
-from hudi_core.config.kinds import IncrementalFormat, QueryType
+from hudi_core.config.kinds import IncrementalFormat, MergeType, QueryType
 from hudi_core.config.options import Group, Option, Options
 from hudi_core.errors import InvalidInstantTimeError
 from hudi_core.model.instant_time import EARLIEST, parse_query_time
@@ -49,6 +49,12 @@ class ReadConfig(Options, group=Group.READ):
     )
     """What is read: the table as it is; its base files alone, as they were before the changes that
     log files hold (``read_optimized``); or the rows that changed in a span of time."""
+    merge_type: Option[MergeType] = Option(
+        "hoodie.datasource.merge.type", default=MergeType.COMBINED
+    )
+    """What a snapshot makes of the log files of a MERGE_ON_READ table: `payload_combine` merges
+    their rows into those of the base files; `skip_merge` returns every row of both as it is, and
+    leaves deletes out of account."""
     as_of: Option[str | None] = Option("as.of.instant", parse=query_time, default_text="(now)")
     """Snapshot: the table as it was at this time. 17 or 14 digits, a date, an RFC 3339 date and
     time (of whole seconds: the end of that second), or seconds or milliseconds since the epoch.

@@ -51,7 +51,7 @@ class TableKeys(Options, group=Group.TABLE):
         is_required=True,
         written=(TableType.COPY_ON_WRITE,),
     )
-    """How updates are stored. Tables of type MERGE_ON_READ are recognised and refused."""
+    """How updates are stored. Tables of type MERGE_ON_READ are read, not written."""
     version = Stored(
         "hoodie.write.table.version",
         default=8,

@@ -40,6 +40,18 @@ class BaseRows:
     keys: Callable[[], pa.ChunkedArray]
     columns: Callable[[Sequence[str]], pa.Table]
 
+    def taken(self, names: Sequence[str], positions: Positions) -> pa.Table:
+        """Some columns of the rows at some positions."""
+        rows = self.columns(names)
+        if positions.max(initial=-1) >= rows.num_rows:
+            raise beyond_last_row(self.path)
+        return rows.take(pa.array(positions))
+
+
+def beyond_last_row(path: str) -> CorruptMetadataError:
+    """The error of record positions that a base file does not have."""
+    return CorruptMetadataError(path, "its logs have record positions beyond its last row")
+
 
 @dataclass(frozen=True, slots=True)
 class MergedLogs:
@@ -154,7 +166,7 @@ def _meetings(
 def _late(tail: pa.Table, stored: Positions, base: BaseRows, rules: MergeRules) -> Mask:
     """Of which folded rows the row of the base file is the later version."""
     tops = sorted({name.partition(".")[0] for name in rules.stored_order})
-    had = base.columns(tops).take(pa.array(stored))
+    had = base.taken(tops, stored)
     found: Mask = true_mask(
         existing_is_newer(
             order_values(had, rules.stored_order, rules),
@@ -169,32 +181,29 @@ def _completed(
 ) -> MergedLogs:
     """The plan where rows take what they lack from rows of the base file."""
     names = [name for name in tail.column_names if name != ABSENT]
-    had = base.columns(names)
+    had = base.taken(names, met.stored)
     written = ~met.late
     if rules.fills_stored and rules.fill is not None:
         candidates = np.flatnonzero(met.late & lives[met.rows])
         if not rules.late_is_written:
-            lacks = lacks_values(had.take(pa.array(met.stored[candidates])), rules)
-            candidates = candidates[lacks]
+            candidates = candidates[lacks_values(had.take(pa.array(candidates)), rules)]
         written[candidates] = True
     updates = np.flatnonzero(written & lives[met.rows])
     is_new = lives.copy()
     is_new[met.rows] = False
     parts = [tail.take(pa.array(met.rows[updates])), tail.filter(pa.array(is_new))]
     rows = pa.concat_tables(parts).combine_chunks()
-    stored = met.stored[updates]
-    _require_whole(rows.slice(len(stored)), base.path)
+    had, late = had.take(pa.array(updates)), met.late[updates]
+    count = len(updates)
+    _require_whole(rows.slice(count), base.path)
     for name, absent in absent_values(rows).items():
-        kept = had.column(name).take(pa.array(stored))
         at = rows.schema.get_field_index(name)
-        rows = with_stored(rows, at, absent[: len(stored)], kept)
-    late = met.late[updates]
-    rows = filled(rows, stored, late, had, rules)
+        rows = with_stored(rows, at, absent[:count], had.column(name))
+    rows = filled(rows, np.arange(count), late, had, rules)
     is_stored = late.any() and not rules.late_is_written
     for name in META_COLUMNS if is_stored else ():
         if name in names:  # a stored row that is filled is still the stored row
-            kept = had.column(name).take(pa.array(stored))
-            rows = with_stored(rows, rows.schema.get_field_index(name), late, kept)
+            rows = with_stored(rows, rows.schema.get_field_index(name), late, had.column(name))
     return MergedLogs(distinct(met.stored[written]), rows.select(names))
 
 

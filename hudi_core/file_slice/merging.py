@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,7 +26,8 @@ from hudi_core.storage.data_files import DataFiles
 class SliceMerging:
     """Merges log files into base files.
 
-    ``schema`` has all columns of the table, meta columns first.
+    ``schema`` has all columns of the table, meta columns first. ``skips``: every row is returned as
+    it was written, and deletes are left out of account.
     """
 
     files: DataFiles
@@ -33,6 +35,7 @@ class SliceMerging:
     rules: MergeRules
     keys: FileKeys
     instants: CountedInstants
+    skips: bool = False
 
     def plan(
         self,
@@ -57,6 +60,8 @@ class SliceMerging:
         if RECORD_KEY in needed and RECORD_KEY not in schema.names:
             schema = schema.append(pa.field(RECORD_KEY, pa.string()))
         found = read_logs(self.files, blocks, schema, self.rules, by_positions=by_positions)
+        if self.skips:
+            return MergedLogs(np.empty(0, np.int64), found.rows.filter(pa.array(~found.deletes)))
         path = logs[0].path
         keys = None if by_positions else self._keys(found.rows, path)
         return merged_logs(found, keys, base, self.rules)

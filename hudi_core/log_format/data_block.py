@@ -31,7 +31,7 @@ def parquet_rows(content: bytes, names: Collection[str] | None, path: str) -> pa
             stored = file.schema_arrow
             wanted = [name for name in stored.names if names is None or name in names]
             return file.read(wanted)
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise CorruptMetadataError(path, f"a Parquet block cannot be read: {error}") from error
 
 

@@ -84,8 +84,8 @@ def _container(data: _Bytes, count: int, is_run: bool) -> Positions:
     if is_run:
         pairs = data.numbers("<u2", 2 * int(data.numbers("<u2", 1)[0])).reshape(-1, 2)
         starts, lengths = pairs[:, 0], pairs[:, 1] + 1
-        if (starts + lengths > 1 << 16).any():
-            raise ValueError("a run that is too long")
+        if (starts + lengths > 1 << 16).any() or lengths.sum() != count:
+            raise ValueError("runs of another length than it says")
         return np.repeat(starts - (np.cumsum(lengths) - lengths), lengths) + np.arange(
             lengths.sum()
         )

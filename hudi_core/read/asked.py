@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hudi_core.config.kinds import MergeType
 from hudi_core.config.read import QueryType, ReadConfig
 from hudi_core.errors import HistoryExpiredError
 from hudi_core.read.changes.file_changes import GroupChange
@@ -28,7 +29,9 @@ def plan_of(
     if query.query_type is not QueryType.INCREMENTAL:
         bases = query.query_type is QueryType.READ_OPTIMIZED
         snapshot = SnapshotQuery(client, opened.lister(), timeline, base_files_only=bases)
-        return snapshot.plan(query.as_of, row_filter, within)
+        plan = snapshot.plan(query.as_of, row_filter, within)
+        skips = query.merge_type is MergeType.SKIPPED
+        return replace(plan, skips_merge=True) if skips else plan
     changed = IncrementalQuery(client, timeline, opened.lister())
     try:
         plan = changed.plan(query.begin, query.end, row_filter)

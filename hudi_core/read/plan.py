@@ -69,6 +69,7 @@ class ReadPlan:
     schema: pa.Schema
     commit_times: frozenset[InstantTime] | None = None
     counted: CountedInstants = NONE_COUNTED
+    skips_merge: bool = False
 
     @property
     def uris(self) -> tuple[str, ...]:

@@ -16,9 +16,8 @@ import pyarrow as pa
 from hudi_core.base_file.file_keys import FileKeys
 from hudi_core.config.kinds import TableType
 from hudi_core.config.merge_rules import merge_rules
-from hudi_core.errors import CorruptMetadataError
 from hudi_core.file_slice.blocks import CountedInstants
-from hudi_core.file_slice.merged_logs import BaseRows
+from hudi_core.file_slice.merged_logs import BaseRows, beyond_last_row
 from hudi_core.file_slice.merging import SliceMerging
 from hudi_core.meta_client import TableMetaClient
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
@@ -74,6 +73,7 @@ def file_scan(
     merging = None
     if client.config.table_type is TableType.MERGE_ON_READ:
         merging = slice_merging(client, plan.schema, plan.counted)
+        merging = replace(merging, skips=plan.skips_merge)
     return FileScan(
         client.files,
         plan.schema,
@@ -248,9 +248,7 @@ class FileScan:
             counts = [group.num_rows for group in fragment.row_groups]
             starts = np.cumsum([0, *counts])
             if dead[-1] >= starts[-1]:
-                raise CorruptMetadataError(
-                    file.path, "its logs have record positions beyond its last row"
-                )
+                raise beyond_last_row(file.path)
             touched = np.diff(np.searchsorted(dead, starts)) > 0
             numbers = range(len(counts))
             for is_touched, run in groupby(numbers, lambda number: bool(touched[number])):

@@ -24,10 +24,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.hudi_tables import (
+    BUCKETS,
+    COMMIT_TIME,
     COMPLEX,
+    EVOLVED,
     EXPECTED,
+    LOG_COMPACTED,
+    LOGS_6,
+    LOGS_9,
     NO_METADATA,
     OWN,
+    PARQUET_LOGS,
+    PARTIAL,
     PLAIN,
     ROLLBACK,
     TIMESTAMP,
@@ -361,6 +369,67 @@ def no_metadata(table: Writing) -> None:
     table.insert(payment(15), payment(16))
 
 
+def partial(table: Writing) -> None:
+    """Make blocks of partial updates by statements that set some columns."""
+    table.create(TRIP, "uuid", "ts", ["city"], NO_METADATA_TABLE)
+    table.insert(*map(trip, range(1, 5)))
+    for rider, fare in (("A", 111), ("C", 222)):
+        source = (
+            f"select uuid, city, {fare}.5 as fare, ts + 1 as ts from {{t}}"
+            f" where rider = 'rider-{rider}'"
+        )
+        table.sql(
+            f"merge into {{t}} t using ({source}) s on t.uuid = s.uuid"
+            " when matched then update set fare = s.fare, ts = s.ts"
+        )
+    table.sql("update {t} set driver = 'nobody' where rider = 'rider-A'")
+    table.sql("delete from {t} where rider = 'rider-D'")
+
+
+def buckets(table: Writing) -> None:
+    """Make file groups of buckets, of which some may have log files alone."""
+    options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    table.create(TRIP, "uuid", "ts", options={**NO_METADATA_TABLE, **UPSERTS, **options})
+    table.insert(*map(trip, range(1, 5)))
+    table.insert(*({**trip(number), "fare": 5.5, "ts": LATER} for number in (1, 3, 6, 8)))
+    table.sql("delete from {t} where rider = 'rider-C'")
+
+
+def commit_time(table: Writing) -> None:
+    """Make versions of rows of which the later written one counts."""
+    options = {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}
+    table.create(TRIP, "uuid", "ts", options={**NO_METADATA_TABLE, **UPSERTS, **options})
+    table.insert(*map(trip, range(1, 6)))
+    table.insert(*({**trip(number), "fare": 1.5, "ts": 1} for number in (1, 2)))
+    table.sql("delete from {t} where rider = 'rider-C'")
+    table.insert({**trip(2), "fare": 2.5, "ts": 0}, {**trip(3), "fare": 3.5, "ts": 0})
+
+
+def log_compacted(table: Writing) -> None:
+    """Make a log compaction, and a write after it."""
+    options = {
+        "hoodie.log.compaction.enable": "true",
+        "hoodie.log.compaction.inline": "true",
+        "hoodie.log.compaction.blocks.threshold": "2",
+    }
+    table.create(TRIP, "uuid", "ts", options={**NO_METADATA_TABLE, **UPSERTS, **options})
+    table.insert(*map(trip, range(1, 5)))
+    for number in range(1, 5):
+        table.insert({**trip(1), "fare": float(number), "ts": LATER + number})
+    table.insert({**trip(2), "fare": 20.0, "ts": LATER})
+
+
+def evolved(table: Writing) -> None:
+    """Make blocks of two schemas, of which the later one has a column more."""
+    table.create(TRIP, "uuid", "ts", options={**NO_METADATA_TABLE, **UPSERTS})
+    table.insert(*map(trip, range(1, 5)))
+    table.insert({**trip(1), "fare": 1.5, "ts": LATER})
+    table.sql("alter table {t} add columns (note string)")
+    table.sql("update {t} set note = 'paid', ts = ts + 1 where rider = 'rider-B'")
+
+
+PARQUET_BLOCKS: Final = {"hoodie.logfile.data.block.format": "parquet"}
+
 CAPTURES: Final[dict[str, tuple[Kind, Callable[[Writing], None]]]] = {
     VERSION_6[0]: (HUDI_0_15, lambda table: all_types(table, "id")),
     VERSION_6[1]: (HUDI_0_15, lambda table: all_types(table, "id", ["byteField"], PLAIN_PATHS)),
@@ -371,6 +440,14 @@ CAPTURES: Final[dict[str, tuple[Kind, Callable[[Writing], None]]]] = {
     TRIPS: (HUDI_1_0, trips),
     ROLLBACK: (HUDI, rollback),
     NO_METADATA: (HUDI, no_metadata),
+    LOGS_6: (HUDI_0_15, lambda table: all_types(table, "id", ["byteField"])),
+    LOGS_9: (HUDI, lambda table: all_types(table, "id")),
+    PARQUET_LOGS: (HUDI, lambda table: all_types(table, "id", options=PARQUET_BLOCKS)),
+    PARTIAL: (HUDI, partial),
+    BUCKETS: (HUDI, buckets),
+    COMMIT_TIME: (HUDI, commit_time),
+    LOG_COMPACTED: (HUDI, log_compacted),
+    EVOLVED: (HUDI_1_0, evolved),
 }
 
 

@@ -1,0 +1,196 @@
+"""Rows of log files: positions, blocks of each kind, and what damaged or forged ones do."""
+
+from __future__ import annotations
+
+import base64
+import random
+import struct
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyroaring import BitMap64
+
+import hudi_core as hudi
+from hudi_core.errors import CorruptMetadataError, HudiError, UnsupportedTableError
+from hudi_core.log_format import BlockType, HeaderKey, encode_log_block
+from hudi_core.log_format.positions import decode_positions
+from tests.log_files import (
+    NO_METADATA_TABLE,
+    data_block,
+    delete_block,
+    later,
+    merge_on_read,
+    positions,
+    put_log,
+)
+from tests.samples import IS_WHOLE
+from tests.tables import rows
+from tests.unit.refusals import refused
+
+FIELDS = [pa.field("id", pa.string()), pa.field("ts", pa.int64()), pa.field("w", pa.string())]
+SCHEMA_OF_LOGS = pa.schema(FIELDS)
+PATH = "a log"
+
+
+# --- positions
+
+
+def decoded(content: bytes) -> list[int]:
+    return decode_positions(base64.b64encode(content).decode(), PATH).tolist()
+
+
+@given(
+    st.one_of(
+        st.sets(st.integers(0, 2**40), max_size=50),
+        st.builds(
+            lambda start, count: set(range(start, start + count)), *[st.integers(0, 70_000)] * 2
+        ),
+        st.builds(
+            lambda step, count: {step * number for number in range(count)},
+            st.integers(1, 5),
+            st.integers(0, 20_000),
+        ),
+    ),
+    st.booleans(),
+)
+def test_positions_are_those_of_a_roaring_bitmap(of: set[int], has_runs: bool) -> None:
+    bitmap = BitMap64(sorted(of))
+    if has_runs:
+        bitmap.run_optimize()
+    assert decoded(bitmap.serialize()) == sorted(of)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        struct.pack("<q", -1),
+        struct.pack("<q", 1 << 40),
+        struct.pack("<qIII", 1, 0, 12346, 1 << 30),
+        struct.pack("<qII", 1, 0, 99),
+        # one container that says one value, and has runs of all values
+        struct.pack("<qIIBHHHHH", 1, 0, 12347, 1, 0, 0, 1, 0, 65535),
+        BitMap64([1, 2, 3]).serialize()[:-1],
+    ],
+    ids=["empty", "negative", "many", "containers", "form", "runs", "cut"],
+)
+def test_damaged_positions(content: bytes) -> None:
+    with pytest.raises(CorruptMetadataError, match="positions"):
+        decoded(content)
+
+
+# --- blocks
+
+
+def meta(instant: str, *keys: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "_hoodie_commit_time": instant,
+            "_hoodie_commit_seqno": f"{instant}_0_0",
+            "_hoodie_record_key": key,
+            "_hoodie_partition_path": "",
+            "_hoodie_file_name": "f",
+            "id": key,
+            "ts": 9,
+            "w": "new",
+        }
+        for key in keys
+    ]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> hudi.Table:
+    """A table of a file group with three rows, of the type MERGE_ON_READ."""
+    made = hudi.Table.create(
+        tmp_path / "t",
+        SCHEMA_OF_LOGS,
+        record_key="id",
+        ordering_field="ts",
+        options=NO_METADATA_TABLE,
+    )
+    made.bulk_insert(rows("a", "b", "c", ts=1, w="old", schema=SCHEMA_OF_LOGS))
+    return merge_on_read(made)
+
+
+def put(table: hudi.Table, *blocks: bytes) -> Path:
+    [into] = table.file_slices()
+    return put_log(table, into, later(into.base_instant, 1000), b"".join(blocks))
+
+
+def instant_of(table: hudi.Table) -> str:
+    return later(table.file_slices()[0].base_instant, 1000)
+
+
+def shown(table: hudi.Table) -> dict[str, str]:
+    found = hudi.Table.open(table.path).to_arrow().to_pylist()
+    return {row["id"]: row["w"] for row in found}
+
+
+def test_what_no_reader_knows_is_refused_by_name(table: hudi.Table) -> None:
+    put(table, encode_log_block(BlockType.HFILE, {HeaderKey.INSTANT_TIME: instant_of(table)}, b"x"))
+    with refused(Path(table.path), UnsupportedTableError, "HFile blocks"):
+        shown(table)
+
+
+def test_positions_beyond_the_base_file(table: hudi.Table) -> None:
+    instant, [into] = instant_of(table), table.file_slices()
+    header = positions([7], into.base_instant)
+    put(table, data_block(instant, meta(instant, "a"), FIELDS, header=header))
+    with refused(Path(table.path), CorruptMetadataError, "beyond its last row"):
+        shown(table)
+
+
+def test_positions_of_another_base_file_do_not_count(table: hudi.Table) -> None:
+    instant = instant_of(table)
+    header = positions([7], "20200101000000000")
+    put(table, data_block(instant, meta(instant, "a"), FIELDS, header=header))
+    assert shown(table) == {"a": "new", "b": "old", "c": "old"}
+
+
+def test_as_many_positions_as_rows(table: hudi.Table) -> None:
+    instant, [into] = instant_of(table), table.file_slices()
+    header = positions([0, 1], into.base_instant)
+    put(table, data_block(instant, meta(instant, "a"), FIELDS, header=header))
+    with refused(Path(table.path), CorruptMetadataError, "1 records has 2 record positions"):
+        shown(table)
+
+
+def test_a_partial_update_of_no_row(table: hudi.Table) -> None:
+    instant = instant_of(table)
+    fields = [field for field in FIELDS if field.name != "w"]
+    header = {HeaderKey.IS_PARTIAL: "true"}
+    put(table, data_block(instant, meta(instant, "z"), fields, header=header))
+    with refused(Path(table.path), CorruptMetadataError, "no row to update"):
+        shown(table)
+
+
+@pytest.mark.parametrize("kind", [BlockType.AVRO, BlockType.PARQUET])
+def test_changed_bytes_are_errors_or_rows(table: hudi.Table, kind: BlockType) -> None:
+    """Whatever is changed in a log, a read ends with rows, or with an error that names a file."""
+    instant, [into] = instant_of(table), table.file_slices()
+    content = data_block(
+        instant,
+        meta(instant, "a", "b"),
+        FIELDS,
+        kind=kind,
+        header=positions([0, 1], into.base_instant),
+    ) + delete_block(instant, {"c": None}, positions([2], into.base_instant))
+    path = put(table, content)
+    assert shown(table) == {"a": "new", "b": "new"}
+    drawn = random.Random(7)
+    outcomes = set()
+    for _ in range(2000 if IS_WHOLE else 150):
+        changed = bytearray(content)
+        at = drawn.randrange(len(changed))
+        changed[at : at + drawn.choice([1, 1, 4, 8])] = drawn.randbytes(drawn.choice([1, 1, 4, 8]))
+        path.write_bytes(changed[: drawn.choice([len(changed), len(changed), at + 1])])
+        try:
+            shown(table)
+            outcomes.add("rows")
+        except HudiError as error:
+            outcomes.add(type(error).__name__)
+    assert {"rows", "CorruptMetadataError"} <= outcomes
