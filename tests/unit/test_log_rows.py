@@ -40,7 +40,7 @@ PATH = "a log"
 
 
 def decoded(content: bytes) -> list[int]:
-    return decode_positions(base64.b64encode(content).decode(), PATH).tolist()
+    return [int(one) for one in decode_positions(base64.b64encode(content).decode(), PATH)]
 
 
 @given(

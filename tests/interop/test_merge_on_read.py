@@ -1,0 +1,201 @@
+"""Merge-on-read tables of Apache Hudi: every way to read gives the rows that Hudi-Spark reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import hudi as hudi_rs
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import hudi_core as hudi
+from hudi_core.doors.connector import Connector
+from hudi_core.errors import UnsupportedTableError
+from hudi_core.read.connector.splits import Split
+from tests.foreign import by_hudi_rs
+from tests.hudi_tables import BUCKETS, MERGE_ON_READ, OWN, OWN_LOGS, PARTIAL, TRIPS, plain
+from tests.unit.refusals import refused
+
+ALL_LOGS: Final = (*MERGE_ON_READ, *OWN_LOGS)
+_SHARED: Final = Path(os.environ.get("HUDI_REAL_TABLES", Path(__file__).parents[3] / "shared"))
+SHARED: Final = _SHARED if _SHARED.name == "hudi_tables" else _SHARED / "hudi_tables"
+"""More tables where they are there: a judge of its own, which is no part of this project."""
+Values = list[list[Any]]
+
+
+@pytest.fixture(params=ALL_LOGS)
+def name(request: pytest.FixtureRequest) -> str:
+    """Give the name of each table with logs."""
+    return str(request.param)
+
+
+@pytest.fixture
+def path(name: str, tmp_path: Path) -> Path:
+    """Give the test a copy of its own."""
+    return OWN.unpack(name, tmp_path / name)
+
+
+def values(found: pa.Table, columns: list[str]) -> Values:
+    """Rows sorted by their keys, as the expectations have them."""
+    ordered = found.sort_by(
+        [("_hoodie_record_key", "ascending"), ("_hoodie_commit_time", "ascending")]
+    )
+    own = [one for one in columns if not one.startswith("_hoodie_")]
+    return [[plain(row[one]) for one in own] for row in ordered.to_pylist()]
+
+
+def by_split(path: Path, kind: str) -> pa.Table:
+    connector = Connector()
+    with connector.scan(path, kind=kind) as source:
+        splits = [split.to_json() for split in source]
+    assert [Split.from_json(one).to_json() for one in splits] == splits
+    return pa.concat_tables(Connector().read(one).read_all() for one in splits)
+
+
+READS: Final[dict[str, Callable[[Path], pa.Table]]] = {
+    "at once": lambda path: hudi.Table.open(path).to_arrow(),
+    "batches": lambda path: pa.Table.from_batches(hudi.Table.open(path).to_batches()),
+    "first rows": lambda path: hudi.Table.open(path).head(1000),
+    "polars": lambda path: hudi.Table.open(path).scan().polars().collect().to_arrow(),
+    "window": lambda path: hudi.Table.open(path).incremental("earliest"),
+    "splits": lambda path: by_split(path, "snapshot"),
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_every_way_to_read(name: str, path: Path, read: Callable[[Path], pa.Table]) -> None:
+    expected = OWN.expected(name)
+    assert values(read(path), expected["columns"]) == expected["values"]
+
+
+def test_counts_and_projections(name: str, path: Path) -> None:
+    table, expected = hudi.Table.open(path), OWN.expected(name)
+    assert table.count() == expected["rows"]
+    keys = table.to_arrow(["_hoodie_record_key"]).column(0).to_pylist()
+    assert sorted(keys) == expected["record_keys"]
+    scanned = duckdb.from_arrow(table.scan()).aggregate("count(*)")
+    assert scanned.fetchall() == [(len(keys),)]
+    for key in set(keys):
+        by_key = table.to_arrow(filter=pc.field("_hoodie_record_key") == key)
+        assert by_key.num_rows == keys.count(key)
+        assert table.count(pc.field("_hoodie_record_key") == key) == keys.count(key)
+
+
+def test_base_files_alone(name: str, path: Path) -> None:
+    builder = hudi_rs.HudiTableBuilder.from_base_uri(str(path))
+    judge = builder.with_option("hoodie.read.use.read_optimized.mode", "true").build()
+    wanted = sorted(row["_hoodie_commit_seqno"] for one in judge.read() for row in one.to_pylist())
+    option = {"hoodie.datasource.query.type": "read_optimized"}
+    for found in (hudi.read(None, path, option), by_split(path, "read_optimized")):
+        assert sorted(found["_hoodie_commit_seqno"].to_pylist()) == wanted
+
+
+def test_rows_as_they_were_written(path: Path) -> None:
+    every = hudi.read(None, path, {"hoodie.datasource.merge.type": "skip_merge"})
+    bases = hudi.read(None, path, {"hoodie.datasource.query.type": "read_optimized"})
+    merged = hudi.Table.open(path).to_arrow()
+    numbers = [set(one["_hoodie_commit_seqno"].to_pylist()) for one in (every, bases, merged)]
+    assert numbers[0] >= numbers[1] | numbers[2]
+    assert every.num_rows >= bases.num_rows
+
+
+def test_every_past_state_and_window(name: str, path: Path) -> None:
+    table = hudi.Table.open(path)
+    times = [one.requested_time for one in table.timeline.completed_writes()]
+    states = []
+    for time in times:
+        options = hudi_rs.HudiReadOptions().with_as_of_timestamp(time)
+        state = table.to_arrow(as_of=time)
+        assert sorted(map(str, state.to_pylist())) == sorted(map(str, by_hudi_rs(path, options)))
+        states.append({row["_hoodie_record_key"] for row in state.to_pylist()})
+    for number, time in enumerate(times[:-1]):
+        net = table.incremental(time, deletes=True).to_pylist()
+        kinds = {
+            kind: {row["_hoodie_record_key"] for row in net if row["_change_type"] == kind}
+            for kind in ("insert", "delete")
+        }
+        assert kinds["insert"] == states[-1] - states[number]
+        assert kinds["delete"] == states[number] - states[-1]
+        gone = [row for row in table.changes(time).to_pylist() if row["op"] == "d"]
+        assert len(gone) >= len(kinds["delete"])
+
+
+def test_an_update_that_brings_a_row_into_a_range_is_found(tmp_path: Path) -> None:
+    """Its base file has no such value, and the statistics say so."""
+    path = OWN.unpack(TRIPS, tmp_path / "t")
+    table = hudi.Table.open(path)
+    for fare in (0.0, 1.5):
+        wanted = [row for row in table.to_arrow().to_pylist() if row["fare"] == fare]
+        assert wanted
+        assert table.to_arrow(filter=pc.field("fare") == fare).to_pylist() == wanted
+
+
+def test_writes_are_refused_by_name(path: Path) -> None:
+    table = hudi.Table.open(path)
+    rows = table.to_arrow().drop_columns(
+        [one for one in table.to_arrow().column_names if one.startswith("_hoodie_")]
+    )
+    for act in (table.upsert, table.insert, table.delete, table.insert_overwrite):
+        with refused(path, UnsupportedTableError, "MERGE_ON_READ"):
+            act(rows)
+    for service in (table.clean, table.cluster, table.optimize, table.archive):
+        with refused(path, UnsupportedTableError, "MERGE_ON_READ"):
+            service()
+
+
+def test_file_groups_of_logs_alone_and_partial_blocks_are_among_them(tmp_path: Path) -> None:
+    slices = hudi.Table.open(OWN.unpack(BUCKETS, tmp_path / "b")).file_slices()
+    assert any(one.log_files for one in slices)
+    found = OWN.unpack(PARTIAL, tmp_path / "p")
+    assert any(
+        b"\x00\x00\x00\x07\x00\x00\x00\x04true" in one.read_bytes()
+        for one in found.rglob(".*.log.*")
+    )
+
+
+# --- tables of another judge
+
+
+def shared(folder: str) -> list[Path]:
+    return sorted((SHARED / folder).glob("*.zip"))
+
+
+def unzip(archive: Path, to: Path) -> Path:
+    with zipfile.ZipFile(archive) as zipped:
+        zipped.extractall(to)
+    found = to.glob("**/.hoodie/hoodie.properties")
+    return min(found, key=lambda one: len(one.parts)).parent.parent
+
+
+def listed(rows: list[dict[str, Any]], columns: list[str]) -> list[str]:
+    return sorted(
+        json.dumps({one: row.get(one) for one in columns}, sort_keys=True) for row in rows
+    )
+
+
+@pytest.mark.parametrize("archive", shared("mor"), ids=lambda path: path.stem)
+def test_tables_of_another_judge(archive: Path, tmp_path: Path) -> None:
+    expected = json.loads(archive.with_suffix("").with_suffix(".expected.json").read_text())
+    path = unzip(archive, tmp_path)
+    found = hudi.Table.open(path).to_arrow()
+    assert listed(found.to_pylist(), found.column_names) == listed(
+        expected["snapshot"], found.column_names
+    )
+    bases = hudi.read(None, path, {"hoodie.datasource.query.type": "read_optimized"})
+    assert listed(bases.to_pylist(), found.column_names) == listed(
+        expected["read_optimized"], found.column_names
+    )
+
+
+@pytest.mark.parametrize("archive", shared("mor_handmade"), ids=lambda path: path.stem)
+def test_tables_with_one_feature_each(archive: Path, tmp_path: Path) -> None:
+    expected = json.loads((archive.parent / "expected.json").read_text())[archive.stem]
+    found = hudi.Table.open(unzip(archive, tmp_path)).to_arrow().to_pylist()
+    assert {row["id"]: [row["ts"], row["v"], row["w"]] for row in found} == expected
