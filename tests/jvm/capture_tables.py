@@ -373,10 +373,11 @@ def partial(table: Writing) -> None:
     """Make blocks of partial updates by statements that set some columns."""
     table.create(TRIP, "uuid", "ts", ["city"], NO_METADATA_TABLE)
     table.insert(*map(trip, range(1, 5)))
-    for rider, fare in (("A", 111), ("C", 222)):
+    for number, fare in ((1, 111.5), (3, 222.5)):
+        own = trip(number)
         source = (
-            f"select uuid, city, {fare}.5 as fare, ts + 1 as ts from {{t}}"
-            f" where rider = 'rider-{rider}'"
+            f"select '{own['uuid']}' as uuid, '{own['city']}' as city, {fare} as fare,"
+            f" cast({own['ts'] + 1} as bigint) as ts"
         )
         table.sql(
             f"merge into {{t}} t using ({source}) s on t.uuid = s.uuid"
