@@ -155,6 +155,10 @@ bench-virtual: setup
 bench-keys: setup
 	$(RUN) benchmarks/long_keys.py $(ARGS)
 
+.PHONY: bench-logs
+bench-logs: setup
+	$(RUN) benchmarks/merge_on_read.py $(ARGS)
+
 .PHONY: bench-connector
 bench-connector: setup
 	$(RUN) benchmarks/connector.py $(ARGS)

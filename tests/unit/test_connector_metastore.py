@@ -23,7 +23,6 @@ from hudi_core.errors import (
     InvalidOptionError,
     MetastoreEntryError,
     MetastoreError,
-    UnsupportedTableError,
 )
 from hudi_core.metastore.hive import HiveMetastore
 from hudi_core.read.connector.handles import QueryKind, TableName
@@ -301,8 +300,8 @@ def test_entries_of_tables_with_logs(
         assert connector.table(name).kind is kind
     with connector.scan(TableName(database.name, "ro")) as source:
         assert list(source)
-    with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
-        connector.scan(TableName(database.name, "rt"))
+    with connector.scan(TableName(database.name, "rt")) as source:
+        assert any(split.log_files for split in source)
 
 
 def test_without_a_metastore_tables_have_no_names() -> None:

@@ -1,1 +1,0 @@
-/work/wt/jvm/.java
