@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hudi_core.actions.cleaned import require_not_cleaned
+from hudi_core.actions.clean import require_not_cleaned
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.support import require_readable_table
 from hudi_core.config.table import TableConfig

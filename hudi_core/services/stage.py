@@ -52,8 +52,8 @@ from hudi_core.table_handle import OpenTable
 from hudi_core.txn.carried_metadata import Done
 from hudi_core.txn.schema_step import last_write
 from hudi_core.write.client import WriteClient
+from hudi_core.write.ending import stored_result
 from hudi_core.write.previewing import preview
-from hudi_core.write.repetition import stored_result
 from hudi_core.write.validation import Validator
 
 if TYPE_CHECKING:

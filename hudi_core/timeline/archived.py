@@ -11,8 +11,7 @@ from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime, just_before, parse_instant_time
 from hudi_core.model.protocols import Storage
 from hudi_core.timeline.active import LAYOUT_1, LAYOUT_2
-from hudi_core.timeline.archive_log import read_archive_log
-from hudi_core.timeline.archive_rows import completed_body
+from hudi_core.timeline.archive_rows import completed_body, read_archive_log
 from hudi_core.timeline.lsm_history import HistoryRow, read_history, read_newest_history
 from hudi_core.timeline.timeline import Timeline
 

@@ -20,8 +20,8 @@ from hudi_core.meta_client import TableMetaClient
 from hudi_core.model.files import BasePath
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import LockProvider, Storage
-from hudi_core.storage.conditional import require_conditional_puts
 from hudi_core.storage.location import parse_location
+from hudi_core.storage.probes import require_conditional_puts
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.txn import heartbeat

@@ -31,8 +31,8 @@ from hudi_core.errors import (
     SourceFileError,
 )
 from hudi_core.ingestion import IngestResult
-from hudi_core.ingestion.checkpoint import CHECKPOINT_KEY, Checkpoint
 from hudi_core.ingestion.formats import RowReader
+from hudi_core.ingestion.source_files import CHECKPOINT_KEY, Checkpoint
 from tests.moto_s3 import S3Service
 from tests.samples import IS_WHOLE
 from tests.tables import TABLES

@@ -24,16 +24,15 @@ from hudi_core.model.file_index import FileIndex
 from hudi_core.model.files import FileStatus, LogFileName, join_path
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
-from hudi_core.read.changes.feed import ChangeFeed
+from hudi_core.read.changes.feed import AFTER, BEFORE, ChangeFeed, ChangeLogs
 from hudi_core.read.changes.file_changes import ChangeSource, FileChanges, GroupChange
-from hudi_core.read.changes.logs import AFTER, BEFORE, ChangeLogs
 from hudi_core.read.changes.net_changes import (
     CHANGE_TYPE,
     NetChanges,
     NetPartitionChange,
+    SliceComparison,
     require_no_change_column,
 )
-from hudi_core.read.changes.row_changes import SliceComparison
 from hudi_core.read.changes.window import Windows, WindowWrite
 from hudi_core.read.file_pruning import prune_named
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
