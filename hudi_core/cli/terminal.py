@@ -79,7 +79,7 @@ def write_grid(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]
     grid = Grid(box=box.SIMPLE_HEAD, title=caption, title_justify="left", pad_edge=False)
     for position, heading in enumerate(headings):
         cells = [visible(row[position]) for row in rows]
-        is_number = bool(cells) and all(_is_number(cell) for cell in cells)
+        is_number = bool(cells) and all(cell.replace(",", "").isdigit() for cell in cells)
         # names and times stay whole where other columns of the row can give way
         is_short = all(len(cell) <= (_PHRASE if " " in cell else _NAME) for cell in cells)
         justify: JustifyMethod = "right" if is_number else "left"
@@ -87,10 +87,6 @@ def write_grid(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]
     for row in rows:
         grid.add_row(*(Text(visible(cell)) for cell in row))
     _print(grid)
-
-
-def _is_number(cell: str) -> bool:
-    return cell.replace(",", "").isdigit()
 
 
 def _print(grid: Grid, *, is_limited: bool = True) -> None:

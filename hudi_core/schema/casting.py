@@ -91,10 +91,6 @@ def _any_of(*tests: _Test) -> _Test:
     return lambda kind: any(test(kind) for test in tests)
 
 
-def _is_local(kind: pa.DataType) -> bool:
-    return bool(pt.is_timestamp(kind) and kind.tz is None)
-
-
 def _more_precise(stored: pa.DataType, wanted: pa.DataType) -> bool:
     both = pt.is_decimal(stored) and pt.is_decimal(wanted)
     return bool(both and stored.scale == wanted.scale and stored.precision < wanted.precision)
@@ -147,7 +143,7 @@ PROMOTIONS: Final = (
     Promotion(
         "date",
         "timestamp without zone",
-        _pair(pt.is_date32, _is_local),
+        _pair(pt.is_date32, lambda kind: bool(pt.is_timestamp(kind) and kind.tz is None)),
         hudi=False,
     ),
     Promotion("string", "binary", _pair(pt.is_string, pt.is_binary)),

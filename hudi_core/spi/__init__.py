@@ -138,7 +138,8 @@ from hudi_core.plugin.fenced import Lineage, fence, warn_of_foreign_commits
 from hudi_core.plugin.versions import former_name
 from hudi_core.schema.table_schema import TableSchema
 from hudi_core.storage.strategy import StorageStrategy
-from hudi_core.txn.locks import HeldLock, InProcessLock, Renewal
+from hudi_core.txn.locks.in_process import HeldLock, InProcessLock
+from hudi_core.txn.locks.renewal import Renewal
 
 if TYPE_CHECKING:
     from hudi_core.config.extension_points import load_extension

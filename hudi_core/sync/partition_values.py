@@ -89,10 +89,6 @@ def _value(folder: str) -> str:
     return value if equals else name
 
 
-def _by_folder(path: str) -> Sequence[str]:
-    return [_value(folder) for folder in path.split("/")]
-
-
 def _hive_style(path: str) -> Sequence[str] | None:
     name, equals, value = path.partition("=")
     return [value] if name and equals else None
@@ -113,7 +109,7 @@ def _two(found: re.Match[str], *groups: int) -> list[str]:
 
 
 _EXTRACTORS: Final[Mapping[Extractor, Callable[[str], Sequence[str] | None]]] = {
-    Extractor.BY_FOLDER: _by_folder,
+    Extractor.BY_FOLDER: lambda path: [_value(folder) for folder in path.split("/")],
     Extractor.WHOLE_PATH: lambda path: [path],
     Extractor.HIVE_STYLE: _hive_style,
     Extractor.DAY: _day,

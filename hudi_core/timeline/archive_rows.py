@@ -7,9 +7,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final
 
-from hudi_core.avro import decode_datum, parse_writer_schema
+from hudi_core.avro.datum import decode_datum, parse_writer_schema
 from hudi_core.errors import CorruptMetadataError, InvalidInstantTimeError, TableServiceError
-from hudi_core.log_format import (
+from hudi_core.log_format.block import (
     BlockType,
     HeaderKey,
     LogBlock,

@@ -40,10 +40,6 @@ _handed_out: Final[dict[str, InstantTime]] = {}
 _guard: Final = threading.Lock()
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class TimelineClock:
     """Hands out instant times for one timeline.
 
@@ -53,7 +49,7 @@ class TimelineClock:
     def __init__(
         self,
         active: ActiveTimeline,
-        now: Callable[[], datetime] = _utc_now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
         zone: TimelineZone = UTC_TIMELINE,
     ) -> None:
         self._active = active

@@ -31,8 +31,14 @@ from hudi_core.errors import (
     SchemaError,
     UnsafePathError,
 )
-from hudi_core.log_format import BlockType, HeaderKey, encode_log_block, read_log_blocks
-from hudi_core.log_format.block import decode_avro_content, encode_avro_content
+from hudi_core.log_format.block import (
+    BlockType,
+    HeaderKey,
+    decode_avro_content,
+    encode_avro_content,
+    encode_log_block,
+    read_log_blocks,
+)
 from hudi_core.model.commit import WriteStat
 from hudi_core.model.files import FileGroupId
 from hudi_core.read.changes import incremental

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_core.avro import decode_datum, parse_writer_schema
 from hudi_core.avro.columns import arrow_values
+from hudi_core.avro.datum import decode_datum, parse_writer_schema
 from hudi_core.errors import CorruptMetadataError, DataFileError, SchemaError
-from hudi_core.log_format import BlockType, HeaderKey, decode_avro_content, find_log_blocks
+from hudi_core.log_format.block import BlockType, HeaderKey, decode_avro_content, find_log_blocks
 from hudi_core.model.files import FileStatus
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.read.changes.file_changes import ChangeSource, GroupChange

@@ -47,10 +47,6 @@ class _OfExtra:
         return lock
 
 
-def _in_process(place: LockPlace, _: LockConfig) -> LockProvider:
-    return InProcessLock(place.base_path)
-
-
 def _file_system(place: LockPlace, config: LockConfig) -> LockProvider:
     _require_local(config, place.base_path)
     return FileLock(place.base_path, config.path)
@@ -74,7 +70,7 @@ def _storage(place: LockPlace, config: LockConfig) -> LockProvider:
 
 
 _LOCKS: Final[Mapping[LockKind, Callable[[LockPlace, LockConfig], LockProvider]]] = {
-    LockKind.IN_PROCESS: _in_process,
+    LockKind.IN_PROCESS: lambda place, _: InProcessLock(place.base_path),
     LockKind.FILE_SYSTEM: _file_system,
     LockKind.LOCK_FILE: _lock_file,
     LockKind.STORAGE: _storage,
