@@ -44,11 +44,11 @@ from hudi_core.model.format import (
     Granularity,
     MetadataFactory,
     Publication,
+    Registration,
     TimelineFactory,
 )
 from hudi_core.model.instant import Instant
 from hudi_core.model.protocols import LockProvider, TimelineView
-from hudi_core.model.registration import Registration
 from hudi_core.plugin.fenced import fence
 from hudi_core.plugin.hook_methods import HookMethods
 from hudi_core.schema.table_schema import TableSchema

@@ -70,8 +70,8 @@ from hudi_core.errors import DataFileError
 from hudi_core.model.files import BasePath
 from hudi_core.storage.data_files import data_filesystem
 from hudi_core.storage.disk import sync_file
+from hudi_core.storage.location import require_shared
 from hudi_core.storage.options import StorageOptions
-from hudi_core.storage.shared import require_shared
 
 _log = logging.getLogger(__name__)
 

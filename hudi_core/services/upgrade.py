@@ -62,7 +62,7 @@ from hudi_core.storage.properties_file import recover as recover_properties
 from hudi_core.storage.properties_file import update_properties
 from hudi_core.table_handle import OpenTable
 from hudi_core.timeline.active import LAYOUT_1
-from hudi_core.timeline.archive_rows import archive_files, history_rows
+from hudi_core.timeline.archived import archive_files, history_rows
 from hudi_core.timeline.clock import require_same_zone
 from hudi_core.timeline.lsm_history import HistoryFileName, HistoryRow
 from hudi_core.timeline.relayout import CopyToLayout, MovedFile, moved_files

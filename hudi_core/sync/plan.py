@@ -9,7 +9,7 @@ from typing import Final
 from hudi_core.config.sync import SyncConfig
 from hudi_core.errors import MetastoreEntryError, SchemaError
 from hudi_core.metastore.catalog import MetastoreColumn, MetastorePartition, MetastoreTable
-from hudi_core.model.registration import NumberedFiles
+from hudi_core.model.format import NumberedFiles
 from hudi_core.sync.entries import PREFIX, PROVIDER_KEY, SyncedTable, may_become, same_type
 
 RECREATE: Final = (

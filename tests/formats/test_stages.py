@@ -24,8 +24,8 @@ from hudi_core.model.files import BasePath
 from hudi_core.services import stage as stage_service
 from hudi_core.services import stage_record
 from hudi_core.services.stage import Stage, StageRows
+from hudi_core.storage.location import require_shared
 from hudi_core.storage.options import StorageOptions
-from hudi_core.storage.shared import require_shared
 from tests.formats.service_tables import SCHEMA, agree, bag, batch, new_table
 from tests.tables import TABLES
 

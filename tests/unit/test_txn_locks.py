@@ -34,10 +34,9 @@ from hudi_core.services.drop import drop_table
 from hudi_core.storage.object_store import ObjectStorage
 from hudi_core.txn.locks import waiting
 from hudi_core.txn.locks.dynamodb import DynamoLock, client_of
-from hudi_core.txn.locks.file import FileLock
 from hudi_core.txn.locks.hive_metastore import HiveLock, _seconds
 from hudi_core.txn.locks.in_process import InProcessLock
-from hudi_core.txn.locks.lock_file import HudiFileLock
+from hudi_core.txn.locks.lock_file import FileLock, HudiFileLock
 from hudi_core.txn.locks.place import LockPlace
 from hudi_core.txn.locks.registry import lock_provider
 from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile, StorageLock
@@ -94,7 +93,8 @@ class TestFileLock(ProcessLockContract):
 
     @pytest.fixture
     def code(self, tmp_path: Path) -> str:
-        return f"from hudi_core.txn.locks.file import FileLock; lock = FileLock({str(tmp_path)!r})"
+        made = f"FileLock({str(tmp_path)!r})"
+        return f"from hudi_core.txn.locks.lock_file import FileLock; lock = {made}"
 
     def test_its_file_is_beside_the_table(self, new: NewLock, tmp_path: Path) -> None:
         lock = new()

@@ -26,11 +26,9 @@ from hudi_core.metadata.index_definitions import (
 from hudi_core.metadata.log.records import MetadataRecord
 from hudi_core.metadata.log.undo import recover
 from hudi_core.metadata.maintenance.compaction import require_no_backlog
-from hudi_core.metadata.maintenance.indexing import build_missing_partitions
-from hudi_core.metadata.maintenance.initialize import PartitionBuilder
+from hudi_core.metadata.maintenance.indexing import PartitionBuilder, build_missing_partitions
 from hudi_core.metadata.partitions.base import MetadataPartition
-from hudi_core.metadata.partitions.comparison import RecordComparison
-from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import ALL_CHECKS
 from hudi_core.metadata.partitions.registry import enabled_partitions, options_for, partitions_of
 from hudi_core.metadata.partitions.work import Work

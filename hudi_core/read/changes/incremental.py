@@ -38,8 +38,7 @@ from hudi_core.read.file_pruning import prune_named
 from hudi_core.read.filters import Filter, RowFilter, require_columns, to_filter
 from hudi_core.read.partition_pruning import PartitionPruner
 from hudi_core.read.plan import PlannedSlice, ReadPlan, ScanPlan, read_schema
-from hudi_core.read.scan import FileScan, scan
-from hudi_core.read.virtual_keys import virtual_keys
+from hudi_core.read.scan import FileScan, scan, virtual_keys
 from hudi_core.schema.table_schema import COMMIT_TIME, META_COLUMNS, RECORD_KEY
 from hudi_core.txn.recovery.lost_completion import is_tidied, require_none_lost
 

@@ -44,10 +44,9 @@ from hudi_core.metadata.table import (
 )
 from hudi_core.model.commit import WriteStat
 from hudi_core.model.difference import Difference
-from hudi_core.model.file_index import FileIndex
+from hudi_core.model.file_index import FileIndex, NamedFile, StatedColumn
 from hudi_core.model.files import FileGroupId, FileSlice, FileStatus
 from hudi_core.model.instant import WRITE_ACTIONS, Instant
-from hudi_core.model.named_files import NamedFile, StatedColumn
 from hudi_core.model.stats import ColumnStats
 from hudi_core.plugin.fenced import pending_publications
 from hudi_core.services.mending.differences import (

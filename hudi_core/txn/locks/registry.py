@@ -21,9 +21,8 @@ from hudi_core.model.protocols import LockProvider
 from hudi_core.plugin.guarded_index import GuardedLock
 from hudi_core.storage.location import parse_location
 from hudi_core.txn.locks.base import BaseLockProvider
-from hudi_core.txn.locks.file import FileLock
 from hudi_core.txn.locks.in_process import InProcessLock
-from hudi_core.txn.locks.lock_file import HudiFileLock
+from hudi_core.txn.locks.lock_file import FileLock, HudiFileLock
 from hudi_core.txn.locks.place import LockPlace
 from hudi_core.txn.locks.storage import StorageLock
 
