@@ -54,17 +54,12 @@ class FileLock(HeldLock[filelock.BaseFileLock]):
     def __init__(self, base_path: str, folder: str | None = None) -> None:
         table = canonical_path(base_path)
         if folder is None:
-            self._path = os.path.join(table, ".hoodie", ".locks", "table.lock")
+            self.path = os.path.join(table, ".hoodie", ".locks", "table.lock")
         else:
             name = hashlib.sha256(table.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-            self._path = os.path.join(parse_location(folder).key, f"table-{name}.lock")
+            self.path = os.path.join(parse_location(folder).key, f"table-{name}.lock")
         # the system's lock alone would do, but threads are served faster without polling
-        super().__init__(InProcessLock(self._path))
-
-    @property
-    def path(self) -> str:
-        """Path of the lock file."""
-        return self._path
+        super().__init__(InProcessLock(self.path))
 
     def lease_left(self) -> float:
         """Return infinity: the lock lasts as long as its holder."""
@@ -72,16 +67,16 @@ class FileLock(HeldLock[filelock.BaseFileLock]):
 
     def owner(self) -> str | None:
         """The process that has the file locked; the file names none."""
-        return f"the process of this machine that has {self._path} locked"
+        return f"the process of this machine that has {self.path} locked"
 
     def _give_back(self, held: filelock.BaseFileLock) -> None:
         held.release()
 
     def _wait(self, deadline: float, _: float) -> filelock.BaseFileLock | None:
         try:
-            os.makedirs(os.path.dirname(self._path), exist_ok=True)
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
             lock = filelock.FileLock(
-                self._path,
+                self.path,
                 thread_local=False,
                 poll_interval=_POLL_S,
                 fallback_to_soft=False,
@@ -92,10 +87,10 @@ class FileLock(HeldLock[filelock.BaseFileLock]):
                 return lock
         except (OSError, NotImplementedError) as error:
             raise LockError(
-                f"{self._path} cannot be locked: {error}",
+                f"{self.path} cannot be locked: {error}",
                 "Check the permissions. On a file system without locks, name a local folder that "
                 "all writers share in hoodie.write.lock.filesystem.path.",
-                path=self._path,
+                path=self.path,
             ) from error
         return None
 
@@ -128,7 +123,7 @@ class HudiFileLock(HeldLock["_Held"]):
         self._own = FileLock(base_path, folder)
         super().__init__(self._own)
         place = os.path.join(table, ".hoodie") if folder is None else parse_location(folder).key
-        self._path = os.path.join(place, _NAME)
+        self.path = os.path.join(place, _NAME)
         self._checksum = os.path.join(place, _CHECKSUM)
         # made where the other lock keeps its file, under a name that only its holder uses
         name = hashlib.sha256(table.encode("utf-8", "surrogateescape")).hexdigest()[:32]
@@ -136,15 +131,10 @@ class HudiFileLock(HeldLock["_Held"]):
         self._expire_s = expire_s
         self._has_waited = False
 
-    @property
-    def path(self) -> str:
-        """Path of the lock file."""
-        return self._path
-
     def owner(self) -> str | None:
         """What the file says now of who made it, and when."""
         with contextlib.suppress(OSError):
-            file = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW)
+            file = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW)
             try:
                 return _named(os.read(file, _MAX_BYTES), os.fstat(file).st_mtime)
             finally:
@@ -160,7 +150,7 @@ class HudiFileLock(HeldLock["_Held"]):
 
     def _wait(self, deadline: float, timeout_s: float) -> _Held | None:
         self._has_waited = False
-        with _translated(self._path):
+        with _translated(self.path):
             return super()._wait(deadline, timeout_s)
 
     def _take(self) -> _Held | None:
@@ -176,10 +166,10 @@ class HudiFileLock(HeldLock["_Held"]):
         return held
 
     def _made(self) -> _Held | None:
-        os.makedirs(os.path.dirname(self._path), exist_ok=True)
-        held = _Held.make(self._new, self._path, self._expire_s)
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        held = _Held.make(self._new, self.path, self._expire_s)
         if held is None and self._remove_dead():
-            held = _Held.make(self._new, self._path, self._expire_s)
+            held = _Held.make(self._new, self.path, self._expire_s)
         return held
 
     def _remove_dead(self) -> bool:
@@ -188,7 +178,7 @@ class HudiFileLock(HeldLock["_Held"]):
         ``True`` when it is gone.
         """
         try:
-            found = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW)
+            found = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW)
         except FileNotFoundError:
             return True
         try:
@@ -198,8 +188,8 @@ class HudiFileLock(HeldLock["_Held"]):
             is_old = 0 < self._expire_s < time.time() - status.st_mtime
             if not (is_old or _is_ours(os.read(found, _MAX_BYTES))):
                 return False
-            if _same(self._path, status):
-                for path in (self._path, self._checksum):
+            if _same(self.path, status):
+                for path in (self.path, self._checksum):
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(path)
             return True
