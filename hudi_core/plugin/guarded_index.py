@@ -25,7 +25,7 @@ from hudi_core.metadata.lister import MetadataLister, ValidatingLister, table_li
 from hudi_core.model.client import MetaClientView
 from hudi_core.model.conflicts import TouchConflicts
 from hudi_core.model.file_columns import FileColumns
-from hudi_core.model.file_index import FileIndex
+from hudi_core.model.file_index import FileIndex, NamedFile
 from hudi_core.model.files import FileSlice, FileStatus, PartitionPath
 from hudi_core.model.format import (
     ConflictResolutionStrategy,
@@ -35,7 +35,6 @@ from hudi_core.model.format import (
 )
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
-from hudi_core.model.named_files import NamedFile
 from hudi_core.model.protocols import NamesOwner, TimelineView
 from hudi_core.model.ranges import ValueRanges
 from hudi_core.timeline.timeline import Timeline

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hudi_core.actions.cleaned import require_not_cleaned
+from hudi_core.actions.clean import require_not_cleaned
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.support import require_readable_table
 from hudi_core.config.table import TableConfig
@@ -29,8 +29,7 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import Instant
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import TimelineView
-from hudi_core.read.changes.net_changes import require_no_change_column
-from hudi_core.read.changes.state_diff import StateDiff
+from hudi_core.read.changes.net_changes import StateDiff, require_no_change_column
 from hudi_core.read.file_pruning import (
     KeyFilter,
     by_expressions,
@@ -76,15 +75,10 @@ class SnapshotQuery:
         known: KnownState | None = None,
     ) -> None:
         require_readable_table(client.config, client.base_path, base_files_only=base_files_only)
-        self._client = client
+        self.client = client
         self._index = index
         self._known = known or KnownState()
         self._timeline = timeline
-
-    @property
-    def client(self) -> TableMetaClient:
-        """The table, as the query sees it."""
-        return self._client
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -92,7 +86,7 @@ class SnapshotQuery:
 
         As in Hudi.
         """
-        return self._known.schema(lambda: read_schema(self._client, self._timeline))
+        return self._known.schema(lambda: read_schema(self.client, self._timeline))
 
     def is_of_the_state_of(self, other: SnapshotQuery) -> bool:
         """Whether both queries know of one state of the table."""
@@ -105,16 +99,16 @@ class SnapshotQuery:
 
     @cached_property
     def _replaced(self) -> Mapping[FileGroupId, Instant]:
-        return replaced_groups(self._timeline, self._client.read_commit)
+        return replaced_groups(self._timeline, self.client.read_commit)
 
     def _view_of(self, listed: Mapping[PartitionPath, Sequence[FileStatus]]) -> FileSystemView:
-        written = written_files(self._timeline, self._client.read_commit)
+        written = written_files(self._timeline, self.client.read_commit)
         return FileSystemView(self._index, self._timeline, self._replaced, written, listed)
 
     @cached_property
     def pruner(self) -> PartitionPruner:
         """What partition paths say about the rows."""
-        return PartitionPruner(self._client.config, self.schema)
+        return PartitionPruner(self.client.config, self.schema)
 
     def plan(
         self,
@@ -150,7 +144,7 @@ class SnapshotQuery:
     def planned(self, group: FileGroupId, file: BaseFile, values: PartitionTexts) -> PlannedSlice:
         """A base file of a slice as plans have it."""
         return planned_file(
-            self._client,
+            self.client,
             group,
             path=file.path,
             size=file.size,
@@ -162,7 +156,7 @@ class SnapshotQuery:
         """The state at a query time; ``None`` for the latest."""
         if as_of is None:
             return None
-        time = snapshot_time(self._client, self._timeline, as_of)
+        time = snapshot_time(self.client, self._timeline, as_of)
         self._require_not_cleaned(time, wanted)
         return time
 
@@ -195,7 +189,7 @@ class SnapshotQuery:
         if within is None:
             return self._slices(time, row_filter, None)
         known = self._index.list_partitions()
-        partitions = require_named(within, known, self._client.base_path)
+        partitions = require_named(within, known, self.client.base_path)
         slices = self._slices(time, row_filter, partitions)
         return tuple(one for one in slices if one.base_file and within.names(one.base_file.path))
 
@@ -208,7 +202,7 @@ class SnapshotQuery:
         """Return the rows at once; see :meth:`to_arrow`."""
         wanted = to_filter(row_filter, self.schema)
         plan = self.plan(as_of, wanted)
-        return file_scan(self._client, plan, columns, wanted).table(plan.files)
+        return file_scan(self.client, plan, columns, wanted).table(plan.files)
 
     def to_arrow(
         self,
@@ -219,7 +213,7 @@ class SnapshotQuery:
     ) -> pa.RecordBatchReader:
         """Return the rows; see :meth:`plan` and :func:`hudi_core.read.scan.scan`."""
         wanted = to_filter(row_filter, self.schema)
-        return scan(self._client, self.plan(as_of, wanted), columns, wanted, batch_rows)
+        return scan(self.client, self.plan(as_of, wanted), columns, wanted, batch_rows)
 
     def count(self, row_filter: RowFilter | Filter | None = None, as_of: str | None = None) -> int:
         """Return the number of rows; see :meth:`plan`.
@@ -231,9 +225,9 @@ class SnapshotQuery:
         plan = self.plan(as_of, wanted)
         if wanted is None:
             files = ((file.instant, file.path) for file in plan.files)
-            return sum(row_counts(self._client, self._timeline, files).values())
+            return sum(row_counts(self.client, self._timeline, files).values())
         needed = sorted(wanted.columns) or plan.schema.names
-        rows = scan(self._client, plan, needed[:1], wanted)
+        rows = scan(self.client, plan, needed[:1], wanted)
         return sum(batch.num_rows for batch in rows)
 
     def head(
@@ -257,7 +251,7 @@ class SnapshotQuery:
         wanted = to_filter(row_filter, self.schema)
         plan = self.plan(as_of, wanted)
         scanned = file_scan(
-            self._client, plan, columns, wanted, min(max(1, rows), _FIRST_BATCH_ROWS)
+            self.client, plan, columns, wanted, min(max(1, rows), _FIRST_BATCH_ROWS)
         )
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -283,7 +277,7 @@ class SnapshotQuery:
         """
         require_no_change_column(self.schema)
         old, new = self.plan(before), self.plan(after)
-        reader = StateDiff.of(file_scan(self._client, new, columns), self._client.config)
+        reader = StateDiff.of(file_scan(self.client, new, columns), self.client.config)
         return reader.table(old.files, new.files)
 
     def _require_not_cleaned(self, time: InstantTime, wanted: Filter | None) -> None:
@@ -291,7 +285,7 @@ class SnapshotQuery:
             return partitions if wanted is None else self.pruner.keep(partitions, wanted)
 
         require_not_cleaned(
-            self._client,
+            self.client,
             self._timeline,
             time,
             keep=keep,
@@ -306,10 +300,10 @@ class SnapshotQuery:
 
         The metadata table has the record index, whatever the format that lists the files.
         """
-        if RECORD_INDEX not in StoredPartitions.of(self._client.config).complete:
+        if RECORD_INDEX not in StoredPartitions.of(self.client.config).complete:
             return None
-        schema = self._client.schema_at(self._timeline)
-        keys = KeyFilter(self._client.config, schema).keys(predicate)
+        schema = self.client.schema_at(self._timeline)
+        keys = KeyFilter(self.client.config, schema).keys(predicate)
         index = self._indexes
         if keys is None or index is None:
             return None
@@ -320,7 +314,7 @@ class SnapshotQuery:
         """What asks the metadata table, whatever lists the files; ``None`` without it."""
         index = self._index
         if not isinstance(index, MetadataLister) and isinstance(self._timeline, Timeline):
-            index = table_lister(self._client.seeing(self._timeline))
+            index = table_lister(self.client.seeing(self._timeline))
         return index if isinstance(index, MetadataLister) else None
 
     def _located(
@@ -340,7 +334,7 @@ class SnapshotQuery:
         files = [one.base_file.status for one in slices if one.base_file is not None]
         if not len(named) == len(slices) == len(files):
             return None
-        known = self.pruner.identity | self._client.config.former_names
+        known = self.pruner.identity | self.client.config.former_names
         return tuple(compress(slices, prune_named(self._index, files, wanted, self.schema, known)))
 
     def _latest_slices(self) -> tuple[FileSlice, ...]:
@@ -352,7 +346,7 @@ class SnapshotQuery:
         index = self._index
         if isinstance(index, MetadataLister):
             require_none_lost(
-                self._client,
+                self.client,
                 self._timeline,
                 lambda one: (
                     (time is None or one.requested_time <= time)
@@ -381,7 +375,7 @@ class SnapshotQuery:
             if found is not None:
                 return found
         # of columns known from paths, ranges say no more
-        known = self.pruner.identity | self._client.config.former_names
+        known = self.pruner.identity | self.client.config.former_names
         kinds = ranged_columns(predicate, self.schema, known)
         if not kinds:
             return self.view.latest_slices(partitions, time)

@@ -13,8 +13,8 @@ from hudi_core.metadata.partition_types import BLOOM_FILTERS
 from hudi_core.metadata.table import StoredPartitions
 from hudi_core.model.files import PARTITION_METADATA_FILE, PartitionPath, join_path
 from hudi_core.rows.context import WriteContext
+from hudi_core.storage.location import require_shared
 from hudi_core.storage.open import open_storage
-from hudi_core.storage.shared import require_shared
 from hudi_core.txn.markers import MarkerKind, Markers
 from hudi_core.write.nesting import can_nest, require_unnested_partition
 

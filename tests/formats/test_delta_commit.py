@@ -29,8 +29,7 @@ from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.stats import ColumnStats
 from hudi_core.storage.options import StorageOptions
 from hudi_core.storage.posix import PosixStorage
-from hudi_core.txn.locks import StorageLock
-from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile
+from hudi_core.txn.locks.storage import LOCK_PATH, LeaseFile, StorageLock
 from hudi_core.txn.publication import publish_once
 from tests.formats.columns import TYPED
 from tests.formats.delta_tables import (

@@ -26,7 +26,7 @@ from hudi_core.errors import (
     TableServiceError,
 )
 from hudi_core.meta_client import TableMetaClient
-from hudi_core.metadata.hfile import HFileReader
+from hudi_core.metadata.hfile.reader import HFileReader
 from hudi_core.metadata.index_definitions import DEFAULT_PATH, PATH_KEY, read_definitions
 from hudi_core.metadata.log import undo
 from hudi_core.metadata.log.record_codec import RecordDecoder

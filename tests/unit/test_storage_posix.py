@@ -28,19 +28,17 @@ from hudi_core.metadata.index_definitions import DEFAULT_PATH
 from hudi_core.model.files import FileStatus
 from hudi_core.model.protocols import Storage
 from hudi_core.services.mending.differences import Source
-from hudi_core.storage import conditional
 from hudi_core.storage.disk import Disk
 from hudi_core.storage.hadoop_checksums import checked_path, checksum_path, stale_checksums
 from hudi_core.storage.posix import PosixStorage
 from hudi_core.storage.posix_reader import TEMPORARY_PREFIX
-from hudi_core.storage.probes import probe
+from hudi_core.storage.probes import probe, require_conditional_puts, store_now_ms
 from hudi_core.storage.properties_file import (
     BACKUP_PATH,
     PROPERTIES_PATH,
     update_properties,
     write_new,
 )
-from hudi_core.storage.store_clock import store_now_ms
 from tests.tables import new_table
 from tests.unit.mortal_disk import FailingDisk, Killed, MortalDisk
 
@@ -676,7 +674,7 @@ def test_the_next_write_removes_what_others_left_once_it_is_old(tmp_path: Path) 
     assert names(storage) & {*LEFT, *OTHERS, young} == {*OTHERS, young}
 
 
-@pytest.mark.parametrize("ask", [store_now_ms, conditional.require_conditional_puts])
+@pytest.mark.parametrize("ask", [store_now_ms, require_conditional_puts])
 def test_who_puts_one_removes_it(tmp_path: Path, ask: Callable[[Storage], object]) -> None:
     storage = PosixStorage(str(tmp_path))
     ask(storage)

@@ -31,8 +31,8 @@ from hudi_core.index import locating, stored_filters, tagging
 from hudi_core.index.bucket import bucket_numbers
 from hudi_core.index.locating import FileCandidates
 from hudi_core.index.record_index import Locations, RecordIndex, ShardLookup
-from hudi_core.metadata.hfile import HFileReader
 from hudi_core.metadata.hfile.block import DATA_MAGIC
+from hudi_core.metadata.hfile.reader import HFileReader
 from hudi_core.metadata.log.layers import RecordsFile
 from hudi_core.metadata.log.records import BloomFilterEntry, PartitionChange, RecordLocation
 from hudi_core.metadata.partitions import bloom_filters

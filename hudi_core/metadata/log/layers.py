@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import Final
 
 from hudi_core.errors import CorruptMetadataError, PathNotFoundError
-from hudi_core.log_format import BlockType, HeaderKey, decode_delete_content, find_log_blocks
+from hudi_core.log_format.block import BlockType, HeaderKey, decode_delete_content, find_log_blocks
 from hudi_core.metadata.damage import REBUILD, with_rebuild_hint
-from hudi_core.metadata.hfile import HFileReader
+from hudi_core.metadata.hfile.reader import HFileReader
 from hudi_core.metadata.log.record_codec import RecordDecoder
 from hudi_core.metadata.log.records import MetadataRecord
 from hudi_core.metadata.log.visible_instants import VisibleInstants

@@ -22,7 +22,7 @@ from hudi_core.actions.compaction import (
     request_compaction,
     start_compaction,
 )
-from hudi_core.avro import encode_datum, parse_writer_schema
+from hudi_core.avro.datum import encode_datum, parse_writer_schema
 from hudi_core.config.metadata_keys import MetadataConfig
 from hudi_core.config.table import TableConfig
 from hudi_core.errors import CorruptMetadataError, TableServiceError

@@ -18,8 +18,7 @@ from hudi_core.metadata.keys import column_stats_key, id64, partition_name, part
 from hudi_core.metadata.log.records import ColumnRange, MetadataRecord, PartitionChange, RecordType
 from hudi_core.metadata.partition_types import EXPRESSION_INDEX, PARTITION_STATS
 from hudi_core.metadata.partitions.base import Reading
-from hudi_core.metadata.partitions.comparison import RecordComparison
-from hudi_core.metadata.partitions.listed import ListedTable
+from hudi_core.metadata.partitions.listed import ListedTable, RecordComparison
 from hudi_core.metadata.partitions.names import Check
 from hudi_core.metadata.partitions.ranges import RangePartition, stored_statistics
 from hudi_core.metadata.partitions.work import Commit, Removal, Work

@@ -63,8 +63,7 @@ from hudi_core.txn.publication import (
     with_parent_version,
 )
 from hudi_core.txn.recovery import rollback
-from hudi_core.txn.recovery.refused_plan import asking_format
-from hudi_core.txn.recovery.rollback_checks import require_can_be_fenced
+from hudi_core.txn.recovery.rollback_checks import asking_format, require_can_be_fenced
 from hudi_core.txn.state import TableState
 
 _log = logging.getLogger(__name__)
