@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
+from hudi_core.storage.flushing import Flushes
 from hudi_core.txn.heartbeat import Heartbeat
 
 
@@ -21,6 +22,7 @@ class LocalAttempts:
         self._heartbeat = heartbeat
         self._lock = threading.Lock()
         self._marked: dict[str, str] = {}
+        self._flushes = Flushes()
         self._is_sealed = False
 
     def mark(self, path: str, marker: str) -> None:
@@ -46,3 +48,11 @@ class LocalAttempts:
             if self._is_sealed:
                 return False
         return self._heartbeat.is_fresh or ask_store()
+
+    def flush(self, file: str) -> None:
+        """Have a complete local file flushed while others are written."""
+        self._flushes.add(file)
+
+    def wait_for_flushes(self) -> None:
+        """Wait until the files are on the disk."""
+        self._flushes.wait()
