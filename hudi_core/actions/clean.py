@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hudi_core.actions.deletion import DeleteFile
+from hudi_core.actions.deletion import delete_together
 from hudi_core.actions.stored_paths import is_data_path, relative_path
 from hudi_core.errors import CorruptMetadataError, TableServiceError
 from hudi_core.meta_client import TableMetaClient
@@ -125,11 +125,10 @@ def delete_cleaned(client: TableMetaClient, work: CleanWork) -> CleanMetadata:
     may have begun to fill it again.
     """
     begin = time.monotonic()
-    delete = DeleteFile(client.data)
     paths = [
         join_path(partition, name) for partition in work.files for name in work.files[partition]
     ]
-    list(client.run_map(delete, paths))
+    delete_together(client.data, client.run_map, paths)
     list(client.run_map(_DropPartition(client.data), work.partitions))
     earliest = work.plan.earliest_instant_to_retain
     return CleanMetadata(
