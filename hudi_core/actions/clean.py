@@ -38,6 +38,7 @@ from hudi_core.model.files import (
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import EARLIEST, InstantTime
 from hudi_core.model.protocols import Storage, TimelineView
+from hudi_core.storage.flushing import flushed_together
 from hudi_core.storage.location import parse_location
 from hudi_core.timeline.archived import ArchivedInstant
 from hudi_core.timeline.serde import decode_cleaner_plan, decode_restore, encode
@@ -143,7 +144,8 @@ def delete_cleaned(client: TableMetaClient, work: CleanWork) -> CleanMetadata:
     paths = [
         join_path(partition, name) for partition in work.files for name in work.files[partition]
     ]
-    client.data.discard(paths)
+    with flushed_together(client.data) as data:
+        data.discard(paths)
     list(client.run_map(_DropPartition(client.data), work.partitions))
     earliest = work.plan.earliest_instant_to_retain
     return CleanMetadata(

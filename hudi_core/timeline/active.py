@@ -7,6 +7,7 @@ loses.
 
 from __future__ import annotations
 
+import copy
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -34,6 +35,7 @@ from hudi_core.model.instant import (
 )
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
+from hudi_core.storage.flushing import flushed_together
 from hudi_core.timeline.serde import decode_commit, decode_replace_commit, decode_rollback
 from hudi_core.timeline.serde.records import MAX_INSTANT_BYTES
 from hudi_core.timeline.timeline import InstantKey, Timeline, instant_key
@@ -239,6 +241,19 @@ class ActiveTimeline:
     def to_inflight(self, instant: Instant, body: bytes = b"") -> Instant:
         """Put the inflight file of ``instant``; the requested file stays."""
         return self._put(instant.to(State.INFLIGHT), body)
+
+    def begin(self, instant: Instant, plan: bytes = b"", body: bytes = b"") -> Instant:
+        """Put an instant's requested file, and its inflight file.
+
+        They are flushed together, for nothing is written before both are there. A plan is flushed
+        before it has its name, as it is read wherever it is found.
+        """
+        if plan:
+            return self.to_inflight(self.create_requested(instant, plan), body)
+        with flushed_together(self.storage) as storage:
+            both = copy.copy(self)
+            both.storage = storage
+            return both.to_inflight(both.create_requested(instant), body)
 
     def complete(
         self,

@@ -86,8 +86,10 @@ def begin(
         heartbeat.start()
         try:
             if request.scheduled is None:
-                client.active.create_requested(requested, request.requested)  # step begin
-            inflight = client.active.to_inflight(requested, request.inflight)
+                # step begin
+                inflight = client.active.begin(requested, request.requested, request.inflight)
+            else:
+                inflight = client.active.to_inflight(requested, request.inflight)
         except AlreadyExistsError:
             heartbeat.stop()
             raise  # another writer's instant

@@ -91,6 +91,8 @@ def open_base_file(
         # this attempt was lost: the write went on, or was undone, without it
         context.files.over(storage, fsync=False).delete(path)
         raise _takes_no_more(context)
+    if attempts is not None and context.write.fsync and filesystem.type_name == "local":
+        attempts.flush(place)
 
 
 def bloom_for_index(context: WriteContext, written: BaseFileResult) -> bytes | None:
@@ -117,5 +119,6 @@ def _options(context: WriteContext) -> BaseFileOptions:
         page_bytes=write.page_bytes,
         dictionary=write.dictionary_enabled,
         bloom=bloom if write.bloom_enabled else None,
-        fsync=write.fsync,
+        # in this process, files are flushed while others are written
+        fsync=write.fsync and context.attempts is None,
     )

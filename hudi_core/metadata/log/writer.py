@@ -29,6 +29,7 @@ from hudi_core.model.files import FileId, LogFileName, join_path
 from hudi_core.model.instant import Action, Instant, State
 from hudi_core.model.instant_time import InstantTime
 from hudi_core.model.protocols import Storage
+from hudi_core.storage.flushing import flushed_together
 from hudi_core.timeline.serde import encode
 
 UPSERT: Final = "UPSERT_PREPPED"
@@ -136,7 +137,7 @@ def begin_deltacommit(tables: MetadataState, time: InstantTime) -> MetadataState
     """
     active = tables.metadata.active
     requested = Instant(time, Action.DELTACOMMIT, State.REQUESTED)
-    return tables.with_instant(active.to_inflight(active.create_requested(requested)))
+    return tables.with_instant(active.begin(requested))
 
 
 def complete_deltacommit(
@@ -152,7 +153,8 @@ def complete_deltacommit(
     """
     metadata = tables.metadata
     # every put is waited for before the next step
-    list(metadata.run_map(_Put(metadata.storage), files))
+    with flushed_together(metadata.storage) as storage:
+        list(metadata.run_map(_Put(storage), files))
     stats: dict[str, list[WriteStat]] = {}
     for file in files:
         if file.stat is not None:
