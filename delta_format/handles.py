@@ -44,8 +44,7 @@ class Handle:
 
     def tag_of(self, version: int) -> str | None:
         """The tag of a version's file, where it was looked at."""
-        known = dict((self.before, (self.version, self.tag)))
-        return known.get(version)
+        return dict((self.before, (self.version, self.tag))).get(version)
 
 
 _kept: OrderedDict[_Key, Handle] = OrderedDict()
@@ -124,11 +123,11 @@ def _brought_up(meta_client: MetaClientView, kept: Handle) -> Handle | None:
     ``None`` where its log may be another.
     """
     table, version = kept.table, kept.version
-    has_later = bool(readable_log(meta_client, since=version))
+    later_files = readable_log(meta_client, since=version)
     # what has moved by itself, as changes of columns do, is at a version without proof
     if int(table.version()) != version or tag_of_version(meta_client, version) != kept.tag:
         return None
-    if not has_later:
+    if not later_files:
         return kept  # the oldest go first: it is there, so that a later one would be, too
     try:
         table.update_incremental()

@@ -93,7 +93,7 @@ class Reports:
                 self._keep()
 
     def _tag(self, version: int) -> str | None:
-        known = None if self._handle is None else self._handle.tag_of(version)
+        known = self._handle and self._handle.tag_of(version)
         return known or tag_of_version(self._client, version)
 
     def _keep(self) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from hudi_core.actions.stored_paths import is_data_path, relative_path
 from hudi_core.errors import CorruptMetadataError, TableServiceError
@@ -30,6 +31,8 @@ from hudi_core.storage.location import parse_location
 from hudi_core.timeline.serde import decode_cleaner_plan, encode
 from hudi_core.timeline.timeline import Timeline
 
+_TOGETHER: Final = 1000
+"""Files that stores delete by one request."""
 _UNTOUCHED = "Nothing was deleted. Remove the plan if it is not from a writer you trust."
 
 
@@ -130,7 +133,8 @@ def delete_cleaned(client: TableMetaClient, work: CleanWork) -> CleanMetadata:
     paths = [
         join_path(partition, name) for partition in work.files for name in work.files[partition]
     ]
-    client.data.discard(paths)
+    batches = [paths[first : first + _TOGETHER] for first in range(0, len(paths), _TOGETHER)]
+    list(client.run_map(client.data.discard, batches))
     list(client.run_map(_DropPartition(client.data), work.partitions))
     earliest = work.plan.earliest_instant_to_retain
     return CleanMetadata(
