@@ -37,7 +37,7 @@ def rows(count: int, first: int, ts: int) -> pa.Table:
         ("native", "true", 33),
         ("native", "false", 24),
         ("iceberg", "true", 49),
-        ("delta", "true", 55),
+        ("delta", "true", 53),
     ],
 )
 def test_an_upsert_into_four_partitions_makes_so_many_requests(
@@ -73,7 +73,7 @@ def test_an_upsert_into_four_partitions_makes_so_many_requests(
         ("native", "true", 45),
         ("native", "false", 30),
         ("iceberg", "true", 77),
-        ("delta", "true", 90),
+        ("delta", "true", 86),
     ],
 )
 def test_an_upsert_with_its_clean_makes_so_many_requests(
