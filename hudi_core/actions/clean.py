@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from hudi_core.actions.clean_of_files import (
     DoneClean,
@@ -44,6 +44,8 @@ from hudi_core.timeline.archived import ArchivedInstant
 from hudi_core.timeline.serde import decode_cleaner_plan, decode_restore, encode
 from hudi_core.timeline.timeline import Timeline
 
+_TOGETHER: Final = 1000
+"""Files that stores delete by one request."""
 _UNTOUCHED = "Nothing was deleted. Remove the plan if it is not from a writer you trust."
 
 
@@ -144,8 +146,9 @@ def delete_cleaned(client: TableMetaClient, work: CleanWork) -> CleanMetadata:
     paths = [
         join_path(partition, name) for partition in work.files for name in work.files[partition]
     ]
+    batches = [paths[first : first + _TOGETHER] for first in range(0, len(paths), _TOGETHER)]
     with flushed_together(client.data) as data:
-        data.discard(paths)
+        list(client.run_map(data.discard, batches))
     list(client.run_map(_DropPartition(client.data), work.partitions))
     earliest = work.plan.earliest_instant_to_retain
     return CleanMetadata(

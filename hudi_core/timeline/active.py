@@ -22,7 +22,7 @@ from hudi_core.errors import (
     PathNotFoundError,
     TimelineError,
 )
-from hudi_core.model.commit import CommitMetadata
+from hudi_core.model.commit import CommitMetadata, WriteStat
 from hudi_core.model.files import join_path
 from hudi_core.model.instant import (
     Action,
@@ -205,9 +205,9 @@ class ActiveTimeline:
     def read_notes(self, instant: Instant) -> CommitMetadata:
         """Operation and extra metadata of a completed write, read once.
 
-        The files of the write are left out.
+        Its files are left out, but for one statistic of their bytes and rows together.
 
-        Several steps of each write look at what the last one keeps.
+        Several steps of each write look at what the last ones keep.
         """
         if instant not in self._notes:
             self.note(instant, self.read_commit(instant))
@@ -217,8 +217,12 @@ class ActiveTimeline:
         """Keep what :meth:`read_notes` returns of a write, from its metadata."""
         while len(self._notes) >= _MOST_NOTES:
             del self._notes[next(iter(self._notes))]
+        written = sum(stat.total_write_bytes or 0 for stat in metadata.stats)
+        rows = sum(stat.num_writes or 0 for stat in metadata.stats)
         self._notes[instant] = CommitMetadata(
-            extra_metadata=metadata.extra_metadata, operation_type=metadata.operation_type
+            partition_to_write_stats={"": (WriteStat(total_write_bytes=written, num_writes=rows),)},
+            extra_metadata=metadata.extra_metadata,
+            operation_type=metadata.operation_type,
         )
 
     def _rolled_back_by(self, rollback: Instant) -> Collection[str]:

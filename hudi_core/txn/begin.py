@@ -110,7 +110,7 @@ def begin(
         if request.scheduled is not None:
             transaction.scheduled = request.requested
         transaction.known, transaction.tables = known, tables
-        if began.instants == state.timeline.instants:
+        if began.instants == state.timeline.instants and not config.metadata.validate:
             transaction.files = state.files  # of no other state by the format either
         begun.append(transaction)
     return transaction
