@@ -12,12 +12,6 @@ import pyarrow as pa
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.table.metadata import TableMetadataV2
-from pyiceberg.types import (
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-)
 
 from hudi_core.spi import (
     FileColumns,
@@ -27,7 +21,6 @@ from hudi_core.spi import (
     NamedFile,
     PartitionPath,
     PathNotFoundError,
-    Scalar,
     StatedColumn,
     TimelineView,
     ValueRanges,
@@ -164,8 +157,8 @@ class ManifestLister(FileIndex):
         kind = self._types[number]
         low, high = kept.lows.get(number), kept.highs.get(number)
         return StatedColumn(
-            None if low is None else _bound(kind, low),
-            None if high is None else _bound(kind, high),
+            None if low is None else from_bytes(kind, low),
+            None if high is None else from_bytes(kind, high),
             kept.nulls.get(number),
         )
 
@@ -230,14 +223,6 @@ class _Statistics(NamedTuple):
 
 def _snapshots(metadata: TableMetadataV2) -> frozenset[int]:
     return frozenset(one.snapshot_id for one in metadata.snapshots)
-
-
-def _bound(kind: Any, data: bytes) -> Scalar:
-    """Return a bound, also of the column's former narrower type."""
-    if len(data) == 4 and isinstance(kind, LongType | DoubleType):
-        kind = IntegerType() if isinstance(kind, LongType) else FloatType()
-    found: Scalar = from_bytes(kind, data)
-    return found
 
 
 # --- the timeline ---------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from hudi_core.metadata.log.records import (
     RecordType,
     RemovablePayload,
 )
-from hudi_core.metadata.statistics.bound_forms import bound_order
+from hudi_core.metadata.statistics.bound_forms import bound_order, has_values
 
 
 def merge(older: MetadataRecord | None, newer: MetadataRecord | None) -> MetadataRecord | None:
@@ -101,19 +101,15 @@ def _outer(
     new_bound: Wrapped | None,
     choose: Callable[..., Wrapped],
 ) -> Wrapped | None:
-    if _is_all_null(old):
+    if not has_values(old):
         return new_bound
-    if _is_all_null(new):
+    if not has_values(new):
         return old_bound
     if old_bound is None or new_bound is None or old_bound.wrapper != new_bound.wrapper:
         return None
     if old_bound.wrapper == ARRAY:
         return None
     return choose(old_bound, new_bound, key=bound_order(new))
-
-
-def _is_all_null(value: ColumnRange) -> bool:
-    return value.value_count is not None and value.value_count == value.null_count
 
 
 def _sum(old: int | None, new: int | None) -> int | None:

@@ -121,7 +121,8 @@ def _in_java_order(table: pa.Table) -> Mask:
 # --- ranges of partitions from those of their files ----------------------------------------------
 
 
-_COUNTS: Final = ("value_count", "null_count", "total_size", "total_uncompressed_size")
+COUNTS: Final = ("value_count", "null_count", "total_size", "total_uncompressed_size")
+"""What is added up of ranges."""
 
 
 def merged_range(ranges: Iterable[ColumnRange | None], form: BoundForm) -> ColumnRange | None:
@@ -137,7 +138,7 @@ def merged_range(ranges: Iterable[ColumnRange | None], form: BoundForm) -> Colum
         return None
     if len(parts) == 1:  # of most partitions that one commit touches
         return parts[0] if parts[0].is_tight_bound else replace(parts[0], is_tight_bound=True)
-    return _around(parts, {name: _sum(parts, name) for name in _COUNTS})
+    return _around(parts, {name: _sum(parts, name) for name in COUNTS})
 
 
 def updated_range(
@@ -155,7 +156,7 @@ def updated_range(
     old, new = ([in_form(one, form) for one in some] for some in (gone, came))
     parts = [stored, *new]
     sums: dict[str, int] = {}
-    for name in _COUNTS:
+    for name in COUNTS:
         added, taken = _sum(parts, name), _sum(old, name)
         if added is None or taken is None or added < taken:
             return None
