@@ -22,6 +22,7 @@ from hudi_core.metadata.log.records import (
     RemovablePayload,
 )
 from hudi_core.metadata.statistics.bound_forms import bound_order, has_values
+from hudi_core.metadata.statistics.merged_ranges import sums_of
 
 
 def merge(older: MetadataRecord | None, newer: MetadataRecord | None) -> MetadataRecord | None:
@@ -87,10 +88,7 @@ def _merge_ranges(old: ColumnRange, new: ColumnRange) -> ColumnRange:
         new,
         min_value=_outer(old, new, old.min_value, new.min_value, min) if same else None,
         max_value=_outer(old, new, old.max_value, new.max_value, max) if same else None,
-        value_count=_sum(old.value_count, new.value_count),
-        null_count=_sum(old.null_count, new.null_count),
-        total_size=_sum(old.total_size, new.total_size),
-        total_uncompressed_size=_sum(old.total_uncompressed_size, new.total_uncompressed_size),
+        **sums_of([old, new]),
     )
 
 
@@ -110,7 +108,3 @@ def _outer(
     if old_bound.wrapper == ARRAY:
         return None
     return choose(old_bound, new_bound, key=bound_order(new))
-
-
-def _sum(old: int | None, new: int | None) -> int | None:
-    return None if old is None or new is None else old + new

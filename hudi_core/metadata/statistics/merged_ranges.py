@@ -138,7 +138,7 @@ def merged_range(ranges: Iterable[ColumnRange | None], form: BoundForm) -> Colum
         return None
     if len(parts) == 1:  # of most partitions that one commit touches
         return parts[0] if parts[0].is_tight_bound else replace(parts[0], is_tight_bound=True)
-    return _around(parts, {name: _sum(parts, name) for name in COUNTS})
+    return _around(parts, sums_of(parts))
 
 
 def updated_range(
@@ -188,6 +188,11 @@ def _around(parts: Sequence[ColumnRange], sums: Mapping[str, Any]) -> ColumnRang
     bounded = [one for one in parts if has_values(one)]
     low, high = outermost(bounded) if bounded else (None, None)
     return replace(parts[0], min_value=low, max_value=high, is_tight_bound=True, **sums)
+
+
+def sums_of(ranges: Sequence[ColumnRange]) -> dict[str, Any]:
+    """What ranges count together; ``None`` of what one of them does not count."""
+    return {name: _sum(ranges, name) for name in COUNTS}
 
 
 def _sum(ranges: Sequence[ColumnRange], name: str) -> int | None:
