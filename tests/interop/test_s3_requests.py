@@ -86,13 +86,13 @@ def test_an_upsert_with_its_clean_makes_so_many_requests(
         "hoodie.clean.commits.retained": "2",
         "hoodie.metadata.compact.max.delta.commits": "100",
     }
-    table = new_table(store.root(f"cleaned-{format_}-{metadata}"), SCHEMA, options)
-    table.upsert(rows(4000, 0, 1))
+    table = new_table(store.root(f"cleaned-{format_}-{metadata}"), CITIES, options)
+    table.upsert(numbered_rows(4000, 0, 1))
     for ts in range(2, 5):
-        table.upsert(rows(1000, 0, ts))
+        table.upsert(numbered_rows(1000, 0, ts))
     before = len(store.requests())
 
-    table.upsert(rows(1000, 2500, 5))
+    table.upsert(numbered_rows(1000, 2500, 5))
 
     made = store.requests()[before:]
     assert table.timeline.instants[-1].action.value == "clean"
@@ -107,10 +107,10 @@ def test_a_compaction_of_the_metadata_table_fetches_no_log_that_was_put_here(
     store: CountedS3,
 ) -> None:
     options = {**store.given, "hoodie.metadata.compact.max.delta.commits": "4"}
-    table = new_table(store.root("compacted"), SCHEMA, options)
+    table = new_table(store.root("compacted"), CITIES, options)
     before = len(store.requests())
     for ts in range(6):
-        table.upsert(rows(100, 50 * ts, ts))
+        table.upsert(numbered_rows(100, 50 * ts, ts))
     made = store.requests()[before:]
     bases = [one for one in made if one.startswith("PUT") and one.endswith(".hfile")]
     assert len(bases) == 4 * 2  # those that it was built with, and those of a compaction
