@@ -162,6 +162,15 @@ def s3() -> Iterator[S3Service]:
 
 
 @pytest.fixture(scope="session")
+def s3_process() -> Iterator[S3Service]:
+    """Give an S3 service in a process of its own, for clients that let no other thread run."""
+    from tests.s3_process import s3_in_a_process  # noqa: PLC0415 - as above
+
+    with s3_in_a_process() as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
 def careless_s3(s3: S3Service) -> Iterator[S3Service]:
     """Give a service with the buckets of ``s3`` that ignores the conditions of puts."""
     from tests.moto_s3 import serving  # noqa: PLC0415 - as above
