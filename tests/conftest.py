@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.forked_commands import ForkedCommands
     from tests.moto_s3 import S3Service
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -135,6 +136,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[ForkedCommands]:
+    """Give what runs commands of Python without waiting for its start."""
+    from tests.forked_commands import forked_commands  # noqa: PLC0415 - few tests need it
+
+    with forked_commands() as forked:
+        yield forked
 
 
 @pytest.fixture(scope="session")
