@@ -76,7 +76,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     others = cells_of_other_turns(
         (item.nodeid for item in items if item.get_closest_marker("pure") is None), turn()
     )
-    left_out, kept = [], []
+    left_out: list[pytest.Item] = []
+    kept: list[pytest.Item] = []
     for item in items:
         is_out = item.nodeid in others and not item.get_closest_marker("found_a_fault")
         (left_out if is_out else kept).append(item)
