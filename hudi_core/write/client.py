@@ -169,7 +169,9 @@ class WriteClient:
             context = replace(context, instant=began_at, tracked=tracked)
             if self.engine.shares_memory:
                 transaction.attempts = LocalAttempts(transaction.heartbeat)
-                context = replace(context, attempts=transaction.attempts, fetched=FetchedFiles())
+                context = replace(context, attempts=transaction.attempts)
+            if self.engine.tasks_here:
+                context = replace(context, fetched=FetchedFiles())
             transaction.view = view = table.views().view(transaction.began)
             layout.keep(self.lock)
             steps = steps_of(
